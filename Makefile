@@ -1,0 +1,45 @@
+# Two commands matter: `make demo` and `make test`. Both work on a fresh machine with Python 3.11, make and a compiler.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+PYTEST = $(BIN)/python -m pytest -n 2
+
+.PHONY: demo test test-slow bench lint clean
+
+demo: $(VENV)/.demo
+	$(BIN)/quietq calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1
+	$(BIN)/quietq limits --epsilon 0.9 --delta 1e-4 --radius 0.01 --distance 0.5
+
+test: $(VENV)/.test
+	$(PYTEST)
+
+test-slow: $(VENV)/.test
+	$(PYTEST) -m "slow or not slow"
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+clean:
+	rm -rf $(VENV) build dist
+
+# One stamp a set of extras, so that each command installs what it needs and no more.
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "quietq needs Python 3.11 or newer; try: make PYTHON=python3.11"'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@ $(VENV)/.demo
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/.demo $(VENV)/.test

@@ -1,0 +1,66 @@
+"""Paths of finite-rank and of additive kernels."""
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.box import UNIT, Box, Domain
+from quietq.noise.entropy import Entropy, SystemEntropy
+from quietq.noise.grid_path import GridPath, box_for
+from quietq.noise.kernels import Additive, FiniteRank
+from quietq.privacy.checks import positive
+
+
+class FeaturePath:
+    """One path z . phi(x) of a Features or BandLimited kernel: exact, any dimension, no grid.
+
+    >>> from quietq.noise.kernels import BandLimited
+    >>> FeaturePath(BandLimited(half_width=3.0))([0.1, 0.2]).shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        kernel: FiniteRank,
+        sigma: float = 1.0,
+        domain: Domain | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.sigma = positive("sigma", sigma)
+        self.box = box_for(kernel.dimension, domain)
+        self.weights = self.sigma * (SystemEntropy() if entropy is None else entropy).normals((kernel.rank,))
+        self.weights.flags.writeable = False
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The path's values."""
+        return weighted_features(self.kernel, self.weights, self.box, states)
+
+
+class AdditivePath:
+    """One path of an Additive kernel: a GridPath a coordinate, summed."""
+
+    def __init__(
+        self,
+        kernel: Additive,
+        levels: int = 16,
+        sigma: float = 1.0,
+        domain: Domain | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.box = box_for(kernel.dimension, domain)
+        self.parts = tuple(GridPath(part, levels, sigma, UNIT, entropy) for part in kernel.parts)
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The path's values at the nearest grid points."""
+        x = self.box.to_unit(states)
+        coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
+        return np.sum([part(column) for part, column in zip(self.parts, coordinates, strict=True)], axis=0)
+
+
+def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:
+    """Weights . phi at the states; the weights' further axes are outputs."""
+    x = box.to_unit(states)
+    shape = x.shape if box.dimension == 1 else x.shape[:-1]
+    rows = x.reshape(-1) if box.dimension == 1 else x.reshape(-1, box.dimension)
+    return (kernel.features(rows) @ weights).reshape(shape + weights.shape[1:])

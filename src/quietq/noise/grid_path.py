@@ -1,0 +1,101 @@
+"""A path on a whole dyadic grid, drawn in one go: for tables."""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.box import Box, Domain
+from quietq.noise.entropy import Entropy, SystemEntropy
+from quietq.noise.kernels import Exponential, Product
+from quietq.privacy.checks import count, positive
+from quietq.privacy.errors import InvalidInput
+
+MOST_POINTS = 2**26
+
+
+class GridPath:
+    """One path of an Exponential or Product kernel on the grid {0, 2^-levels, ..., 1}^d; a query snaps to the grid.
+
+    >>> path = GridPath(Exponential(beta=4.0), levels=10)
+    >>> path.values.shape
+    (1025,)
+    """
+
+    def __init__(
+        self,
+        kernel: Exponential | Product,
+        levels: int = 16,
+        sigma: float = 1.0,
+        domain: Domain | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.levels = count("levels", levels)
+        self.sigma = positive("sigma", sigma)
+        self.box = box_for(kernel.dimension, domain)
+        self.values = self.sigma * draw_grid(kernel, levels, (), SystemEntropy() if entropy is None else entropy)
+        self.values.flags.writeable = False
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The path's values at the nearest grid points."""
+        return look_up(self.values, self.box, self.levels, states)
+
+    def __repr__(self) -> str:
+        return f"GridPath({self.kernel}, levels={self.levels}, sigma={self.sigma:g}, domain={self.box})"
+
+
+def draw_grid(
+    kernel: Exponential | Product, levels: int, outputs: tuple[int, ...], entropy: Entropy
+) -> Float[np.ndarray, "..."]:
+    """Independent paths of unit variance on the grid, one for each of `outputs`, which are the last axes.
+
+    Along an axis of step h, g_{i+1} = e^{-beta h} g_i + sqrt(1 - e^{-2 beta h}) z: a linear recursion, and the product
+    kernel is that recursion along every axis.
+    """
+    from scipy.signal import lfilter  # slow to import
+
+    grid = check_grid(kernel, levels, math.prod(outputs))
+    g = entropy.normals(grid + outputs)
+    for axis, part in enumerate(kernel.parts if isinstance(kernel, Product) else (kernel,)):
+        decay = -part.beta * 2.0**-levels
+        scale = math.sqrt(-math.expm1(2 * decay))
+        first = [slice(None)] * g.ndim
+        first[axis] = slice(0, 1)
+        g[tuple(first)] /= scale
+        g = np.asarray(lfilter([scale], [1.0, -math.exp(decay)], g, axis=axis))
+    return g
+
+
+def check_grid(kernel: Exponential | Product, levels: int, outputs: int = 1) -> tuple[int, ...]:
+    """The grid's shape, if it is of a size that a machine can hold."""
+    grid = (2 ** count("levels", levels) + 1,) * kernel.dimension
+    if levels > 26 or math.prod(grid) * outputs > MOST_POINTS + 2**levels:
+        raise InvalidInput(
+            f"levels {levels} in {kernel.dimension} dimensions and {outputs} outputs is a table of more than "
+            f"{MOST_POINTS} values: use fewer levels."
+        )
+    return grid
+
+
+def grid_points(box: Box, levels: int) -> Float[np.ndarray, "..."]:
+    """The grid's states: (points,) in one dimension, else (points, d) in the table's order."""
+    axis = np.arange(2**levels + 1) * 2.0**-levels
+    if box.dimension == 1:
+        return box.from_unit(axis)
+    mesh = np.meshgrid(*[axis] * box.dimension, indexing="ij")
+    return box.from_unit(np.stack(mesh, axis=-1).reshape(-1, box.dimension))
+
+
+def look_up(table: np.ndarray, box: Box, levels: int, states: object) -> Float[np.ndarray, "..."]:
+    """The table's values at the grid points nearest to the states."""
+    index = np.rint(box.to_unit(states) * 2.0**levels).astype(np.int64)
+    return table[index if box.dimension == 1 else tuple(np.moveaxis(index, -1, 0))]
+
+
+def box_for(dimension: int, domain: Domain | None) -> Box:
+    """The box, or the unit box, checked to be of the kernel's dimension."""
+    box = Box((0.0,) * dimension, (1.0,) * dimension) if domain is None else Box.of(domain)
+    if box.dimension != dimension:
+        raise InvalidInput(f"domain has {box.dimension} dimensions, but the kernel has {dimension}.")
+    return box

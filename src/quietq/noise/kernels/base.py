@@ -1,0 +1,48 @@
+"""What every kernel offers."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.privacy.errors import NoRkhsRadius
+
+
+class Kernel(ABC):
+    """A covariance on [0, 1]^d whose Hilbert space norm says how much noise a function needs.
+
+    To add a kernel: subclass this, give its covariance and norm, and teach `quietq.noise.mechanism` how to draw from
+    it exactly.
+    """
+
+    dimension: int
+    """Number of coordinates of a state."""
+
+    @abstractmethod
+    def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
+        """K(x_i, y_j) for points x and y, in unit coordinates."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, object]:
+        """The kernel in JSON."""
+
+    def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
+        """Sup of the norm over |f| <= radius with slope at most lipschitz; NoRkhsRadius where it is infinite."""
+        raise NoRkhsRadius(
+            f"A ball of Lipschitz functions is not bounded in the norm of the {self.describe()['kind']} kernel; "
+            "use Exponential for such a relation, or state an RkhsBall in this kernel."
+        )
+
+    def inner_on(self, points: np.ndarray, f: np.ndarray, g: np.ndarray) -> float:
+        """F' K^-1 g for functions known at `points` only: the inner product of their least-norm interpolants.
+
+        This is what separates two releases that are seen at these points: the best test between f and f' has
+        d' = norm_on(points, f - f')/sigma. Dense; O(points^3).
+        """
+        from scipy.linalg import cho_factor, cho_solve
+
+        return float(f @ cho_solve(cho_factor(self.covariance(points, points)), g))
+
+    def norm_on(self, points: np.ndarray, values: np.ndarray) -> float:
+        """The norm of the least-norm interpolant of `values` at `points`."""
+        return float(np.sqrt(self.inner_on(points, values, values)))

@@ -1,0 +1,94 @@
+"""A function that may leave: numbers that the noise has already gone into, and their certificate.
+
+Nothing else is in here: no key, no cache, no raw value. It answers any number of queries, everywhere the same, and may
+be copied, pickled and shared.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.box import Box
+from quietq.noise.feature_path import weighted_features
+from quietq.noise.grid_path import look_up
+from quietq.noise.kernels import FiniteRank
+from quietq.privacy.certificate import Certificate
+
+
+class PrivateFunction(ABC):
+    """What `GaussianProcessMechanism.apply` returns; call it with states."""
+
+    certificate: Certificate
+    box: Box
+
+    @abstractmethod
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The released values; further axes are outputs, if the function has more than one."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateTable(PrivateFunction):
+    """Released values on a dyadic grid; a query reads the nearest."""
+
+    values: Float[np.ndarray, "..."]
+    levels: int
+    box: Box
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        _freeze(self.values)
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The released values at the nearest grid points."""
+        return look_up(self.values, self.box, self.levels, states)
+
+    def __repr__(self) -> str:
+        return f"PrivateTable(shape={self.values.shape}, domain={self.box}, standing={self.certificate.standing})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateSum(PrivateFunction):
+    """Released functions of one coordinate each, summed."""
+
+    parts: tuple[PrivateTable, ...]
+    box: Box
+    certificate: Certificate
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The released values."""
+        x = self.box.to_unit(states)
+        coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
+        unit = Box((0.0,), (1.0,))
+        return np.sum(
+            [look_up(part.values, unit, part.levels, c) for part, c in zip(self.parts, coordinates, strict=True)],
+            axis=0,
+        )
+
+    def __repr__(self) -> str:
+        return f"PrivateSum(parts={len(self.parts)}, domain={self.box}, standing={self.certificate.standing})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateWeights(PrivateFunction):
+    """Released weights of public features."""
+
+    weights: Float[np.ndarray, "..."]
+    kernel: FiniteRank
+    box: Box
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        _freeze(self.weights)
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The released values."""
+        return weighted_features(self.kernel, self.weights, self.box, states)
+
+    def __repr__(self) -> str:
+        return f"PrivateWeights(shape={self.weights.shape}, domain={self.box}, standing={self.certificate.standing})"
+
+
+def _freeze(array: np.ndarray) -> None:
+    array.flags.writeable = False

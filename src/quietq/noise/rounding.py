@@ -1,0 +1,47 @@
+"""Rounding of what is released to a public grid.
+
+Adding floating-point noise leaks through low-order bits: which multiples of 2^-53 can occur depends on the secret.
+Every released value is therefore rounded to multiples of a step that is fixed by sigma alone, about a millionth of it:
+far coarser than the last place of any value that is let through, far finer than the noise.
+"""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.privacy.errors import InvalidInput
+
+_FINER_THAN_SIGMA = 20  # bits
+_COARSER_THAN_LAST_PLACE = 8  # bits
+
+
+def rounding_step(sigma: float) -> float:
+    """The public step for noise of this size, a power of two.
+
+    >>> rounding_step(1.0) == 2.0**-20
+    True
+    """
+    return 2.0 ** (math.floor(math.log2(sigma)) - _FINER_THAN_SIGMA)
+
+
+def round_release(values: np.ndarray, noise: np.ndarray, sigma: float) -> Float[np.ndarray, "..."]:
+    """Values + noise, rounded to the public grid."""
+    step = rounding_step(sigma)
+    return np.rint((values + noise) / step) * step
+
+
+def largest_value(sigma: float) -> float:
+    """The size up to which a value may be released with this noise: its last place stays far below the step."""
+    return rounding_step(sigma) * 2.0 ** (52 - _COARSER_THAN_LAST_PLACE)
+
+
+def check_values(values: np.ndarray, sigma: float) -> None:
+    """Refuses values that are not finite or too large for the noise, without saying what they are."""
+    if not np.isfinite(values).all():
+        raise InvalidInput("The function must return finite numbers everywhere; nothing was drawn or spent.")
+    if np.abs(values).max(initial=0.0) > largest_value(sigma):
+        raise InvalidInput(
+            f"The function's values must stay below {largest_value(sigma):g} in size for noise of sigma {sigma:g}, "
+            "or rounding could not hide them; nothing was drawn or spent."
+        )

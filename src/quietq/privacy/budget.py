@@ -1,0 +1,78 @@
+"""How much may be given away: an amount, not an account."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from quietq.privacy.checks import positive, positive_delta, probability
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.gaussian import epsilon_from_mu, mu_from_budget
+
+
+@dataclass(frozen=True)
+class Budget:
+    """(epsilon, delta), immutable. With delta = 0 it is pure: only pure mechanisms accept it.
+
+    Having a Budget spends nothing. What spends it is a mechanism, once.
+
+    >>> budget = Budget(epsilon=0.9, delta=1e-4)
+    >>> round(budget.mu, 5)
+    0.28596
+    >>> Budget(epsilon=0.9, delta=0).is_pure
+    True
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+
+    @classmethod
+    def from_mu(cls, mu: float, delta: float) -> "Budget":
+        """The budget that a mu-GDP mechanism uses at this delta.
+
+        >>> round(Budget.from_mu(0.28596, 1e-4).epsilon, 4)
+        0.9
+        """
+        epsilon = epsilon_from_mu(positive("mu", mu), positive_delta(delta))
+        if epsilon == 0:
+            raise InvalidInput(f"mu {mu!r} is already (0, {delta!r})-DP: give a smaller delta.")
+        return cls(epsilon=epsilon, delta=delta)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether delta is 0, so that no Gaussian noise can meet it."""
+        return self.delta == 0
+
+    @cached_property
+    def mu(self) -> float:
+        """The largest mu such that mu-GDP implies this budget, exactly; a pure budget has none and says so."""
+        if self.is_pure:
+            positive_delta(self.delta)
+        return mu_from_budget(self.epsilon, self.delta)
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Standard deviation of the Gaussian noise per unit of sensitivity, 1/mu."""
+        return 1 / self.mu
+
+    def __str__(self) -> str:
+        promise = f"({self.epsilon:g}, {self.delta:g})-DP"
+        return promise if self.is_pure else f"{promise}, mu = {self.mu:.5g}"
+
+
+def weak_delta(delta: float, people: int | None) -> str | None:
+    """A sentence if delta is so large that it would allow giving one whole person away, else None.
+
+    >>> weak_delta(0.01, people=100)[:30]
+    'delta 0.01 is not below 1/peop'
+    """
+    if people is None or delta < 1 / people:
+        return None
+    safe = 10.0 ** math.floor(math.log10(1 / people) - 1)
+    return (
+        f"delta {delta:g} is not below 1/people = {1 / people:g}: such a promise would allow publishing "
+        f"one person's data outright; {safe:g} or less would be usual."
+    )

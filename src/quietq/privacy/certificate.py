@@ -1,0 +1,210 @@
+"""The only thing that may state an epsilon: what was promised, to whom, under which assumptions.
+
+A Certificate is a statement, not a proof or a signature: it refuses to be built in a state that claims more than its
+own parts support, and whoever signs a release off reads its assumptions.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from quietq.privacy.accountant import gaussian_event
+from quietq.privacy.checks import positive, probability
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.gaussian import delta_from_mu
+from quietq.version import __version__
+
+if TYPE_CHECKING:
+    import dp_accounting
+
+SCHEMA = 1
+Standing = Literal["certified", "claimed", "none"]
+
+
+class InvalidCertificate(InvalidInput):
+    """The certificate would claim more than its parts support, or the text is not one."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Something the promise stands on: `enforced` by this code, or else trusted to the caller."""
+
+    text: str
+    enforced: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """An immutable statement of privacy, in JSON and in plain words.
+
+    `standing` is `certified` (there is a theorem and the code enforces its conditions), `claimed` (the paper's theorem,
+    which does not hold) or `none`.
+
+    >>> seeded = Certificate(method="gaussian-process", standing="none", reproducible=True)
+    >>> Certificate.from_json(seeded.to_json()) == seeded
+    True
+    """
+
+    method: str
+    standing: Standing
+    relation: Mapping[str, object] | None = None
+    """Which two inputs must look alike, as `relation.describe()` has it."""
+    epsilon: float | None = None
+    delta: float | None = None
+    mu: float | None = None
+    """The Gaussian-DP parameter; None for pure and for (epsilon, delta)-only methods."""
+    sigma: float | None = None
+    """Standard deviation of the noise."""
+    sensitivity: float | None = None
+    """The most that neighbours differ by, in the norm that the noise is scaled to."""
+    assumptions: tuple[Assumption, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """For the reader: choices made and why, conditions that failed."""
+    reproducible: bool = False
+    """A seed or key was given, so that whoever knows it can subtract the noise: not private."""
+    version: str = __version__
+    schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", _frozen(self.relation))
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        object.__setattr__(self, "remarks", tuple(self.remarks))
+        _check_fields(self)
+        _check_claims(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as plain JSON types."""
+        record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        record["relation"] = _thawed(self.relation)
+        record["assumptions"] = [dataclasses.asdict(a) for a in self.assumptions]
+        record["remarks"] = list(self.remarks)
+        return record
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Certificate":
+        """The certificate back from its JSON; raises InvalidCertificate for anything else."""
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidCertificate("A certificate must be a JSON object, and this text is not JSON.") from error
+        return cls.from_dict(record)
+
+    @classmethod
+    def from_dict(cls, record: object) -> "Certificate":
+        """The certificate back from its JSON types; raises InvalidCertificate for anything else."""
+        if not isinstance(record, dict):
+            raise InvalidCertificate("A certificate must be a JSON object.")
+        if record.get("schema") != SCHEMA:
+            raise InvalidCertificate(f"Certificate schema {record.get('schema')!r} is not known here, only {SCHEMA}.")
+        names = {f.name for f in dataclasses.fields(cls)}
+        if set(record) != names:
+            raise InvalidCertificate(f"A certificate has exactly the fields {sorted(names)}, not {sorted(record)}.")
+        assumptions = record["assumptions"]
+        if not (isinstance(assumptions, list) and isinstance(record["remarks"], list)):
+            raise InvalidCertificate("assumptions and remarks must be lists.")
+        if not all(isinstance(a, dict) and set(a) == {"text", "enforced"} for a in assumptions):
+            raise InvalidCertificate("Each assumption must have exactly the fields text and enforced.")
+        return cls(**{**record, "assumptions": tuple(Assumption(**a) for a in assumptions)})
+
+    def to_event(self) -> "dp_accounting.DpEvent":
+        """The release as a dp-accounting event, to be composed under NeighboringRelation.REPLACE_ONE."""
+        if self.standing != "certified" or self.mu is None:
+            raise InvalidInput(f"Only a certified Gaussian release has an event; this one is {self.standing!r}.")
+        return gaussian_event({self.mu: 1})
+
+    def __str__(self) -> str:
+        if self.standing == "none":
+            head = f"{self.method}: no privacy is promised"
+            head += " (a seed was given: whoever knows it can subtract the noise)." if self.reproducible else "."
+        else:
+            verb = "is certified" if self.standing == "certified" else "is only CLAIMED, not proven,"
+            mu = "" if self.mu is None else f" (mu = {self.mu:.5g})"
+            head = f"{self.method}: {verb} to be ({self.epsilon:g}, {self.delta:g})-differentially private{mu}."
+        lines = [head]
+        if self.relation is not None:
+            lines.append("Alike must look: " + ", ".join(f"{k} {v}" for k, v in self.relation.items() if v is not None))
+        lines += [f"- {'enforced' if a.enforced else 'trusted'}: {a.text}" for a in self.assumptions]
+        lines += [f"- note: {remark}" for remark in self.remarks]
+        return "\n".join(lines)
+
+
+def _check_fields(certificate: Certificate) -> None:
+    """Types and ranges: what JSON from outside may get wrong."""
+    if certificate.standing not in get_args(Standing):
+        raise InvalidCertificate(f"standing must be one of {get_args(Standing)}, not {certificate.standing!r}.")
+    for name in ("epsilon", "mu", "sigma", "sensitivity"):
+        if getattr(certificate, name) is not None:
+            object.__setattr__(certificate, name, positive(name, getattr(certificate, name)))
+    if certificate.delta is not None:
+        object.__setattr__(certificate, "delta", probability("delta", certificate.delta))
+    if not (isinstance(certificate.method, str) and certificate.method and isinstance(certificate.version, str)):
+        raise InvalidCertificate("method and version must be text.")
+    if not isinstance(certificate.reproducible, bool):
+        raise InvalidCertificate(f"reproducible must be true or false, not {certificate.reproducible!r}.")
+    if certificate.schema != SCHEMA or isinstance(certificate.schema, bool):
+        raise InvalidCertificate(f"schema must be {SCHEMA}, not {certificate.schema!r}.")
+    for assumption in certificate.assumptions:
+        if not (isinstance(assumption.text, str) and assumption.text and isinstance(assumption.enforced, bool)):
+            raise InvalidCertificate("Each assumption needs a text, and enforced must be true or false.")
+    if not all(isinstance(remark, str) for remark in certificate.remarks):
+        raise InvalidCertificate("Each remark must be text.")
+
+
+def _check_claims(certificate: Certificate) -> None:
+    """Nothing may be promised that the parts don't add up to."""
+    c = certificate
+    if c.standing == "none":
+        if (c.epsilon, c.delta, c.mu) != (None, None, None):
+            raise InvalidCertificate("A certificate of standing 'none' must not state epsilon, delta or mu.")
+        return
+    if c.reproducible:
+        raise InvalidCertificate(
+            f"A reproducible draw is not private, so its standing must be 'none', not {c.standing!r}."
+        )
+    if c.epsilon is None or c.delta is None or c.relation is None:
+        raise InvalidCertificate(f"Standing {c.standing!r} needs epsilon, delta and the relation that they hold for.")
+    if c.standing == "claimed":
+        if not c.remarks:
+            raise InvalidCertificate("A claim must remark what keeps it from being certified.")
+        return
+    if not c.assumptions:
+        raise InvalidCertificate("A certified promise must state what it assumes, even if all of it is enforced.")
+    if c.mu is None:
+        return
+    if c.delta == 0:
+        raise InvalidCertificate("mu must be absent when delta is 0: Gaussian noise is never pure.")
+    if delta_from_mu(c.mu, c.epsilon) > c.delta * (1 + 1e-9):
+        raise InvalidCertificate(f"mu {c.mu!r} does not imply ({c.epsilon!r}, {c.delta!r})-DP.")
+    if c.sigma is None or c.sensitivity is None:
+        raise InvalidCertificate("A certified mu needs the sigma and the sensitivity that it comes from.")
+    if c.mu < c.sensitivity / c.sigma * (1 - 1e-9):
+        raise InvalidCertificate(
+            f"Noise of sigma {c.sigma!r} on sensitivity {c.sensitivity!r} is mu = {c.sensitivity / c.sigma!r}, "
+            f"more than the stated {c.mu!r}."
+        )
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise InvalidCertificate("The relation's keys must be text.")
+        return MappingProxyType({key: _frozen(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(item) for item in value)
+    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise InvalidCertificate(f"The relation must hold JSON values only, not {type(value).__name__}.")
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _thawed(item) for key, item in value.items()}
+    return [_thawed(item) for item in value] if isinstance(value, tuple) else value

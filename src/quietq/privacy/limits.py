@@ -1,0 +1,100 @@
+"""What is possible at all: caps on the score of *any* private algorithm.
+
+Theorem. Let r and r' have opposite preferences (what scores p in [0, 1] under the one scores at most 1 - p under the
+other) and be joined by `steps` steps between neighbours. With p and q an algorithm's expected scores under r and r',
+every (epsilon, delta)-DP algorithm has p <= e^(k epsilon) (1 - q) + delta (e^(k epsilon) - 1)/(e^epsilon - 1), and
+every mu-GDP one has min(p, q) <= Phi(k mu/2), where k = steps. It bounds the *pair*: an algorithm that ignores its
+input is perfectly private and right by luck under one of the two.
+"""
+
+import math
+
+from scipy.special import ndtr, ndtri
+
+from quietq.privacy.budget import Budget
+from quietq.privacy.checks import count, positive, real
+from quietq.privacy.errors import InvalidInput
+
+
+def steps_between(
+    distance: float, radius: float, slope_distance: float | None = None, lipschitz: float | None = None
+) -> int:
+    """How many neighbouring steps lead from r to r' when they are `distance` apart and neighbours `radius`.
+
+    For a Lipschitz ball the slope must be covered as well: give `slope_distance` = Lip(r - r') and `lipschitz`.
+
+    >>> steps_between(distance=0.5, radius=0.05)
+    10
+    """
+    steps = _ceiling(positive("distance", distance) / positive("radius", radius))
+    if slope_distance is None and lipschitz is None:
+        return steps
+    if slope_distance is None or lipschitz is None:
+        raise InvalidInput("slope_distance and lipschitz belong together: give both or neither.")
+    return max(steps, _ceiling(positive("slope_distance", slope_distance) / positive("lipschitz", lipschitz)))
+
+
+def _ceiling(ratio: float) -> int:
+    return max(math.ceil(ratio * (1 - 1e-12)), 1)  # 0.3/0.1 is three steps, whatever the last bit says
+
+
+def cap_gdp(mu: float, steps: int) -> float:
+    """The best min(p, q) of any mu-GDP algorithm.
+
+    >>> round(cap_gdp(Budget(0.9, 1e-4).mu, steps=10), 3)
+    0.924
+    """
+    return float(ndtr(count("steps", steps) * positive("mu", mu) / 2))
+
+
+def cap_any_dp(budget: Budget, steps: int) -> float:
+    """The best min(p, q) of any (epsilon, delta)-DP algorithm.
+
+    >>> round(cap_any_dp(Budget(0.9, 1e-4), steps=1), 3)
+    0.711
+    """
+    k, e = count("steps", steps), budget.epsilon
+    # p = q = (e^{ke} + delta_k)/(1 + e^{ke}), divided through by e^{ke} so that nothing overflows
+    shrunk = math.exp(-k * e)
+    group_delta = budget.delta * -math.expm1(-k * e) / math.expm1(e) if e < 700 else 0.0
+    return min((1 + group_delta) / (1 + shrunk), 1.0)
+
+
+def steps_needed(score: float, budget: Budget, *, gaussian: bool) -> int:
+    """The fewest steps at which a score of `score` under both r and r' is not ruled out.
+
+    >>> steps_needed(0.9, Budget(0.9, 1e-4), gaussian=True)
+    9
+    """
+    score = real("score", score)
+    if not 0 < score < 1:
+        raise InvalidInput(f"score must be above 0 and below 1, not {score!r}: a perfect score is never certain.")
+    if gaussian:
+        k = max(math.ceil(2 * float(ndtri(score)) / budget.mu) - 1, 1)
+        while cap_gdp(budget.mu, k) < score:
+            k += 1
+        return k
+    # The cap exceeds its value at delta = 0, so this start is not too small by more than delta's share.
+    k = 1
+    while cap_any_dp(budget, k) < score:
+        k = k * 2
+    low = k // 2
+    while k - low > 1:
+        middle = (k + low) // 2
+        low, k = (middle, k) if cap_any_dp(budget, middle) < score else (low, middle)
+    return k
+
+
+def people_needed(score: float, budget: Budget, *, distance: float, width: float, gaussian: bool) -> int:
+    """How many people must stand behind the reward before `score` is possible at all.
+
+    `distance` is |r - r'| of two opposite mean rewards, `width` the range of one person's reward. Fewer people than
+    this make the score impossible; that many do not make it easy.
+
+    >>> people_needed(0.9, Budget(0.9, 1e-4), distance=0.5, width=0.5, gaussian=True)
+    9
+    """
+    steps = steps_needed(score, budget, gaussian=gaussian)
+    per_person = positive("width", width) / positive("distance", distance)
+    # steps_between(distance, width/n) = ceil(n/per_person) must reach `steps`: the least n above (steps-1) per_person.
+    return max(math.floor((steps - 1) * per_person * (1 + 1e-12)) + 1, 1)

@@ -1,0 +1,148 @@
+"""The paper's theorem, as printed: what it asks for, and where its own parameters miss it.
+
+Wang & Hegde (NeurIPS 2019), theorem 5: Algorithm 1 "is (epsilon, delta + J exp(-(2k - 8.68 sqrt(beta) sigma)^2/2))-DP"
+provided that 2k > 8.68 sqrt(beta) sigma and sigma >= sqrt(2 (T/B) ln(e + epsilon/delta)) C/epsilon, where
+v = 4 alpha (k + 1)/B, beta = 1/v and C = (v^2 + v) L^2. The proof does not hold (`docs/errata.md`), so everything here
+is a *claim*: this module computes what was claimed, never what is true.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import count, positive, positive_delta
+from quietq.privacy.comparison import paper_noise
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import SupBall
+from quietq.privacy.roots import root
+
+_LEMMA_CONSTANT = 8.68  # lemma 8 of the paper: E max g <= 8.68 sqrt(beta) sigma
+
+
+@dataclass(frozen=True)
+class PublishedCheck:
+    """The theorem's two conditions for one sigma, each with its two sides."""
+
+    sigma: float
+    sigma_required: float
+    left: float
+    """2k"""
+    right: float
+    """8.68 sqrt(beta) sigma; the theorem needs left > right"""
+    delta_path: float
+    """delta_g, what the path's excursions add to delta; 1 where the condition fails"""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """The conditions that fail, in words; empty if the theorem's hypotheses are met."""
+        found = []
+        if not self.left > self.right:
+            found.append(f"2k > 8.68 sqrt(beta) sigma fails: 2k is {self.left:.4g}, the right side {self.right:.4g}.")
+        if self.sigma < self.sigma_required * (1 - 1e-12):
+            found.append(f"sigma is {self.sigma:.4g}, below the required {self.sigma_required:.4g}.")
+        return tuple(found)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the theorem's hypotheses are met (which still does not make it true)."""
+        return not self.failures
+
+
+@dataclass(frozen=True)
+class PublishedTheorem:
+    """The theorem for one set of parameters; the defaults are those of the paper's appendix E.3.
+
+    >>> check = PublishedTheorem(Budget(0.9, 5e-5)).check(sigma=0.32)
+    >>> check.holds, round(check.left, 1), round(check.right)
+    (False, 4.6, 353)
+    """
+
+    budget: Budget
+    learning_rate: float = 3e-4
+    bound: float = 2.3
+    """k: the path is taken to stay below 2k"""
+    lipschitz_squared: float = 16.0
+    """L^2 of the value function, which nothing in the algorithm enforces"""
+    batch: int = 64
+    steps: int = 5000
+    resets: int = 78
+    """J: how often the path is drawn anew"""
+    with_square_root: bool = False
+    """Take the square root in C that the proof needs and the statement lacks"""
+
+    def __post_init__(self) -> None:
+        positive_delta(self.budget.delta)
+        for name in ("learning_rate", "bound", "lipschitz_squared"):
+            positive(name, getattr(self, name))
+        for name in ("batch", "steps", "resets"):
+            count(name, getattr(self, name))
+
+    @property
+    def v(self) -> float:
+        """4 alpha (k + 1)/B, the claimed movement of Q in one step, over L."""
+        return 4 * self.learning_rate * (self.bound + 1) / self.batch
+
+    @property
+    def beta(self) -> float:
+        """1/v, the kernel's parameter."""
+        return 1 / self.v
+
+    @property
+    def sensitivity(self) -> float:
+        """C(alpha, k, L, B)."""
+        squared = (self.v**2 + self.v) * self.lipschitz_squared
+        return math.sqrt(squared) if self.with_square_root else squared
+
+    @property
+    def sigma(self) -> float:
+        """The noise that the theorem asks for."""
+        return (
+            self.sensitivity * paper_noise(self.budget.epsilon, self.budget.delta) * math.sqrt(self.steps / self.batch)
+        )
+
+    def check(self, sigma: float | None = None) -> PublishedCheck:
+        """Both conditions, for the given sigma or for the one that the theorem asks for."""
+        sigma = self.sigma if sigma is None else positive("sigma", sigma)
+        left, right = 2 * self.bound, _LEMMA_CONSTANT * math.sqrt(self.beta) * sigma
+        delta_path = min(self.resets * math.exp(-((left - right) ** 2) / 2), 1.0) if left > right else 1.0
+        return PublishedCheck(sigma, self.sigma, left, right, delta_path)
+
+    def smallest(self, delta_path: float) -> "PublishedTheorem":
+        """The same theorem with the smallest k for which all its conditions hold and delta_g <= delta_path.
+
+        >>> repaired = PublishedTheorem(Budget(0.9, 5e-5)).smallest(delta_path=5e-5)
+        >>> round(repaired.bound), round(repaired.sigma, 2)
+        (178, 2.35)
+        """
+        margin = math.sqrt(2 * math.log(self.resets / positive_delta(delta_path)))
+
+        def shortfall(bound: float) -> float:
+            check = replace(self, bound=bound).check()
+            return check.right + margin - check.left
+
+        high = 1.0
+        while shortfall(high) > 0:
+            high *= 2
+            if high > 1e12:
+                raise InvalidInput("No k meets the theorem's conditions for these parameters.")
+        bound = root(shortfall, high / 2 if high > 1 else 1e-12, high, 1e-10) * (1 + 1e-9)
+        return replace(self, bound=bound)
+
+    def certificate(self, sigma: float | None = None) -> Certificate:
+        """What the paper claims for this sigma, with standing `claimed` and every failed condition named."""
+        check = self.check(sigma)
+        refutation = (
+            "The proof does not hold even where its conditions do: parameters carry un-noised state from round to "
+            "round, and all rewards of a batch may change at once."
+        )
+        return Certificate(
+            method="published",
+            standing="claimed",
+            relation=SupBall(radius=1.0).describe(),
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            sigma=check.sigma,
+            assumptions=(Assumption("The value function is L-Lipschitz; nothing enforces it.", enforced=False),),
+            remarks=(*check.failures, refutation),
+        )
