@@ -64,7 +64,7 @@ class Box:
         if not inside.all():
             first = x[~inside].flat[0]
             raise InvalidInput(f"states must lie within {self}, but one has the value {first!r}.")
-        return np.clip((x - low) / (high - low), 0.0, 1.0)
+        return np.asarray(np.clip((x - low) / (high - low), 0.0, 1.0))
 
     def from_unit(self, points: np.ndarray) -> Float[np.ndarray, "..."]:
         """Points of [0, 1]^d as states."""

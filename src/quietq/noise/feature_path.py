@@ -55,7 +55,7 @@ class AdditivePath:
         """The path's values at the nearest grid points."""
         x = self.box.to_unit(states)
         coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
-        return np.sum([part(column) for part, column in zip(self.parts, coordinates, strict=True)], axis=0)
+        return np.asarray(sum(part(column) for part, column in zip(self.parts, coordinates, strict=True)))
 
 
 def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:

@@ -90,7 +90,7 @@ def grid_points(box: Box, levels: int) -> Float[np.ndarray, "..."]:
 def look_up(table: np.ndarray, box: Box, levels: int, states: object) -> Float[np.ndarray, "..."]:
     """The table's values at the grid points nearest to the states."""
     index = np.rint(box.to_unit(states) * 2.0**levels).astype(np.int64)
-    return table[index if box.dimension == 1 else tuple(np.moveaxis(index, -1, 0))]
+    return np.asarray(table[index if box.dimension == 1 else tuple(np.moveaxis(index, -1, 0))])
 
 
 def box_for(dimension: int, domain: Domain | None) -> Box:

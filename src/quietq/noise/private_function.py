@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box
+from quietq.noise.box import UNIT, Box
 from quietq.noise.feature_path import weighted_features
 from quietq.noise.grid_path import look_up
 from quietq.noise.kernels import FiniteRank
@@ -60,10 +60,8 @@ class PrivateSum(PrivateFunction):
         """The released values."""
         x = self.box.to_unit(states)
         coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
-        unit = Box((0.0,), (1.0,))
-        return np.sum(
-            [look_up(part.values, unit, part.levels, c) for part, c in zip(self.parts, coordinates, strict=True)],
-            axis=0,
+        return np.asarray(
+            sum(look_up(part.values, UNIT, part.levels, c) for part, c in zip(self.parts, coordinates, strict=True))
         )
 
     def __repr__(self) -> str:

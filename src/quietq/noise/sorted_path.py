@@ -36,7 +36,7 @@ class SortedPath:
         x = self.box.to_unit(states)
         normals = self._entropy.normals((x.size,))
         values = [self._value(point, z) for point, z in zip(x.ravel().tolist(), normals.tolist(), strict=True)]
-        return self.sigma * np.array(values).reshape(x.shape)
+        return np.array([self.sigma * value for value in values]).reshape(x.shape)
 
     def __len__(self) -> int:
         return len(self._known)

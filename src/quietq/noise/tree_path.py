@@ -62,11 +62,11 @@ class TreePath:
         rows = index.reshape(-1, self.kernel.dimension)
         step = max(_CHUNK // (self.levels + 2) ** self.kernel.dimension, 1)
         parts = [self._values(rows[i : i + step]) for i in range(0, len(rows), step)]
-        return self.sigma * np.concatenate([np.empty(0), *parts]).reshape(shape)
+        return (self.sigma * np.concatenate([np.empty(0), *parts])).reshape(shape)
 
     def index(self, states: object) -> UInt64[np.ndarray, "..."]:
         """The nearest grid points, counted from 0 to 2^levels."""
-        return np.rint(self.box.to_unit(states) * 2.0**self.levels).astype(np.uint64)
+        return np.asarray(np.rint(self.box.to_unit(states) * 2.0**self.levels), dtype=np.uint64)
 
     def compiled(self) -> Callable[[object], Float[np.ndarray, "..."]]:
         """The same path compiled by JAX (extra `train`), for the exponential kernel: for many queries at once."""
@@ -77,7 +77,7 @@ class TreePath:
         except ImportError as error:
             raise MissingExtra("The compiled path needs JAX: pip install 'quietq[train]'.") from error
         beta, key, levels = self.kernel.beta, self._key, self.levels
-        return lambda states: self.sigma * evaluate(key, self.index(states), beta, levels)
+        return lambda states: np.asarray(self.sigma * evaluate(key, self.index(states), beta, levels))
 
     def _values(self, index: np.ndarray) -> np.ndarray:
         """Unit-variance values at rows of grid indices."""

@@ -27,7 +27,7 @@ class Accountant:
     >>> accountant = Accountant(Budget(epsilon=0.9, delta=1e-4))
     >>> accountant.charge(0.02, rounds=100)
     >>> round(accountant.get_epsilon(1e-4), 4), round(accountant.remaining_mu, 4)
-    (0.6056, 0.2044)
+    (0.6035, 0.2044)
     >>> accountant.charge(0.3)
     Traceback (most recent call last):
     ...
@@ -74,7 +74,7 @@ class Accountant:
         return delta_from_mu(self.spent_mu, epsilon) if self._rounds else 0.0
 
     def to_event(self) -> "dp_accounting.DpEvent":
-        """The rounds as a dp-accounting event, to be composed under NeighboringRelation.REPLACE_ONE."""
+        """The rounds as a dp-accounting event, for an accountant with its default neighbouring relation."""
         return gaussian_event(self._rounds)
 
     def __repr__(self) -> str:
@@ -82,14 +82,15 @@ class Accountant:
 
 
 def gaussian_event(rounds: dict[float, int]) -> "dp_accounting.DpEvent":
-    """A dp-accounting event for {mu: number of rounds} of noise under a "replace" relation.
+    """A dp-accounting event for {mu: number of rounds}: noise multiplier 1/mu a round.
 
-    dp-accounting's REPLACE_ONE takes it that a replaced record moves the sum by twice the clipping norm. Our mu is
-    already relative to the full movement, so the noise multiplier in its terms is 2/mu.
+    Compose it with dp-accounting's default relation, ADD_OR_REMOVE_ONE, for which an event's sensitivity is 1: our mu
+    is already relative to all that neighbours can differ by. Its PLD accountant reads REPLACE_ONE as a sensitivity of 2
+    (its Renyi accountant does not), which would charge this event twice: safe, but more than was spent.
     """
     try:
         import dp_accounting as dpa
     except ImportError as error:
         raise MissingExtra("Exporting an event needs dp-accounting: pip install 'quietq[accounting]'.") from error
-    events: list[dpa.DpEvent] = [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(2 / mu), n) for mu, n in rounds.items()]
+    events: list[dpa.DpEvent] = [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1 / mu), n) for mu, n in rounds.items()]
     return dpa.ComposedDpEvent(events)

@@ -73,7 +73,11 @@ class Certificate:
         object.__setattr__(self, "relation", _frozen(self.relation))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "remarks", tuple(self.remarks))
-        _check_fields(self)
+        for name in ("epsilon", "mu", "sigma", "sensitivity"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, positive(name, getattr(self, name)))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", probability("delta", self.delta))
         _check_claims(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,18 +108,32 @@ class Certificate:
             raise InvalidCertificate("A certificate must be a JSON object.")
         if record.get("schema") != SCHEMA:
             raise InvalidCertificate(f"Certificate schema {record.get('schema')!r} is not known here, only {SCHEMA}.")
-        names = {f.name for f in dataclasses.fields(cls)}
-        if set(record) != names:
-            raise InvalidCertificate(f"A certificate has exactly the fields {sorted(names)}, not {sorted(record)}.")
-        assumptions = record["assumptions"]
-        if not (isinstance(assumptions, list) and isinstance(record["remarks"], list)):
-            raise InvalidCertificate("assumptions and remarks must be lists.")
-        if not all(isinstance(a, dict) and set(a) == {"text", "enforced"} for a in assumptions):
-            raise InvalidCertificate("Each assumption must have exactly the fields text and enforced.")
-        return cls(**{**record, "assumptions": tuple(Assumption(**a) for a in assumptions)})
+        if set(record) != set(_JSON_TYPES):
+            raise InvalidCertificate(f"A certificate has exactly the fields {sorted(_JSON_TYPES)}.")
+        for name, types in _JSON_TYPES.items():
+            if not isinstance(record[name], types) or (isinstance(record[name], bool) and types is not bool):
+                raise InvalidCertificate(f"{name} is of the wrong type, {type(record[name]).__name__}.")
+        if not all(_is_assumption(a) for a in record["assumptions"]):
+            raise InvalidCertificate("Each assumption must have exactly a text and enforced, true or false.")
+        if not all(isinstance(remark, str) for remark in record["remarks"]):
+            raise InvalidCertificate("Each remark must be text.")
+        if record["standing"] not in get_args(Standing):
+            raise InvalidCertificate(f"standing must be one of {get_args(Standing)}, not {record['standing']!r}.")
+        try:
+            return cls(
+                **{
+                    **record,
+                    "assumptions": tuple(Assumption(**a) for a in record["assumptions"]),
+                    "remarks": tuple(record["remarks"]),
+                }
+            )
+        except InvalidCertificate:
+            raise
+        except (InvalidInput, OverflowError) as error:
+            raise InvalidCertificate(str(error)) from error
 
     def to_event(self) -> "dp_accounting.DpEvent":
-        """The release as a dp-accounting event, to be composed under NeighboringRelation.REPLACE_ONE."""
+        """The release as a dp-accounting event, for an accountant with its default neighbouring relation."""
         if self.standing != "certified" or self.mu is None:
             raise InvalidInput(f"Only a certified Gaussian release has an event; this one is {self.standing!r}.")
         return gaussian_event({self.mu: 1})
@@ -136,31 +154,38 @@ class Certificate:
         return "\n".join(lines)
 
 
-def _check_fields(certificate: Certificate) -> None:
-    """Types and ranges: what JSON from outside may get wrong."""
-    if certificate.standing not in get_args(Standing):
-        raise InvalidCertificate(f"standing must be one of {get_args(Standing)}, not {certificate.standing!r}.")
-    for name in ("epsilon", "mu", "sigma", "sensitivity"):
-        if getattr(certificate, name) is not None:
-            object.__setattr__(certificate, name, positive(name, getattr(certificate, name)))
-    if certificate.delta is not None:
-        object.__setattr__(certificate, "delta", probability("delta", certificate.delta))
-    if not (isinstance(certificate.method, str) and certificate.method and isinstance(certificate.version, str)):
-        raise InvalidCertificate("method and version must be text.")
-    if not isinstance(certificate.reproducible, bool):
-        raise InvalidCertificate(f"reproducible must be true or false, not {certificate.reproducible!r}.")
-    if certificate.schema != SCHEMA or isinstance(certificate.schema, bool):
-        raise InvalidCertificate(f"schema must be {SCHEMA}, not {certificate.schema!r}.")
-    for assumption in certificate.assumptions:
-        if not (isinstance(assumption.text, str) and assumption.text and isinstance(assumption.enforced, bool)):
-            raise InvalidCertificate("Each assumption needs a text, and enforced must be true or false.")
-    if not all(isinstance(remark, str) for remark in certificate.remarks):
-        raise InvalidCertificate("Each remark must be text.")
+_NUMBER = (int, float, type(None))
+_JSON_TYPES: dict[str, type | tuple[type, ...]] = {
+    "method": str,
+    "standing": str,
+    "relation": (dict, type(None)),
+    "epsilon": _NUMBER,
+    "delta": _NUMBER,
+    "mu": _NUMBER,
+    "sigma": _NUMBER,
+    "sensitivity": _NUMBER,
+    "assumptions": list,
+    "remarks": list,
+    "reproducible": bool,
+    "version": str,
+    "schema": int,
+}
+
+
+def _is_assumption(record: object) -> bool:
+    return (
+        isinstance(record, dict)
+        and set(record) == {"text", "enforced"}
+        and isinstance(record["text"], str)
+        and isinstance(record["enforced"], bool)
+    )
 
 
 def _check_claims(certificate: Certificate) -> None:
     """Nothing may be promised that the parts don't add up to."""
     c = certificate
+    if c.standing not in get_args(Standing) or c.schema != SCHEMA or not c.method:
+        raise InvalidCertificate(f"standing must be one of {get_args(Standing)}, schema {SCHEMA}, and method named.")
     if c.standing == "none":
         if (c.epsilon, c.delta, c.mu) != (None, None, None):
             raise InvalidCertificate("A certificate of standing 'none' must not state epsilon, delta or mu.")

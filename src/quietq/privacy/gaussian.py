@@ -11,6 +11,7 @@ Inverses are rounded towards safety: mu down, epsilon up. See `docs/theory.md`.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import erfcx, erfinv, log_ndtr
@@ -23,7 +24,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _SAFETY = 2e-12  # relative; the solver is accurate to ~1e-15, an Accountant tolerates 1e-12
 
 
-def _mills(t: float | np.ndarray) -> np.ndarray:
+def _mills(t: float | np.ndarray) -> Any:
     return math.sqrt(math.pi / 2) * erfcx(np.asarray(t) / math.sqrt(2))
 
 
@@ -36,8 +37,8 @@ def log_delta(epsilon: float, mu: float) -> float:
     x, y = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     log_phi = -x * x / 2 - math.log(2 * math.pi) / 2
     if mu < 0.5:  # R(x) - R(y) cancels: integrate -R'(t) = 1 - t R(t) instead
-        t = x + (y - x) * (1 + _NODES) / 2
-        return log_phi + math.log((y - x) / 2 * float(_WEIGHTS @ (1 - t * _mills(t))))
+        t = x + mu * (1 + _NODES) / 2
+        return log_phi + math.log(mu / 2 * float(_WEIGHTS @ (1 - t * _mills(t))))
     if x >= 0:
         return log_phi + math.log(float(_mills(x) - _mills(y)))
     log_head = float(log_ndtr(-x))

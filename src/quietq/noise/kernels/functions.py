@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from quietq.privacy.errors import InvalidInput
 
-Real = Float[np.ndarray, "..."]
+Real = Float[np.ndarray, "..."] | float
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,6 @@ def piecewise_linear(knots: object, values: object) -> Differentiable:
     slopes = np.diff(y) / np.diff(x)
 
     def slope(points: Real) -> Real:
-        return slopes[np.clip(np.searchsorted(x, points, side="right") - 1, 0, len(slopes) - 1)]
+        return np.asarray(slopes[np.clip(np.searchsorted(x, points, side="right") - 1, 0, len(slopes) - 1)])
 
     return Differentiable(lambda points: np.asarray(np.interp(points, x, y)), slope, tuple(x))

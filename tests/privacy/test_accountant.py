@@ -1,0 +1,133 @@
+"""Composition under a cap, and the export to dp-accounting."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import dp_accounting as dpa
+import numpy as np
+import pytest
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quietq import Accountant, Budget, BudgetExhausted
+from quietq.privacy import compare, delta_from_mu, epsilon_from_mu
+
+BUDGET = Budget(0.9, 1e-4)
+REPLACE = dpa.NeighboringRelation.REPLACE_ONE
+
+
+@given(st.lists(st.floats(1e-4, 0.2), max_size=30))
+def test_squares_add_up_to_the_cap_and_no_further(mus):
+    accountant = Accountant(BUDGET)
+    accepted = []
+    for mu in mus:
+        try:
+            accountant.charge(mu)
+            accepted.append(mu)
+        except BudgetExhausted:
+            assert math.hypot(*accepted, mu) > BUDGET.mu
+    assert accountant.spent_mu == pytest.approx(math.hypot(*accepted) if accepted else 0.0)
+    assert accountant.spent_mu <= BUDGET.mu * (1 + 1e-12)
+    assert math.hypot(accountant.spent_mu, accountant.remaining_mu) == pytest.approx(BUDGET.mu)
+
+
+def test_what_remains_can_be_spent_and_then_nothing():
+    accountant = Accountant(BUDGET)
+    accountant.charge(BUDGET.mu / math.sqrt(78), rounds=77)
+    accountant.charge(accountant.remaining_mu)
+    with pytest.raises(BudgetExhausted, match="nothing was booked"):
+        accountant.charge(1e-3)
+    assert accountant.get_epsilon(1e-4) == pytest.approx(0.9)
+    assert accountant.get_epsilon(1e-4) <= 0.9
+
+
+def test_nothing_booked_costs_nothing():
+    assert Accountant(BUDGET).get_epsilon(1e-6) == 0
+    assert Accountant(BUDGET).get_delta(0.1) == 0
+
+
+def test_threads_cannot_overspend():
+    accountant = Accountant(BUDGET)
+    share = BUDGET.mu / 10  # one hundred of these fit
+
+    def charge(_):
+        try:
+            accountant.charge(share)
+            return 1
+        except BudgetExhausted:
+            return 0
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(charge, range(400))) == 100
+
+
+@pytest.mark.parametrize("rounds", [{0.2: 1}, {0.02: 100, 0.1: 2}, {0.5: 4}])
+def test_exported_event_gives_back_the_same_epsilon(rounds):
+    accountant = Accountant(Budget(10, 1e-5))
+    for mu, n in rounds.items():
+        accountant.charge(mu, n)
+    theirs = PLDAccountant(value_discretization_interval=1e-4).compose(accountant.to_event())
+    assert theirs.get_epsilon(1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=2e-3)
+    assert theirs.get_delta(0.5) == pytest.approx(accountant.get_delta(0.5), rel=5e-3)
+    renyi = RdpAccountant().compose(accountant.to_event())
+    assert 1 < renyi.get_epsilon(1e-5) / accountant.get_epsilon(1e-5) < 1.3
+
+
+def test_exported_event_is_never_charged_too_little():
+    """REPLACE_ONE counts a sensitivity of 2 in dp-accounting's PLD and of 1 in its Renyi accountant: both are safe."""
+    accountant = Accountant(BUDGET)
+    accountant.charge(0.2)
+    exact = accountant.get_epsilon(1e-5)
+    doubled = PLDAccountant(REPLACE).compose(accountant.to_event()).get_epsilon(1e-5)
+    assert doubled == pytest.approx(epsilon_from_mu(0.4, 1e-5), rel=2e-3)
+    assert RdpAccountant(neighboring_relation=REPLACE).compose(accountant.to_event()).get_epsilon(1e-5) > exact
+
+
+def test_comparison_at_one_round():
+    rows = {row.theorem: row for row in compare(BUDGET)}
+    assert list(rows)[0] == "exact"
+    assert rows["paper"].ratio == pytest.approx(1.356, abs=1e-3)
+    assert rows["classical"].noise_multiplier == pytest.approx(math.sqrt(2 * math.log(1.25e4)) / 0.9)
+    assert rows["classical"].epsilon is None  # it would have to say 1.24, where its theorem no longer applies
+    assert all(row.ratio is not None and row.ratio >= 1 for row in rows.values())
+
+
+def test_renyi_column_is_dp_accountings():
+    row = next(row for row in compare(Budget(2.0, 1e-6), rounds=10) if row.theorem == "renyi")
+    exact_noise = math.sqrt(10) / Budget(2.0, 1e-6).mu
+    theirs = RdpAccountant(orders=list(np.geomspace(1.01, 400, 2000)))
+    theirs.compose(dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(exact_noise), 10))
+    assert row.epsilon == pytest.approx(theirs.get_epsilon(1e-6), rel=1e-4)
+
+
+def test_optimal_composition_column_against_its_own_definition():
+    """Kairouz-Oh-Viswanath theorem 3.3 at its printed points ((k - 2i) e, delta_i), term by term."""
+    from quietq.privacy.comparison import _kairouz_oh_viswanath
+
+    rounds, delta = 12, 1e-4
+    noise = 40.0
+    each = math.sqrt(2 * math.log(1.25 * 2 * rounds / delta)) / noise
+    allowed = 1 - (1 - delta) / (1 - delta / (2 * rounds)) ** rounds
+    epsilon = _kairouz_oh_viswanath(noise, delta, rounds)
+    for i in range(rounds // 2 + 1):
+        printed = sum(
+            math.comb(rounds, j) * (math.exp((rounds - j) * each) - math.exp((rounds - 2 * i + j) * each))
+            for j in range(i)
+        ) / (1 + math.exp(each)) ** rounds
+        assert (printed <= allowed) == ((rounds - 2 * i) * each >= epsilon)
+
+
+@pytest.mark.parametrize("rounds", [1, 10, 78, 1000])
+@pytest.mark.parametrize("epsilon", [0.1, 0.9, 5.0])
+def test_every_sound_theorem_asks_for_at_least_the_exact_noise(rounds, epsilon):
+    for row in compare(Budget(epsilon, 1e-5), rounds):
+        if row.noise_multiplier is not None:
+            assert row.ratio is not None
+            assert row.ratio >= 1 - 1e-9
+            mu = math.sqrt(rounds) / row.noise_multiplier
+            assert delta_from_mu(mu, epsilon) <= 1e-5 * (1 + 1e-6)
+        if row.epsilon is not None:
+            exact = epsilon_from_mu(Budget(epsilon, 1e-5).mu, 1e-5)
+            assert row.epsilon >= exact * (1 - 1e-6)
