@@ -1,6 +1,7 @@
 """The commands, nothing else: results on stdout (one JSON object with --json), everything else on stderr."""
 
 import dataclasses
+import itertools
 import json
 import math
 import sys
@@ -141,6 +142,14 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
+def _offender(error: Exception) -> str:
+    """The value that could not be read, which typer's own message leaves out."""
+    for given, value in itertools.pairwise(sys.argv):
+        if given in getattr(getattr(error, "param", None), "opts", []):
+            return f": {value!r}"
+    return ""
+
+
 def main() -> None:
     """The `quietq` command. Wrong input: one sentence on stderr, exit code 2."""
     warnings.showwarning = lambda message, *_, **__: print(f"quietq: warning: {message}", file=sys.stderr)
@@ -153,7 +162,7 @@ def main() -> None:
     except Exception as error:  # typer's usage errors have no public base class, but all can format themselves
         if not hasattr(error, "format_message"):
             raise
-        sentence = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+        sentence = " ".join(error.format_message().split()) + _offender(error)  # type: ignore[attr-defined]
     print(f"quietq: {sentence}", file=sys.stderr)
     sys.exit(2)
 

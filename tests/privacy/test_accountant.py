@@ -87,7 +87,7 @@ def test_exported_event_is_never_charged_too_little():
 
 def test_comparison_at_one_round():
     rows = {row.theorem: row for row in compare(BUDGET)}
-    assert list(rows)[0] == "exact"
+    assert next(iter(rows)) == "exact"
     assert rows["paper"].ratio == pytest.approx(1.356, abs=1e-3)
     assert rows["classical"].noise_multiplier == pytest.approx(math.sqrt(2 * math.log(1.25e4)) / 0.9)
     assert rows["classical"].epsilon is None  # it would have to say 1.24, where its theorem no longer applies
@@ -112,10 +112,13 @@ def test_optimal_composition_column_against_its_own_definition():
     allowed = 1 - (1 - delta) / (1 - delta / (2 * rounds)) ** rounds
     epsilon = _kairouz_oh_viswanath(noise, delta, rounds)
     for i in range(rounds // 2 + 1):
-        printed = sum(
-            math.comb(rounds, j) * (math.exp((rounds - j) * each) - math.exp((rounds - 2 * i + j) * each))
-            for j in range(i)
-        ) / (1 + math.exp(each)) ** rounds
+        printed = (
+            sum(
+                math.comb(rounds, j) * (math.exp((rounds - j) * each) - math.exp((rounds - 2 * i + j) * each))
+                for j in range(i)
+            )
+            / (1 + math.exp(each)) ** rounds
+        )
         assert (printed <= allowed) == ((rounds - 2 * i) * each >= epsilon)
 
 

@@ -5,7 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from quietq import Additive, Exponential, Features, InvalidInput, LipschitzBall, NoRkhsRadius, Product, RkhsBall, SupBall
+from quietq import (
+    Additive,
+    Exponential,
+    Features,
+    InvalidInput,
+    LipschitzBall,
+    NoRkhsRadius,
+    Product,
+    RkhsBall,
+    SupBall,
+)
 from quietq import people as people_relation
 from quietq.noise import BandLimited, piecewise_linear
 

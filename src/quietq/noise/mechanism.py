@@ -29,6 +29,7 @@ from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.relations import Relation, RkhsBall
 
 Function = Callable[[np.ndarray], np.ndarray]
+Input = Function | Sequence[Function] | Sequence[float] | np.ndarray
 METHOD = "gaussian-process"
 _DEFAULT_LEVELS = {1: 16, 2: 10, 3: 7}
 
@@ -116,7 +117,7 @@ class GaussianProcessMechanism:
             assumption=assumption,
         )
 
-    def apply(self, f: Function | Sequence[Function] | np.ndarray) -> PrivateFunction:
+    def apply(self, f: Input) -> PrivateFunction:
         """The one release. Wrong input is refused before anything is spent; after that the budget is gone."""
         values = self._evaluate(f)
         with self._lock:
@@ -129,7 +130,7 @@ class GaussianProcessMechanism:
             self._spent = True
         return self._release(values, SystemEntropy(), self._certificate(values))
 
-    def simulate(self, f: Function | Sequence[Function] | np.ndarray, seed: int) -> PrivateFunction:
+    def simulate(self, f: Input, seed: int) -> PrivateFunction:
         """The same noise from a seed, as often as you like, for experiments: private to nobody, standing `none`."""
         remark = f"Simulates {self.budget}; drawn from a seed, so it protects nobody."
         certificate = Certificate(

@@ -23,8 +23,8 @@ def normal_from_bits(bits: Array) -> Array:
     t = jnp.where(far, root - 5.0, root - 1.6)
     over = jnp.where(near, q * _polynomial(_A, r), jnp.where(far, _polynomial(_E, t), _polynomial(_C, t)))
     under = jnp.where(near, _polynomial(_B, r), jnp.where(far, _polynomial(_F, t), _polynomial(_D, t)))
-    size = over / under
-    return jnp.where((bits & np.uint64(1)) == np.uint64(1), size, -size)
+    over = jnp.where((bits & np.uint64(1)) == np.uint64(1), over, -over)
+    return over / under  # last: what follows a division XLA computes apart, and would make the bits again for the sign
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:

@@ -43,16 +43,22 @@ def _descend(levels: int, key: Array, index: Array, ends: Array, weights: Array,
         bits, _ = threefry((key[0], key[1]), (node, jnp.zeros_like(node)), settle=lax.optimization_barrier)
         return normal_from_bits(bits)
 
-    def halve(level: Array, interval: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(points: Array, level: Array, interval: tuple[Array, Array]) -> tuple[Array, Array]:
         left, right = interval
         half = np.uint64(1) << (np.uint64(levels - 1) - level.astype(jnp.uint64))
-        node = (inside & ~(half + half - np.uint64(1))) + half
+        node = (points & ~(half + half - np.uint64(1))) + half
         middle = (left + right) * weights[level] + deviations[level] * normal(node)
         middle = lax.optimization_barrier(middle)  # used twice: compute it once
-        upper = (inside & half) != np.uint64(0)
+        upper = (points & half) != np.uint64(0)
         return jnp.where(upper, middle, left), jnp.where(upper, right, middle)
 
-    left = normal(jnp.zeros_like(inside))
-    right = ends[0] * left + ends[1] * normal(jnp.full_like(inside, size))
-    left, right = lax.fori_loop(0, levels, halve, (left, right))
+    # Many queries share their first ancestors: the first levels are computed once for all, on a grid of their own.
+    shared = min(levels, max(index.size.bit_length() - 5, 0))
+    shift = np.uint64(levels - shared)
+    grid = jnp.arange(2**shared, dtype=jnp.uint64) << shift
+    left = normal(jnp.zeros_like(grid))
+    right = ends[0] * left + ends[1] * normal(jnp.full_like(grid, size))
+    left, right = lax.fori_loop(0, shared, functools.partial(halve, grid), (left, right))
+    at = inside >> shift
+    left, right = lax.fori_loop(shared, levels, functools.partial(halve, inside), (left[at], right[at]))
     return jnp.where(index == size, right, left)

@@ -132,6 +132,9 @@ class Certificate:
         except (InvalidInput, OverflowError) as error:
             raise InvalidCertificate(str(error)) from error
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Certificate.from_dict, (self.to_dict(),)
+
     def to_event(self) -> "dp_accounting.DpEvent":
         """The release as a dp-accounting event, for an accountant with its default neighbouring relation."""
         if self.standing != "certified" or self.mu is None:

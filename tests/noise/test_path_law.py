@@ -1,0 +1,134 @@
+"""Every path against the exact law: all betas, close and distant points, any order."""
+
+import numpy as np
+import pytest
+from laws import TAIL, largest_covariance_error, p_value, sample
+
+from quietq.noise import (
+    Additive,
+    AdditivePath,
+    BandLimited,
+    Exponential,
+    FeaturePath,
+    Features,
+    GridPath,
+    Product,
+    SeededEntropy,
+    SortedPath,
+    TreePath,
+)
+from quietq.noise.kernels.exponential import whiten
+
+BETAS = [1e-3, 1.0, 10.0, 1.6e4]
+FINE = np.array([0, 1, 2, 2**10, 2**20, 2**20 + 1, 2**28, 2**29, 2**29 + 2**12, 2**30 - 7, 2**30]) / 2**30
+COARSE = np.array([0, 1, 2, 3, 7, 64, 65, 100, 200, 255, 256]) / 256
+
+
+def key(seed: int) -> bytes:
+    return np.random.default_rng(seed).bytes(16)
+
+
+def check(kernel, points, samples):
+    assert p_value(kernel, points, samples) > TAIL
+    assert largest_covariance_error(kernel, points, samples) < 6
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_sorted_path(beta):
+    kernel = Exponential(beta)
+    check(kernel, FINE, sample(lambda i: SortedPath(kernel, entropy=SeededEntropy(i)), FINE, 800))
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_grid_path(beta):
+    kernel = Exponential(beta)
+    check(kernel, COARSE, sample(lambda i: GridPath(kernel, levels=8, entropy=SeededEntropy(i)), COARSE, 800))
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_whole_grid(beta):
+    """One fine grid is itself a large sample: its whitened increments are independent normals."""
+    path = GridPath(Exponential(beta), levels=16, entropy=SeededEntropy(7))
+    points = np.arange(2**16 + 1) / 2**16
+    from scipy.stats import kstest
+
+    assert kstest(whiten(beta, points, path.values), "norm").pvalue > TAIL
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_tree_path(beta):
+    kernel = Exponential(beta)
+    check(kernel, FINE, sample(lambda i: TreePath(kernel, levels=30, key=key(i)), FINE, 800))
+
+
+@pytest.mark.parametrize("levels", [1, 2, 52])
+def test_tree_path_of_other_depths(levels):
+    kernel = Exponential(3.0)
+    points = np.unique(np.rint(FINE * 2**levels)) / 2**levels
+    check(kernel, points, sample(lambda i: TreePath(kernel, levels=levels, key=key(i)), points, 1000))
+
+
+@pytest.mark.parametrize("betas", [(1e-3, 1.0), (10.0, 2.0), (1.6e4, 1.0), (1.0, 2.0, 3.0)])
+@pytest.mark.parametrize("path", ["grid", "tree"])
+def test_product_paths(betas, path):
+    kernel = Product(betas)
+    rng = np.random.default_rng(3)
+    points = rng.integers(0, 2**5 + 1, (8, len(betas))) / 2**5
+    points[0], points[1] = 0.0, 1.0
+
+    def make(i):
+        if path == "grid":
+            return GridPath(kernel, levels=5, entropy=SeededEntropy(i))
+        return TreePath(kernel, levels=5, key=key(i))
+
+    check(kernel, points, sample(make, points, 1000))
+
+
+def test_additive_path():
+    kernel = Additive((Exponential(1.0), Exponential(10.0), Exponential(0.1)))
+    points = np.random.default_rng(4).integers(0, 2**6 + 1, (8, 3)) / 2**6
+    check(kernel, points, sample(lambda i: AdditivePath(kernel, levels=6, entropy=SeededEntropy(i)), points, 800))
+
+
+def test_feature_path():
+    kernel = Features(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1] ** 2], axis=-1), rank=3, dimension=2)
+    points = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 0.9]])
+    check(kernel, points, sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 1500))
+
+
+@pytest.mark.parametrize("half_width", [0.5, 3.0, 20.0])
+def test_band_limited_path(half_width):
+    kernel = BandLimited(half_width)
+    points = np.linspace(0, 1, 4 if half_width < 1 else 6)
+    samples = sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 1500)
+    check(kernel, points, samples)
+
+
+def test_scale_and_domain():
+    kernel = Exponential(4.0)
+    points = COARSE * 30 - 10
+    for make in (
+        lambda i: SortedPath(kernel, 0.1, (-10, 20), SeededEntropy(i)),
+        lambda i: GridPath(kernel, 8, 0.1, (-10, 20), SeededEntropy(i)),
+        lambda i: TreePath(kernel, 8, 0.1, (-10, 20), key(i)),
+    ):
+        check(kernel, COARSE, sample(make, points, 800) / 0.1)
+
+
+def test_expected_maximum():
+    """Erratum 3: the true E max/sigma, against which the paper's 8.68 sqrt(beta) is 7 to 262 times too large.
+
+    A grid misses the maximum between its points by 0.5826 sqrt(2 beta h) to first order (Chernoff 1965).
+    """
+    printed_over_true = []
+    for beta, expected in ((0.1, 0.375), (1.0, 1.07), (10.0, 2.26), (100.0, 3.23), (1000.0, 3.96), (2e4, 4.69)):
+        levels = 12 if beta < 50 else 17
+        paths = 1000 if beta < 50 else 60
+        entropy = SeededEntropy(5)
+        maxima = [GridPath(Exponential(beta), levels, entropy=entropy).values.max() for _ in range(paths)]
+        mean = np.mean(maxima) + 0.5826 * np.sqrt(2 * beta * 2.0**-levels)
+        error = np.std(maxima) / np.sqrt(paths)
+        assert abs(mean - expected) < 6 * error + 0.01
+        printed_over_true.append(8.68 * np.sqrt(beta) / expected)
+    assert min(printed_over_true) == pytest.approx(7, rel=0.05)
+    assert max(printed_over_true) == pytest.approx(262, rel=0.01)

@@ -1,0 +1,199 @@
+"""Paths as their users meet them: consistency, replicas, two forms of one tree, refusals, secrets."""
+
+import copy
+import pickle
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quietq import InvalidInput
+from quietq.noise import (
+    Additive,
+    AdditivePath,
+    BandLimited,
+    Box,
+    Exponential,
+    FeaturePath,
+    GridPath,
+    Product,
+    SeededEntropy,
+    SortedPath,
+    SystemEntropy,
+    TreePath,
+)
+from quietq.noise.threefry import threefry
+
+KEY = bytes(range(16))
+ONE_DIMENSIONAL = {
+    "sorted": lambda **kwargs: SortedPath(Exponential(4.0), **kwargs),
+    "grid": lambda **kwargs: GridPath(Exponential(4.0), **kwargs),
+    "tree": lambda **kwargs: TreePath(Exponential(4.0), **kwargs),
+    "band-limited": lambda **kwargs: FeaturePath(BandLimited(3.0), **kwargs),
+}
+
+
+@pytest.mark.parametrize("name", ONE_DIMENSIONAL)
+def test_a_path_is_a_function(name):
+    path = ONE_DIMENSIONAL[name](sigma=0.5, domain=(-1, 3))
+    states = np.random.default_rng(0).uniform(-1, 3, (4, 5))
+    first = path(states)
+    assert first.shape == (4, 5)
+    assert path(2.0).shape == ()
+    np.testing.assert_allclose(path(states[::-1]), first[::-1], rtol=1e-12, atol=1e-14)
+    assert path([]).shape == (0,)
+    assert path(np.array([-1.0, 3.0])).shape == (2,)
+
+
+@pytest.mark.parametrize("name", ONE_DIMENSIONAL)
+@pytest.mark.parametrize(
+    ("states", "message"),
+    [
+        (3.0001, r"within \[-1, 3\]"),
+        ([0.0, -1.5], "within"),
+        (np.nan, "within"),
+        ([np.inf], "within"),
+        ("left", "numbers"),
+        (None, "within"),
+        ([[0.0], [0.0, 1.0]], "numbers"),
+    ],
+)
+def test_queries_that_make_no_sense(name, states, message):
+    with pytest.raises(InvalidInput, match=message):
+        ONE_DIMENSIONAL[name](domain=(-1, 3))(states)
+
+
+def test_more_dimensions():
+    for path in (
+        GridPath(Product((1.0, 2.0)), levels=4, domain=[(0, 1), (5, 9)]),
+        TreePath(Product((1.0, 2.0)), levels=4, domain=[(0, 1), (5, 9)]),
+        AdditivePath(Additive((Exponential(1.0), Exponential(2.0))), levels=4, domain=[(0, 1), (5, 9)]),
+    ):
+        assert path([0.5, 7.0]).shape == ()
+        assert path(np.full((3, 2, 2), [0.5, 7.0])).shape == (3, 2)
+        with pytest.raises(InvalidInput, match="2 coordinates"):
+            path([0.5])
+        with pytest.raises(InvalidInput, match="within"):
+            path([0.5, 4.0])
+    with pytest.raises(InvalidInput, match="domain has 1 dimensions"):
+        GridPath(Product((1.0, 2.0)), domain=(0, 1))
+
+
+@pytest.mark.parametrize("domain", [(1, 1), (2, 1), (0, np.inf), (0, np.nan), (), (1, 2, 3), "box", [[0, 1], [3, 2]]])
+def test_domains_that_make_no_sense(domain):
+    with pytest.raises(InvalidInput, match="domain"):
+        Box.of(domain)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 10, 30, 52])
+@pytest.mark.parametrize("beta", [1e-3, 4.0, 1.6e4])
+def test_numpy_and_jax_agree(levels, beta):
+    path = TreePath(Exponential(beta), levels=levels, sigma=1.0, key=KEY)
+    states = np.random.default_rng(1).random(3000)
+    states[:4] = 0, 1, 0.5, 2.0**-levels
+    np.testing.assert_allclose(path.compiled()(states), path(states), rtol=0, atol=1e-12)
+    assert path.compiled()(0.25).shape == ()
+
+
+def test_jax_precision_is_left_as_it_was():
+    TreePath(Exponential(1.0), levels=3).compiled()([0.1])
+    assert jax.numpy.zeros(1).dtype == np.float32
+
+
+def test_replicas_agree_and_other_keys_do_not():
+    states = np.linspace(0, 1, 50)
+    path = TreePath(Exponential(4.0), key=KEY)
+    np.testing.assert_array_equal(path(states), TreePath(Exponential(4.0), key=KEY)(states))
+    for other in (
+        TreePath(Exponential(4.0), key=KEY[::-1]),
+        TreePath(Exponential(4.0), key=KEY + b"\0"),
+        TreePath(Exponential(4.0), key=KEY, stream="action 1"),
+        TreePath(Exponential(4.0)),
+    ):
+        assert np.abs(other(states) - path(states)).max() > 0.1
+
+
+def test_tree_of_a_one_dimensional_product_is_the_tree():
+    states = np.linspace(0, 1, 9)
+    np.testing.assert_allclose(
+        TreePath(Product((4.0,)), levels=20, key=KEY)(states), TreePath(Exponential(4.0), levels=20, key=KEY)(states)
+    )
+
+
+@pytest.mark.parametrize("key", [b"", bytes(15), bytes(65)])
+def test_weak_keys_are_refused(key):
+    with pytest.raises(InvalidInput, match="key must be"):
+        TreePath(Exponential(1.0), key=key)
+
+
+def test_the_key_is_not_shown_copied_or_pickled():
+    path = TreePath(Exponential(1.0), key=b"0123456789abcdef")
+    assert "0123" not in repr(path)
+    assert "hidden" in repr(path)
+    for leak in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="secret key"):
+            leak(path)
+
+
+@pytest.mark.parametrize("levels", [0, 53])
+def test_levels_out_of_range(levels):
+    with pytest.raises(InvalidInput, match="levels"):
+        TreePath(Exponential(1.0), levels=levels)
+
+
+def test_tables_too_large_for_a_machine_are_refused():
+    with pytest.raises(InvalidInput, match="use fewer levels"):
+        GridPath(Exponential(1.0), levels=40)
+    with pytest.raises(InvalidInput, match="use fewer levels"):
+        GridPath(Product((1.0, 1.0, 1.0)), levels=10)
+
+
+def test_threefry_known_answers():
+    """The reference vectors of Random123 (threefry2x64, 20 rounds)."""
+    ones = np.uint64(0xFFFFFFFFFFFFFFFF)
+    zero = np.uint64(0)
+    with np.errstate(over="ignore"):
+        assert [hex(int(w)) for w in threefry((zero, zero), (zero, zero))] == [
+            "0xc2b6e3a8c2c69865",
+            "0x6f81ed42f350084d",
+        ]
+        assert [hex(int(w)) for w in threefry((ones, ones), (ones, ones))] == [
+            "0xe02cb7c4d95d277a",
+            "0xd06633d0893b8b68",
+        ]
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_normals_from_bits_agree_in_both_forms(bits):
+    from quietq.noise.entropy import normal_from_bits
+    from quietq.noise.normal_jax import normal_from_bits as compiled
+
+    with jax.enable_x64(True):
+        theirs = float(compiled(jax.numpy.array([bits], dtype=jax.numpy.uint64))[0])
+    assert theirs == pytest.approx(float(normal_from_bits(np.array([bits], np.uint64))[0]), rel=1e-13, abs=1e-15)
+
+
+def test_extreme_bits_give_finite_normals():
+    from quietq.noise.entropy import normal_from_bits
+
+    extremes = normal_from_bits(np.array([0, 1, 2**64 - 1, 2**64 - 2], np.uint64))
+    assert np.isfinite(extremes).all()
+    assert extremes.max() > 8
+    assert extremes.min() < -8
+
+
+def test_the_operating_systems_normals():
+    from scipy.stats import kstest
+
+    z = SystemEntropy().normals((400_000,))
+    assert kstest(z, "norm").pvalue > 1e-9
+    assert not np.array_equal(z[:5], SystemEntropy().normals((5,)))
+    assert not SystemEntropy().reproducible
+    assert SeededEntropy(0).reproducible
+
+
+def test_a_grid_path_is_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        GridPath(Exponential(1.0), levels=3).values[0] = 0

@@ -1,0 +1,102 @@
+"""The commands as a user runs them, in a process of their own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+CALIBRATE = "calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1"
+LIMITS = "limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5"
+
+
+def run(arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "quietq.cli", *arguments.split()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_calibrate():
+    done = run(CALIBRATE + " --json")
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert result["mu"] == pytest.approx(0.28596, abs=5e-6)
+    assert result["beta"] == 4
+    assert result["radius"] == 0.01
+    assert result["sensitivity"] == pytest.approx(0.01 * 5**0.5)
+    assert result["sigma"] == pytest.approx(0.0782, abs=5e-5)
+    assert {row["theorem"] for row in result["comparison"]} == {
+        "exact",
+        "renyi",
+        "paper",
+        "classical",
+        "kairouz-oh-viswanath",
+        "advanced-composition",
+    }
+
+
+def test_limits():
+    result = json.loads(run(LIMITS + " --json").stdout)
+    assert result["cap_gdp"] == pytest.approx(0.924, abs=5e-4)
+    assert result["cap_any_dp"] == pytest.approx(0.9999, abs=5e-5)
+    assert (result["people_gdp"], result["people_any_dp"]) == (9, 3)
+
+
+def test_tables_for_people():
+    calibration, caps = run(CALIBRATE), run(LIMITS)
+    assert "0.078195" in calibration.stdout
+    assert "does not apply" in calibration.stdout
+    assert "0.9236" in caps.stdout
+
+
+def test_limits_of_a_pure_budget():
+    result = json.loads(run("limits --epsilon 0.9 --delta 0 --radius 0.5 --distance 0.5 --json").stdout)
+    assert result["cap_gdp"] is None
+    assert result["cap_any_dp"] == pytest.approx(0.711, abs=1e-3)
+
+
+def test_a_weak_delta_is_told_on_stderr_and_in_json():
+    done = run(CALIBRATE.replace("1e-4", "0.05") + " --json")
+    assert done.returncode == 0
+    assert "not below 1/people" in done.stderr
+    assert "not below 1/people" in json.loads(done.stdout)["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (CALIBRATE.replace("0.9", "0"), ("epsilon", "above 0")),
+        (CALIBRATE.replace("0.9", "-3"), ("epsilon", "-3")),
+        (CALIBRATE.replace("0.9", "nan"), ("epsilon", "nan")),
+        (CALIBRATE.replace("1e-4", "1"), ("delta", "below 1")),
+        (CALIBRATE.replace("1e-4", "0"), ("delta", "pure")),
+        (CALIBRATE.replace("50", "0"), ("people", "at least 1")),
+        (CALIBRATE.replace("50", "2.5"), ("people", "2.5")),
+        (CALIBRATE.replace("--high 0.5", "--high 0"), ("high", "low")),
+        (CALIBRATE + " --rounds 0", ("rounds", "at least 1")),
+        (CALIBRATE + " --colour red", ("--colour",)),
+        ("calibrate --epsilon 1", ("Missing option", "--delta")),
+        (LIMITS.replace("0.05", "0"), ("radius", "above 0")),
+        (LIMITS + " --score 1", ("score", "below 1")),
+        ("calibrat", ("calibrat",)),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_code_2(arguments, words):
+    done = run(arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_version_and_help():
+    from quietq import __version__
+
+    assert run("--version").stdout.strip() == __version__
+    assert "calibrate" in run("--help").stdout
