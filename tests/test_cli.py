@@ -11,13 +11,8 @@ LIMITS = "limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5"
 
 
 def run(arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "quietq.cli", *arguments.split()],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = [sys.executable, "-m", "quietq.cli", *arguments.split()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_calibrate():

@@ -113,6 +113,12 @@ def test_band_limited_projection_of_what_is_beyond_the_terms():
     assert np.linalg.norm(operator, 2) <= kernel.stretch
 
 
+@pytest.mark.parametrize("tolerance", [1e-200, 1.0, 2.0, 0.0])
+def test_band_limited_tolerances_that_cannot_be_met(tolerance):
+    with pytest.raises(InvalidInput, match="tolerance"):
+        BandLimited(20.0, tolerance)
+
+
 def test_features_check_their_shapes():
     kernel = Features(lambda x: np.ones((len(x), 3)), rank=2)
     with pytest.raises(InvalidInput, match=r"phi must return shape \(4, 2\)"):

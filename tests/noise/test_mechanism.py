@@ -29,6 +29,7 @@ from quietq import (
     SupBall,
     people,
 )
+from quietq.noise import PrivateTable
 from quietq.noise.grid_path import grid_points
 from quietq.noise.rounding import largest_value, rounding_step
 
@@ -38,6 +39,11 @@ PEOPLE = people(50, low=0, high=0.5, slope=1)
 
 def walk_reward(s):
     return 0.5 - np.abs(s - 0.5)
+
+
+def table(private):
+    assert isinstance(private, PrivateTable)
+    return private.values
 
 
 def test_calibration_is_the_theorys():
@@ -165,7 +171,7 @@ def test_a_private_function_is_consistent_shareable_and_read_only():
     np.testing.assert_array_equal(private(states), again(states[::-1])[::-1])
     np.testing.assert_array_equal(private(states), [float(private(s)) for s in states])
     with pytest.raises(ValueError, match="read-only"):
-        private.values[0] = 0
+        table(private)[0] = 0
     with pytest.raises(InvalidInput, match="within"):
         private(1.2)
 
@@ -175,7 +181,7 @@ def test_released_values_are_multiples_of_a_public_step():
     step = rounding_step(mechanism.sigma)
     for constant in (0.0, 1.0, 1 / 3):
         again = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET)
-        multiples = again.apply(lambda s, c=constant: np.full(s.shape, c)).values / step
+        multiples = table(again.apply(lambda s, c=constant: np.full(s.shape, c))) / step
         np.testing.assert_array_equal(multiples, np.rint(multiples))
         assert np.abs(multiples).max() < 2**44  # so that the last place of a float is 256 times finer
     assert mechanism.sigma * 2**-21 < step <= mechanism.sigma * 2**-20
@@ -205,6 +211,12 @@ def test_several_outputs_share_one_release():
     assert private([0.1, 0.2, 0.3]).shape == (3, 2)
     noise = private(0.5) - [0.5, -0.5]
     assert noise[0] != noise[1]
+
+
+def test_more_outputs_than_the_relation_lets_change_are_refused():
+    mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4)
+    with pytest.raises(InvalidInput, match="2 outputs, but the relation lets 1 change"):
+        mechanism.apply(lambda s: np.stack([s, s], axis=-1))
 
 
 def test_product_additive_features_and_band_limited():
@@ -264,8 +276,8 @@ def test_noise_of_every_kernel_has_the_scale_that_was_certified():
 def test_simulation_is_marked_and_spends_nothing():
     mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=8)
     one, same, other = (mechanism.simulate(walk_reward, seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.values, same.values)
-    assert not np.array_equal(one.values, other.values)
+    np.testing.assert_array_equal(table(one), table(same))
+    assert not np.array_equal(table(one), table(other))
     assert one.certificate.standing == "none"
     assert one.certificate.reproducible
     assert one.certificate.epsilon is None
@@ -276,6 +288,8 @@ def test_certificate_of_a_release():
     private = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET).apply(walk_reward)
     certificate = private.certificate
     assert (certificate.standing, certificate.epsilon, certificate.delta) == ("certified", 0.9, 1e-4)
+    assert certificate.sensitivity is not None
+    assert certificate.sigma is not None
     assert certificate.mu == pytest.approx(certificate.sensitivity / certificate.sigma)
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert json.loads(certificate.to_json())["relation"]["people"] == 50
@@ -285,6 +299,13 @@ def test_certificate_of_a_release():
 def test_a_sensitivity_below_the_relations_radius_is_refused():
     with pytest.raises(InvalidInput, match="below the relation's radius"):
         GaussianProcessMechanism(Exponential(4.0), 0.02, BUDGET, relation=PEOPLE)
+
+
+@pytest.mark.parametrize("sensitivity", [math.nan, math.inf, 0.0, -1.0])
+def test_impossible_sensitivities(sensitivity):
+    for relation in (None, PEOPLE):
+        with pytest.raises(InvalidInput, match="sensitivity"):
+            GaussianProcessMechanism(Exponential(4.0), sensitivity, BUDGET, relation=relation)
 
 
 def test_relations_without_a_radius_are_refused():

@@ -46,20 +46,13 @@ class PrintedPath(SortedPath):
     The variance is ours: with the printed one there is nothing to draw from.
     """
 
-    def _value(self, x, normal):
-        known = self._known
-        if x in known:
-            return known[x]
-        at = known.bisect_left(x)
-        left, g_left = known.peekitem(at - 1) if at else (0.0, 0.0)
-        right, g_right = known.peekitem(at) if at < len(known) else (1.0, 0.0)
-        if left < x < right:
-            w_left, w_right = printed_weights(self.kernel.beta, x - left, right - x)
-            variance = between(self.kernel.beta, x - left, right - x)[2]
-        else:
-            w_left, w_right, variance = 0.0, 0.0, 1.0
-        known[x] = w_left * g_left + w_right * g_right + math.sqrt(variance) * normal
-        return known[x]
+    def _conditional(self, x, left, right):
+        (at_left, g_left), (at_right, g_right) = left or (0.0, 0.0), right or (1.0, 0.0)
+        gap_left, gap_right = x - at_left, at_right - x
+        if min(gap_left, gap_right) <= 0:
+            return 0.0, 1.0
+        w_left, w_right = printed_weights(self.kernel.beta, gap_left, gap_right)
+        return w_left * g_left + w_right * g_right, between(self.kernel.beta, gap_left, gap_right)[2]
 
 
 @pytest.mark.parametrize("beta", [1e-3, 1.0, 10.0])
@@ -75,15 +68,11 @@ def test_swapped_weights_alone_are_enough_to_fail():
     """Inner points only, ends known: so that nothing but the swap is tested."""
 
     class Swapped(SortedPath):
-        def _value(self, x, normal):
-            known = self._known
-            if x in known or not 0 < known.bisect_left(x) < len(known):
-                return super()._value(x, normal)
-            at = known.bisect_left(x)
-            (left, g_left), (right, g_right) = known.peekitem(at - 1), known.peekitem(at)
-            w_right, w_left, variance = between(self.kernel.beta, x - left, right - x)
-            known[x] = w_left * g_left + w_right * g_right + math.sqrt(variance) * normal
-            return known[x]
+        def _conditional(self, x, left, right):
+            if left is None or right is None:
+                return super()._conditional(x, left, right)
+            w_right, w_left, variance = between(self.kernel.beta, x - left[0], right[0] - x)
+            return w_left * left[1] + w_right * right[1], variance
 
     kernel = Exponential(5.0)
     points = np.array([0.0, 0.1, 1.0])

@@ -23,7 +23,7 @@ def test_nor_do_they_with_the_appendix_value_of_k():
 
 @pytest.mark.parametrize(("with_square_root", "bound", "sigma"), [(False, 178, 2.35), (True, 763, 21)])
 def test_smallest_k_that_would_do(with_square_root, bound, sigma):
-    repaired = PublishedTheorem(AT, with_square_root=with_square_root).smallest(delta_path=5e-5)
+    repaired = PublishedTheorem(AT, with_square_root=with_square_root).smallest()
     assert round(repaired.bound) == bound
     assert repaired.sigma == pytest.approx(sigma, rel=3e-3)
     check = repaired.check()
@@ -44,6 +44,7 @@ def test_certificate_is_a_claim_that_names_what_failed():
     assert certificate.standing == "claimed"
     assert any("2k is 4.6, the right side 353" in remark for remark in certificate.remarks)
     assert certificate.mu is None
+    assert (certificate.epsilon, certificate.delta) == (0.9, 1e-4)  # as the paper has it
     assert certificate.relation == {"kind": "sup-ball", "radius": 1.0, "people": None}
 
 

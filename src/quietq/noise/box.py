@@ -83,3 +83,11 @@ Domain = tuple[float, float] | Sequence[tuple[float, float]] | Box
 """What callers may give for a box."""
 
 UNIT = Box((0.0,), (1.0,))
+
+
+def box_for(dimension: int, domain: Domain | None) -> Box:
+    """The box, or the unit box, checked to be of a kernel's dimension."""
+    box = Box((0.0,) * dimension, (1.0,) * dimension) if domain is None else Box.of(domain)
+    if box.dimension != dimension:
+        raise InvalidInput(f"domain has {box.dimension} dimensions, but the kernel has {dimension}.")
+    return box

@@ -1,8 +1,9 @@
 """Where the normals come from: the operating system for real noise, a seed for simulation only.
 
 Real noise is drawn from the kernel's cryptographic generator, 64 bits a normal, by inverting the normal distribution in
-float64. The sign has a bit of its own and the tail 52 bits, so values reach 8.3 sigma on either side and the smallest
-step in the tail stays far below the rounding that every released value goes through.
+float64. The sign has a bit of its own and the tail 52 bits, so values reach 8.3 sigma on either side. Between
+neighbouring values lies less than the rounding that every released value goes through, up to 6.5 sigma; what lies
+beyond has a probability of 1e-10 a draw, and is part of the idealisation that certificates state.
 """
 
 import hashlib

@@ -3,9 +3,9 @@
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import UNIT, Box, Domain
+from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
-from quietq.noise.grid_path import GridPath, box_for
+from quietq.noise.grid_path import GridPath
 from quietq.noise.kernels import Additive, FiniteRank
 from quietq.privacy.checks import positive
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box, Domain
+from quietq.noise.box import Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.kernels import Exponential, Product
 from quietq.privacy.checks import count, positive
@@ -91,11 +91,3 @@ def look_up(table: np.ndarray, box: Box, levels: int, states: object) -> Float[n
     """The table's values at the grid points nearest to the states."""
     index = np.rint(box.to_unit(states) * 2.0**levels).astype(np.int64)
     return np.asarray(table[index if box.dimension == 1 else tuple(np.moveaxis(index, -1, 0))])
-
-
-def box_for(dimension: int, domain: Domain | None) -> Box:
-    """The box, or the unit box, checked to be of the kernel's dimension."""
-    box = Box((0.0,) * dimension, (1.0,) * dimension) if domain is None else Box.of(domain)
-    if box.dimension != dimension:
-        raise InvalidInput(f"domain has {box.dimension} dimensions, but the kernel has {dimension}.")
-    return box

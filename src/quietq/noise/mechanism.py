@@ -9,15 +9,16 @@ What the code does for it: f is looked at on a public grid (or given as weights)
 operating system in float64; the sum is rounded to a public step; f is not kept. See `docs/theory.md`.
 """
 
+import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from quietq.noise.box import Box, Domain
+from quietq.noise.box import Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.noise.grid_path import box_for, check_grid, draw_grid, grid_points
+from quietq.noise.grid_path import check_grid, draw_grid, grid_points
 from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
 from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.rounding import check_values, round_release, rounding_step
@@ -26,7 +27,7 @@ from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
-from quietq.privacy.relations import Relation, RkhsBall
+from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
 
 Function = Callable[[np.ndarray], np.ndarray]
 Input = Function | Sequence[Function] | Sequence[float] | np.ndarray
@@ -69,7 +70,8 @@ class GaussianProcessMechanism:
         self.kernel = kernel
         self.budget = budget
         self.mu = budget.mu
-        self.relation = RkhsBall(positive("sensitivity", sensitivity), kernel) if relation is None else relation
+        positive("sensitivity", sensitivity)
+        self.relation = RkhsBall(sensitivity, kernel) if relation is None else relation
         needed = self.relation.rkhs_radius(kernel)
         if sensitivity < needed * (1 - 1e-12):
             raise InvalidInput(
@@ -128,7 +130,7 @@ class GaussianProcessMechanism:
             if self._accountant is not None:
                 self._accountant.charge(self.mu)
             self._spent = True
-        return self._release(values, SystemEntropy(), self._certificate(values))
+        return self._release(values, SystemEntropy(), self._certificate())
 
     def simulate(self, f: Input, seed: int) -> PrivateFunction:
         """The same noise from a seed, as often as you like, for experiments: private to nobody, standing `none`."""
@@ -151,7 +153,16 @@ class GaussianProcessMechanism:
             arrays = [_on_grid(f, self.box, self.levels)]
         for array in arrays:
             check_values(array, self.sigma)
+            self._check_outputs(array.shape[1 if len(arrays) > 1 else kernel.dimension :])
         return tuple(arrays)
+
+    def _check_outputs(self, outputs: tuple[int, ...]) -> None:
+        """A ball for one function must not be taken for a ball of several."""
+        if isinstance(self.relation, LipschitzBall) and math.prod(outputs) > self.relation.actions:
+            raise InvalidInput(
+                f"The function has {math.prod(outputs)} outputs, but the relation lets {self.relation.actions} change: "
+                "declare it with `actions`; nothing was drawn or spent."
+            )
 
     def _weights(self, kernel: FiniteRank, f: object) -> np.ndarray:
         if callable(f):
@@ -178,7 +189,7 @@ class GaussianProcessMechanism:
             tables.append(PrivateTable(round_release(array, noise, sigma), self.levels, side, certificate))
         return PrivateSum(tuple(tables), box, certificate) if isinstance(kernel, Additive) else tables[0]
 
-    def _certificate(self, values: tuple[np.ndarray, ...]) -> Certificate:
+    def _certificate(self) -> Certificate:
         relation = self._assumption or Assumption(f"Neighbouring inputs are {self.relation}.", enforced=False)
         looked = "given as weights" if isinstance(self.kernel, FiniteRank) else "looked at on a public grid only"
         return Certificate(

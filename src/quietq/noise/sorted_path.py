@@ -1,16 +1,15 @@
 """The paper's sampler: a sorted list of what was asked before, O(log n) a query (its proposition 2, repaired)."""
 
 import math
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from sortedcontainers import SortedDict
 
-from quietq.noise.box import UNIT, Box, Domain
+from quietq.noise.box import Domain, box_for
 from quietq.noise.bridge import between, beyond
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.kernels import Exponential
+from quietq.noise.sorted_points import Known, SortedPoints
 from quietq.privacy.checks import positive
 
 
@@ -23,13 +22,13 @@ class SortedPath:
     """
 
     def __init__(
-        self, kernel: Exponential, sigma: float = 1.0, domain: Domain = UNIT, entropy: Entropy | None = None
+        self, kernel: Exponential, sigma: float = 1.0, domain: Domain | None = None, entropy: Entropy | None = None
     ) -> None:
         self.kernel = kernel
         self.sigma = positive("sigma", sigma)
-        self.box = Box.of(domain)
+        self.box = box_for(kernel.dimension, domain)
         self._entropy = SystemEntropy() if entropy is None else entropy
-        self._known: Any = SortedDict()  # state -> value; the package has no types
+        self._known = SortedPoints()
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """The path's values; the same state gives the same value for ever."""
@@ -42,23 +41,24 @@ class SortedPath:
         return len(self._known)
 
     def _value(self, x: float, normal: float) -> float:
-        known = self._known
-        if x in known:
-            return known[x]
-        at = known.bisect_left(x)
+        place, value, left, right = self._known.find(x)
+        if value is None:
+            mean, variance = self._conditional(x, left, right)
+            value = mean + math.sqrt(variance) * normal
+            self._known.insert(place, x, value)
+        return value
+
+    def _conditional(self, x: float, left: Known | None, right: Known | None) -> tuple[float, float]:
+        """Mean and variance at x given everything known: the nearest known points are enough (Markov)."""
         beta = self.kernel.beta
-        if not known:
-            mean, variance = 0.0, 1.0
-        elif 0 < at < len(known):
-            (left, g_left), (right, g_right) = known.peekitem(at - 1), known.peekitem(at)
-            w_left, w_right, variance = between(beta, x - left, right - x)
-            mean = w_left * g_left + w_right * g_right
-        else:
-            nearest, g = known.peekitem(at - 1 if at else 0)
-            weight, variance = beyond(beta, abs(x - nearest))
-            mean = weight * g
-        known[x] = mean + math.sqrt(variance) * normal
-        return known[x]
+        if left is not None and right is not None:
+            w_left, w_right, variance = between(beta, x - left[0], right[0] - x)
+            return w_left * left[1] + w_right * right[1], variance
+        nearest = right if left is None else left
+        if nearest is None:
+            return 0.0, 1.0
+        weight, variance = beyond(beta, abs(x - nearest[0]))
+        return weight * nearest[1], variance
 
     def __repr__(self) -> str:
         return f"SortedPath({self.kernel}, sigma={self.sigma:g}, domain={self.box}, points={len(self)})"

@@ -1,8 +1,8 @@
 """Random bits that a key and a counter determine: one definition for NumPy and for JAX.
 
 Threefry-2x64 with 20 rounds (Salmon et al., SC 2011): a keyed bijection of 128-bit counters under a 128-bit key, a
-relative of the Threefish cipher. Its authors make no cryptographic claim for it, so what rests on its secrecy (a path
-that is evaluated lazily) says so in its certificate; tables are drawn from the operating system instead.
+relative of the Threefish cipher. Its authors make no cryptographic claim for it, so no certified
+release rests on it: tables are drawn from the operating system instead.
 """
 
 from collections.abc import Callable

@@ -13,10 +13,9 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, UInt64
 
-from quietq.noise.box import Domain
+from quietq.noise.box import Domain, box_for
 from quietq.noise.bridge import beyond, midpoint
 from quietq.noise.entropy import derive_key, normal_from_bits
-from quietq.noise.grid_path import box_for
 from quietq.noise.kernels import Exponential, Product
 from quietq.noise.threefry import threefry
 from quietq.privacy.checks import count, positive

@@ -27,7 +27,7 @@ class Accountant:
     >>> accountant = Accountant(Budget(epsilon=0.9, delta=1e-4))
     >>> accountant.charge(0.02, rounds=100)
     >>> round(accountant.get_epsilon(1e-4), 4), round(accountant.remaining_mu, 4)
-    (0.6035, 0.2044)
+    (0.6016, 0.2044)
     >>> accountant.charge(0.3)
     Traceback (most recent call last):
     ...

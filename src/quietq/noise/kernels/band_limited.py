@@ -16,6 +16,7 @@ from scipy.special import spherical_jn
 
 from quietq.noise.kernels.features import FiniteRank
 from quietq.privacy.checks import positive
+from quietq.privacy.errors import InvalidInput
 
 _RIDGE = 1e-8
 
@@ -40,6 +41,8 @@ class BandLimited(FiniteRank):
         reach = math.pi * self.half_width
         n = np.arange(math.ceil(reach) + 60 + math.ceil(12 * reach ** (1 / 3)))
         tail = np.cumsum(((2 * n + 1) * spherical_jn(n, reach) ** 2)[::-1])[::-1]
+        if not tail[-1] <= self.tolerance <= 0.5:
+            raise InvalidInput(f"tolerance must be between {tail[-1]:g} and 0.5, not {self.tolerance!r}.")
         object.__setattr__(self, "rank", int(np.argmax(tail <= self.tolerance)))
 
     def features(self, x: np.ndarray) -> Float[np.ndarray, "points features"]:

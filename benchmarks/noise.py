@@ -1,0 +1,110 @@
+"""Sample paths, as multiples of the time that NumPy takes for as many independent normals."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.row import Row
+from benchmarks.timing import ratio
+from quietq.noise import Exponential, GridPath, SeededEntropy, SortedPath, SystemEntropy, TreePath
+
+KERNEL = Exponential(beta=4.0)
+TIMES = "x normals"
+
+
+def rows() -> list[Row]:
+    """Every measurement of this module."""
+    return [*grid(), *tree(), *growth(), *same_points(), *imports()]
+
+
+def grid() -> list[Row]:
+    """A whole table in one go."""
+    points = 2**20
+    seeded, system = SeededEntropy(0), SystemEntropy()
+    return [
+        Row(
+            "GridPath, 2^20 points, seeded entropy",
+            ratio(lambda: GridPath(KERNEL, levels=20, entropy=seeded), normals(points)),
+            TIMES,
+            limit=6,
+            aim=3,
+        ),
+        Row(
+            "GridPath, 2^20 points, operating-system entropy",
+            ratio(lambda: GridPath(KERNEL, levels=20, entropy=system), normals(points)),
+            TIMES,
+        ),
+    ]
+
+
+def tree() -> list[Row]:
+    """A path that is nowhere stored, compiled and in NumPy."""
+    path = TreePath(KERNEL, levels=30)
+    compiled = path.compiled()
+    many, fewer = (np.random.default_rng(0).random(n) for n in (10**6, 10**5))
+    return [
+        Row(
+            "TreePath compiled, 1e6 queries, 30 levels",
+            ratio(lambda: compiled(many), normals(10**6)),
+            TIMES,
+            limit=90,
+            aim=40,
+        ),
+        Row("TreePath in NumPy, 1e5 queries, 30 levels", ratio(lambda: path(fewer), normals(10**5)), TIMES),
+    ]
+
+
+def growth() -> list[Row]:
+    """The exponent p of time ~ n^p for n fresh queries to a sorted path: 1 is linear, a Cholesky factor's is 3."""
+    few, many = (np.random.default_rng(0).random(n) for n in (10**3, 10**5))
+    grown = ratio(lambda: SortedPath(KERNEL)(many), lambda: SortedPath(KERNEL)(few))
+    return [Row("SortedPath, growth from 1e3 to 1e5 queries", math.log(grown) / math.log(100), "(exponent)", limit=1.2)]
+
+
+def same_points() -> list[Row]:
+    """Three ways to the same joint distribution at 4000 points; the covariance matrix itself is not timed."""
+    levels, points = 12, 4000
+    x = np.random.default_rng(0).permutation(2**levels)[:points] * 2.0**-levels
+    covariance = np.exp(-KERNEL.beta * np.abs(x[:, None] - x))
+    entropy = SeededEntropy(0)
+
+    def dense() -> np.ndarray:
+        return np.linalg.cholesky(covariance) @ entropy.normals((points,))
+
+    return [
+        Row("4000 points by dense Cholesky", ratio(dense, normals(points), repeats=5), TIMES),
+        Row(
+            "4000 points by SortedPath",
+            ratio(lambda: SortedPath(KERNEL, entropy=entropy)(x), normals(points)),
+            TIMES,
+        ),
+        Row(
+            "4000 points by GridPath, 12 levels",
+            ratio(lambda: GridPath(KERNEL, levels=levels, entropy=entropy)(x), normals(points)),
+            TIMES,
+        ),
+    ]
+
+
+def imports() -> list[Row]:
+    """Seconds to import the library in a fresh process."""
+    pairs = [(_import_seconds("quietq"), _import_seconds("numpy")) for _ in range(5)]
+    ours, numpys = (min(column) for column in zip(*pairs, strict=True))
+    return [
+        Row("import quietq", ours, "s", limit=0.6),
+        Row("import quietq, relative to NumPy", ours / numpys, "x import numpy"),
+    ]
+
+
+def normals(n: int) -> Callable[[], object]:
+    """What everything is compared with."""
+    generator = np.random.default_rng()
+    return lambda: generator.standard_normal(n)
+
+
+def _import_seconds(module: str) -> float:
+    code = f"from time import perf_counter as t; a = t(); import {module}; print(t() - a)"
+    return float(subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True).stdout)
