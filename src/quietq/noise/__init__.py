@@ -15,7 +15,7 @@ from quietq.noise.kernels import (
     piecewise_linear,
 )
 from quietq.noise.mechanism import GaussianProcessMechanism
-from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable, PrivateWeights
+from quietq.noise.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.sorted_path import SortedPath
 from quietq.noise.tree_path import TreePath
 
@@ -34,6 +34,7 @@ __all__ = [
     "GridPath",
     "Kernel",
     "PrivateFunction",
+    "PrivateKnots",
     "PrivateSum",
     "PrivateTable",
     "PrivateWeights",

@@ -34,6 +34,10 @@ class Entropy(Protocol):
         """Independent N(0, 1) in float64."""
         ...
 
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        """Independent uniforms, strictly between 0 and 1."""
+        ...
+
 
 class SystemEntropy:
     """Normals from the operating system's cryptographic generator; every call is fresh.
@@ -54,6 +58,11 @@ class SystemEntropy:
             part[:] = normal_from_bits(bits)
         return out.reshape(shape)
 
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        """Independent uniforms, strictly between 0 and 1."""
+        bits = np.frombuffer(os.urandom(8 * math.prod(shape)), dtype=np.uint64)
+        return (((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
+
 
 class SeededEntropy:
     """Normals that a seed determines: for simulation and tests, never for a release."""
@@ -66,6 +75,10 @@ class SeededEntropy:
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         """Independent N(0, 1) in float64."""
         return self._generator.standard_normal(shape)
+
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        """Independent uniforms, strictly between 0 and 1."""
+        return 1 - self._generator.random(shape) * (1 - 2.0**-53)
 
 
 _CHUNK = 2**15  # stays in cache between the passes

@@ -49,6 +49,25 @@ class PrivateTable(PrivateFunction):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class PrivateKnots(PrivateFunction):
+    """Released values at equally spaced knots of an interval, straight lines between them."""
+
+    values: Float[np.ndarray, " knots"]
+    box: Box
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        _freeze(self.values)
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The released values, interpolated."""
+        return np.asarray(np.interp(self.box.to_unit(states), np.linspace(0, 1, len(self.values)), self.values))
+
+    def __repr__(self) -> str:
+        return f"PrivateKnots(knots={len(self.values)}, domain={self.box}, standing={self.certificate.standing})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivateSum(PrivateFunction):
     """Released functions of one coordinate each, summed."""
 

@@ -1,0 +1,173 @@
+"""Many people's ratings in, one bounded and smooth reward out: their mean, and by how much one person can move it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from quietq.noise.box import Domain
+from quietq.noise.kernels import Additive, Exponential, Features
+from quietq.privacy.certificate import Assumption
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
+from quietq.privacy.relations import people as people_relation
+from quietq.rewards.declared import Declared
+from quietq.rewards.extension import Tally
+from quietq.rewards.preferences import Preferences, WeightTally
+
+Engine = Literal["local", "ray"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class People:
+    """The mean of people's rewards with enforced bounds. It is the secret itself: make it private with `privatise`.
+
+    In one dimension each person's function is the midpoint of the two extreme Lipschitz extensions of their ratings.
+    In several, a rating y at (x_1, ..., x_d) is split evenly, y/d for each coordinate's own function of range
+    [low/d, high/d]: whatever the split, each part keeps its range and slope, so the bounds hold. With `features`, each
+    person is a ridge fit clipped to length `norm`.
+
+    >>> import polars
+    >>> ratings = polars.DataFrame({"person": ["a", "a", "b"], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
+    >>> people = People.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=2)
+    >>> people
+    People(count=2, box=[0, 1], range=[0, 1], slope=1)
+    """
+
+    declared: Declared
+    preferences: Preferences | None
+    _means: tuple[np.ndarray, ...]
+    not_private: dict[str, int] = field(default_factory=dict)
+    """counts for the operator; publishing them is not covered by any certificate"""
+
+    @classmethod
+    def read(
+        cls,
+        source: object,
+        *,
+        box: Domain,
+        low: float,
+        high: float,
+        slope: float,
+        count: int,
+        person: str = "person",
+        state: str | Sequence[str] = "state",
+        rating: str = "rating",
+        features: Features | None = None,
+        norm: float | None = None,
+        ridge: float = 0.1,
+        levels: int = 16,
+        engine: Engine = "local",
+        progress: Callable[[int], None] | None = None,
+    ) -> "People":
+        """From a data frame (pandas or Polars), CSV or Parquet files, or several of them; streaming.
+
+        `box`, `low`, `high`, `slope` and `count` are public and declared by you, never taken from the rows. `slope` is
+        in units of reward per width of the box. `progress` is told the number of rows read so far.
+        """
+        from quietq.rewards.ratings import Columns
+
+        columns = Columns(person, (state,) if isinstance(state, str) else tuple(state), rating)
+        declared = Declared.of(box, low, high, slope, count, levels)
+        preferences = _preferences(features, norm, ridge)
+        _check_dimension(declared, preferences, len(columns.state))
+        if engine == "ray":
+            from quietq.rewards.ray_engine import aggregate
+        elif engine == "local":
+            from quietq.rewards.aggregate import aggregate
+        else:
+            raise InvalidInput(f"engine must be 'local' or 'ray', not {engine!r}.")
+        tallies, counts = aggregate(source, columns, declared, preferences, progress)
+        return cls.from_tallies(declared, preferences, tallies, counts)
+
+    @classmethod
+    def from_tallies(
+        cls,
+        declared: Declared,
+        preferences: Preferences | None,
+        tallies: Sequence[Tally | WeightTally],
+        counts: dict[str, int],
+    ) -> "People":
+        """From sums over disjoint people, made wherever the rows are."""
+        present = tallies[0].people
+        if present > declared.people:
+            raise InvalidInput(
+                f"count must be at least the number of people in the data; {declared.people} were declared and there "
+                "are more. Nothing was spent."
+            )
+        if not counts["used_rows"]:
+            raise InvalidInput("No row of the ratings can be used: check the column names, the box and the range.")
+        means = []
+        for tally in tallies:
+            if isinstance(tally, WeightTally):
+                means.append(tally.mean(declared.people))
+            else:
+                means.append(tally.mean(declared, share=1 / len(tallies)))
+        return cls(declared, preferences, tuple(means), {**counts, "people_present": present})
+
+    @property
+    def relation(self) -> Relation:
+        """Which two rewards must look alike: replacing any one person's rows by any others, or by none."""
+        d = self.declared
+        if self.preferences is not None:
+            return RkhsBall.of_people(d.people, self.preferences.features, self.preferences.norm)
+        if d.box.dimension == 1:
+            return people_relation(d.people, d.low, d.high, d.slope)
+        dimensions = d.box.dimension
+        balls = [LipschitzBall(d.width / dimensions / d.people, 2 * d.slope / d.people)] * dimensions
+        kernel = Additive((Exponential(balls[0].best_beta()),) * dimensions)
+        return RkhsBall(kernel.radius_of(balls), kernel, people=d.people)
+
+    @property
+    def assumption(self) -> Assumption:
+        """How the relation is made sure of."""
+        d = self.declared
+        how = (
+            f"each person's weights were clipped to length {self.preferences.norm:g}"
+            if self.preferences is not None
+            else f"each person's reward was held to [{d.low:g}, {d.high:g}] and to slope {d.slope:g} per width of the box"
+        )
+        return Assumption(f"One person's rows, all of them, count as one of {d.people} people: {how}.", enforced=True)
+
+    def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
+        """The mean reward, one function a coordinate. THE SECRET: whoever calls this must not publish what comes out."""
+        if self.preferences is not None:
+            raise InvalidInput("People with features have weights, not functions of a coordinate.")
+        return [_interpolator(mean, self.declared, i) for i, mean in enumerate(self._means)]
+
+    def weights(self) -> np.ndarray:
+        """The mean weights of people with features. THE SECRET, likewise."""
+        if self.preferences is None:
+            raise InvalidInput("These people have no features, so there are no weights.")
+        return self._means[0].copy()
+
+    def __repr__(self) -> str:
+        d = self.declared
+        return f"People(count={d.people}, box={d.box}, range=[{d.low:g}, {d.high:g}], slope={d.slope:g})"
+
+
+def _interpolator(mean: np.ndarray, declared: Declared, coordinate: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The mean between its grid points. Straight lines keep the range and the slope of every person's function."""
+    box = declared.box.coordinate(coordinate)
+    grid = np.linspace(0, 1, len(mean))
+    return lambda states: np.interp(box.to_unit(states), grid, mean)
+
+
+def _preferences(features: Features | None, norm: float | None, ridge: float) -> Preferences | None:
+    if features is None and norm is None:
+        return None
+    if features is None or norm is None:
+        raise InvalidInput("features and norm belong together: give both or neither.")
+    return Preferences(features, norm, ridge)
+
+
+def _check_dimension(declared: Declared, preferences: Preferences | None, columns: int) -> None:
+    if columns != declared.box.dimension:
+        raise InvalidInput(f"box has {declared.box.dimension} dimensions, but there are {columns} state columns.")
+    if preferences is not None and preferences.features.dimension != columns:
+        raise InvalidInput(
+            f"features look at {preferences.features.dimension} coordinates, but there are {columns} state columns."
+        )
+
+

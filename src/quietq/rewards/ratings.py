@@ -1,0 +1,184 @@
+"""Ratings from wherever they lie, as clean batches: one format, one policy for bad rows.
+
+What happens to a row (the docs say so, and the counts go to `not_private`, for the operator only):
+
+- no person, or an empty name: left out
+- a state that is missing, not a number or outside the box, in any coordinate: left out
+- a rating that is missing or not a finite number: left out
+- a rating outside [low, high]: moved to the nearer end
+
+Names are compared without case, surrounding white space or Unicode variants, and 7, 7.0, "7" and "007" are one name:
+two names for one person would count that person twice, while one name for two people protects them as one.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.rewards.declared import Declared
+
+try:
+    import polars as pl
+except ImportError as error:
+    raise MissingExtra("Reading ratings needs Polars: pip install 'quietq[people]'.") from error
+
+BATCH = 1_000_000  # rows
+NUMBER, NAME, RATING = "number", "name", "rating"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns are called."""
+
+    person: str = "person"
+    state: tuple[str, ...] = ("state",)
+    rating: str = "rating"
+
+    @property
+    def all(self) -> list[str]:
+        """Every column that is needed."""
+        return [self.person, *self.state, self.rating]
+
+    @property
+    def numbers(self) -> list[str]:
+        """Those that hold numbers."""
+        return [*self.state, self.rating]
+
+
+def batches(source: object, columns: Columns) -> Iterator[pl.DataFrame]:
+    """The needed columns of a data frame, a file, or a sequence of them, some rows at a time."""
+    found = False
+    for lazy in _sources(source, columns):
+        found = True
+        _check_columns(lazy, columns)
+        try:
+            for batch in lazy.select(columns.all).collect_batches(chunk_size=BATCH, maintain_order=False):
+                yield batch
+        except pl.exceptions.PolarsError as error:
+            raise InvalidInput(f"The ratings could not be read: {_first_line(error)}") from error
+    if not found:
+        raise InvalidInput("There is no file or data frame to read ratings from.")
+
+
+def clean(batch: pl.DataFrame, columns: Columns, declared: Declared) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Good rows as number, name, x0, x1, ... in [0, 1] and rating in range; and how many rows were not good, and why."""
+    numbers = [pl.col(name).cast(pl.Float64, strict=False) for name in columns.numbers]
+    frame = batch.select(*identity(batch.schema[columns.person], columns.person), *numbers)
+    rating = pl.col(columns.rating)
+    inside = pl.lit(True)
+    scaled = []
+    for i, name in enumerate(columns.state):
+        low, high = declared.box.low[i], declared.box.high[i]
+        inside = inside & (pl.col(name) >= low) & (pl.col(name) <= high)
+        scaled.append(((pl.col(name) - low) / (high - low)).clip(0.0, 1.0).alias(f"x{i}"))
+    checks = frame.select(
+        (pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()).alias("person"),
+        inside.fill_null(False).alias("state"),
+        rating.is_finite().fill_null(False).alias("rating"),
+        ((rating < declared.low) | (rating > declared.high)).fill_null(False).alias("outside"),
+    )
+    good = checks["person"] & checks["state"] & checks["rating"]
+    counts = {
+        "rows": batch.height,
+        "without_person": batch.height - int(checks["person"].sum()),
+        "bad_state": batch.height - int(checks["state"].sum()),
+        "bad_rating": batch.height - int(checks["rating"].sum()),
+        "clipped_ratings": int((checks["outside"] & good).sum()),
+        "used_rows": int(good.sum()),
+    }
+    rows = frame.filter(good).select(NUMBER, NAME, *scaled, rating.clip(declared.low, declared.high).alias(RATING))
+    return rows, counts
+
+
+def identity(dtype: pl.DataType, column: str) -> list[pl.Expr]:
+    """Who a row belongs to: a whole `number` where the name is one (fast), else the `name` in its one form."""
+    raw = pl.col(column)
+    if dtype.is_integer():
+        number, text = raw.cast(pl.Int64, strict=False), raw.cast(pl.String)
+    elif dtype.is_float():
+        whole = raw.is_finite() & (raw == raw.floor()) & (raw.abs() < 2.0**53)
+        number, text = pl.when(whole).then(raw).cast(pl.Int64), pl.when(raw.is_finite()).then(raw).cast(pl.String)
+    else:
+        text = raw.cast(pl.String).str.normalize("NFKC").str.strip_chars().str.to_lowercase()
+        text = text.str.replace(r"^[+]?(-?\d+)(\.0*)?$", "$1")
+        number = raw.cast(pl.String).cast(pl.Int64, strict=False).fill_null(text.cast(pl.Int64, strict=False))
+    name = pl.when(number.is_null() & (text.str.len_bytes() > 0)).then(text)
+    return [number.alias(NUMBER), name.alias(NAME)]
+
+
+def _sources(source: object, columns: Columns) -> Iterator[pl.LazyFrame]:
+    if isinstance(source, pl.LazyFrame):
+        yield source
+    elif isinstance(source, pl.DataFrame):
+        yield source.lazy()
+    elif isinstance(source, str | os.PathLike):
+        yield _scan(Path(source), columns)
+    elif hasattr(source, "columns") and hasattr(source, "iloc"):
+        yield _from_pandas(source, columns)
+    elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
+        for part in source:
+            yield from _sources(part, columns)
+    else:
+        raise InvalidInput(f"ratings must be a data frame or a file, not {type(source).__name__}.")
+
+
+def _scan(path: Path, columns: Columns) -> pl.LazyFrame:
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {str(path)!r}.")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return pl.scan_parquet(path)
+        if path.suffix.lower() in (".csv", ".tsv", ".txt"):
+            separator = "\t" if path.suffix.lower() == ".tsv" else ","
+            header = pl.scan_csv(path, separator=separator, infer_schema=False).collect_schema()
+            # names stay text ("007"), numbers are numbers or missing, whatever the first rows look like
+            types: dict[str, Any] = {name: pl.Float64 for name in columns.numbers if name in header}
+            types |= {columns.person: pl.String} if columns.person in header else {}
+            return pl.scan_csv(path, separator=separator, schema_overrides=types, ignore_errors=True)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InvalidInput(f"{str(path)!r} could not be read: {_first_line(error)}") from error
+    raise InvalidInput(f"{str(path)!r} must end in .csv, .tsv, .txt, .parquet or .pq.")
+
+
+def _from_pandas(frame: Any, columns: Columns) -> pl.LazyFrame:
+    missing = [name for name in columns.all if name not in frame.columns]
+    if missing:
+        raise _no_column(missing[0], [str(name) for name in frame.columns])
+    try:
+        # nullable and object columns go through Python values, so that pyarrow is not needed
+        data = {
+            name: pl.Series(name, [None if value != value else value for value in frame[name].tolist()], strict=False)
+            for name in columns.all
+        }
+        return pl.DataFrame(data).lazy()
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise InvalidInput(f"The data frame could not be read: {_first_line(error)}") from error
+
+
+def _check_columns(lazy: pl.LazyFrame, columns: Columns) -> None:
+    try:
+        schema = lazy.collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InvalidInput(f"The ratings could not be read: {_first_line(error)}") from error
+    for name in columns.all:
+        if name not in schema:
+            raise _no_column(name, list(schema))
+    for name in columns.numbers:
+        dtype = schema[name]
+        if not (dtype.is_numeric() or dtype == pl.Null or dtype == pl.String):
+            raise InvalidInput(f"Column {name!r} must hold numbers, not {dtype}.")
+    person = schema[columns.person]
+    if person.is_nested() or person.is_temporal():
+        raise InvalidInput(f"Column {columns.person!r} must hold names or numbers of people, not {person}.")
+
+
+def _no_column(name: str, there: Sequence[str]) -> InvalidInput:
+    shown = ", ".join(repr(other) for other in there[:10])
+    return InvalidInput(f"There is no column {name!r}; the columns are {shown}.")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
