@@ -65,6 +65,7 @@ class GaussianProcessMechanism:
         levels: int | None = None,
         accountant: Accountant | None = None,
         assumption: Assumption | None = None,
+        remarks: tuple[str, ...] = (),
     ) -> None:
         """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted"."""
         self.kernel = kernel
@@ -86,6 +87,7 @@ class GaussianProcessMechanism:
             check_grid(part, self.levels)
         self._accountant = accountant
         self._assumption = assumption
+        self._remarks = remarks
         self._spent = False
         self._lock = threading.Lock()
         if sentence := weak_delta(budget.delta, self.relation.people):
@@ -212,7 +214,7 @@ class GaussianProcessMechanism:
                     False,
                 ),
             ),
-            remarks=(f"Noise kernel: {self.kernel.describe()}.",),
+            remarks=(*self._remarks, f"Noise kernel: {self.kernel.describe()}."),
         )
 
     def __reduce__(self) -> str:

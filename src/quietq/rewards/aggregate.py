@@ -62,7 +62,9 @@ def tally(frame: pl.DataFrame, declared: Declared, preferences: Preferences | No
         if isinstance(sums, WeightTally):
             assert preferences is not None
             states = frame.select(f"x{k}" for k in range(dimension)).to_numpy()
-            sums.add(preferences, starts_of(frame), states[:, 0] if dimension == 1 else states, frame[RATING].to_numpy())
+            sums.add(
+                preferences, starts_of(frame), states[:, 0] if dimension == 1 else states, frame[RATING].to_numpy()
+            )
             continue
         ordered = frame if i == 0 else sort_by_person(frame, f"x{i}")
         share = 1 / dimension

@@ -83,11 +83,11 @@ def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
                 if done or (1 - abs(value)) / step <= left - 1 + 1e-9:
                     extend((*path, value), done)
         if settled:  # a new run may begin, with a step that is not full
-            for value in anchored[np.abs(anchored - last) < step - 1e-9]:
+            for value in anchored[np.abs(anchored - last) < step - 1e-9].tolist():
                 done = touches(value)
                 if done or (1 - abs(value)) / step <= left - 1 + 1e-9:
-                    extend((*path, float(value)), done)
+                    extend((*path, value), done)
 
-    for value in anchored[anchored >= 0]:
-        extend((float(value),), touches(value))
+    for value in anchored[anchored >= 0].tolist():
+        extend((value,), touches(value))
     return np.array(found)

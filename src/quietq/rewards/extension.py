@@ -122,8 +122,6 @@ def running_minimum(values: np.ndarray, place: Int[np.ndarray, " rows"]) -> Floa
     longest = int(place.max(initial=0)) + 1
     shift = 1
     while shift < longest:
-        values[shift:] = np.where(
-            place[shift:] >= shift, np.minimum(values[shift:], values[:-shift]), values[shift:]
-        )
+        values[shift:] = np.where(place[shift:] >= shift, np.minimum(values[shift:], values[:-shift]), values[shift:])
         shift *= 2
     return values

@@ -28,6 +28,7 @@ from quietq.privacy.relations import LipschitzBall
 
 Smoothness = Literal["squared-exponential", "matern"]
 _LENGTHS = {"squared-exponential": 0.2, "matern": 0.3}  # robust in the experiments of docs/theory.md
+_LEAST_NOISE = 1e-8  # below, the posterior drowns in rounding
 _CHUNK = 2**16
 
 
@@ -57,7 +58,7 @@ class FittedReward:
         left, share = _place(self.box, len(self.mean), states)
         c, right = self.covariance, left + 1
         variance = (1 - share) ** 2 * c[left, left] + share**2 * c[right, right]
-        return np.sqrt(np.maximum(variance + 2 * share * (1 - share) * c[left, right], 0.0))
+        return np.asarray(np.sqrt(np.maximum(variance + 2 * share * (1 - share) * c[left, right], 0.0)))
 
     def __repr__(self) -> str:
         return f"FittedReward(knots={len(self.mean)}, domain={self.box})"
@@ -122,9 +123,10 @@ class RewardModel:
         y = _numbers("rewards", rewards)
         if left.ndim != 1 or y.shape != left.shape:
             raise InvalidInput(f"states and rewards must be equally many, not of shapes {left.shape} and {y.shape}.")
-        precision = _per_sample("weights", weights, y.shape) / _per_sample("noise", noise, y.shape) ** 2
-        if not np.isfinite(precision).all():
-            raise InvalidInput("noise must be above 0 in every sample.")
+        deviations = _per_sample("noise", noise, y.shape)
+        if (deviations < _LEAST_NOISE * (self.high - self.low)).any():
+            raise InvalidInput(f"noise must be at least {_LEAST_NOISE:g} of the reward's range.")
+        precision = _per_sample("weights", weights, y.shape) / deviations**2
         residual = precision * (y - (self.low + self.high) / 2)
         sums = _add(left, residual * (1 - share), self.hats) + _add(left + 1, residual * share, self.hats)
         diagonal = _add(left, precision * (1 - share) ** 2, self.hats) + _add(left + 1, precision * share**2, self.hats)

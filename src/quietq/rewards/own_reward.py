@@ -20,6 +20,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box as BoxSpace
 from gymnasium.spaces import Discrete
+from gymnasium.vector import VectorEnv
 
 from quietq.noise.box import UNIT, Box, Domain
 from quietq.noise.entropy import SystemEntropy
@@ -55,7 +56,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
 
     def __init__(
         self,
-        env: gymnasium.Env,
+        env: gymnasium.Env | VectorEnv,
         relation: Relation,
         budget: Budget,
         *,
@@ -65,7 +66,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         rewards: int | None = None,
         ledger: Accountant | None = None,
     ) -> None:
-        if isinstance(env, gymnasium.vector.VectorEnv):
+        if isinstance(env, VectorEnv):
             raise InvalidInput(
                 "Copies of an environment would each release their own reward: wrap a single environment, or release "
                 "one function (GaussianProcessMechanism.apply) and give it to PrivateReward(env, private)."
@@ -110,7 +111,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         """As the environment does, with noise in the reward and `info` scrubbed."""
         if os.getpid() != self._process:
             raise BudgetExhausted(
-                "This reward is being made private in another process; a second path would not be covered by its budget."
+                "This reward is made private in another process; a second path would not be covered by its budget."
             )
         starts = self._resets and self._finished
         if not starts:
@@ -199,8 +200,8 @@ class _Paths:
 
     def release(self, at: _Place, value: float) -> float:
         """The value with the path's noise, rounded and remembered."""
-        noise = self._paths[at[1]](at[0])
-        self._released[at] = float(round_release(np.array(value), noise, self.sigma))
+        noise = self._paths[at[1]]([at[0]])
+        self._released[at] = float(round_release(np.array([value]), noise, self.sigma)[0])
         return self._released[at]
 
 
@@ -219,7 +220,7 @@ class _Independent:
     def state(self, observation: Any) -> None:
         """The state does not matter."""
 
-    def place(self, state: None, action: Any) -> _Place:
+    def place(self, state: float | None, action: Any) -> _Place:
         """Where a reward was seen does not matter."""
         return 0.0, 0
 
@@ -242,7 +243,7 @@ class _Independent:
 def _finite(own: Any, sigma: float) -> float:
     """The environment's reward as a number; no message shows it."""
     try:
-        value = float(own)
+        value = math.nan if isinstance(own, str | bytes) else float(own)
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):

@@ -126,12 +126,12 @@ class People:
         how = (
             f"each person's weights were clipped to length {self.preferences.norm:g}"
             if self.preferences is not None
-            else f"each person's reward was held to [{d.low:g}, {d.high:g}] and to slope {d.slope:g} per width of the box"
+            else f"each reward was held to [{d.low:g}, {d.high:g}] and to slope {d.slope:g} per width of the box"
         )
         return Assumption(f"One person's rows, all of them, count as one of {d.people} people: {how}.", enforced=True)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
-        """The mean reward, one function a coordinate. THE SECRET: whoever calls this must not publish what comes out."""
+        """The mean reward, one function a coordinate. THE SECRET: what comes out must not be published."""
         if self.preferences is not None:
             raise InvalidInput("People with features have weights, not functions of a coordinate.")
         return [_interpolator(mean, self.declared, i) for i, mean in enumerate(self._means)]
@@ -169,5 +169,3 @@ def _check_dimension(declared: Declared, preferences: Preferences | None, column
         raise InvalidInput(
             f"features look at {preferences.features.dimension} coordinates, but there are {columns} state columns."
         )
-
-

@@ -100,7 +100,7 @@ class PrivateReward:
     @classmethod
     def of(
         cls,
-        env: gymnasium.Env,
+        env: gymnasium.Env | VectorEnv,
         relation: Relation,
         budget: Budget,
         *,

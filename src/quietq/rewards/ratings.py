@@ -26,6 +26,7 @@ except ImportError as error:
     raise MissingExtra("Reading ratings needs Polars: pip install 'quietq[people]'.") from error
 
 BATCH = 1_000_000  # rows
+PARQUET = (".parquet", ".pq")
 NUMBER, NAME, RATING = "number", "name", "rating"
 
 
@@ -55,8 +56,7 @@ def batches(source: object, columns: Columns) -> Iterator[pl.DataFrame]:
         found = True
         _check_columns(lazy, columns)
         try:
-            for batch in lazy.select(columns.all).collect_batches(chunk_size=BATCH, maintain_order=False):
-                yield batch
+            yield from lazy.select(columns.all).collect_batches(chunk_size=BATCH, maintain_order=False)
         except pl.exceptions.PolarsError as error:
             raise InvalidInput(f"The ratings could not be read: {_first_line(error)}") from error
     if not found:
@@ -66,7 +66,7 @@ def batches(source: object, columns: Columns) -> Iterator[pl.DataFrame]:
 def clean(batch: pl.DataFrame, columns: Columns, declared: Declared) -> tuple[pl.DataFrame, dict[str, int]]:
     """Good rows as number, name, x0, x1, ... in [0, 1] and rating in range; and how many rows were not good, and why."""
     numbers = [pl.col(name).cast(pl.Float64, strict=False) for name in columns.numbers]
-    frame = batch.select(*identity(batch.schema[columns.person], columns.person), *numbers)
+    frame = batch.select(*identity(batch, columns.person), *numbers)
     rating = pl.col(columns.rating)
     inside = pl.lit(True)
     scaled = []
@@ -93,9 +93,9 @@ def clean(batch: pl.DataFrame, columns: Columns, declared: Declared) -> tuple[pl
     return rows, counts
 
 
-def identity(dtype: pl.DataType, column: str) -> list[pl.Expr]:
+def identity(batch: pl.DataFrame, column: str) -> list[pl.Expr]:
     """Who a row belongs to: a whole `number` where the name is one (fast), else the `name` in its one form."""
-    raw = pl.col(column)
+    raw, dtype = pl.col(column), batch.schema[column]
     if dtype.is_integer():
         number, text = raw.cast(pl.Int64, strict=False), raw.cast(pl.String)
     elif dtype.is_float():
@@ -115,7 +115,7 @@ def _sources(source: object, columns: Columns) -> Iterator[pl.LazyFrame]:
     elif isinstance(source, pl.DataFrame):
         yield source.lazy()
     elif isinstance(source, str | os.PathLike):
-        yield _scan(Path(source), columns)
+        yield scan(Path(source), columns)
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
         yield _from_pandas(source, columns)
     elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
@@ -125,11 +125,12 @@ def _sources(source: object, columns: Columns) -> Iterator[pl.LazyFrame]:
         raise InvalidInput(f"ratings must be a data frame or a file, not {type(source).__name__}.")
 
 
-def _scan(path: Path, columns: Columns) -> pl.LazyFrame:
+def scan(path: Path, columns: Columns) -> pl.LazyFrame:
+    """A file, not read yet, with the types that every engine reads it with."""
     if not path.is_file():
         raise InvalidInput(f"There is no file {str(path)!r}.")
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
+        if path.suffix.lower() in PARQUET:
             return pl.scan_parquet(path)
         if path.suffix.lower() in (".csv", ".tsv", ".txt"):
             separator = "\t" if path.suffix.lower() == ".tsv" else ","

@@ -52,7 +52,7 @@ def walk_reward(states: np.ndarray) -> Float[np.ndarray, "..."]:
     >>> walk_reward(np.array([0.0, 0.25, 0.5]))
     array([0.  , 0.25, 0.5 ])
     """
-    return 0.5 - np.abs(np.asarray(states, dtype=np.float64) - WALK.peak)
+    return np.asarray(0.5 - np.abs(np.asarray(states, dtype=np.float64) - WALK.peak))
 
 
 class Walk(gymnasium.Env[np.ndarray, np.int64]):
