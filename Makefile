@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest -n 2
 
 demo: $(VENV)/.demo
 	$(BIN)/quietq calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1
-	$(BIN)/quietq limits --epsilon 0.9 --delta 1e-4 --radius 0.01 --distance 0.5
+	$(BIN)/quietq limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5
 
 test: $(VENV)/.test
 	$(PYTEST)
@@ -29,7 +29,7 @@ clean:
 
 # One stamp a set of extras, so that each command installs what it needs and no more.
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "quietq needs Python 3.11 or newer; try: make PYTHON=python3.11"'
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("quietq needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml

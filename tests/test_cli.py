@@ -32,6 +32,7 @@ def test_calibrate():
         "kairouz-oh-viswanath",
         "advanced-composition",
     }
+    assert all(row["protects"] for row in result["comparison"])
 
 
 def test_limits():
@@ -39,13 +40,20 @@ def test_limits():
     assert result["cap_gdp"] == pytest.approx(0.924, abs=5e-4)
     assert result["cap_any_dp"] == pytest.approx(0.9999, abs=5e-5)
     assert (result["people_gdp"], result["people_any_dp"]) == (9, 3)
+    assert result["width"] == 0.5
 
 
 def test_tables_for_people():
     calibration, caps = run(CALIBRATE), run(LIMITS)
     assert "0.078195" in calibration.stdout
     assert "does not apply" in calibration.stdout
+    assert "50 people, 1 release" in calibration.stdout
+    assert "release(s)" not in calibration.stdout
+    assert "need an epsilon below 1 in each release" in calibration.stdout
     assert "0.9236" in caps.stdout
+    assert ">0.9999" in caps.stdout
+    assert "do not depend on the radius" in caps.stdout
+    assert "1 person, 2 releases" in run(CALIBRATE.replace("50", "1") + " --rounds 2").stdout
 
 
 def test_limits_of_a_pure_budget():
@@ -78,6 +86,19 @@ def test_a_weak_delta_is_told_on_stderr_and_in_json():
         (LIMITS.replace("0.05", "0"), ("radius", "above 0")),
         (LIMITS + " --score 1", ("score", "below 1")),
         ("calibrat", ("calibrat",)),
+        (CALIBRATE + " --people=2.5", ("people", "'2.5'")),
+        (CALIBRATE + " --people 2.5 --people 3.5", ("people", "'3.5'")),
+        (CALIBRATE + " --people 1" + "0" * 400, ("people", "at most")),
+        (CALIBRATE + " --people 1" + "0" * 5000, ("people",)),
+        (CALIBRATE + " --rounds 10000000", ("rounds", "at most 1000000")),
+        (CALIBRATE + " --high 1e300", ("high", "1e+300")),
+        (CALIBRATE + " --high 1e-320", ("high - low", "1e-320")),
+        (CALIBRATE + " --slope 1e-320", ("slope", "1e-320")),
+        (CALIBRATE + " --delta 1e-320", ("delta", "1e-320")),
+        (CALIBRATE + " --epsilon 1e300", ("epsilon", "1e+300")),
+        (CALIBRATE + " --slope 1e100", ("2 slope/(high - low)",)),
+        (LIMITS + " --radius 1e-50", ("distance", "radius")),
+        (LIMITS + " --width 1e90", ("people", "width")),
     ],
 )
 def test_wrong_input_is_one_sentence_and_exit_code_2(arguments, words):
@@ -88,6 +109,22 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(arguments, words):
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr
+
+
+def test_without_a_command_there_is_help():
+    done = run("")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "calibrate" in done.stdout
+
+
+def test_what_no_check_foresaw_is_still_one_sentence(monkeypatch, capsys):
+    from quietq import cli
+
+    for error in (OverflowError, ZeroDivisionError, MemoryError):
+        monkeypatch.setattr(cli, "app", lambda error=error, **_: (_ for _ in ()).throw(error("secret")))
+        with pytest.raises(SystemExit, match="2"):
+            cli.main()
+        assert capsys.readouterr().err.startswith("quietq: these numbers are too large")
 
 
 def test_version_and_help():

@@ -14,11 +14,12 @@ from rich.table import Table
 
 import quietq as qq
 from quietq.privacy import cap_any_dp, cap_gdp, compare, people_needed, steps_between, weak_delta
+from quietq.privacy.checks import shown
+from quietq.privacy.words import plural
 
 app = typer.Typer(
     name="quietq",
     help="Learn from a reward that belongs to people, and publish the result without giving any of them away.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -29,10 +30,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on s
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
     if version:
         print(qq.__version__)
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command()
@@ -62,7 +68,7 @@ def calibrate(
         "sensitivity": mechanism.sensitivity,
         "rounds": rounds,
         "sigma": mechanism.sigma * math.sqrt(rounds),
-        "comparison": [dataclasses.asdict(charge) for charge in charges],
+        "comparison": [{**dataclasses.asdict(charge), "protects": charge.protects} for charge in charges],
         "warnings": [sentence] if (sentence := weak_delta(delta, people)) else [],
     }
     if as_json:
@@ -74,10 +80,11 @@ def calibrate(
         "radius": "most that one person moves the mean reward",
         "lipschitz": "most that one person moves its slope",
         "beta": "roughness of the noise that fits best",
-        "sensitivity": "the same in the noise's own norm",
+        "sensitivity": "most that one person moves the reward, in the noise's own norm",
         "sigma": "standard deviation of the noise, per release",
     }
-    table = Table(title=f"Noise for ({epsilon:g}, {delta:g})-DP, {people} people, {rounds} release(s)")
+    given = f"{plural(people, 'person', 'people')}, {plural(rounds, 'release')}"
+    table = Table(title=f"Noise for ({epsilon:g}, {delta:g})-DP, {given}")
     for heading in ("", "value", "what it is"):
         table.add_column(heading, justify="right" if heading == "value" else "left")
     for name, sentence in sentences.items():
@@ -90,7 +97,9 @@ def calibrate(
         noise = None if charge.noise_multiplier is None else charge.noise_multiplier * mechanism.sensitivity
         table.add_row(charge.theorem, _epsilon(charge.epsilon), _number(noise), _number(charge.ratio))
     console.print(table)
-    if any(charge.ratio is not None and charge.ratio < 1 for charge in charges):
+    if any(charge.epsilon is None or charge.ratio is None for charge in charges):
+        print("Does not apply: the classical theorem and those built on it need an epsilon below 1 in each release.")
+    if any(charge.protects is False for charge in charges):
         print("A ratio below 1 means that the theorem's noise does not protect at this budget.")
 
 
@@ -114,6 +123,7 @@ def limits(
         "delta": budget.delta,
         "radius": radius,
         "distance": distance,
+        "width": width,
         "steps": steps,
         "cap_gdp": gdp,
         "cap_any_dp": cap_any_dp(budget, steps),
@@ -129,9 +139,10 @@ def limits(
     table = Table(title=f"Best possible at ({epsilon:g}, {delta:g})-DP, radius {radius:g}, distance {distance:g}")
     for heading in ("algorithms", "score under both rewards, at most", f"people for a score of {score:g}, at least"):
         table.add_column(heading, justify="left" if heading == "algorithms" else "right")
-    table.add_row("Gaussian noise", _number(gdp), str(result["people_gdp"] or "-"))
-    table.add_row("any", _number(result["cap_any_dp"]), str(result["people_any_dp"]))
+    table.add_row("Gaussian noise", _cap(gdp), str(result["people_gdp"] or "-"))
+    table.add_row("any", _cap(result["cap_any_dp"]), str(result["people_any_dp"]))
     Console().print(table)
+    print(f"The people follow from score, distance and width ({width:g}), and do not depend on the radius.")
 
 
 def _epsilon(value: float | None) -> str:
@@ -142,12 +153,18 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
+def _cap(value: float | None) -> str:
+    return ">0.9999" if value is not None and value > 0.9999 else _number(value)
+
+
 def _offender(error: Exception) -> str:
-    """The value that could not be read, which typer's own message leaves out."""
-    for given, value in itertools.pairwise(sys.argv):
-        if given in getattr(getattr(error, "param", None), "opts", []):
-            return f": {value!r}"
-    return ""
+    """The value that could not be read, which typer's own message leaves out; the last one given is the one read."""
+    names, found = getattr(getattr(error, "param", None), "opts", []), ""
+    for given, following in itertools.pairwise([*sys.argv, ""]):
+        name, equals, value = given.partition("=")
+        if name in names:
+            found = f": {shown(value if equals else following)}"
+    return found
 
 
 def main() -> None:
@@ -157,6 +174,8 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))
     except qq.QuietqError as error:
         sentence = str(error)
+    except (ArithmeticError, MemoryError):
+        sentence = "these numbers are too large or too small, or too far apart, to compute with."
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # typer's usage errors have no public base class, but all can format themselves

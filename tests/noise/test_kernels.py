@@ -119,6 +119,16 @@ def test_band_limited_tolerances_that_cannot_be_met(tolerance):
         BandLimited(20.0, tolerance)
 
 
+def test_a_band_too_wide_for_a_machine_is_refused():
+    with pytest.raises(InvalidInput, match="half_width must be at most 1000"):
+        BandLimited(1e9)
+
+
+def test_parts_that_are_none():
+    with pytest.raises(InvalidInput, match="at least one Exponential"):
+        Additive(())
+
+
 def test_features_check_their_shapes():
     kernel = Features(lambda x: np.ones((len(x), 3)), rank=2)
     with pytest.raises(InvalidInput, match=r"phi must return shape \(4, 2\)"):

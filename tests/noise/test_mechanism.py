@@ -138,6 +138,14 @@ def test_an_accountant_is_charged_before_the_draw():
         (lambda s: 1.0, "one value"),
         (lambda s: s[:-1], "one value"),
         (np.zeros(3), "function of states"),
+        (lambda s: ["1000000000"] * len(s), "real numbers"),
+        (lambda s: [[1e9], [1e9, 2]], "real numbers"),
+        (lambda s: {"secret": 1e9}, "real numbers"),
+        (lambda s: s * 1j, "real numbers"),
+        (lambda s: None, "real numbers"),
+        (lambda s: 0.0 if s > 0.5 else 1.0, "ValueError on an array .* numpy.vectorize"),
+        (lambda s: float(s), "TypeError on an array .* numpy.vectorize"),
+        (lambda s: float("secret 1000000000"), "ValueError"),
     ],
 )
 def test_wrong_functions_spend_nothing_and_are_not_quoted(f, message):
@@ -147,6 +155,8 @@ def test_wrong_functions_spend_nothing_and_are_not_quoted(f, message):
         mechanism.apply(f)
     assert "1000000000" not in str(caught.value)
     assert "1e+09" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None  # an exception that comes along would show its text in a traceback
     assert accountant.spent_mu == 0
     mechanism.apply(walk_reward)  # still there to be used
 
@@ -172,6 +182,10 @@ def test_a_private_function_is_consistent_shareable_and_read_only():
     np.testing.assert_array_equal(private(states), [float(private(s)) for s in states])
     with pytest.raises(ValueError, match="read-only"):
         table(private)[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        table(again)[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        table(copy.deepcopy(private))[0] = 0
     with pytest.raises(InvalidInput, match="within"):
         private(1.2)
 
@@ -217,6 +231,74 @@ def test_more_outputs_than_the_relation_lets_change_are_refused():
     mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4)
     with pytest.raises(InvalidInput, match="2 outputs, but the relation lets 1 change"):
         mechanism.apply(lambda s: np.stack([s, s], axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "f"),
+    [
+        (Exponential(4.0), lambda s: np.stack([s, s], axis=-1)),
+        (Product((1.0, 1.0)), lambda s: s**2),  # elementwise, where one value a row was meant
+        (Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2), np.ones((2, 2))),
+        (Features(lambda x: x, rank=2, dimension=2), np.ones((2, 2))),
+        (BandLimited(2.0), lambda s: np.stack([s, s], axis=-1)),
+        (Additive((Exponential(1.0),) * 2), [lambda s: np.stack([s, s], axis=-1)] * 2),
+    ],
+)
+def test_an_rkhs_ball_is_for_as_many_outputs_as_it_declares(kernel, f):
+    accountant = Accountant(BUDGET)
+    mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=4, accountant=accountant)
+    with pytest.raises(InvalidInput, match="2 outputs, but the relation lets 1 change: declare `actions=2`"):
+        mechanism.apply(f)
+    assert accountant.spent_mu == 0
+    two = RkhsBall(0.1, kernel, actions=2)
+    with pytest.raises(InvalidInput, match="below the relation's radius"):
+        GaussianProcessMechanism(kernel, 0.1, BUDGET, relation=two)
+    mechanism = GaussianProcessMechanism.for_relation(two, BUDGET, levels=4)
+    assert mechanism.sensitivity == pytest.approx(0.1 * math.sqrt(2), rel=1e-4)
+    state = np.full((3, kernel.dimension), 0.5) if kernel.dimension > 1 else np.full(3, 0.5)
+    assert mechanism.apply(f)(state).shape == (3, 2)
+
+
+def test_a_table_too_large_for_its_outputs_is_refused_before_anything_is_spent():
+    accountant = Accountant(BUDGET)
+    relation = people(50, low=0, high=0.5, slope=1, actions=2**13)
+    mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=14, accountant=accountant)
+    with pytest.raises(InvalidInput, match="use fewer levels"):
+        mechanism.apply(lambda s: np.zeros((len(s), 2**13)))
+    assert accountant.spent_mu == 0
+
+
+def test_parts_with_different_outputs_are_refused_before_anything_is_spent():
+    kernel, accountant = Additive((Exponential(1.0),) * 2), Accountant(BUDGET)
+    relation = RkhsBall(0.1, kernel, actions=2)
+    mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=4, accountant=accountant)
+    for other in (lambda s: s[:, None], lambda s: np.stack([s, s], axis=-1)):
+        with pytest.raises(InvalidInput, match="All parts must have the same outputs"):
+            mechanism.apply([lambda s: s, other])
+    assert accountant.spent_mu == 0
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 7])
+def test_additive_tables_are_fine_in_any_dimension(dimension):
+    kernel = Additive((Exponential(1.0),) * dimension)
+    assert GaussianProcessMechanism(kernel, 0.1, BUDGET).levels == 16
+
+
+@pytest.mark.parametrize("weights", [["a", "b"], [[1.0], [1.0, 2.0]], {"a": 1}, [1j, 2.0], [None, 1.0]])
+def test_weights_that_are_no_numbers(weights):
+    kernel = Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
+    with pytest.raises(InvalidInput, match="weights must be real numbers") as caught:
+        GaussianProcessMechanism(kernel, 0.1, BUDGET).simulate(weights, seed=0)
+    assert caught.value.__context__ is None
+
+
+def test_the_certificate_says_how_a_band_limited_function_was_read():
+    kernel = BandLimited(2.0)
+    projected = GaussianProcessMechanism(kernel, 0.1, BUDGET).apply(np.sin).certificate
+    given = GaussianProcessMechanism(kernel, 0.1, BUDGET).apply(np.zeros(kernel.rank)).certificate
+    assert any("only at public sample points and projected" in a.text for a in projected.assumptions)
+    assert not any("given as weights" in a.text for a in projected.assumptions)
+    assert any("given as weights" in a.text for a in given.assumptions)
 
 
 def test_product_additive_features_and_band_limited():
@@ -294,6 +376,7 @@ def test_certificate_of_a_release():
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert json.loads(certificate.to_json())["relation"]["people"] == 50
     assert not certificate.assumptions[0].enforced  # nobody has checked the relation yet
+    assert certificate.remarks == ("The noise has the exponential kernel with beta 4.",)
 
 
 def test_a_sensitivity_below_the_relations_radius_is_refused():

@@ -24,6 +24,7 @@ from quietq.noise import (
     SystemEntropy,
     TreePath,
 )
+from quietq.noise.grid_path import check_grid
 from quietq.noise.threefry import threefry
 
 KEY = bytes(range(16))
@@ -56,7 +57,10 @@ def test_a_path_is_a_function(name):
         (np.nan, "within"),
         ([np.inf], "within"),
         ("left", "numbers"),
-        (None, "within"),
+        (None, "numbers"),
+        ("0.5", "numbers"),
+        (["0.5"], "numbers"),
+        (0.5j, "numbers"),
         ([[0.0], [0.0, 1.0]], "numbers"),
     ],
 )
@@ -77,16 +81,32 @@ def test_more_dimensions():
             path([0.5])
         with pytest.raises(InvalidInput, match="within"):
             path([0.5, 4.0])
-    with pytest.raises(InvalidInput, match="domain has 1 dimensions"):
+    with pytest.raises(InvalidInput, match=r"domain has 1 dimension, \[0, 1\], but the kernel has 2"):
         GridPath(Product((1.0, 2.0)), domain=(0, 1))
     with pytest.raises(InvalidInput, match="domain has 2 dimensions"):
         SortedPath(Exponential(1.0), domain=[(0, 1), (0, 1)])
 
 
-@pytest.mark.parametrize("domain", [(1, 1), (2, 1), (0, np.inf), (0, np.nan), (), (1, 2, 3), "box", [[0, 1], [3, 2]]])
+@pytest.mark.parametrize(
+    "domain",
+    [(1, 1), (2, 1), (0, np.inf), (0, np.nan), (), (1, 2, 3), "box", [[0, 1], [3, 2]], ("0", "1"), (0, 1e-320)],
+)
 def test_domains_that_make_no_sense(domain):
     with pytest.raises(InvalidInput, match="domain"):
         Box.of(domain)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [((0.0,), (0.0,)), ((0.0,), (np.nan,)), ((), ()), ((0.0,), (1.0, 2.0)), ((1e101,), (1e102,))]
+)
+def test_a_box_checks_itself(low, high):
+    with pytest.raises(InvalidInput, match=r"domain|box"):
+        Box(low, high)
+
+
+def test_a_refusal_shows_a_plain_number():
+    with pytest.raises(InvalidInput, match=r"but one has the value 1\.5\.$"):
+        Box.of((0, 1)).to_unit(np.array([0.2, 1.5]))
 
 
 @pytest.mark.parametrize("levels", [1, 2, 10, 30, 52])
@@ -149,7 +169,14 @@ def test_tables_too_large_for_a_machine_are_refused():
     with pytest.raises(InvalidInput, match="use fewer levels"):
         GridPath(Exponential(1.0), levels=40)
     with pytest.raises(InvalidInput, match="use fewer levels"):
+        GridPath(Exponential(1.0), levels=10**9)  # at once: 2^levels is never computed
+    with pytest.raises(InvalidInput, match="use fewer levels"):
         GridPath(Product((1.0, 1.0, 1.0)), levels=10)
+    assert check_grid(Exponential(1.0), 26) == (2**26 + 1,)
+    assert check_grid(Product((1.0, 1.0)), 12, outputs=4) == (4097, 4097)
+    for levels, outputs in ((27, 1), (26, 2)):
+        with pytest.raises(InvalidInput, match="use fewer levels"):
+            check_grid(Exponential(1.0), levels, outputs)
 
 
 @given(st.lists(st.floats(0, 1), max_size=60))

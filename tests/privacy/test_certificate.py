@@ -58,6 +58,7 @@ def test_it_cannot_be_changed():
         ({"sensitivity": None}, "needs the sigma"),
         ({"delta": 0.0}, "never pure"),
         ({"relation": None}, "relation"),
+        ({"relation": {}}, "relation"),
         ({"epsilon": None}, "needs epsilon"),
         ({"delta": None}, "needs epsilon"),
         ({"assumptions": ()}, "must state what it assumes"),
@@ -111,10 +112,17 @@ def test_event_gives_back_the_same_epsilon():
         Certificate(method="x", standing="none").to_event()
 
 
+@pytest.mark.parametrize("text", ["", "  "])
+def test_an_empty_assumption_is_none(text):
+    with pytest.raises(InvalidCertificate, match="must be a sentence"):
+        Assumption(text, enforced=True)
+
+
 def test_plain_words():
     text = str(Certificate(**GOOD))
     assert "certified to be (0.9, 0.0001)-differentially private" in text
     assert "trusted: bounds are public" in text
+    assert f"Promised to look alike: {people(50, 0, 0.5, 1)}." in text
     assert "no privacy is promised (a seed was given" in str(
         Certificate(method="x", standing="none", reproducible=True)
     )

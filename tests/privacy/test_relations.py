@@ -58,6 +58,16 @@ def test_actions_add_their_squares():
     assert three.rkhs_radius(Exponential(2)) == pytest.approx(math.sqrt(3) * one.rkhs_radius(Exponential(2)))
 
 
+def test_actions_of_an_rkhs_ball_add_their_squares():
+    kernel = Exponential(2.0)
+    ball = RkhsBall.of_people(20, kernel, norm=3.0, actions=4)
+    assert ball.radius == pytest.approx(0.3)
+    assert ball.rkhs_radius(kernel) == pytest.approx(0.6)
+    assert ball.describe()["actions"] == 4
+    with pytest.raises(InvalidInput, match="actions must be"):
+        RkhsBall(1.0, kernel, actions=0)
+
+
 def test_those_that_have_no_radius_say_why():
     with pytest.raises(NoRkhsRadius, match="arbitrarily rough"):
         SupBall(1.0).rkhs_radius(Exponential(1))

@@ -123,7 +123,7 @@ def test_spellings_of_one_name_are_one_person(names):
 
 def test_types_of_one_name_are_one_person():
     numbers = [pl.Int64, pl.Int8, pl.UInt64, pl.Float64, pl.String, pl.Categorical]
-    parts = [
+    parts: list[object] = [
         pl.DataFrame({"person": pl.Series(["7"]).cast(dtype), "state": [0.1 * i], "rating": [1.0]})
         for i, dtype in enumerate(numbers)
     ]

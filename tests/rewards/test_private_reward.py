@@ -14,7 +14,8 @@ from gymnasium.wrappers import vector as vector_wrappers
 import quietq.worlds
 from quietq.noise import GaussianProcessMechanism, PrivateFunction, Product
 from quietq.privacy import Budget, InvalidInput, people
-from quietq.rewards.private_reward import PrivateEnv, PrivateReward, PrivateVectorEnv, relabel
+from quietq.rewards.private_reward import PrivateEnv, PrivateReward, PrivateVectorEnv
+from quietq.rewards.reader import relabel
 
 SENTINEL = 12345.678
 BUDGET = Budget(0.9, 1e-4)

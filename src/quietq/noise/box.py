@@ -1,14 +1,14 @@
 """The public box that states come from, and its map to [0, 1]^d."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.privacy.checks import real
+from quietq.privacy.checks import numbers, positive, real, shown
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.words import plural
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,36 @@ class Box:
     low: tuple[float, ...]
     high: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        ends = []
+        for name in ("low", "high"):
+            given = getattr(self, name)
+            if not isinstance(given, tuple | list):
+                raise InvalidInput(f"A box's {name} must be a tuple of numbers, one a coordinate, not {shown(given)}.")
+            ends.append(tuple(real("domain", end) for end in given))
+            object.__setattr__(self, name, ends[-1])
+        if not ends[0] or len(ends[0]) != len(ends[1]):
+            raise InvalidInput(f"A box needs as many low ends as high ends, not {len(ends[0])} and {len(ends[1])}.")
+        for a, b in zip(*ends, strict=True):
+            if not a < b:
+                raise InvalidInput(f"domain must have low below high, not ({a!r}, {b!r}).")
+            positive("domain's high - low", b - a)
+
     @classmethod
     def of(cls, domain: object) -> "Box":
         """From (low, high), from a sequence of such pairs, or a Box as it is."""
         if isinstance(domain, cls):
             return domain
         try:
-            pairs = np.atleast_2d(np.asarray(domain, dtype=float))
-        except (TypeError, ValueError):
+            pairs = np.atleast_2d(numbers("domain", domain))
+        except InvalidInput:
             pairs = np.empty((0, 0))
         if pairs.ndim != 2 or pairs.shape[-1] != 2 or not len(pairs):
-            raise InvalidInput(f"domain must be a pair (low, high) or a sequence of such pairs, not {domain!r}.")
-        low, high = (tuple(real("domain", x) for x in column) for column in pairs.T.tolist())
-        for a, b in zip(low, high, strict=True):
-            if not (a < b and math.isfinite(b - a)):
-                raise InvalidInput(f"domain must have low below high, not ({a!r}, {b!r}).")
-        return cls(low, high)
+            raise InvalidInput(
+                f"domain must be a pair of numbers (low, high), or a sequence of such pairs, not {shown(domain)}."
+            )
+        low, high = pairs.T.tolist()
+        return cls(tuple(low), tuple(high))
 
     @property
     def dimension(self) -> int:
@@ -51,10 +65,7 @@ class Box:
 
         In one dimension any shape goes, one state an entry; else the last axis holds the coordinates.
         """
-        try:
-            x = np.asarray(states, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput("states must be numbers.") from error
+        x = numbers("states", states)
         if self.dimension > 1 and (x.ndim == 0 or x.shape[-1] != self.dimension):
             raise InvalidInput(
                 f"states must have {self.dimension} coordinates on their last axis, not shape {x.shape}."
@@ -62,7 +73,7 @@ class Box:
         low, high = (np.array(end if self.dimension > 1 else end[0]) for end in (self.low, self.high))
         inside = (x >= low) & (x <= high)  # False for NaN
         if not inside.all():
-            first = x[~inside].flat[0]
+            first = float(x[~inside].flat[0])
             raise InvalidInput(f"states must lie within {self}, but one has the value {first!r}.")
         return np.asarray(np.clip((x - low) / (high - low), 0.0, 1.0))
 
@@ -89,5 +100,5 @@ def box_for(dimension: int, domain: Domain | None) -> Box:
     """The box, or the unit box, checked to be of a kernel's dimension."""
     box = Box((0.0,) * dimension, (1.0,) * dimension) if domain is None else Box.of(domain)
     if box.dimension != dimension:
-        raise InvalidInput(f"domain has {box.dimension} dimensions, but the kernel has {dimension}.")
+        raise InvalidInput(f"domain has {plural(box.dimension, 'dimension')}, {box}, but the kernel has {dimension}.")
     return box

@@ -70,7 +70,7 @@ class SeededEntropy:
     reproducible = True
 
     def __init__(self, seed: int) -> None:
-        self._generator = np.random.Generator(np.random.Philox(count("seed", seed, least=0)))
+        self._generator = np.random.Generator(np.random.Philox(count("seed", seed, least=0, most=None)))
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         """Independent N(0, 1) in float64."""

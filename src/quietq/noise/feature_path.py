@@ -7,7 +7,7 @@ from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.grid_path import GridPath
 from quietq.noise.kernels import Additive, FiniteRank
-from quietq.privacy.checks import positive
+from quietq.privacy.checks import instance, positive
 
 
 class FeaturePath:
@@ -25,6 +25,7 @@ class FeaturePath:
         domain: Domain | None = None,
         entropy: Entropy | None = None,
     ) -> None:
+        instance("kernel", kernel, FiniteRank, "Features or BandLimited")
         self.kernel = kernel
         self.sigma = positive("sigma", sigma)
         self.box = box_for(kernel.dimension, domain)
@@ -47,6 +48,7 @@ class AdditivePath:
         domain: Domain | None = None,
         entropy: Entropy | None = None,
     ) -> None:
+        instance("kernel", kernel, Additive, "Additive")
         self.kernel = kernel
         self.box = box_for(kernel.dimension, domain)
         self.parts = tuple(GridPath(part, levels, sigma, UNIT, entropy) for part in kernel.parts)
@@ -59,7 +61,7 @@ class AdditivePath:
 
 
 def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:
-    """Weights . phi at the states; the weights' further axes are outputs."""
+    """weights . phi at the states; the weights' further axes are outputs."""
     x = box.to_unit(states)
     shape = x.shape if box.dimension == 1 else x.shape[:-1]
     rows = x.reshape(-1) if box.dimension == 1 else x.reshape(-1, box.dimension)

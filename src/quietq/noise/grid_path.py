@@ -8,10 +8,12 @@ from jaxtyping import Float
 from quietq.noise.box import Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.kernels import Exponential, Product
-from quietq.privacy.checks import count, positive
+from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.words import plural
 
 MOST_POINTS = 2**26
+"""Of a table; the one more a row that closes its grid is not counted."""
 
 
 class GridPath:
@@ -30,6 +32,7 @@ class GridPath:
         domain: Domain | None = None,
         entropy: Entropy | None = None,
     ) -> None:
+        instance("kernel", kernel, Exponential | Product, "Exponential or Product")
         self.kernel = kernel
         self.levels = count("levels", levels)
         self.sigma = positive("sigma", sigma)
@@ -69,13 +72,13 @@ def draw_grid(
 
 def check_grid(kernel: Exponential | Product, levels: int, outputs: int = 1) -> tuple[int, ...]:
     """The grid's shape, if it is of a size that a machine can hold."""
-    grid = (2 ** count("levels", levels) + 1,) * kernel.dimension
-    if levels > 26 or math.prod(grid) * outputs > MOST_POINTS + 2**levels:
+    cells = 2 ** min(count("levels", levels) * kernel.dimension, 64)
+    if cells * outputs > MOST_POINTS:
         raise InvalidInput(
-            f"levels {levels} in {kernel.dimension} dimensions and {outputs} outputs is a table of more than "
-            f"{MOST_POINTS} values: use fewer levels."
+            f"levels {levels} in {plural(kernel.dimension, 'dimension')} with {plural(outputs, 'output')} is a table "
+            f"of more than {MOST_POINTS} values: use fewer levels."
         )
-    return grid
+    return (2**levels + 1,) * kernel.dimension
 
 
 def grid_points(box: Box, levels: int) -> Float[np.ndarray, "..."]:

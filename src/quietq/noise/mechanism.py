@@ -16,23 +16,26 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from quietq.noise.box import Box, Domain, box_for
+from quietq.noise.box import Domain, box_for
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.noise.grid_path import check_grid, draw_grid, grid_points
+from quietq.noise.evaluation import in_weights, on_grid
+from quietq.noise.grid_path import check_grid, draw_grid
 from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
 from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.rounding import check_values, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import positive
+from quietq.privacy.checks import instance, positive
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
-from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
+from quietq.privacy.relations import Relation, RkhsBall
+from quietq.privacy.words import kernel_in_words
 
 Function = Callable[[np.ndarray], np.ndarray]
 Input = Function | Sequence[Function] | Sequence[float] | np.ndarray
 METHOD = "gaussian-process"
-_DEFAULT_LEVELS = {1: 16, 2: 10, 3: 7}
+_A_BUDGET = "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)"
+_A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
 
 
 class GaussianProcessMechanism:
@@ -68,10 +71,15 @@ class GaussianProcessMechanism:
         remarks: tuple[str, ...] = (),
     ) -> None:
         """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted"."""
+        instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
+        instance("budget", budget, Budget, _A_BUDGET)
+        instance("relation", relation, Relation | None, _A_RELATION)
+        instance("accountant", accountant, Accountant | None, "an Accountant")
+        instance("assumption", assumption, Assumption | None, "an Assumption(text, enforced)")
         self.kernel = kernel
         self.budget = budget
         self.mu = budget.mu
-        positive("sensitivity", sensitivity)
+        sensitivity = positive("sensitivity", sensitivity)
         self.relation = RkhsBall(sensitivity, kernel) if relation is None else relation
         needed = self.relation.rkhs_radius(kernel)
         if sensitivity < needed * (1 - 1e-12):
@@ -80,9 +88,9 @@ class GaussianProcessMechanism:
             )
         # A function that is projected on finitely many terms can differ by a little more than it did before.
         self.sensitivity = sensitivity * (kernel.stretch if isinstance(kernel, BandLimited) else 1.0)
-        self.sigma = self.sensitivity / self.mu
+        self.sigma = positive("sensitivity/mu", self.sensitivity / self.mu)
         self.box = box_for(kernel.dimension, domain)
-        self.levels = _DEFAULT_LEVELS.get(kernel.dimension, 16) if levels is None else levels
+        self.levels = _default_levels(kernel) if levels is None else levels
         for part in _tables(kernel):
             check_grid(part, self.levels)
         self._accountant = accountant
@@ -105,6 +113,7 @@ class GaussianProcessMechanism:
         assumption: Assumption | None = None,
     ) -> "GaussianProcessMechanism":
         """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own."""
+        instance("relation", relation, Relation, _A_RELATION)
         if isinstance(relation, RkhsBall) and isinstance(relation.kernel, Kernel):
             kernel = relation.kernel
         else:
@@ -123,7 +132,7 @@ class GaussianProcessMechanism:
 
     def apply(self, f: Input) -> PrivateFunction:
         """The one release. Wrong input is refused before anything is spent; after that the budget is gone."""
-        values = self._evaluate(f)
+        values, certificate = self._evaluate(f), self._certificate(projected=callable(f))
         with self._lock:
             if self._spent:
                 raise BudgetExhausted(
@@ -132,7 +141,7 @@ class GaussianProcessMechanism:
             if self._accountant is not None:
                 self._accountant.charge(self.mu)
             self._spent = True
-        return self._release(values, SystemEntropy(), self._certificate())
+        return self._release(values, SystemEntropy(), certificate)
 
     def simulate(self, f: Input, seed: int) -> PrivateFunction:
         """The same noise from a seed, as often as you like, for experiments: private to nobody, standing `none`."""
@@ -143,41 +152,39 @@ class GaussianProcessMechanism:
         return self._release(self._evaluate(f), SeededEntropy(seed), certificate)
 
     def _evaluate(self, f: object) -> tuple[np.ndarray, ...]:
-        """What of f the release is made of, one array a part: tables, or weights."""
+        """What of f the release is made of, one array a part: tables, or weights. All that can be refused is."""
         kernel = self.kernel
         if isinstance(kernel, FiniteRank):
-            arrays = [self._weights(kernel, f)]
+            arrays = [in_weights(f, kernel, self.box, self.sigma)]
         elif isinstance(kernel, Additive):
             if not isinstance(f, Sequence) or len(f) != kernel.dimension:
                 raise InvalidInput(f"An Additive kernel takes one function a coordinate, {kernel.dimension} in all.")
-            arrays = [_on_grid(part, self.box.coordinate(i), self.levels) for i, part in enumerate(f)]
+            arrays = [on_grid(part, self.box.coordinate(i), self.levels) for i, part in enumerate(f)]
         else:
-            arrays = [_on_grid(f, self.box, self.levels)]
+            arrays = [on_grid(f, self.box, self.levels)]
         for array in arrays:
             check_values(array, self.sigma)
-            self._check_outputs(array.shape[1 if len(arrays) > 1 else kernel.dimension :])
+        axes = kernel.dimension if isinstance(kernel, Product) else 1
+        shapes = [array.shape[axes:] for array in arrays]
+        if len(set(shapes)) > 1:
+            raise InvalidInput(
+                f"All parts must have the same outputs, not of shapes {shapes}; nothing was drawn or spent."
+            )
+        self._check_outputs(math.prod(shapes[0]))
+        for part in _tables(kernel):
+            check_grid(part, self.levels, math.prod(shapes[0]))
         return tuple(arrays)
 
-    def _check_outputs(self, outputs: tuple[int, ...]) -> None:
+    def _check_outputs(self, outputs: int) -> None:
         """A ball for one function must not be taken for a ball of several."""
-        if isinstance(self.relation, LipschitzBall) and math.prod(outputs) > self.relation.actions:
+        actions = getattr(self.relation, "actions", 1)
+        if outputs > actions:
+            rows = "" if self.box.dimension == 1 else ", e.g. `s[:, 0] + s[:, 1]`, for states come as rows"
             raise InvalidInput(
-                f"The function has {math.prod(outputs)} outputs, but the relation lets {self.relation.actions} change: "
-                "declare it with `actions`; nothing was drawn or spent."
+                f"The function has {outputs} outputs, but the relation lets {actions} change: declare "
+                f"`actions={outputs}` in the relation if there is one output an action, and else return one value a "
+                f"state{rows}; nothing was drawn or spent."
             )
-
-    def _weights(self, kernel: FiniteRank, f: object) -> np.ndarray:
-        if callable(f):
-            if not isinstance(kernel, BandLimited):
-                raise InvalidInput("A Features kernel takes the function's weights, not the function.")
-            states = self.box.from_unit(kernel.sample_points)
-            values = _one_value_each(f, states)
-            check_values(values, self.sigma)
-            return kernel.project(values)
-        weights = np.array(f, dtype=np.float64)
-        if weights.ndim < 1 or weights.shape[0] != kernel.rank:
-            raise InvalidInput(f"weights must have {kernel.rank} rows, one a feature, not shape {weights.shape}.")
-        return weights
 
     def _release(self, values: tuple[np.ndarray, ...], entropy: Entropy, certificate: Certificate) -> PrivateFunction:
         sigma, kernel, box = self.sigma, self.kernel, self.box
@@ -191,9 +198,11 @@ class GaussianProcessMechanism:
             tables.append(PrivateTable(round_release(array, noise, sigma), self.levels, side, certificate))
         return PrivateSum(tuple(tables), box, certificate) if isinstance(kernel, Additive) else tables[0]
 
-    def _certificate(self) -> Certificate:
+    def _certificate(self, projected: bool) -> Certificate:
         relation = self._assumption or Assumption(f"Neighbouring inputs are {self.relation}.", enforced=False)
-        looked = "given as weights" if isinstance(self.kernel, FiniteRank) else "looked at on a public grid only"
+        looked = "looked at on a public grid only"
+        if isinstance(self.kernel, FiniteRank):
+            looked = "looked at only at public sample points and projected" if projected else "given as weights"
         return Certificate(
             method=METHOD,
             standing="certified",
@@ -214,7 +223,7 @@ class GaussianProcessMechanism:
                     False,
                 ),
             ),
-            remarks=(*self._remarks, f"Noise kernel: {self.kernel.describe()}."),
+            remarks=(*self._remarks, f"The noise has {kernel_in_words(self.kernel.describe())}."),
         )
 
     def __reduce__(self) -> str:
@@ -227,6 +236,11 @@ class GaussianProcessMechanism:
         )
 
 
+def _default_levels(kernel: Kernel) -> int:
+    """As fine as a table of some million values allows."""
+    return {2: 10, 3: 7}.get(kernel.dimension, 16) if isinstance(kernel, Product) else 16
+
+
 def _tables(kernel: Kernel) -> tuple[Exponential | Product, ...]:
     """The kernels of the tables that a release consists of."""
     if isinstance(kernel, Additive):
@@ -235,22 +249,4 @@ def _tables(kernel: Kernel) -> tuple[Exponential | Product, ...]:
         return (kernel,)
     if isinstance(kernel, FiniteRank):
         return ()
-    raise InvalidInput(f"There is no exact path for the kernel {kernel.describe()}.")
-
-
-def _on_grid(f: object, box: Box, levels: int) -> np.ndarray:
-    """F on the grid, shaped as the table: grid axes first, outputs last."""
-    values = _one_value_each(f, grid_points(box, levels))
-    return values.reshape((2**levels + 1,) * box.dimension + values.shape[1:])
-
-
-def _one_value_each(f: object, states: np.ndarray) -> np.ndarray:
-    if not callable(f):
-        raise InvalidInput(f"A function of states is needed, not {type(f).__name__}.")
-    values = np.array(f(states), dtype=np.float64)
-    if values.ndim not in (1, 2) or values.shape[0] != len(states):
-        raise InvalidInput(
-            f"The function must return one value, or one row, for each of {len(states)} states at once, "
-            f"not shape {values.shape}; wrap it in numpy.vectorize if it takes one state at a time."
-        )
-    return values
+    raise InvalidInput(f"There is no exact path for {kernel_in_words(kernel.describe())}.")

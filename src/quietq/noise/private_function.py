@@ -27,6 +27,13 @@ class PrivateFunction(ABC):
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """The released values; further axes are outputs, if the function has more than one."""
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Copies and what comes out of a pickle are read-only too."""
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+            if isinstance(value, np.ndarray):
+                _freeze(value)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateTable(PrivateFunction):

@@ -10,7 +10,7 @@ from quietq.noise.bridge import between, beyond
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.kernels import Exponential
 from quietq.noise.sorted_points import Known, SortedPoints
-from quietq.privacy.checks import positive
+from quietq.privacy.checks import instance, positive
 
 
 class SortedPath:
@@ -24,6 +24,7 @@ class SortedPath:
     def __init__(
         self, kernel: Exponential, sigma: float = 1.0, domain: Domain | None = None, entropy: Entropy | None = None
     ) -> None:
+        instance("kernel", kernel, Exponential, "Exponential")
         self.kernel = kernel
         self.sigma = positive("sigma", sigma)
         self.box = box_for(kernel.dimension, domain)

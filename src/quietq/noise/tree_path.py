@@ -18,8 +18,9 @@ from quietq.noise.bridge import beyond, midpoint
 from quietq.noise.entropy import derive_key, normal_from_bits
 from quietq.noise.kernels import Exponential, Product
 from quietq.noise.threefry import threefry
-from quietq.privacy.checks import count, positive
+from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.privacy.words import plural
 
 _CHUNK = 2**16  # normals at a time, to stay in cache
 
@@ -44,9 +45,12 @@ class TreePath:
         key: bytes | None = None,
         stream: str = "",
     ) -> None:
+        instance("kernel", kernel, Exponential | Product, "Exponential or Product")
         most = 52 if kernel.dimension == 1 else 31
         if count("levels", levels) > most:
-            raise InvalidInput(f"levels must be at most {most} in {kernel.dimension} dimensions, not {levels}.")
+            raise InvalidInput(
+                f"levels must be at most {most} in {plural(kernel.dimension, 'dimension')}, not {levels}."
+            )
         self.kernel = kernel
         self.levels = levels
         self.sigma = positive("sigma", sigma)

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import count, positive, positive_delta
+from quietq.privacy.checks import count, instance, not_negative, positive, positive_delta
 from quietq.privacy.errors import BudgetExhausted, MissingExtra
 from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu
 
@@ -35,6 +35,7 @@ class Accountant:
     """
 
     def __init__(self, budget: Budget) -> None:
+        instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
         self.budget = budget
         self._cap = budget.mu
         self._rounds: Counter[float] = Counter()
@@ -71,6 +72,7 @@ class Accountant:
 
     def get_delta(self, epsilon: float) -> float:
         """The delta of everything booked so far, at this epsilon."""
+        epsilon = not_negative("epsilon", epsilon)
         return delta_from_mu(self.spent_mu, epsilon) if self._rounds else 0.0
 
     def to_event(self) -> "dp_accounting.DpEvent":

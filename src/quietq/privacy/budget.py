@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from quietq.privacy.checks import positive, positive_delta, probability
+from quietq.privacy.checks import count, positive, positive_delta, probability
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import epsilon_from_mu, mu_from_budget
 
@@ -69,7 +69,8 @@ def weak_delta(delta: float, people: int | None) -> str | None:
     >>> weak_delta(0.01, people=100)[:30]
     'delta 0.01 is not below 1/peop'
     """
-    if people is None or delta < 1 / people:
+    delta = probability("delta", delta)
+    if people is None or delta < 1 / count("people", people):
         return None
     safe = 10.0 ** math.floor(math.log10(1 / people) - 1)
     return (

@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from quietq.privacy.accountant import gaussian_event
-from quietq.privacy.checks import positive, probability
+from quietq.privacy.checks import positive, probability, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import delta_from_mu
+from quietq.privacy.words import relation_in_words
 from quietq.version import __version__
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class Assumption:
 
     text: str
     enforced: bool
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or not self.text.strip():
+            raise InvalidCertificate(f"An assumption's text must be a sentence, not {shown(self.text)}.")
+        if not isinstance(self.enforced, bool):
+            raise InvalidCertificate(f"An assumption's enforced must be True or False, not {shown(self.enforced)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +77,7 @@ class Certificate:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
+        _check_types(self)
         object.__setattr__(self, "relation", _frozen(self.relation))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "remarks", tuple(self.remarks))
@@ -151,7 +159,7 @@ class Certificate:
             head = f"{self.method}: {verb} to be ({self.epsilon:g}, {self.delta:g})-differentially private{mu}."
         lines = [head]
         if self.relation is not None:
-            lines.append("Alike must look: " + ", ".join(f"{k} {v}" for k, v in self.relation.items() if v is not None))
+            lines.append(f"Promised to look alike: {relation_in_words(self.relation)}.")
         lines += [f"- {'enforced' if a.enforced else 'trusted'}: {a.text}" for a in self.assumptions]
         lines += [f"- note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
@@ -175,6 +183,26 @@ _JSON_TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
+def _check_types(certificate: Certificate) -> None:
+    """Each field of its own kind; numbers are checked by their values."""
+    for name, kind, words in (
+        ("method", str, "text"),
+        ("version", str, "text"),
+        ("reproducible", bool, "True or False"),
+        ("relation", Mapping | None, "what relation.describe() returns"),
+        ("assumptions", list | tuple, "a tuple of Assumption"),
+        ("remarks", list | tuple, "a tuple of sentences"),
+    ):
+        if not isinstance(getattr(certificate, name), kind):
+            raise InvalidCertificate(f"{name} must be {words}, not {shown(getattr(certificate, name))}.")
+    for assumption in certificate.assumptions:
+        if not isinstance(assumption, Assumption):
+            raise InvalidCertificate(f"assumptions must hold Assumption only, not {shown(assumption)}.")
+    for remark in certificate.remarks:
+        if not isinstance(remark, str):
+            raise InvalidCertificate(f"remarks must hold text only, not {shown(remark)}.")
+
+
 def _is_assumption(record: object) -> bool:
     return (
         isinstance(record, dict)
@@ -187,7 +215,7 @@ def _is_assumption(record: object) -> bool:
 def _check_claims(certificate: Certificate) -> None:
     """Nothing may be promised that the parts don't add up to."""
     c = certificate
-    if c.standing not in get_args(Standing) or c.schema != SCHEMA or not c.method:
+    if c.standing not in get_args(Standing) or c.schema != SCHEMA or not c.method.strip():
         raise InvalidCertificate(f"standing must be one of {get_args(Standing)}, schema {SCHEMA}, and method named.")
     if c.standing == "none":
         if (c.epsilon, c.delta, c.mu) != (None, None, None):
@@ -197,7 +225,7 @@ def _check_claims(certificate: Certificate) -> None:
         raise InvalidCertificate(
             f"A reproducible draw is not private, so its standing must be 'none', not {c.standing!r}."
         )
-    if c.epsilon is None or c.delta is None or c.relation is None:
+    if c.epsilon is None or c.delta is None or not c.relation:
         raise InvalidCertificate(f"Standing {c.standing!r} needs epsilon, delta and the relation that they hold for.")
     if c.standing == "claimed":
         if not c.remarks:

@@ -1,9 +1,34 @@
-"""Checks of numbers that come from outside, each with a one-sentence refusal."""
+"""Checks of what comes from outside, each with a one-sentence refusal.
+
+Numbers are kept between 1e-100 and 1e100 in size, so that nothing computed from a few of them overflows.
+"""
 
 import math
 from numbers import Integral, Real
 
+import numpy as np
+from jaxtyping import Float
+
 from quietq.privacy.errors import InvalidInput
+
+LARGEST = 1e100
+SMALLEST = 1e-100
+MOST = 10**15
+"""The largest count: still exact as a float."""
+
+
+def shown(value: object) -> str:
+    """`value` as it fits in a sentence.
+
+    >>> shown(np.float64(0.5)), shown([1] * 100)[-5:]
+    ('0.5', '1,...')
+    """
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    except ValueError:  # Python does not write out a whole number of thousands of digits
+        return "a number of thousands of digits"
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def real(name: str, value: object) -> float:
@@ -12,40 +37,85 @@ def real(name: str, value: object) -> float:
     >>> real("slope", 2)
     2.0
     """
-    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(float(value)):
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = _float(value)
+        if abs(number) <= LARGEST:
+            return number
+        if math.isfinite(number):
+            raise InvalidInput(f"{name} must be at most {LARGEST:g} in size, not {shown(value)}.")
+    raise InvalidInput(f"{name} must be a finite number, not {shown(value)}.")
+
+
+def _float(value: Real) -> float:
+    try:
         return float(value)
-    raise InvalidInput(f"{name} must be a finite number, not {value!r}.")
+    except OverflowError:
+        return math.inf
 
 
 def positive(name: str, value: object) -> float:
     """`value` as a finite float above zero."""
     number = real(name, value)
-    if number > 0:
+    if number >= SMALLEST:
         return number
-    raise InvalidInput(f"{name} must be above 0, not {number!r}.")
+    least = f"above {SMALLEST:g}" if number > 0 else "above 0"
+    raise InvalidInput(f"{name} must be {least}, not {number!r}.")
+
+
+def not_negative(name: str, value: object) -> float:
+    """`value` as a finite float of at least zero."""
+    number = real(name, value)
+    if number >= 0:
+        return number
+    raise InvalidInput(f"{name} must be at least 0, not {number!r}.")
 
 
 def probability(name: str, value: object) -> float:
     """`value` as a float in [0, 1)."""
     number = real(name, value)
+    if 0 < number < SMALLEST:
+        raise InvalidInput(f"{name} must be 0 or above {SMALLEST:g}, not {number!r}.")
     if 0 <= number < 1:
         return number
     raise InvalidInput(f"{name} must be at least 0 and below 1, not {number!r}.")
 
 
-def positive_delta(value: object) -> float:
+def positive_delta(value: object, name: str = "delta") -> float:
     """A delta in (0, 1), as Gaussian noise needs it."""
-    number = probability("delta", value)
+    number = probability(name, value)
     if number > 0:
         return number
     raise InvalidInput(
-        "delta must be above 0 here, not 0: a pure budget has no finite mu, "
+        f"{name} must be above 0 here, not 0: a pure budget has no finite mu, "
         "so Gaussian noise cannot meet it; use a pure mechanism or a positive delta."
     )
 
 
-def count(name: str, value: object, least: int = 1) -> int:
-    """`value` as a whole number of at least `least`."""
+def count(name: str, value: object, least: int = 1, most: int | None = MOST) -> int:
+    """`value` as a whole number of at least `least` and, unless that is None, at most `most`."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
-        return int(value)
-    raise InvalidInput(f"{name} must be a whole number of at least {least}, not {value!r}.")
+        if most is None or int(value) <= most:
+            return int(value)
+        raise InvalidInput(f"{name} must be at most {most}, not {shown(value)}.")
+    raise InvalidInput(f"{name} must be a whole number of at least {least}, not {shown(value)}.")
+
+
+def instance(name: str, value: object, kind: object, hint: str) -> None:
+    """Refuses a `value` that is not of the `kind`; `hint` says in words what would be right."""
+    if not isinstance(value, kind):  # pyright: ignore[reportArgumentType]
+        raise InvalidInput(f"{name} must be {hint}, not {type(value).__name__}.")
+
+
+def numbers(name: str, value: object) -> Float[np.ndarray, "..."]:
+    """`value` as a new float64 array; a refusal does not show it, for it may be private.
+
+    >>> numbers("weights", [1, 2])
+    array([1., 2.])
+    """
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "OSUcmM":  # objects, text, complex numbers, dates
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InvalidInput(f"{name} must be real numbers in a regular array, not text, gaps or other things.")

@@ -13,10 +13,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import count
-from quietq.privacy.roots import root
+from quietq.privacy.checks import count, instance
+from quietq.privacy.roots import root, threshold
 
 _Curve = Callable[[float, float, int], float]  # (noise, delta, rounds) -> epsilon, or inf where it does not apply
+MOST_ROUNDS = 10**6
+_FURTHEST = 600.0  # of the logarithm of a noise; exp overflows at 709
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class Charge:
     ratio: float | None
     """That noise over the exact one; below 1 it does not protect."""
 
+    @property
+    def protects(self) -> bool | None:
+        """Whether the noise that it asks for meets the budget; None where the theorem does not apply."""
+        return None if self.ratio is None else self.ratio >= 1 - 1e-9
+
 
 def compare(budget: Budget, rounds: int = 1) -> list[Charge]:
     """The exact charge first, then the others, for `rounds` rounds that must meet `budget` together.
@@ -44,11 +51,12 @@ def compare(budget: Budget, rounds: int = 1) -> list[Charge]:
     kairouz-oh-viswanath 1.43
     advanced-composition 6.67
     """
-    rounds = count("rounds", rounds)
+    instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
+    rounds = count("rounds", rounds, most=MOST_ROUNDS)
     exact_noise = math.sqrt(rounds) / budget.mu
     rows = [Charge("exact", budget.epsilon, exact_noise, 1.0)]
     for theorem, curve in _CURVES.items():
-        epsilon = curve(exact_noise, budget.delta, rounds)
+        epsilon = _charge(curve, exact_noise, budget.delta, rounds)
         noise = _noise_for(curve, budget, rounds, exact_noise)
         rows.append(
             Charge(
@@ -61,27 +69,34 @@ def compare(budget: Budget, rounds: int = 1) -> list[Charge]:
     return rows[:1] + sorted(rows[1:], key=lambda row: (row.ratio is None, row.ratio))
 
 
+def _charge(curve: _Curve, noise: float, delta: float, rounds: int) -> float:
+    """The curve's epsilon; inf where the theorem does not apply or its numbers leave the floating-point range."""
+    try:
+        epsilon = curve(noise, delta, rounds)
+    except (ArithmeticError, ValueError):
+        return math.inf
+    return epsilon if epsilon >= 0 else math.inf  # NaN too
+
+
 def _noise_for(curve: _Curve, budget: Budget, rounds: int, guess: float) -> float | None:
     """The noise at which `curve` charges the budget's epsilon; None if it only applies beyond that."""
 
-    def excess(log_noise: float) -> float:
-        return math.log(curve(math.exp(log_noise), budget.delta, rounds) / budget.epsilon)
+    def charge(log_noise: float) -> float:
+        return _charge(curve, math.exp(log_noise), budget.delta, rounds)
 
-    high = math.log(guess) + 1
-    while excess(high) > 0:
-        high += 1
-    low = high - 1
-    while excess(low) < 0:
-        low -= 1
-    if math.isinf(excess(low)):  # the theorem stops applying on the way down: move `low` to just before that
-        edge = high
-        while edge - low > 1e-13:
-            middle = (low + edge) / 2
-            low, edge = (middle, edge) if math.isinf(excess(middle)) else (low, middle)
-        if excess(edge) < 0:
+    low = high = math.log(guess)
+    step = 1.0
+    while charge(high) > budget.epsilon:
+        if high >= _FURTHEST:
             return None
-        low = edge
-    return math.exp(root(excess, low, high, 1e-13))
+        low, high, step = high, min(high + step, _FURTHEST), 2 * step
+    step = 1.0
+    while charge(low) <= budget.epsilon:
+        if low <= -_FURTHEST:
+            return None
+        low, high, step = max(low - step, -_FURTHEST), low, 2 * step
+    low, high = threshold(lambda log_noise: charge(log_noise) <= budget.epsilon, low, high)
+    return math.exp(high) if math.isfinite(charge(low)) else None
 
 
 def _dwork_roth(noise: float, delta: float) -> float:
@@ -113,19 +128,20 @@ def _kairouz_oh_viswanath(noise: float, delta: float, rounds: int) -> float:
     each = _dwork_roth(noise, share)
     if math.isinf(each):
         return math.inf
-    i = np.arange(rounds + 1)
+    allowed = math.log(-math.expm1(math.log1p(-delta) - rounds * math.log1p(-share)))
+    # Only the middle of the binomial matters: by Hoeffding, what lies beyond is below exp(-40) of what is allowed.
+    mean, reach = rounds / (1 + math.exp(each)), math.sqrt(rounds * (40 - allowed) / 2)
+    i = np.arange(max(math.floor(mean - reach), 0), min(math.ceil(mean + reach), rounds) + 1)
     loss = (rounds - 2.0 * i) * each
     log_binomial = gammaln(rounds + 1) - gammaln(i + 1) - gammaln(rounds - i + 1)
     log_weight = log_binomial + (rounds - i) * each - rounds * np.logaddexp(0, each)
-    allowed = math.log(-math.expm1(math.log1p(-delta) - rounds * math.log1p(-share)))
 
-    def excess(epsilon: float) -> float:
+    def covered(epsilon: float) -> bool:
         above = loss > epsilon
         terms = log_weight[above] + np.log(-np.expm1(epsilon - loss[above]))
-        return float(np.logaddexp.reduce(terms)) - allowed
+        return float(np.logaddexp.reduce(terms)) <= allowed
 
-    high = rounds * each
-    return 0.0 if excess(0.0) <= 0 else root(excess, 0.0, high * (1 - 1e-15), 1e-14)
+    return 0.0 if covered(0.0) else threshold(covered, 0.0, rounds * each)[1]
 
 
 def _renyi(noise: float, delta: float, rounds: int) -> float:
@@ -137,20 +153,23 @@ def _renyi(noise: float, delta: float, rounds: int) -> float:
         order = 1 + excess
         return rounds * order / (2 * noise**2) + math.log(excess / order) - (math.log(delta) + math.log(order)) / excess
 
-    best: Any = minimize_scalar(epsilon, bounds=(-14, 18), method="bounded", options={"xatol": 1e-10})
+    middle = math.log(noise) + math.log(-2 * math.log(delta) / rounds) / 2  # the best order, but for small terms
+    bounds = (min(-14.0, middle - 5), max(18.0, middle + 5))
+    best: Any = minimize_scalar(epsilon, bounds=bounds, method="bounded", options={"xatol": 1e-10})
     return max(float(best.fun), 0.0)
 
 
 def paper_noise(epsilon: float, delta: float, rounds: int = 1) -> float:
     """The noise that the paper's theorem asks for, sqrt(2 rounds ln(e + epsilon/delta))/epsilon."""
-    return math.sqrt(2 * rounds * math.log(math.e + epsilon / delta)) / epsilon
+    logarithm = float(np.logaddexp(1, math.log(epsilon) - math.log(delta)))  # of e + epsilon/delta
+    return math.sqrt(2 * rounds * logarithm) / epsilon
 
 
 def _paper(noise: float, delta: float, rounds: int) -> float:
     def excess(log_epsilon: float) -> float:
-        return math.log(paper_noise(math.exp(log_epsilon), delta, rounds) / noise)
+        return math.log(paper_noise(math.exp(log_epsilon), delta, rounds)) - math.log(noise)
 
-    return math.exp(root(excess, -200, 200, 1e-14))
+    return math.exp(root(excess, -_FURTHEST, _FURTHEST, 1e-14))
 
 
 _CURVES: dict[str, _Curve] = {

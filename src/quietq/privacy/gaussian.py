@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from scipy.special import erfcx, erfinv, log_ndtr
 
-from quietq.privacy.checks import positive, positive_delta, real
+from quietq.privacy.checks import not_negative, positive, positive_delta
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.roots import root
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+_MOST_EPSILON, _MOST_MU = 1e6, 1e4  # beyond, the curve loses digits, and nothing is protected anyway
 _SAFETY = 2e-12  # relative; the solver is accurate to ~1e-15, an Accountant tolerates 1e-12
 
 
@@ -35,15 +36,23 @@ def log_delta(epsilon: float, mu: float) -> float:
     0.0001
     """
     x, y = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if x > 1e100:  # x^2 would overflow; delta is below exp(-1e199)
+        return -math.inf
     log_phi = -x * x / 2 - math.log(2 * math.pi) / 2
-    if mu < 0.5:  # R(x) - R(y) cancels: integrate -R'(t) = 1 - t R(t) instead
-        t = x + mu * (1 + _NODES) / 2
-        return log_phi + math.log(mu / 2 * float(_WEIGHTS @ (1 - t * _mills(t))))
-    if x >= 0:
-        return log_phi + math.log(float(_mills(x) - _mills(y)))
+    if mu < 0.5 or x >= 0:
+        gap = _gap(x, y, mu)
+        return log_phi + math.log(gap if gap > 0 else mu / (1 + x * x))  # lost to rounding: -R'(t) < 1/(1 + t^2)
     log_head = float(log_ndtr(-x))
     log_ratio = log_phi + math.log(float(_mills(y))) - log_head
     return log_head + math.log(-math.expm1(log_ratio))
+
+
+def _gap(x: float, y: float, mu: float) -> float:
+    """R(x) - R(y); for close x and y, where that cancels, the integral of -R'(t) = 1 - t R(t)."""
+    if mu >= 0.5:
+        return float(_mills(x) - _mills(y))
+    t = x + mu * (1 + _NODES) / 2
+    return mu / 2 * float(_WEIGHTS @ (1 - t * _mills(t)))
 
 
 def delta_from_mu(mu: float, epsilon: float) -> float:
@@ -53,10 +62,7 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
     0.1269
     """
     mu = positive("mu", mu)
-    epsilon = real("epsilon", epsilon)
-    if epsilon < 0:
-        raise InvalidInput(f"epsilon must be at least 0, not {epsilon!r}.")
-    return math.exp(log_delta(epsilon, mu))
+    return math.exp(log_delta(not_negative("epsilon", epsilon), mu))
 
 
 def mu_from_budget(epsilon: float, delta: float) -> float:
@@ -66,6 +72,8 @@ def mu_from_budget(epsilon: float, delta: float) -> float:
     0.28596
     """
     epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
+    if epsilon > _MOST_EPSILON:
+        raise InvalidInput(f"epsilon must be at most {_MOST_EPSILON:g} for Gaussian noise, not {epsilon!r}.")
     # epsilon/mu - mu/2 = 60 at the lower end (delta < 1e-700) and -40 at the upper end (delta = 1 in floats).
     low = 2 * epsilon / (60 + math.sqrt(3600 + 2 * epsilon))
     high = 40 + math.sqrt(1600 + 2 * epsilon)
@@ -86,6 +94,8 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
     4.3772
     """
     mu, delta = positive("mu", mu), positive_delta(delta)
+    if mu > _MOST_MU:
+        raise InvalidInput(f"mu must be at most {_MOST_MU:g}, not {mu!r}.")
     if mu <= 2 * math.sqrt(2) * float(erfinv(delta)):  # delta(0) = erf(mu / sqrt 8)
         return 0.0
     target = math.log(delta)

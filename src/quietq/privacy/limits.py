@@ -9,10 +9,10 @@ input is perfectly private and right by luck under one of the two.
 
 import math
 
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import MOST, count, positive, real
 from quietq.privacy.errors import InvalidInput
 
 
@@ -26,15 +26,20 @@ def steps_between(
     >>> steps_between(distance=0.5, radius=0.05)
     10
     """
-    steps = _ceiling(positive("distance", distance) / positive("radius", radius))
+    steps = _ceiling("distance", distance, "radius", radius)
     if slope_distance is None and lipschitz is None:
         return steps
     if slope_distance is None or lipschitz is None:
         raise InvalidInput("slope_distance and lipschitz belong together: give both or neither.")
-    return max(steps, _ceiling(positive("slope_distance", slope_distance) / positive("lipschitz", lipschitz)))
+    return max(steps, _ceiling("slope_distance", slope_distance, "lipschitz", lipschitz))
 
 
-def _ceiling(ratio: float) -> int:
+def _ceiling(name: str, whole: float, step_name: str, step: float) -> int:
+    ratio = positive(name, whole) / positive(step_name, step)
+    if ratio > MOST:
+        raise InvalidInput(
+            f"{name} {whole!r} is more than {MOST:g} times {step_name} {step!r}: give a larger {step_name}."
+        )
     return max(math.ceil(ratio * (1 - 1e-12)), 1)  # 0.3/0.1 is three steps, whatever the last bit says
 
 
@@ -68,20 +73,19 @@ def steps_needed(score: float, budget: Budget, *, gaussian: bool) -> int:
     """
     score = real("score", score)
     if not 0 < score < 1:
-        raise InvalidInput(f"score must be above 0 and below 1, not {score!r}: a perfect score is never certain.")
-    if gaussian:
-        k = max(math.ceil(2 * float(ndtri(score)) / budget.mu) - 1, 1)
-        while cap_gdp(budget.mu, k) < score:
-            k += 1
-        return k
-    # The cap exceeds its value at delta = 0, so this start is not too small by more than delta's share.
-    k = 1
-    while cap_any_dp(budget, k) < score:
-        k = k * 2
-    low = k // 2
+        raise InvalidInput(f"score must be above 0 (the worst policy) and below 1 (the best), not {score!r}.")
+
+    def possible(k: int) -> bool:
+        return (cap_gdp(budget.mu, k) if gaussian else cap_any_dp(budget, k)) >= score
+
+    low, k = 0, 1
+    while not possible(k):
+        low, k = k, 2 * k
+        if k > MOST:
+            raise InvalidInput(f"score {score!r} needs more than {MOST:g} steps at {budget}: give a larger budget.")
     while k - low > 1:
         middle = (k + low) // 2
-        low, k = (middle, k) if cap_any_dp(budget, middle) < score else (low, middle)
+        low, k = (low, middle) if possible(middle) else (middle, k)
     return k
 
 
@@ -97,4 +101,7 @@ def people_needed(score: float, budget: Budget, *, distance: float, width: float
     steps = steps_needed(score, budget, gaussian=gaussian)
     per_person = positive("width", width) / positive("distance", distance)
     # steps_between(distance, width/n) = ceil(n/per_person) must reach `steps`: the least n above (steps-1) per_person.
-    return max(math.floor((steps - 1) * per_person * (1 + 1e-12)) + 1, 1)
+    needed = (steps - 1) * per_person * (1 + 1e-12)
+    if needed > MOST:
+        raise InvalidInput(f"score {score!r} needs more than {MOST:g} people of width {width!r} at {budget}.")
+    return math.floor(needed) + 1

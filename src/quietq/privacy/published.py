@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count, positive, positive_delta
+from quietq.privacy.checks import count, instance, positive, positive_delta
 from quietq.privacy.comparison import paper_noise
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import SupBall
@@ -80,8 +80,9 @@ class PublishedTheorem:
     """Take the square root in C that the proof needs and the statement lacks"""
 
     def __post_init__(self) -> None:
+        instance("budget", self.budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=5e-5)")
         positive_delta(self.budget.delta)
-        positive_delta(self.delta_path)
+        positive_delta(self.delta_path, "delta_path")
         for name in ("learning_rate", "bound", "lipschitz_squared"):
             positive(name, getattr(self, name))
         for name in ("batch", "steps", "resets"):
@@ -100,7 +101,7 @@ class PublishedTheorem:
     @property
     def sensitivity(self) -> float:
         """C(alpha, k, L, B)."""
-        squared = (self.v**2 + self.v) * self.lipschitz_squared
+        squared = (self.v * self.v + self.v) * self.lipschitz_squared
         return math.sqrt(squared) if self.with_square_root else squared
 
     @property

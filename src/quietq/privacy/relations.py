@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import count, instance, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
+from quietq.privacy.words import kernel_in_words, relation_in_words
 
 
 @runtime_checkable
@@ -66,7 +67,7 @@ class SupBall:
         return {"kind": "sup-ball", "radius": self.radius, "people": self.people}
 
     def __str__(self) -> str:
-        return f"rewards that differ by at most {self.radius:g} anywhere{_of_people(self.people)}"
+        return relation_in_words(self.describe())
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class LipschitzBall:
 
     def best_beta(self) -> float:
         """The beta of the exponential kernel in which this ball is smallest, lipschitz/radius."""
-        return self.lipschitz / self.radius
+        return positive("lipschitz/radius", self.lipschitz / self.radius)
 
     def describe(self) -> dict[str, object]:
         """The relation in JSON."""
@@ -119,36 +120,44 @@ class LipschitzBall:
         }
 
     def __str__(self) -> str:
-        each = "" if self.actions == 1 else f" for each of {self.actions} actions"
-        return (
-            f"rewards that differ by at most {self.radius:g}, with a difference of slope at most "
-            f"{self.lipschitz:g} per width of the box{each}{_of_people(self.people)}"
-        )
+        return relation_in_words(self.describe())
 
 
 @dataclass(frozen=True)
 class RkhsBall:
-    """r ~ r' when the norm of r - r' in `kernel` is at most `radius`: features, additive and product kernels."""
+    """r ~ r' when the norm of r - r' in `kernel` is at most `radius`: features, additive and product kernels.
+
+    With one reward function per action, `radius` is that of each, and `actions` is the number of them that may change
+    at once: their squared norms add.
+    """
 
     radius: float
     kernel: NoiseKernel = field(repr=False)
     people: int | None = None
+    actions: int = 1
 
     def __post_init__(self) -> None:
-        _store(self, radius=positive("radius", self.radius), people=_people(self.people))
+        instance("kernel", self.kernel, NoiseKernel, "a kernel, e.g. Exponential(beta=4.0)")
+        _store(
+            self,
+            radius=positive("radius", self.radius),
+            people=_people(self.people),
+            actions=count("actions", self.actions),
+        )
 
     @classmethod
-    def of_people(cls, n: int, kernel: NoiseKernel, norm: float) -> "RkhsBall":
+    def of_people(cls, n: int, kernel: NoiseKernel, norm: float, actions: int = 1) -> "RkhsBall":
         """The mean of n people's functions, each of kernel norm at most `norm`: replacing one moves it by 2 norm/n."""
-        return cls(radius=2 * positive("norm", norm) / count("people", n), kernel=kernel, people=n)
+        n = count("people", n)
+        return cls(positive("2 norm/people", 2 * positive("norm", norm) / n), kernel, people=n, actions=actions)
 
     def rkhs_radius(self, kernel: NoiseKernel) -> float:
-        """The radius, if `kernel` is the one that it was declared in."""
+        """The radius of all actions together, if `kernel` is the one that it was declared in."""
         if kernel == self.kernel:
-            return self.radius
+            return math.sqrt(self.actions) * self.radius
         raise NoRkhsRadius(
-            f"This RkhsBall was declared in the kernel {self.kernel.describe()}, and says nothing "
-            f"about the norm in {kernel.describe()}: use the same kernel for the noise."
+            f"This RkhsBall was declared in {kernel_in_words(self.kernel.describe())}, and says nothing "
+            f"about the norm in {kernel_in_words(kernel.describe())}: use the same kernel for the noise."
         )
 
     def best_beta(self) -> float:
@@ -157,13 +166,16 @@ class RkhsBall:
 
     def describe(self) -> dict[str, object]:
         """The relation in JSON."""
-        return {"kind": "rkhs-ball", "radius": self.radius, "kernel": self.kernel.describe(), "people": self.people}
+        return {
+            "kind": "rkhs-ball",
+            "radius": self.radius,
+            "kernel": self.kernel.describe(),
+            "actions": self.actions,
+            "people": self.people,
+        }
 
     def __str__(self) -> str:
-        return (
-            f"rewards whose difference has norm at most {self.radius:g} in the "
-            f"{self.kernel.describe()['kind']} kernel{_of_people(self.people)}"
-        )
+        return relation_in_words(self.describe())
 
 
 Relation = SupBall | LipschitzBall | RkhsBall
@@ -182,7 +194,10 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
     n, low, high, slope = count("people", n), real("low", low), real("high", high), positive("slope", slope)
     if high <= low:
         raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
-    return LipschitzBall(radius=(high - low) / n, lipschitz=2 * slope / n, actions=actions, people=n)
+    positive("high - low", high - low)
+    positive("2 slope/(high - low)", 2 * slope / (high - low))  # beta, in the caller's own words
+    radius = positive("(high - low)/people", (high - low) / n)
+    return LipschitzBall(radius, positive("2 slope/people", 2 * slope / n), actions=actions, people=n)
 
 
 def _store(ball: object, **fields: object) -> None:
@@ -192,7 +207,3 @@ def _store(ball: object, **fields: object) -> None:
 
 def _people(value: int | None) -> int | None:
     return None if value is None else count("people", value)
-
-
-def _of_people(value: int | None) -> str:
-    return "" if value is None else f" (replacing any one of {value} people)"

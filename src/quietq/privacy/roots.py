@@ -1,4 +1,4 @@
-"""Where a continuous function changes sign."""
+"""Where a function of one number crosses a line."""
 
 from collections.abc import Callable
 
@@ -12,3 +12,15 @@ def root(f: Callable[[float], float], low: float, high: float, tolerance: float 
     from scipy.optimize import brentq  # slow to import
 
     return float(brentq(f, low, high, xtol=tolerance))  # pyright: ignore[reportArgumentType]
+
+
+def threshold(holds: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-13) -> tuple[float, float]:
+    """The last number without and the first with a property that, once it holds, goes on to hold; by bisection.
+
+    >>> round(threshold(lambda x: x * x >= 2, 0, 2)[1], 6)
+    1.414214
+    """
+    while high - low > tolerance * max(abs(low), abs(high), 1.0):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high

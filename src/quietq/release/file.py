@@ -12,7 +12,6 @@ import math
 import os
 import re
 import secrets
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ def publish(thing: PrivateFunction, path: str | os.PathLike[str], *, not_private
         "version": __version__,
         "privacy": standing if standing == "certified" else NOT_PRIVATE,
         "kind": kind,
-        "box": [list(side) for side in zip(thing.box.low, thing.box.high, strict=True)],
+        "box": [[float(low), float(high)] for low, high in zip(thing.box.low, thing.box.high, strict=True)],
         "levels": levels,
         "kernel": kernel,
         "certificate": thing.certificate.to_dict(),
@@ -94,13 +93,10 @@ def load(path: str | os.PathLike[str], *, features: Features | None = None) -> P
     try:
         if not source.is_file():
             raise InvalidRelease(f"There is no file {str(source)!r}.")
-        if source.stat().st_size > MOST_BYTES:
-            raise InvalidRelease(f"A release has at most {MOST_BYTES} bytes, and this file is larger.")
+        _require(source.stat().st_size <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
         with source.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidRelease):
-            raise
+    except OSError as error:
         raise InvalidRelease(f"The file could not be read: {error}") from error
     return _rebuild(*_unpack(data), features)
 
@@ -183,27 +179,26 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, features: Features | None) 
 
 def _certificate(record: object) -> Certificate:
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # absurd numbers overflow on the way to being refused
+        with np.errstate(all="ignore"):  # absurd numbers may overflow on the way to being refused
             return Certificate.from_dict(record)
     except (QuietqError, ArithmeticError, ValueError, TypeError) as error:
         raise InvalidRelease(f"This is not a release: its certificate is not valid. {error}") from error
 
 
-def _box(sides: object) -> Box:
+def _box(sides: Any) -> Box:
     pairs = isinstance(sides, list) and all(isinstance(side, list) and len(side) == 2 for side in sides)
-    _require(pairs and all(type(end) is float for side in sides for end in side), "its box must be pairs of numbers")  # pyright: ignore
+    _require(pairs and all(type(end) is float for side in sides for end in side), "its box must be pairs of numbers")
     try:
         return Box.of(sides)
     except InvalidInput as error:
         raise InvalidRelease(f"This is not a release: {error}") from error
 
 
-def _grids(levels: object, tables: int) -> list[int]:
+def _grids(levels: Any, tables: int) -> list[int]:
     """The number of grid points on a side of each table."""
     _require(isinstance(levels, list) and len(levels) == tables, "it must state the levels of each table")
-    _require(all(type(level) is int and 1 <= level <= 26 for level in levels), "levels must be 1 to 26")  # pyright: ignore
-    return [2**level + 1 for level in levels]  # pyright: ignore
+    _require(all(type(level) is int and 1 <= level <= 26 for level in levels), "levels must be 1 to 26")
+    return [2**level + 1 for level in levels]
 
 
 def _shaped(array: np.ndarray, start: list[int]) -> tuple[int, ...]:
@@ -212,9 +207,8 @@ def _shaped(array: np.ndarray, start: list[int]) -> tuple[int, ...]:
     return array.shape[len(start) :]
 
 
-def _kernel(record: object, arrays: Arrays, features: Features | None) -> FiniteRank:
+def _kernel(record: Any, arrays: Arrays, features: Features | None) -> FiniteRank:
     _require(isinstance(record, dict) and "weights" in arrays, "weights must come with their kernel")
-    assert isinstance(record, dict)
     rank = len(arrays["weights"])
     if record.get("kind") == "features":
         phi = record.get("phi")
@@ -232,7 +226,9 @@ def _kernel(record: object, arrays: Arrays, features: Features | None) -> Finite
     _require(features is None and set(arrays) == {"weights"}, "a kernel other than features has weights only")
     _require(set(record) == {"kind", "half_width", "rank", "tolerance"}, "its kernel is not known here")
     width, tolerance = record["half_width"], record["tolerance"]
-    _require(record["kind"] == "band-limited" and type(width) is type(tolerance) is float, "its kernel is not known here")
+    _require(
+        record["kind"] == "band-limited" and type(width) is type(tolerance) is float, "its kernel is not known here"
+    )
     # A kernel of half-width W has more than W terms, so a rank that fits bounds the work of rebuilding it.
     _require(0 < width <= rank <= MOST_RANK, f"a band-limited kernel has at most {MOST_RANK} terms")
     try:
@@ -276,7 +272,9 @@ def _unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
     _require(isinstance(metadata["quietq"], str), "its header must hold one text, 'quietq'")
     arrays, end, numbers = {}, 0, memoryview(data)[8 + length :]
     for name, entry in header.items():
-        _require(isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}, "an array is ill-defined")
+        _require(
+            isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}, "an array is ill-defined"
+        )
         shape = entry["shape"]
         whole = isinstance(shape, list) and 1 <= len(shape) <= 8 and all(type(n) is int and n > 0 for n in shape)
         _require(whole and entry["dtype"] == "F64", "arrays must hold float64 numbers")
@@ -292,7 +290,7 @@ def _parse(data: bytes) -> dict[str, Any]:
     """A JSON object without surprises: no key twice, no NaN, no endless number, no depth, no control characters."""
     try:
         value = json.loads(
-            data.decode(), object_pairs_hook=_once, parse_constant=_refuse, parse_float=_number, parse_int=_whole
+            data.decode(), object_pairs_hook=_once, parse_constant=_number, parse_float=_number, parse_int=_whole
         )
         json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair
     except InvalidRelease:
@@ -317,17 +315,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _refuse(text: str) -> object:
-    raise InvalidRelease(f"This is not a release: {text} is not a number.")
-
-
 def _number(text: str) -> float:
-    _require(math.isfinite(float(text)), "a number is too large")
-    return float(text)
+    number = float(text)
+    _require(math.isfinite(number), f"{text[:20]} is not a number")
+    return number
 
 
 def _whole(text: str) -> int:
-    _require(len(text) <= 16, "a number is too large")
+    _require(len(text) <= 16, "a number is too long")
     return int(text)
 
 

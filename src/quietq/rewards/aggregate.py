@@ -8,7 +8,7 @@ import polars as pl
 
 from quietq.rewards.declared import Declared
 from quietq.rewards.extension import Tally
-from quietq.rewards.grouping import by_person, sort_by_person, starts_of
+from quietq.rewards.grouping import sort_by_person, starts_of, whole_people
 from quietq.rewards.preferences import Preferences, WeightTally
 from quietq.rewards.ratings import RATING, Columns, batches, clean
 
@@ -38,8 +38,8 @@ def aggregate(
     total = empty(declared, preferences)
     with ThreadPoolExecutor(_WORKERS) as pool:
         waiting: list[Future[Tallies]] = []
-        for frame in by_person(cleaned()):
-            waiting.append(pool.submit(tally, frame, declared, preferences))
+        for frame in whole_people(cleaned()):
+            waiting.append(pool.submit(_sorted_tally, frame, declared, preferences))
             if len(waiting) > _WORKERS:
                 merge(total, waiting.pop(0).result())
         for future in waiting:
@@ -77,6 +77,10 @@ def tally(frame: pl.DataFrame, declared: Declared, preferences: Preferences | No
             declared.slope,
         )
     return result
+
+
+def _sorted_tally(frame: pl.DataFrame, declared: Declared, preferences: Preferences | None) -> Tallies:
+    return tally(sort_by_person(frame), declared, preferences)
 
 
 def merge(total: Tallies, part: Tallies) -> None:

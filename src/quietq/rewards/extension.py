@@ -31,7 +31,7 @@ class Tally:
     >>> tally = Tally.empty(levels=2)
     >>> tally.add(np.array([0]), np.array([0.5]), np.array([1.0]), low=0.0, high=1.0, slope=1.0)
     >>> tally.values(low=0.0, high=1.0)
-    array([0.75, 0.875, 1. , 0.875, 0.75 ])
+    array([0.75 , 0.875, 1.   , 0.875, 0.75 ])
     """
 
     start: float
@@ -54,20 +54,22 @@ class Tally:
         """
         if not len(starts):
             return
-        upper_left, upper_right, upper_at_zero = cones(starts, x, y, high, slope)
-        lower_left, lower_right, lower_at_zero = cones(starts, x, -y, -low, slope)
+        lengths = np.diff(starts, append=len(x))
+        upper, lower = [], []
+        # people with as many rows as each other are one matrix, a column each
+        for length in np.unique(lengths):
+            rows = starts[lengths == length] + np.arange(length)[:, None]
+            states, ratings = x[rows], y[rows]
+            *ends, upper_at_zero = cones(states, ratings, high, slope)
+            upper += map(np.ravel, ends)
+            *ends, lower_at_zero = cones(states, -ratings, -low, slope)
+            lower += map(np.ravel, ends)
+            self.start += float(np.sum(upper_at_zero - lower_at_zero)) / 2
         size = len(self.kinks) - 1
-        for positions, change in (
-            (upper_left, -slope / 2),
-            (upper_right, -slope / 2),
-            (lower_left, slope / 2),
-            (lower_right, slope / 2),
-        ):
-            inside = positions[positions < 1]
-            at = np.ceil(inside * size).astype(np.int64)
-            self.kinks += change * np.bincount(at, minlength=size + 1)
-            self.offsets += change * np.bincount(at, weights=at / size - inside, minlength=size + 1)
-        self.start += float(np.sum(upper_at_zero - lower_at_zero)) / 2
+        fewer, less = _binned(np.concatenate(upper), size)
+        more, greater = _binned(np.concatenate(lower), size)
+        self.kinks += slope / 2 * (more - fewer)
+        self.offsets += slope / 2 * (greater - less)
         self.people += len(starts)
 
     def merge(self, other: "Tally") -> None:
@@ -90,38 +92,33 @@ class Tally:
 
 
 def cones(
-    starts: np.ndarray, x: np.ndarray, y: np.ndarray, high: float, slope: float
-) -> tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"], Float[np.ndarray, " people"]]:
+    x: Float[np.ndarray, "rows people"], y: Float[np.ndarray, "rows people"], high: float, slope: float
+) -> tuple[Float[np.ndarray, "rows people"], Float[np.ndarray, "rows people"], Float[np.ndarray, " people"]]:
     """For U = min(high, min_i y_i + slope |x - x_i|): where each row's cone begins and ends, and each U(0).
 
-    The intervals of one person are disjoint and in order by construction, so that U keeps its slope exactly.
+    A column is a person, its rows in the order of x. The intervals of one person are disjoint and in order by
+    construction, so that U keeps its slope exactly.
     """
-    lengths = np.diff(np.append(starts, len(x)))
-    place = np.arange(len(x)) - np.repeat(starts, lengths)
-    rest = np.repeat(lengths, lengths) - 1 - place
+    rise = slope * x
     # y as lowered by the person's other rows, from the left and from the right
-    from_left = running_minimum(y - slope * x, place) + slope * x
-    from_right = running_minimum((y + slope * x)[::-1], rest[::-1])[::-1] - slope * x
-    tip = np.minimum(np.minimum(from_left, from_right), high)
+    tip = np.minimum.accumulate(y - rise, axis=0)
+    tip += rise
+    from_right = np.minimum.accumulate((y + rise)[::-1], axis=0)[::-1]
+    from_right -= rise
+    np.minimum(tip, from_right, out=tip)
+    np.minimum(tip, high, out=tip)
     reach = (high - tip) / slope
     left, right = x - reach, x + reach
-    meets = np.clip((x[:-1] + x[1:]) / 2 + np.diff(tip) / (2 * slope), x[:-1], x[1:])
-    inner = place[1:] > 0
-    left[1:] = np.where(inner, np.maximum(left[1:], meets), left[1:])
-    right[:-1] = np.where(inner, np.minimum(right[:-1], meets), right[:-1])
-    at_zero = np.minimum(high, tip[starts] + slope * x[starts])
-    return np.maximum(left, 0.0), right, at_zero
+    meets = (x[:-1] + x[1:]) / 2 + np.diff(tip, axis=0) / (2 * slope)
+    np.clip(meets, x[:-1], x[1:], out=meets)
+    np.maximum(left[1:], meets, out=left[1:])
+    np.minimum(right[:-1], meets, out=right[:-1])
+    return np.maximum(left, 0.0, out=left), right, np.minimum(high, tip[0] + rise[0])
 
 
-def running_minimum(values: np.ndarray, place: Int[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-    """The minimum of each person's values up to each row; `place` is the row's number within its person.
-
-    By doubling: log2(longest person) passes, exact, no loop over people.
-    """
-    values = values.copy()
-    longest = int(place.max(initial=0)) + 1
-    shift = 1
-    while shift < longest:
-        values[shift:] = np.where(place[shift:] >= shift, np.minimum(values[shift:], values[:-shift]), values[shift:])
-        shift *= 2
-    return values
+def _binned(positions: np.ndarray, size: int) -> tuple[Int[np.ndarray, " grid"], Float[np.ndarray, " grid"]]:
+    """How many positions below 1 lie just left of each grid point or on it, and by how much in all."""
+    scaled = positions[positions < 1] * size
+    up = np.ceil(scaled)
+    at = up.astype(np.int64)
+    return np.bincount(at, minlength=size + 1), np.bincount(at, weights=up - scaled, minlength=size + 1) / size

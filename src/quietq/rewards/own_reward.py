@@ -9,7 +9,6 @@ the state would otherwise show its differences without noise; states are told ap
 them apart; there is one path an object, which can be neither copied nor carried into another process.
 """
 
-import dataclasses
 import math
 import os
 import warnings
@@ -17,16 +16,10 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box as BoxSpace
-from gymnasium.spaces import Discrete
 from gymnasium.vector import VectorEnv
 
-from quietq.noise.box import UNIT, Box, Domain
-from quietq.noise.entropy import SystemEntropy
-from quietq.noise.kernels import Exponential
-from quietq.noise.rounding import check_values, round_release, rounding_step
-from quietq.noise.sorted_path import SortedPath
+from quietq.noise.box import Domain
+from quietq.noise.rounding import check_values, rounding_step
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
@@ -34,17 +27,15 @@ from quietq.privacy.checks import count
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, SupBall
 from quietq.rewards.hygiene import (
-    HAIR,
     PUBLIC_INFO,
     State,
-    batch_of,
-    in_box,
     is_reset_by_itself,
     refuse_recorders,
     scrub,
-    states_of,
 )
-from quietq.rewards.private_reward import PrivateReward, check_place
+from quietq.rewards.own_noise import IndependentNoise, PathNoise, Place
+from quietq.rewards.private_reward import PrivateReward
+from quietq.rewards.reader import check_place
 
 
 class OwnReward(PrivateReward, gymnasium.Wrapper):
@@ -78,14 +69,14 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         if isinstance(relation, LipschitzBall):
             if rewards is not None:
                 raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
-            self._noise: _Paths | _Independent = _Paths(env, relation, budget, on, state, box)
+            self._noise: PathNoise | IndependentNoise = PathNoise(env, relation, budget, on, state, box)
         elif isinstance(relation, SupBall):
             if rewards is None or state is not None or box is not None:
                 raise InvalidInput(
                     "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
                     "`rewards` how many there will be, and leave `state` and `box` out."
                 )
-            self._noise = _Independent(relation, budget, count("rewards", rewards))
+            self._noise = IndependentNoise(relation, budget, count("rewards", rewards))
         else:
             raise InvalidInput(
                 "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the "
@@ -125,7 +116,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
             reward = self._release(self._noise.place(after if self._on == "next-state" else before, action), own)
         return observation, reward, terminated, truncated, scrub(info, PUBLIC_INFO)
 
-    def _release(self, at: "_Place", own: Any) -> float:
+    def _release(self, at: Place, own: Any) -> float:
         known = self._noise.known(at)
         if known is not None:
             return known
@@ -142,104 +133,6 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         )
 
 
-_Place = tuple[float, int]
-"""Where a reward was seen: the state in [0, 1], and which path is its."""
-
-
-class _Paths:
-    """Noise for a LipschitzBall: a path at full floating-point resolution, one for each action that matters."""
-
-    method = "gaussian-process"
-
-    def __init__(
-        self, env: gymnasium.Env, relation: LipschitzBall, budget: Budget, on: str, state: State, box: Domain | None
-    ) -> None:
-        self._space, self._state = env.observation_space, state
-        self._box = _box_of(env, state) if box is None else Box.of(box)
-        if self._box.dimension != 1:
-            raise InvalidInput(
-                f"A LipschitzBall speaks of one dimension, but the box is {self._box}: name one `state`."
-            )
-        # A state may lie a hair outside its box, and is not clipped here: where it was seen is where the noise must be.
-        # So the path lives on the box widened by that hair, over whose width the slope is as much larger.
-        wide = dataclasses.replace(relation, lipschitz=relation.lipschitz * (1 + 2 * HAIR))
-        kernel = Exponential(wide.best_beta())
-        self.sensitivity = wide.rkhs_radius(kernel)
-        self.sigma = self.sensitivity / budget.mu
-        self._actions = _actions(env, relation) if on == "state-action" else None
-        paths = 1 if self._actions is None else int(self._actions.n)
-        self._paths = [SortedPath(kernel, self.sigma, UNIT) for _ in range(paths)]
-        self._released: dict[_Place, float] = {}
-        self.remarks = (f"Noise kernel: {kernel.describe()}, on {self._box}.",)
-        self.how = "Each state's reward was noised when it was first seen, and the released value used ever after."
-
-    def state(self, observation: Any) -> float:
-        """The state that an observation shows."""
-        return float(states_of(batch_of([observation], self._space), 1, self._state, 1)[0, 0])
-
-    def place(self, state: float | None, action: Any) -> _Place:
-        """The path's own coordinate of a state, so that what has one noise has one released value."""
-        if state is None:
-            raise ResetNeeded("The reward looks at the state before the step: call reset first.")
-        in_box(np.array([[state]]), self._box)
-        low, high = self._box.low[0], self._box.high[0]
-        hair = HAIR * (high - low)
-        unit = min(max((state - low + hair) / (high - low + 2 * hair), 0.0), 1.0)
-        if self._actions is None:
-            return unit, 0
-        if not self._actions.contains(action):
-            raise InvalidInput(f"action must be one of {self._actions}, not {action!r}.")
-        return unit, int(action) - int(self._actions.start)
-
-    def check_left(self) -> None:
-        """Any number of rewards is covered."""
-
-    def known(self, at: _Place) -> float | None:
-        """What was released for this state before."""
-        return self._released.get(at)
-
-    def release(self, at: _Place, value: float) -> float:
-        """The value with the path's noise, rounded and remembered."""
-        noise = self._paths[at[1]]([at[0]])
-        self._released[at] = float(round_release(np.array([value]), noise, self.sigma)[0])
-        return self._released[at]
-
-
-class _Independent:
-    """Noise for a SupBall: fresh for each of n observed rewards."""
-
-    method = "independent-gaussian"
-
-    def __init__(self, relation: SupBall, budget: Budget, rewards: int) -> None:
-        self._total = self._left = rewards
-        self.sensitivity = relation.radius * math.sqrt(rewards)
-        self.sigma = self.sensitivity / budget.mu
-        self.remarks = (f"The sensitivity is that of {rewards} rewards together.",)
-        self.how = f"At most {rewards} rewards are released, each noised once, independently."
-
-    def state(self, observation: Any) -> None:
-        """The state does not matter."""
-
-    def place(self, state: float | None, action: Any) -> _Place:
-        """Where a reward was seen does not matter."""
-        return 0.0, 0
-
-    def check_left(self) -> None:
-        """Refuses the reward after the last one, before there is one."""
-        if not self._left:
-            raise BudgetExhausted(f"All {self._total} rewards that this budget covers have been released.")
-
-    def known(self, at: _Place) -> None:
-        """Every reward is new."""
-
-    def release(self, at: _Place, value: float) -> float:
-        """The value with noise of its own, rounded."""
-        self.check_left()
-        self._left -= 1
-        noise = self.sigma * SystemEntropy().normals((1,))
-        return float(round_release(np.array([value]), noise, self.sigma)[0])
-
-
 def _finite(own: Any, sigma: float) -> float:
     """The environment's reward as a number; no message shows it."""
     try:
@@ -252,28 +145,7 @@ def _finite(own: Any, sigma: float) -> float:
     return value
 
 
-def _box_of(env: gymnasium.Env, state: State) -> Box:
-    """The box of the state, from the observation space."""
-    space = env.observation_space
-    if not isinstance(space, BoxSpace) or callable(state):
-        raise InvalidInput("Only a Box observation space says where its entries lie: give the reward's `box`.")
-    ends = [states_of(end[None], 1, state, 1)[0] for end in (space.low, space.high)]
-    return Box.of(list(zip(*ends, strict=True)))
-
-
-def _actions(env: gymnasium.Env, relation: LipschitzBall) -> Discrete:
-    """The actions, if there are finitely many and the relation lets all of them change."""
-    if not isinstance(env.action_space, Discrete):
-        raise InvalidInput(f"On 'state-action' there must be finitely many actions, not {env.action_space}.")
-    if int(env.action_space.n) > relation.actions:
-        raise InvalidInput(
-            f"The environment has {env.action_space.n} actions, but the relation lets {relation.actions} change: "
-            "declare it with `actions`."
-        )
-    return env.action_space
-
-
-def _certificate(relation: Relation, budget: Budget, on: str, noise: _Paths | _Independent) -> Certificate:
+def _certificate(relation: Relation, budget: Budget, on: str, noise: PathNoise | IndependentNoise) -> Certificate:
     return Certificate(
         method=noise.method,
         standing="certified",

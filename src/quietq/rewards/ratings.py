@@ -28,6 +28,7 @@ except ImportError as error:
 BATCH = 1_000_000  # rows
 PARQUET = (".parquet", ".pq")
 NUMBER, NAME, RATING = "number", "name", "rating"
+_FIT_INT64 = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def batches(source: object, columns: Columns) -> Iterator[pl.DataFrame]:
     found = False
     for lazy in _sources(source, columns):
         found = True
-        _check_columns(lazy, columns)
+        check_columns(lazy, columns)
         try:
             yield from lazy.select(columns.all).collect_batches(chunk_size=BATCH, maintain_order=False)
         except pl.exceptions.PolarsError as error:
@@ -64,7 +65,7 @@ def batches(source: object, columns: Columns) -> Iterator[pl.DataFrame]:
 
 
 def clean(batch: pl.DataFrame, columns: Columns, declared: Declared) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Good rows as number, name, x0, x1, ... in [0, 1] and rating in range; and how many rows were not good, and why."""
+    """Good rows as number, name, x0, x1, ... in [0, 1] and rating in range; and how many rows were bad, and why."""
     numbers = [pl.col(name).cast(pl.Float64, strict=False) for name in columns.numbers]
     frame = batch.select(*identity(batch, columns.person), *numbers)
     rating = pl.col(columns.rating)
@@ -98,6 +99,8 @@ def identity(batch: pl.DataFrame, column: str) -> list[pl.Expr]:
     raw, dtype = pl.col(column), batch.schema[column]
     if dtype.is_integer():
         number, text = raw.cast(pl.Int64, strict=False), raw.cast(pl.String)
+        if dtype in _FIT_INT64:  # no name is needed
+            return [number.alias(NUMBER), pl.lit(None, pl.String).alias(NAME)]
     elif dtype.is_float():
         whole = raw.is_finite() & (raw == raw.floor()) & (raw.abs() < 2.0**53)
         number, text = pl.when(whole).then(raw).cast(pl.Int64), pl.when(raw.is_finite()).then(raw).cast(pl.String)
@@ -159,7 +162,8 @@ def _from_pandas(frame: Any, columns: Columns) -> pl.LazyFrame:
         raise InvalidInput(f"The data frame could not be read: {_first_line(error)}") from error
 
 
-def _check_columns(lazy: pl.LazyFrame, columns: Columns) -> None:
+def check_columns(lazy: pl.LazyFrame, columns: Columns) -> None:
+    """Refuses columns that are missing or cannot be what they are taken for."""
     try:
         schema = lazy.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:

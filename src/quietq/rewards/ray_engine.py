@@ -19,18 +19,19 @@ from functools import partial
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 
 from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
 from quietq.rewards.aggregate import Tallies, empty, merge, tally
 from quietq.rewards.declared import Declared
 from quietq.rewards.grouping import by_person, partition_of
 from quietq.rewards.preferences import Preferences
-from quietq.rewards.ratings import NAME, NUMBER, RATING, PARQUET, Columns, batches, clean, scan
+from quietq.rewards.ratings import NAME, NUMBER, PARQUET, RATING, Columns, batches, check_columns, clean, scan
 
 try:
+    import pyarrow as pa
     import ray
     import ray.data
+    from ray.data.context import ShuffleStrategy
     from ray.exceptions import RayError
 except ImportError as error:
     raise MissingExtra("The Ray engine needs Ray: pip install 'quietq[ray]'.") from error
@@ -57,8 +58,9 @@ def aggregate(
     if not pieces:
         raise InvalidInput("There is no file or data frame to read ratings from.")
     total, counts = empty(declared, preferences), Counter[str](used_rows=0)
-    with _cluster(), _quiet():
-        partitions = min(max(4 * int(ray.cluster_resources().get("CPU", 1)), 8), 512)
+    with _cluster(), _settings():
+        processors = int(ray.cluster_resources().get("CPU", 1))
+        partitions = min(2 ** (4 * processors).bit_length(), 512)
         read = partial(_read, columns=columns, declared=declared, partitions=partitions)
         add_up = partial(_add_up, declared=declared, preferences=preferences)
         sums = (
@@ -81,6 +83,7 @@ def _pieces(source: object, columns: Columns) -> Iterator[pa.Table]:
     if isinstance(source, str | os.PathLike):
         path = Path(source).absolute()
         lazy = scan(path, columns)
+        check_columns(lazy, columns)
         if path.suffix.lower() in PARQUET:
             rows = int(lazy.select(pl.len()).collect().item())
             for first in range(0, max(rows, 1), _ROWS_A_TASK):
@@ -141,11 +144,11 @@ def _sums(results: ray.data.Dataset) -> Iterator[tuple[Tallies, dict[str, int]]]
             yield pickle.loads(row["sums"])
     except RayError as error:
         cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, QuietqError):
+        while isinstance(cause, RayError) or (cause is not None and not isinstance(cause, QuietqError)):
             cause = getattr(cause, "cause", None) or cause.__cause__
         if cause is None:
             raise
-        raise type(cause)(str(cause)) from error
+        raise type(cause)(str(cause).splitlines()[0]) from error  # Ray adds lines of its own
 
 
 def _fingerprint(partitions: int) -> str:
@@ -185,14 +188,15 @@ def _cluster() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without Ray Data's progress bars and messages."""
+def _settings() -> Iterator[None]:
+    """Ray Data without progress bars and messages, and with the shuffle that needs no actors: they start slowly."""
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
-    bars, level = context.enable_progress_bars, logger.level
+    before = context.enable_progress_bars, context.shuffle_strategy, logger.level
     context.enable_progress_bars = False
-    logger.setLevel(logging.ERROR)
+    context.shuffle_strategy = ShuffleStrategy.SORT_SHUFFLE_PULL_BASED
+    logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        context.enable_progress_bars = bars
-        logger.setLevel(level)
+        context.enable_progress_bars, context.shuffle_strategy = before[:2]
+        logger.setLevel(before[2])

@@ -1,6 +1,4 @@
-"""Worlds to act in, registered with Gymnasium: `gymnasium.make("quietq/Walk-v0")`."""
-
-import gymnasium
+"""Worlds to act in; `import quietq` registers them with Gymnasium: `gymnasium.make("quietq/Walk-v0")`."""
 
 from quietq.worlds.walk import (
     WALK,
@@ -17,9 +15,6 @@ from quietq.worlds.walk import (
     walk_reward,
     worst_return,
 )
-
-if "quietq/Walk-v0" not in gymnasium.registry:
-    gymnasium.register(id="quietq/Walk-v0", entry_point="quietq.worlds.walk:Walk")  # truncates by itself
 
 __all__ = [
     "WALK",

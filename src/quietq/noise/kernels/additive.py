@@ -15,6 +15,7 @@ from jaxtyping import Float
 from quietq.noise.kernels.base import Kernel
 from quietq.noise.kernels.exponential import Exponential
 from quietq.noise.kernels.functions import Differentiable
+from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
 
@@ -32,10 +33,13 @@ class Additive(Kernel):
     dimension: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        instance("parts", self.parts, Sequence, "a sequence of Exponential, one a coordinate")
         object.__setattr__(self, "parts", tuple(self.parts))
         object.__setattr__(self, "dimension", len(self.parts))
-        if not self.parts or not all(isinstance(part, Exponential) for part in self.parts):
-            raise InvalidInput("Additive needs Exponential parts, one a coordinate.")
+        if not self.parts:
+            raise InvalidInput("parts must hold at least one Exponential, not none.")
+        for part in self.parts:
+            instance("Each of parts", part, Exponential, "Exponential, one a coordinate")
 
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         """The sum of the parts' covariances."""

@@ -19,6 +19,7 @@ from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 
 _RIDGE = 1e-8
+_WIDEST = 1000.0  # some 3200 terms; projecting on them already takes the better part of a minute
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class BandLimited(FiniteRank):
     def __post_init__(self) -> None:
         object.__setattr__(self, "half_width", positive("half_width", self.half_width))
         object.__setattr__(self, "tolerance", positive("tolerance", self.tolerance))
+        if self.half_width > _WIDEST:
+            raise InvalidInput(f"half_width must be at most {_WIDEST:g}, not {self.half_width!r}.")
         reach = math.pi * self.half_width
         n = np.arange(math.ceil(reach) + 60 + math.ceil(12 * reach ** (1 / 3)))
         tail = np.cumsum(((2 * n + 1) * spherical_jn(n, reach) ** 2)[::-1])[::-1]

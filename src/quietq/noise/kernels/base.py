@@ -34,7 +34,7 @@ class Kernel(ABC):
         )
 
     def inner_on(self, points: np.ndarray, f: np.ndarray, g: np.ndarray) -> float:
-        """F' K^-1 g for functions known at `points` only: the inner product of their least-norm interpolants.
+        """f' K^-1 g for functions known at `points` only: the inner product of their least-norm interpolants.
 
         This is what separates two releases that are seen at these points: the best test between f and f' has
         d' = norm_on(points, f - f')/sigma. Dense; O(points^3).

@@ -75,7 +75,7 @@ class Exponential(Kernel):
         )
 
     def inner_on(self, points: np.ndarray, f: np.ndarray, g: np.ndarray) -> float:
-        """F' K^-1 g at increasing points, by the Markov property: O(points)."""
+        """f' K^-1 g at increasing points, by the Markov property: O(points)."""
         whitened = [whiten(self.beta, points, values) for values in (f, g)]
         return float(whitened[0] @ whitened[1])
 

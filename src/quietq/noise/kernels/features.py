@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.kernels.base import Kernel
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, numbers
 from quietq.privacy.errors import InvalidInput
 
 
@@ -27,7 +27,7 @@ class FiniteRank(Kernel):
 
     @abstractmethod
     def features(self, x: np.ndarray) -> Float[np.ndarray, "points features"]:
-        """Phi at points in unit coordinates."""
+        """phi at points in unit coordinates."""
 
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         """phi(x_i) . phi(y_j)."""
@@ -43,7 +43,7 @@ class FiniteRank(Kernel):
 
     def weights(self, f: object) -> Float[np.ndarray, " features"]:
         """`f` as a vector of this many weights."""
-        vector = np.asarray(f, dtype=float)
+        vector = numbers("weights", f)
         if vector.shape != (self.rank,):
             raise InvalidInput(f"weights must have shape ({self.rank},), one a feature, not {vector.shape}.")
         return vector
@@ -64,12 +64,14 @@ class Features(FiniteRank):
     dimension: int = 1
 
     def __post_init__(self) -> None:
+        if not callable(self.phi):
+            raise InvalidInput(f"phi must be a function of points, not {type(self.phi).__name__}.")
         count("rank", self.rank)
         count("dimension", self.dimension)
 
     def features(self, x: np.ndarray) -> Float[np.ndarray, "points features"]:
-        """Phi at points in unit coordinates, its shape checked."""
-        values = np.asarray(self.phi(x), dtype=float)
+        """phi at points in unit coordinates, its shape checked."""
+        values = numbers("phi's values", self.phi(x))
         if values.shape != (len(x), self.rank):
             raise InvalidInput(
                 f"phi must return shape ({len(x)}, {self.rank}) for {len(x)} points, not {values.shape}."

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from quietq.noise.kernels.base import Kernel
 from quietq.noise.kernels.exponential import Exponential
 from quietq.noise.kernels.functions import Differentiable
-from quietq.privacy.checks import positive
+from quietq.privacy.checks import instance, positive
 from quietq.privacy.errors import InvalidInput
 
 MOST_DIMENSIONS = 3
@@ -33,6 +33,7 @@ class Product(Kernel):
     dimension: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        instance("betas", self.betas, Sequence, "a sequence of numbers, one a coordinate")
         object.__setattr__(self, "betas", tuple(positive("beta", beta) for beta in self.betas))
         object.__setattr__(self, "dimension", len(self.betas))
         if not 1 <= len(self.betas) <= MOST_DIMENSIONS:

@@ -1,0 +1,59 @@
+"""Ten million ratings of a million people, as multiples of the time that Polars takes for a mean a person."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.row import Row
+from benchmarks.timing import ratio
+from quietq.rewards.people import People
+
+RATINGS, PEOPLE = 10_000_000, 1_000_000
+DECLARED: dict[str, Any] = {"box": (0, 1), "low": 0.0, "high": 1.0, "slope": 2.0, "count": PEOPLE}
+
+
+def rows() -> list[Row]:
+    """Every measurement of this module."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "ratings.parquet"
+        write(file)
+        return [
+            Row(
+                "People.read, 1e7 ratings of 1e6 people",
+                ratio(lambda: People.read(file, **DECLARED), lambda: mean_rating(file), repeats=3),
+                "x group_by",
+                limit=10,
+                aim=5,
+            ),
+            Row("People.read, 1e7 ratings, peak memory of the process", gigabytes(file), "GB", limit=2),
+        ]
+
+
+def write(file: Path) -> None:
+    """Uniform states and ratings, people in no order."""
+    generator = np.random.default_rng(0)
+    person = generator.integers(PEOPLE, size=RATINGS)
+    state, rating = generator.random((2, RATINGS))
+    pl.DataFrame({"person": person, "state": state, "rating": rating}).write_parquet(file)
+
+
+def mean_rating(file: Path) -> pl.DataFrame:
+    """What it is compared with: it also reads everything and brings each person's rows together."""
+    people = pl.scan_parquet(file).group_by("person").agg(pl.col("rating").mean())
+    return people.collect(engine="streaming")
+
+
+def gigabytes(file: Path) -> float:
+    """The most memory that a fresh process held that did nothing else."""
+    code = (
+        "import resource; from quietq.rewards.people import People; "
+        f"People.read({str(file)!r}, **{DECLARED!r}); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return int(result.stdout) * 1024 / 1e9

@@ -1,0 +1,95 @@
+"""Relations and kernels in plain English, from their JSON.
+
+Certificates are read back from files, so this takes whatever JSON there is: an unknown kind is spelled out field by
+field.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Record = Mapping[str, Any]
+_UNKNOWN = (LookupError, TypeError, ValueError, AttributeError)
+
+
+def relation_in_words(record: Record) -> str:
+    """A relation's `describe()` as a phrase.
+
+    >>> relation_in_words({"kind": "sup-ball", "radius": 1.0, "people": None})
+    'rewards that differ by at most 1 anywhere'
+    """
+    try:
+        return _RELATIONS[record["kind"]](record) + _of_people(record.get("people"))
+    except _UNKNOWN:
+        return _spelled_out(record)
+
+
+def kernel_in_words(record: Record) -> str:
+    """A kernel's `describe()` as a phrase.
+
+    >>> kernel_in_words({"kind": "exponential", "beta": 4.0})
+    'the exponential kernel with beta 4'
+    """
+    try:
+        return _KERNELS[record["kind"]](record)
+    except _UNKNOWN:
+        return _spelled_out(record)
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """A number and its noun.
+
+    >>> plural(1, "release"), plural(2, "person", "people")
+    ('1 release', '2 people')
+    """
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def _lipschitz(r: Record) -> str:
+    return (
+        f"rewards that differ by at most {r['radius']:g}, with a difference of slope at most "
+        f"{r['lipschitz']:g} per width of the box{_each(r['actions'])}"
+    )
+
+
+def _rkhs(r: Record) -> str:
+    kernel = kernel_in_words(r["kernel"])
+    return f"rewards whose difference has norm at most {r['radius']:g} in {kernel}{_each(r['actions'])}"
+
+
+def _each(actions: int) -> str:
+    return "" if actions == 1 else f" for each of {actions:d} actions"
+
+
+def _of_people(people: int | None) -> str:
+    if people is None:
+        return ""
+    return " (replacing the one person)" if people == 1 else f" (replacing any one of {people:d} people)"
+
+
+def _listed(values: Sequence[float]) -> str:
+    words = [f"{value:g}" for value in values]
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _spelled_out(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_spelled_out(item)}" for key, item in value.items() if item is not None)
+    if isinstance(value, list | tuple):
+        return "(" + "; ".join(_spelled_out(item) for item in value) + ")"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_RELATIONS = {
+    "sup-ball": lambda r: f"rewards that differ by at most {r['radius']:g} anywhere",
+    "lipschitz-ball": _lipschitz,
+    "rkhs-ball": _rkhs,
+}
+_KERNELS = {
+    "exponential": lambda k: f"the exponential kernel with beta {k['beta']:g}",
+    "additive": lambda k: f"the additive kernel with beta {_listed([part['beta'] for part in k['parts']])}",
+    "product": lambda k: f"the product kernel with beta {_listed(k['betas'])}",
+    "features": lambda k: f"the kernel of {plural(k['rank'], 'feature')} ({k['phi']})",
+    "band-limited": lambda k: (
+        f"the band-limited kernel with half-width {k['half_width']:g} ({plural(k['rank'], 'term')})"
+    ),
+}

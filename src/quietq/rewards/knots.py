@@ -1,0 +1,142 @@
+"""A reward released at a few knots, straight lines between them: K-norm noise (pure) or shaped Gaussian noise.
+
+The theorems are those of `k_norm` and `ellipsoid`: this module looks at the function at the knots, charges, draws once,
+rounds, and states the certificate.
+"""
+
+import math
+
+import numpy as np
+
+from quietq.noise.box import Box
+from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from quietq.noise.private_function import PrivateKnots
+from quietq.noise.rounding import check_values, round_release, rounding_step
+from quietq.privacy.accountant import Accountant
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import LipschitzBall
+from quietq.rewards import ellipsoid, k_norm
+from quietq.rewards.choice import Choice
+
+SLACK = 1 + 1e-6
+"""Sums over people are done in floating point: this much more noise covers their rounding errors many times over."""
+
+
+def release_on_knots(
+    f: object,
+    choice: Choice,
+    ball: LipschitzBall,
+    budget: Budget,
+    box: Box,
+    assumption: Assumption | None,
+    ledger: Accountant | None,
+    simulate: int | None,
+) -> PrivateKnots:
+    """The one draw of a vector, and the function through it."""
+    if ball.actions != 1:
+        raise InvalidInput("Noise on knots is for one reward function; use noise='path' with several actions.")
+    wider = LipschitzBall(ball.radius * SLACK, ball.lipschitz * SLACK)
+    kind = _KNormNoise if choice.kind == "k-norm" else _ShapedNoise
+    noise = kind(wider, choice.pieces, budget)
+    knots = _at_knots(f, box, choice.pieces)
+    check_values(knots, noise.scale)
+    values = noise.looked_at(knots)
+    if simulate is not None:
+        certificate = Certificate(
+            method=f"reward/{choice.kind}",
+            standing="none",
+            reproducible=True,
+            sigma=noise.scale,
+            remarks=(f"Simulates {budget}; drawn from a seed, so it protects nobody.",),
+        )
+        entropy: Entropy = SeededEntropy(simulate)
+    else:
+        certificate = _certificate(choice, ball, budget, noise.scale, assumption)
+        entropy = SystemEntropy()
+        if ledger is not None:
+            noise.charge(ledger)
+    return PrivateKnots(noise.curve(round_release(values, noise.draw(entropy), noise.scale)), box, certificate)
+
+
+class _KNormNoise:
+    """On increments between knots; the constant is dropped."""
+
+    def __init__(self, ball: LipschitzBall, pieces: int, budget: Budget) -> None:
+        self._body, self._epsilon = k_norm.IncrementBody(ball, pieces), budget.epsilon
+        self.scale = k_norm.typical_noise(self._body, budget.epsilon)
+
+    def looked_at(self, knots: np.ndarray) -> np.ndarray:
+        return np.diff(knots)
+
+    def charge(self, ledger: Accountant) -> None:
+        raise InvalidInput("An Accountant adds up Gaussian noise; a pure release has to be booked apart.")
+
+    def draw(self, entropy: Entropy) -> np.ndarray:
+        return k_norm.draw(self._body, self._epsilon, entropy)[0]
+
+    def curve(self, released: np.ndarray) -> np.ndarray:
+        return k_norm.to_curve(released)
+
+
+class _ShapedNoise:
+    """Gaussian, on values at knots."""
+
+    def __init__(self, ball: LipschitzBall, pieces: int, budget: Budget) -> None:
+        shape = ellipsoid.shape(ball, pieces)
+        self._root, self._mu = np.linalg.cholesky(shape), budget.mu
+        self.scale = math.sqrt(float(np.trace(shape)) / len(shape)) / budget.mu
+
+    def looked_at(self, knots: np.ndarray) -> np.ndarray:
+        return knots
+
+    def charge(self, ledger: Accountant) -> None:
+        ledger.charge(self._mu)
+
+    def draw(self, entropy: Entropy) -> np.ndarray:
+        return self._root @ entropy.normals((len(self._root),)) / self._mu
+
+    def curve(self, released: np.ndarray) -> np.ndarray:
+        return released
+
+
+def _at_knots(f: object, box: Box, pieces: int) -> np.ndarray:
+    if not callable(f):
+        raise InvalidInput(f"A function of states is needed, not {type(f).__name__}.")
+    states = box.from_unit(np.linspace(0, 1, pieces + 1))
+    values = np.array(f(states), dtype=np.float64)
+    if values.shape != states.shape:
+        raise InvalidInput(f"The function must return one value for each of {len(states)} states at once.")
+    return values
+
+
+def _certificate(
+    choice: Choice, ball: LipschitzBall, budget: Budget, scale: float, assumption: Assumption | None
+) -> Certificate:
+    pure = choice.kind == "k-norm"
+    what = "increments between" if pure else "values at"
+    return Certificate(
+        method=f"reward/{choice.kind}",
+        standing="certified",
+        relation=ball.describe(),
+        epsilon=budget.epsilon,
+        delta=0.0 if pure else budget.delta,
+        mu=None if pure else budget.mu,
+        sigma=scale,
+        sensitivity=None if pure else scale * budget.mu,
+        assumptions=(
+            assumption or Assumption(f"Neighbouring inputs are {ball}.", enforced=False),
+            Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
+            Assumption(
+                f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
+            ),
+            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
+            Assumption(
+                f"Numbers were rounded to multiples of {rounding_step(scale):g}; beyond that, floating-point noise is "
+                "taken for ideal noise.",
+                False,
+            ),
+        ),
+        remarks=(choice.reason,),
+    )

@@ -1,0 +1,69 @@
+"""Wrong types get one sentence too. In a process of its own: here beartype would be faster."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+EXPRESSIONS = {
+    "GaussianProcessMechanism(3, 1.0, budget)": "kernel must be a kernel",
+    "GaussianProcessMechanism(kernel, 1.0, 0.9)": "budget must be a Budget",
+    "GaussianProcessMechanism(kernel, '1', budget)": "sensitivity must be a finite number, not '1'",
+    "GaussianProcessMechanism(kernel, 1.0, budget, relation=3)": "relation must be a relation",
+    "GaussianProcessMechanism.for_relation(relation, (0.9, 1e-4))": "budget must be a Budget",
+    "GaussianProcessMechanism.for_relation('people', budget)": "relation must be a relation",
+    "GaussianProcessMechanism.for_relation(relation, budget, assumption='checked')": "assumption must be an Assumption",
+    "GaussianProcessMechanism.for_relation(relation, budget, accountant=budget)": "accountant must be an Accountant",
+    "Accountant(0.9)": "budget must be a Budget",
+    "quietq.privacy.compare(0.9)": "budget must be a Budget",
+    "PublishedTheorem(0.9)": "budget must be a Budget",
+    "SortedPath(4.0)": "kernel must be Exponential, not float",
+    "GridPath(BandLimited(3.0))": "kernel must be Exponential or Product, not BandLimited",
+    "TreePath(None)": "kernel must be Exponential or Product",
+    "quietq.noise.FeaturePath(kernel)": "kernel must be Features or BandLimited",
+    "quietq.noise.AdditivePath(kernel)": "kernel must be Additive",
+    "Additive(kernel)": "parts must be a sequence of Exponential",
+    "Additive([4.0])": "Each of parts must be Exponential",
+    "Product(4.0)": "betas must be a sequence of numbers",
+    "Product('ab')": "beta must be a finite number, not 'a'",
+    "RkhsBall(1.0, 'kernel')": "kernel must be a kernel",
+    "Features([1.0], 1)": "phi must be a function",
+    "Box('a', 'b')": "must be a tuple of numbers",
+    "Certificate(method=3, standing='none')": "method must be text, not 3",
+    "Certificate(method='x', standing='none', assumptions='abc')": "assumptions must be a tuple of Assumption, not 'abc'",
+    "Certificate(method='x', standing='none', assumptions=('abc',))": "assumptions must hold Assumption only",
+    "Certificate(method='x', standing='none', remarks='abc')": "remarks must be a tuple of sentences",
+    "Certificate(method='x', standing='none', remarks=(1,))": "remarks must hold text only",
+    "Certificate(method='x', standing='none', relation='abc')": "relation must be what",
+    "Certificate(method='x', standing='none', reproducible=1)": "reproducible must be True or False",
+    "Assumption(3, True)": "text must be a sentence",
+    "Assumption('x', 1)": "enforced must be True or False",
+}
+
+SCRIPT = """
+import json, sys
+import quietq, quietq.noise, quietq.privacy
+from quietq import *
+budget, kernel, relation = Budget(0.9, 1e-4), Exponential(4.0), people(50, 0, 0.5, 1)
+answers = {}
+for expression in json.load(sys.stdin):
+    try:
+        answers[expression] = f"accepted: {eval(expression)!r}"
+    except InvalidInput as error:
+        answers[expression] = str(error)
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def answers():
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, input=json.dumps(list(EXPRESSIONS)), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_wrong_types_are_refused_in_one_sentence(answers, expression):
+    assert EXPRESSIONS[expression] in answers[expression]
+    assert "\n" not in answers[expression]

@@ -1,0 +1,122 @@
+"""Numbers at the edge of what a machine can hold: an answer or one sentence, never a traceback."""
+
+import itertools
+import math
+import time
+
+import pytest
+
+from quietq import Accountant, Budget, InvalidInput, LipschitzBall, people
+from quietq.privacy import compare, delta_from_mu, people_needed, steps_between, steps_needed, weak_delta
+from quietq.privacy.checks import count, positive, probability, real, shown
+
+EPSILONS = [1e-100, 1e-50, 1e-8, 1e-3, 0.01, 0.1, 0.9, 5.0, 50.0, 1e4, 1e6]
+DELTAS = [1e-100, 1e-20, 1e-15, 1e-10, 1e-3, 0.01, 0.05, 0.5, 0.999999]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("rounds", [1, 3, 1000])
+def test_every_theorem_has_an_answer_or_does_not_apply(epsilon, rounds):
+    for delta in DELTAS:
+        rows = {row.theorem: row for row in compare(Budget(epsilon, delta), rounds)}
+        assert len(rows) == 6
+        for row in rows.values():
+            numbers = (row.epsilon, row.noise_multiplier, row.ratio)
+            assert all(number is None or math.isfinite(number) for number in numbers)
+            assert (row.noise_multiplier is None) == (row.ratio is None) == (row.protects is None)
+            if row.theorem != "paper":  # whose theorem does not hold
+                assert row.protects in (True, None)
+        assert rows["renyi"].ratio is not None
+        assert rows["paper"].ratio is not None
+        if epsilon < 0.9:
+            assert rows["classical"].ratio is not None
+            assert rows["kairouz-oh-viswanath"].ratio is not None
+
+
+def test_the_papers_theorem_that_does_not_protect_says_so():
+    rows = {row.theorem: row for row in compare(Budget(20, 1e-4))}
+    assert rows["paper"].protects is False
+    assert rows["exact"].protects is True
+    assert rows["classical"].protects is None
+
+
+def test_a_million_rounds_are_fast_and_more_are_refused():
+    start = time.process_time()
+    rows = compare(Budget(0.9, 1e-4), rounds=10**6)
+    assert time.process_time() - start < 2
+    assert all(row.ratio is not None for row in rows)
+    with pytest.raises(InvalidInput, match="rounds must be at most 1000000, not 1000001"):
+        compare(Budget(0.9, 1e-4), rounds=10**6 + 1)
+
+
+@pytest.mark.parametrize("value", [10**400, 10**5000, 1e300, -(10**400), 1e-320, 1e-300])
+def test_absurd_numbers(value):
+    for check in (
+        lambda: positive("slope", value),
+        lambda: Budget(value, 0.1),
+        lambda: Budget(1.0, value),
+        lambda: people(10, low=0, high=value, slope=1),
+        lambda: people(10, low=0, high=1, slope=value),
+        lambda: LipschitzBall(value, 1.0),
+        lambda: steps_between(value, 1.0),
+        lambda: steps_between(1.0, value),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            check()
+        assert len(str(caught.value)) < 200
+    if isinstance(value, int):
+        for check in (real, count):
+            with pytest.raises(InvalidInput, match=r"^people must be"):
+                check("people", value)
+
+
+def test_derived_numbers_are_refused_in_the_words_of_what_was_given():
+    for arguments, words in (
+        ({"n": 10**15, "low": 0, "high": 1e-90, "slope": 1}, r"\(high - low\)/people"),
+        ({"n": 10**15, "low": 0, "high": 1e-80, "slope": 1e-90}, "2 slope/people"),
+        ({"n": 1, "low": 0, "high": 1e-80, "slope": 1e80}, r"2 slope/\(high - low\)"),
+        ({"n": 1, "low": -1e100, "high": 1e100, "slope": 1}, "high - low"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            people(**arguments)
+    with pytest.raises(InvalidInput, match="distance must be at most 1e"):
+        steps_between(1e50, 1e-50)
+    with pytest.raises(InvalidInput, match="lipschitz/radius"):
+        LipschitzBall(1e-80, 1e80).best_beta()
+    with pytest.raises(InvalidInput, match="people of width"):
+        people_needed(0.9, Budget(0.9, 1e-4), distance=1e-50, width=1e50, gaussian=True)
+
+
+def test_steps_of_extreme_budgets():
+    for epsilon, delta, score, gaussian in itertools.product(EPSILONS, DELTAS, [1e-9, 0.9, 1 - 1e-16], [True, False]):
+        try:
+            assert steps_needed(score, Budget(epsilon, delta), gaussian=gaussian) >= 1
+        except InvalidInput as error:
+            assert "needs more than 1e+15 steps" in str(error)
+
+
+def test_the_curve_does_not_overflow():
+    assert delta_from_mu(1e-100, 1.0) == 0
+    assert delta_from_mu(1e-100, 1e100) == 0
+    assert delta_from_mu(1.0, 1e100) == 0
+    assert delta_from_mu(1e100, 1.0) == 1
+    with pytest.raises(InvalidInput, match="epsilon must be at most 1e"):
+        _ = Budget(1e50, 1e-4).mu
+    with pytest.raises(InvalidInput, match="mu must be at most 10000"):
+        Budget.from_mu(1e50, 1e-4)
+
+
+def test_an_account_checks_its_questions_even_when_nothing_is_booked():
+    with pytest.raises(InvalidInput, match="epsilon must be at least 0, not -1"):
+        Accountant(Budget(0.9, 1e-4)).get_delta(-1.0)
+    with pytest.raises(InvalidInput, match="people must be a whole number of at least 1, not 0"):
+        weak_delta(0.1, 0)
+    with pytest.raises(InvalidInput, match="delta must be at least 0 and below 1"):
+        weak_delta(2.0, 10)
+
+
+def test_values_are_shown_in_a_few_words():
+    assert shown(10**5000) == "a number of thousands of digits"
+    assert len(shown("x" * 1000)) == 60
+    with pytest.raises(InvalidInput, match=r"delta must be 0 or above 1e-100, not 1e-320\."):
+        probability("delta", 1e-320)
