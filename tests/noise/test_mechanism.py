@@ -284,7 +284,7 @@ def test_additive_tables_are_fine_in_any_dimension(dimension):
     assert GaussianProcessMechanism(kernel, 0.1, BUDGET).levels == 16
 
 
-@pytest.mark.parametrize("weights", [["a", "b"], [[1.0], [1.0, 2.0]], {"a": 1}, [1j, 2.0], [None, 1.0]])
+@pytest.mark.parametrize("weights", [np.array(["1", "2"]), np.array([1j, 2.0]), np.array([None, 1.0])])
 def test_weights_that_are_no_numbers(weights):
     kernel = Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
     with pytest.raises(InvalidInput, match="weights must be real numbers") as caught:

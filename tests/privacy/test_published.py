@@ -51,7 +51,7 @@ def test_certificate_is_a_claim_that_names_what_failed():
 def test_impossible_parameters_are_refused():
     with pytest.raises(InvalidInput, match="delta must be above 0"):
         PublishedTheorem(Budget(0.9, 0))
-    with pytest.raises(InvalidInput, match="^delta_path must be above 0"):
+    with pytest.raises(InvalidInput, match=r"^delta_path must be above 0"):
         PublishedTheorem(AT, delta_path=0.0)
     with pytest.raises(InvalidInput, match="batch"):
         PublishedTheorem(AT, batch=0)

@@ -7,11 +7,7 @@ alone and any safetensors reader opens it. What quietq adds is one JSON text in 
 with `InvalidRelease`. It does not tell who made the file: a certificate is a statement, and not a signature.
 """
 
-import json
-import math
 import os
-import re
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +19,14 @@ from quietq.noise.kernels import BandLimited, Features, FiniteRank
 from quietq.noise.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput, QuietqError
+from quietq.release.container import MOST_BYTES, Arrays, InvalidRelease, pack, require, unpack, write
 from quietq.version import __version__
 
 FORMAT = 1
-MOST_BYTES = 256 * 2**20
-MOST_HEADER_BYTES = 2**20
-MOST_DEPTH = 12
 MOST_RANK = 2**14  # a larger band-limited kernel takes minutes to rebuild
-LARGEST = 1e100  # numbers beyond it could overflow between knots
 NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "levels", "kernel", "certificate"})
 """All that is in the JSON text."""
-
-Arrays = dict[str, np.ndarray]
-
-
-class InvalidRelease(InvalidInput):
-    """The file is not a release that can be trusted to be whole; the message says what is wrong with it."""
 
 
 def publish(thing: PrivateFunction, path: str | os.PathLike[str], *, not_private: bool = False) -> None:
@@ -77,10 +64,10 @@ def publish(thing: PrivateFunction, path: str | os.PathLike[str], *, not_private
         "kernel": kernel,
         "certificate": thing.certificate.to_dict(),
     }
-    data = _pack(record, arrays)
+    data = pack(record, arrays)
     phi = thing.kernel if isinstance(thing, PrivateWeights) and isinstance(thing.kernel, Features) else None
-    _rebuild(*_unpack(data), phi)  # what load would refuse is not written
-    _write(target, data)
+    _rebuild(*unpack(data), phi)  # what load would refuse is not written
+    write(target, data)
 
 
 def load(path: str | os.PathLike[str], *, features: Features | None = None) -> PrivateFunction:
@@ -93,12 +80,12 @@ def load(path: str | os.PathLike[str], *, features: Features | None = None) -> P
     try:
         if not source.is_file():
             raise InvalidRelease(f"There is no file {str(source)!r}.")
-        _require(source.stat().st_size <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
+        require(source.stat().st_size <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
         with source.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise InvalidRelease(f"The file could not be read: {error}") from error
-    return _rebuild(*_unpack(data), features)
+    return _rebuild(*unpack(data), features)
 
 
 class _Marked:
@@ -141,38 +128,38 @@ def _parts(thing: PrivateFunction) -> tuple[str, list[int] | None, dict[str, obj
 
 def _rebuild(record: dict[str, Any], arrays: Arrays, features: Features | None) -> PrivateFunction:
     """The private function of a file's JSON text and numbers, all of them checked against each other."""
-    _require(set(record) == FIELDS, f"the JSON text must have the fields {sorted(FIELDS)}")
-    _require(type(record["format"]) is int, "the format must be a number")
-    _require(record["format"] == FORMAT, f"its format is {record['format']}, and only {FORMAT} is known here")
-    _require(isinstance(record["version"], str), "the version must be text")
+    require(set(record) == FIELDS, f"the JSON text must have the fields {sorted(FIELDS)}")
+    require(type(record["format"]) is int, "the format must be a number")
+    require(record["format"] == FORMAT, f"its format is {record['format']}, and only {FORMAT} is known here")
+    require(isinstance(record["version"], str), "the version must be text")
     certificate, box = _certificate(record["certificate"]), _box(record["box"])
     marked = record["privacy"] == NOT_PRIVATE
-    _require(marked or record["privacy"] == "certified", "its privacy must be 'certified' or 'NOT PRIVATE'")
-    _require(marked != (certificate.standing == "certified"), "its privacy must be what its certificate says")
+    require(marked or record["privacy"] == "certified", "its privacy must be 'certified' or 'NOT PRIVATE'")
+    require(marked != (certificate.standing == "certified"), "its privacy must be what its certificate says")
     kind, levels, kernel = record["kind"], record["levels"], record["kernel"]
-    _require(kind == "weights" or (kernel is None and features is None), "only weights have a kernel or features")
+    require(kind == "weights" or (kernel is None and features is None), "only weights have a kernel or features")
     if kind == "knots":
-        _require(levels is None and set(arrays) == {"values"} and box.dimension == 1, "knots have one array of values")
-        _require(arrays["values"].ndim == 1 and len(arrays["values"]) > 1, "knots are a list of at least two values")
+        require(levels is None and set(arrays) == {"values"} and box.dimension == 1, "knots have one array of values")
+        require(arrays["values"].ndim == 1 and len(arrays["values"]) > 1, "knots are a list of at least two values")
         return (_MarkedKnots if marked else PrivateKnots)(arrays["values"], box, certificate)
     if kind == "table":
-        _require(set(arrays) == {"values"}, "a table has one array of values")
+        require(set(arrays) == {"values"}, "a table has one array of values")
         _shaped(arrays["values"], _grids(levels, 1) * box.dimension)
         return (_MarkedTable if marked else PrivateTable)(arrays["values"], levels[0], box, certificate)
     if kind == "sum":
         names = [f"part.{i}" for i in range(box.dimension)]
         grids = _grids(levels, box.dimension)
-        _require(set(arrays) == set(names), "a sum has one array a coordinate")
+        require(set(arrays) == set(names), "a sum has one array a coordinate")
         outputs = {_shaped(arrays[name], [grid]) for name, grid in zip(names, grids, strict=True)}
-        _require(len(outputs) == 1, "the parts of a sum must have the same outputs")
+        require(len(outputs) == 1, "the parts of a sum must have the same outputs")
         parts = tuple(
             (_MarkedTable if marked else PrivateTable)(arrays[name], levels[i], box.coordinate(i), certificate)
             for i, name in enumerate(names)
         )
         return (_MarkedSum if marked else PrivateSum)(parts, box, certificate)
-    _require(kind == "weights" and levels is None, "its kind must be table, knots, sum or weights")
+    require(kind == "weights" and levels is None, "its kind must be table, knots, sum or weights")
     rebuilt = _kernel(kernel, arrays, features)
-    _require(rebuilt.dimension == box.dimension, "kernel and box must have the same dimension")
+    require(rebuilt.dimension == box.dimension, "kernel and box must have the same dimension")
     _shaped(arrays["weights"], [rebuilt.rank])
     return (_MarkedWeights if marked else PrivateWeights)(arrays["weights"], rebuilt, box, certificate)
 
@@ -187,7 +174,7 @@ def _certificate(record: object) -> Certificate:
 
 def _box(sides: Any) -> Box:
     pairs = isinstance(sides, list) and all(isinstance(side, list) and len(side) == 2 for side in sides)
-    _require(pairs and all(type(end) is float for side in sides for end in side), "its box must be pairs of numbers")
+    require(pairs and all(type(end) is float for side in sides for end in side), "its box must be pairs of numbers")
     try:
         return Box.of(sides)
     except InvalidInput as error:
@@ -196,23 +183,23 @@ def _box(sides: Any) -> Box:
 
 def _grids(levels: Any, tables: int) -> list[int]:
     """The number of grid points on a side of each table."""
-    _require(isinstance(levels, list) and len(levels) == tables, "it must state the levels of each table")
-    _require(all(type(level) is int and 1 <= level <= 26 for level in levels), "levels must be 1 to 26")
+    require(isinstance(levels, list) and len(levels) == tables, "it must state the levels of each table")
+    require(all(type(level) is int and 1 <= level <= 26 for level in levels), "levels must be 1 to 26")
     return [2**level + 1 for level in levels]
 
 
 def _shaped(array: np.ndarray, start: list[int]) -> tuple[int, ...]:
     """The shape of the outputs, if the array's shape starts as it must."""
-    _require(list(array.shape[: len(start)]) == start, f"an array has shape {array.shape} and must start with {start}")
+    require(list(array.shape[: len(start)]) == start, f"an array has shape {array.shape} and must start with {start}")
     return array.shape[len(start) :]
 
 
 def _kernel(record: Any, arrays: Arrays, features: Features | None) -> FiniteRank:
-    _require(isinstance(record, dict) and "weights" in arrays, "weights must come with their kernel")
+    require(isinstance(record, dict) and "weights" in arrays, "weights must come with their kernel")
     rank = len(arrays["weights"])
     if record.get("kind") == "features":
         phi = record.get("phi")
-        _require(set(arrays) == {"weights", "check"} and isinstance(phi, str), "features need their check values")
+        require(set(arrays) == {"weights", "check"} and isinstance(phi, str), "features need their check values")
         if features is None:
             raise InvalidRelease(
                 f"This release holds weights of the feature map {phi!r}, which is code and not in the file: "
@@ -223,19 +210,19 @@ def _kernel(record: Any, arrays: Arrays, features: Features | None) -> FiniteRan
         if not (same and np.allclose(there, arrays["check"], rtol=1e-9, atol=1e-12)):
             raise InvalidRelease(f"The features given are not those of the release, {phi!r}: they differ in value.")
         return features
-    _require(features is None and set(arrays) == {"weights"}, "a kernel other than features has weights only")
-    _require(set(record) == {"kind", "half_width", "rank", "tolerance"}, "its kernel is not known here")
+    require(features is None and set(arrays) == {"weights"}, "a kernel other than features has weights only")
+    require(set(record) == {"kind", "half_width", "rank", "tolerance"}, "its kernel is not known here")
     width, tolerance = record["half_width"], record["tolerance"]
-    _require(
+    require(
         record["kind"] == "band-limited" and type(width) is type(tolerance) is float, "its kernel is not known here"
     )
     # A kernel of half-width W has more than W terms, so a rank that fits bounds the work of rebuilding it.
-    _require(0 < width <= rank <= MOST_RANK, f"a band-limited kernel has at most {MOST_RANK} terms")
+    require(0 < width <= rank <= MOST_RANK, f"a band-limited kernel has at most {MOST_RANK} terms")
     try:
         kernel = BandLimited(width, tolerance)
     except InvalidInput as error:
         raise InvalidRelease(f"This is not a release: {error}") from error
-    _require(kernel.rank == record["rank"] == rank, "the number of weights must be the kernel's rank")
+    require(kernel.rank == record["rank"] == rank, "the number of weights must be the kernel's rank")
     return kernel
 
 
@@ -243,103 +230,3 @@ def _check(kernel: Features) -> Float[np.ndarray, "points features"]:
     """A feature map at a few public points, to recognise it by."""
     points = (1 + np.sin(np.outer(np.arange(1, 6), np.arange(1, kernel.dimension + 1)))) / 2
     return kernel.features(points if kernel.dimension > 1 else points[:, 0])
-
-
-def _pack(record: dict[str, object], arrays: Arrays) -> bytes:
-    """The file's bytes: header length, header (padded so that the numbers are aligned), numbers."""
-    header: dict[str, object] = {"__metadata__": {"quietq": json.dumps(record, allow_nan=False)}}
-    end = 0
-    for name, array in arrays.items():
-        size = math.prod(array.shape) * 8
-        header[name] = {"dtype": "F64", "shape": list(array.shape), "data_offsets": [end, end + size]}
-        end += size
-    if end + MOST_HEADER_BYTES > MOST_BYTES:
-        raise InvalidInput(f"The release would have more than {MOST_BYTES} bytes: use fewer levels.")
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    numbers = [np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays.values()]
-    return b"".join([len(text).to_bytes(8, "little"), text, *numbers])
-
-
-def _unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """The JSON text and the arrays of a file's bytes."""
-    length = int.from_bytes(data[:8], "little")
-    _require(len(data) <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
-    _require(2 <= length <= min(MOST_HEADER_BYTES, len(data) - 8), "its header is cut off or too long")
-    header = _parse(data[8 : 8 + length])
-    metadata = header.pop("__metadata__", None)
-    _require(isinstance(metadata, dict) and set(metadata) == {"quietq"}, "its header must hold one text, 'quietq'")
-    _require(isinstance(metadata["quietq"], str), "its header must hold one text, 'quietq'")
-    arrays, end, numbers = {}, 0, memoryview(data)[8 + length :]
-    for name, entry in header.items():
-        _require(
-            isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}, "an array is ill-defined"
-        )
-        shape = entry["shape"]
-        whole = isinstance(shape, list) and 1 <= len(shape) <= 8 and all(type(n) is int and n > 0 for n in shape)
-        _require(whole and entry["dtype"] == "F64", "arrays must hold float64 numbers")
-        begin, end = end, end + math.prod(shape) * 8
-        _require(entry["data_offsets"] == [begin, end] and end <= len(numbers), "an array does not lie where it must")
-        arrays[name] = np.frombuffer(numbers[begin:end], dtype="<f8").astype(np.float64).reshape(shape)
-        _require(bool((np.abs(arrays[name]) <= LARGEST).all()), "a number is not finite, or too large")
-    _require(end == len(numbers), "it has bytes that belong to nothing")
-    return _parse(metadata["quietq"].encode()), arrays
-
-
-def _parse(data: bytes) -> dict[str, Any]:
-    """A JSON object without surprises: no key twice, no NaN, no endless number, no depth, no control characters."""
-    try:
-        value = json.loads(
-            data.decode(), object_pairs_hook=_once, parse_constant=_number, parse_float=_number, parse_int=_whole
-        )
-        json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair
-    except InvalidRelease:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InvalidRelease("This is not a release: its header is not JSON.") from error
-    _require(isinstance(value, dict), "its header is not a JSON object")
-    _shallow(value, MOST_DEPTH)
-    return value
-
-
-def _shallow(value: object, depth: int) -> None:
-    _require(depth > 0, "its header is nested too deeply")
-    if isinstance(value, str):
-        _require(not re.search(r"[\x00-\x1f\x7f-\x9f]", value), "its text holds control characters")
-    for item in [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _shallow(item, depth - 1)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _require(len(dict(pairs)) == len(pairs), "a key occurs twice")
-    return dict(pairs)
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    _require(math.isfinite(number), f"{text[:20]} is not a number")
-    return number
-
-
-def _whole(text: str) -> int:
-    _require(len(text) <= 16, "a number is too long")
-    return int(text)
-
-
-def _require(true: object, otherwise: str) -> None:
-    if not true:
-        raise InvalidRelease(f"This is not a release: {otherwise}.")
-
-
-def _write(target: Path, data: bytes) -> None:
-    """All of the data or nothing, under the final name: a neighbouring file is filled and then renamed."""
-    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        with open(unfinished, "xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(unfinished, target)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise

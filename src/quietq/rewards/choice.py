@@ -2,7 +2,8 @@
 
 Each kind is judged by the error that it must be expected to leave in the released reward, up to a constant: the root
 mean square of its noise, and for a function that is only known at knots also the error of drawing straight lines
-between them, at worst slope/(sqrt(12) pieces) in the mean square over a function of the declared slope.
+between them. That error is taken for a reward with three kinks of the declared slope up and down, two peaks say: each
+adds at most slope/(sqrt(12) pieces^(3/2)) in the root mean square. A reward with more detail than that asks for "path".
 """
 
 import math
@@ -82,7 +83,7 @@ def _expected_error(kind: Kind, ball: LipschitzBall, budget: Budget, slope: floa
             noise = knot_noise(ellipsoid.shape(ball, d), budget)
     except InvalidInput:
         return None
-    return math.hypot(noise, (slope or 0.0) / (math.sqrt(12) * d))
+    return math.hypot(noise, (slope or 0.0) / (2 * d**1.5))  # sqrt(3) kinks of slope/(sqrt(12) d^1.5)
 
 
 def path_noise(ball: LipschitzBall, budget: Budget) -> float:

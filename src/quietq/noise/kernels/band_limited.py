@@ -67,7 +67,7 @@ class BandLimited(FiniteRank):
         e = self.features(self.sample_points)
         return np.linalg.solve(e @ e.T + _RIDGE * np.eye(len(e)), e).T
 
-    def project(self, values: np.ndarray) -> Float[np.ndarray, " features"]:
+    def project(self, values: np.ndarray) -> Float[np.ndarray, "features ..."]:
         """Weights of the function that takes `values` at `sample_points`, by ridge: a contraction on the terms."""
         return self._projection @ values
 
