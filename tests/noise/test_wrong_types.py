@@ -17,7 +17,7 @@ EXPRESSIONS = {
     "GaussianProcessMechanism.for_relation(relation, budget, accountant=budget)": "accountant must be an Accountant",
     "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply({'secret': 1})": "weights must be real numbers",
     "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply(['1', '2'])": "weights must be real numbers",
-    "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply([[1.0], [1.0, 2.0]])": "weights must be real numbers",
+    "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply([[1.0], [1, 2]])": "weights must be real numbers",
     "Accountant(0.9)": "budget must be a Budget",
     "quietq.privacy.compare(0.9)": "budget must be a Budget",
     "PublishedTheorem(0.9)": "budget must be a Budget",

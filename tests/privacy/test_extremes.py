@@ -30,6 +30,7 @@ def test_every_theorem_has_an_answer_or_does_not_apply(epsilon, rounds):
         assert rows["paper"].ratio is not None
         if epsilon < 0.9:
             assert rows["classical"].ratio is not None
+        if epsilon < 0.9 and delta <= 0.01:  # beyond, it charges less than that wherever it applies
             assert rows["kairouz-oh-viswanath"].ratio is not None
 
 
@@ -79,7 +80,7 @@ def test_derived_numbers_are_refused_in_the_words_of_what_was_given():
     ):
         with pytest.raises(InvalidInput, match=words):
             people(**arguments)
-    with pytest.raises(InvalidInput, match="distance must be at most 1e"):
+    with pytest.raises(InvalidInput, match=r"distance .* is more than 1e"):
         steps_between(1e50, 1e-50)
     with pytest.raises(InvalidInput, match="lipschitz/radius"):
         LipschitzBall(1e-80, 1e80).best_beta()
@@ -90,7 +91,7 @@ def test_derived_numbers_are_refused_in_the_words_of_what_was_given():
 def test_steps_of_extreme_budgets():
     for epsilon, delta, score, gaussian in itertools.product(EPSILONS, DELTAS, [1e-9, 0.9, 1 - 1e-16], [True, False]):
         budget = Budget(epsilon, delta)
-        if epsilon < 1e-16 and delta < 1e-16 and score > 0.5:
+        if epsilon < 1e-16 and delta < 1e-14 and score > 0.5:
             with pytest.raises(InvalidInput, match=r"needs more than 1e\+15 steps"):
                 steps_needed(score, budget, gaussian=gaussian)
         else:
