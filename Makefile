@@ -9,6 +9,7 @@ PYTEST = $(BIN)/python -m pytest -n 2
 demo: $(VENV)/.demo
 	$(BIN)/quietq calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1
 	$(BIN)/quietq limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5
+	$(BIN)/python examples/voters.py --out runs/demo
 
 test: $(VENV)/.test
 	$(PYTEST)
@@ -33,7 +34,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[examples]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml

@@ -75,7 +75,7 @@ def compare(people: People, draws: int = 30) -> tuple[dict[float, Outcome], floa
     for epsilon in EPSILONS:
         budget = qq.Budget(epsilon, DELTA)
         private = privatise(people, budget, ledger=ledger)
-        rewards = [private, *(privatise(people, budget, simulate=seed) for seed in range(draws))]
+        rewards = [private, *(privatise(people, budget, ledger=ledger, simulate=seed) for seed in range(draws))]
         lost = [utility_lost(reward, true, best, worst) for reward in rewards]
         outcomes[epsilon] = Outcome(private, lost[0], np.array(lost[1:]))
     return outcomes, ledger.get_epsilon(DELTA)

@@ -118,12 +118,12 @@ def test_without_a_command_there_is_help():
 
 
 def test_what_no_check_foresaw_is_still_one_sentence(monkeypatch, capsys):
-    from quietq import cli
+    from quietq.cli import main
 
     for error in (OverflowError, ZeroDivisionError, MemoryError):
-        monkeypatch.setattr(cli, "app", lambda error=error, **_: (_ for _ in ()).throw(error("secret")))
+        monkeypatch.setattr(sys.modules[main.__module__], "app", lambda error=error, **_: (_ for _ in ()).throw(error("secret")))
         with pytest.raises(SystemExit, match="2"):
-            cli.main()
+            main()
         assert capsys.readouterr().err.startswith("quietq: these numbers are too large")
 
 

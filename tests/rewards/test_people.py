@@ -318,7 +318,7 @@ def test_wrong_declarations_are_refused():
 
 
 def test_more_people_than_declared_are_refused():
-    refused(frame({str(i): [(0.5, 0.5)] for i in range(4)}), "3 were declared and there are more")
+    refused(frame({str(i): [(0.5, 0.5)] for i in range(4)}), "more people in the data than the 3")
 
 
 def test_no_data_in_repr():

@@ -127,7 +127,7 @@ def test_more_people_than_declared(tmp_path: Path) -> None:
     paths = files(ratings(names=False), tmp_path, 3, "csv")
     enough: dict[str, Any] = ONE | {"count": PEOPLE}
     too_few: dict[str, Any] = ONE | {"count": PEOPLE - 1}
-    with pytest.raises(InvalidInput, match=f"{PEOPLE - 1} were declared and there are more"):
+    with pytest.raises(InvalidInput, match=f"more people in the data than the {PEOPLE - 1}"):
         People.read(paths, engine="ray", **too_few)
     assert People.read(paths, engine="ray", **enough).not_private["people_present"] == PEOPLE
 

@@ -3,6 +3,7 @@
 All of it comes from the release and its certificate, so the picture may leave with them. The true reward is not in it.
 """
 
+import importlib.util
 import os
 import textwrap
 from pathlib import Path
@@ -24,16 +25,21 @@ STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":
 BAND = "#9ECAE9"
 
 
+def require() -> None:
+    """Raises MissingExtra unless Matplotlib is installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("Plots need Matplotlib: pip install 'quietq[report]'.")
+
+
 def plot_reward(private: PrivateFunction, path: str | os.PathLike[str], *, title: str | None = None) -> None:
     """Draws a private reward of one coordinate, or a sum of such, one panel a coordinate, to a PNG or SVG file.
 
     The band is the released value plus and minus twice the standard deviation of the noise, which is public.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("Plots need Matplotlib: pip install 'quietq[report]'.") from error
+    require()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"path must end in .png or .svg, not {target.name!r}.")

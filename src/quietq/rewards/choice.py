@@ -35,11 +35,17 @@ class Choice:
 
 
 def choose(
-    noise: Noise, ball: LipschitzBall, budget: Budget, slope: float | None = None, pieces: int | None = None
+    noise: Noise,
+    ball: LipschitzBall,
+    budget: Budget,
+    slope: float | None = None,
+    pieces: int | None = None,
+    gaussian: bool = False,
 ) -> Choice:
     """The kind that was asked for, or for "auto" the one with the least expected error.
 
     `slope` is the slope of the mean reward, if one was declared; without it knots are only taken when asked for.
+    `gaussian` leaves pure noise out, for a ledger that adds up Gaussian noise.
 
     >>> from quietq.privacy import people
     >>> choose("auto", people(28, 0, 0.5, 1), Budget(0.9, 1e-4), slope=1.0).kind
@@ -58,6 +64,8 @@ def choose(
         kinds = [noise]
     elif slope is None and pieces is None and not budget.is_pure:
         kinds = ["path"]
+    elif gaussian and not budget.is_pure:
+        kinds = ["path", "knots"]
     candidates = []
     for kind in kinds:
         for d in (0,) if kind == "path" else _PIECES if pieces is None else (count("pieces", pieces),):

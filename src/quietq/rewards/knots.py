@@ -5,6 +5,7 @@ rounds, and states the certificate.
 """
 
 import math
+import warnings
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.private_function import PrivateKnots
 from quietq.noise.rounding import check_values, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
-from quietq.privacy.budget import Budget
+from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall
 from quietq.rewards import ellipsoid, k_norm
 from quietq.rewards.choice import Choice
@@ -37,6 +38,8 @@ def release_on_knots(
     """The one draw of a vector, and the function through it."""
     if ball.actions != 1:
         raise InvalidInput("Noise on knots is for one reward function; use noise='path' with several actions.")
+    if choice.kind != "k-norm" and (sentence := weak_delta(budget.delta, ball.people)):
+        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     wider = LipschitzBall(ball.radius * SLACK, ball.lipschitz * SLACK)
     kind = _KNormNoise if choice.kind == "k-norm" else _ShapedNoise
     noise = kind(wider, choice.pieces, budget)

@@ -93,8 +93,7 @@ class People:
         present = tallies[0].people
         if present > declared.people:
             raise InvalidInput(
-                f"count must be at least the number of people in the data; {declared.people} were declared and there "
-                "are more. Nothing was spent."
+                f"There are more people in the data than the {declared.people} that were declared; nothing was spent."
             )
         if not counts["used_rows"]:
             raise InvalidInput("No row of the ratings can be used: check the column names, the box and the range.")
@@ -121,7 +120,7 @@ class People:
 
     @property
     def assumption(self) -> Assumption:
-        """How the relation is made sure of."""
+        """How the relation is made sure of, and what is left to trust: that nobody has two names."""
         d = self.declared
         how = (
             f"each person's weights were clipped to length {self.preferences.norm:g}"

@@ -5,7 +5,7 @@ environments and processes. The raw data is not needed again and can be deleted.
 """
 
 from quietq.noise.box import Domain, box_for
-from quietq.noise.kernels import Additive
+from quietq.noise.kernels import Additive, Exponential, Kernel
 from quietq.noise.mechanism import GaussianProcessMechanism, Input
 from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.accountant import Accountant
@@ -56,7 +56,7 @@ def privatise(
     if simulate is None and ledger is not None and not isinstance(ledger, Accountant):
         raise InvalidInput(f"ledger must be an Accountant, not {type(ledger).__name__}.")
     if isinstance(relation, LipschitzBall):
-        choice = choose(noise, relation, budget, slope, pieces)
+        choice = choose(noise, relation, budget, slope, pieces, gaussian=ledger is not None)
         if choice.kind != "path":
             f = source.functions()[0] if isinstance(source, People) else source
             return release_on_knots(f, choice, relation, budget, box_for(1, domain), assumption, ledger, simulate)
@@ -77,10 +77,11 @@ def _path_mechanism(
     assumption: Assumption | None,
     choice: Choice | None,
 ) -> GaussianProcessMechanism:
-    best = GaussianProcessMechanism.for_relation(relation, budget, domain=domain)
+    own = relation.kernel if isinstance(relation, RkhsBall) else None
+    kernel = own if isinstance(own, Kernel) else Exponential(relation.best_beta())
     return GaussianProcessMechanism(
-        best.kernel,
-        relation.rkhs_radius(best.kernel) * SLACK,
+        kernel,
+        relation.rkhs_radius(kernel) * SLACK,
         budget,
         relation=relation,
         domain=domain,

@@ -1,0 +1,5 @@
+"""`python -m quietq.cli`, the same as `quietq`."""
+
+from quietq.cli import main
+
+main()

@@ -1,0 +1,63 @@
+"""What the commands share: the app, the options that several have, and how a mistake is told."""
+
+import itertools
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+import quietq as qq
+from quietq.privacy.checks import shown
+
+app = typer.Typer(
+    name="quietq",
+    help="Learn from a reward that belongs to people, and publish the result without giving any of them away.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Epsilon = Annotated[float, typer.Option(help="Privacy budget: how much any one person's data may matter, above 0.")]
+Delta = Annotated[float, typer.Option(help="Probability that the promise fails; well below 1/people.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        print(qq.__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def _offender(error: Exception) -> str:
+    """The value that could not be read, which typer's own message leaves out; the last one given is the one read."""
+    names, found = getattr(getattr(error, "param", None), "opts", []), ""
+    for given, following in itertools.pairwise([*sys.argv, ""]):
+        name, equals, value = given.partition("=")
+        if name in names:
+            found = f": {shown(value if equals else following)}"
+    return found
+
+
+def main() -> None:
+    """The `quietq` command. Wrong input: one sentence on stderr, exit code 2."""
+    warnings.showwarning = lambda message, *_, **__: print(f"quietq: warning: {message}", file=sys.stderr)
+    try:
+        sys.exit(app(standalone_mode=False))
+    except qq.QuietqError as error:
+        sentence = str(error)
+    except (ArithmeticError, MemoryError):
+        sentence = "these numbers are too large or too small, or too far apart, to compute with."
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:  # typer's usage errors have no public base class, but all can format themselves
+        if not hasattr(error, "format_message"):
+            raise
+        sentence = " ".join(error.format_message().split()) + _offender(error)  # type: ignore[attr-defined]
+    print(f"quietq: {sentence}", file=sys.stderr)
+    sys.exit(2)

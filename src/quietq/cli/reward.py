@@ -1,0 +1,94 @@
+"""`quietq reward`."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+import quietq as qq
+from quietq.cli.app import AsJson, Delta, Epsilon, app
+
+
+@app.command()
+def reward(
+    ratings: Annotated[list[Path], typer.Argument(help="CSV or Parquet files, one row a rating.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    low: Annotated[float, typer.Option(help="Smallest rating that a person can give; public.")],
+    high: Annotated[float, typer.Option(help="Largest rating that a person can give; public.")],
+    slope: Annotated[
+        float, typer.Option(help="Most that a person's reward changes over the whole width of the box; public.")
+    ],
+    people: Annotated[int, typer.Option(help="How many people there are; public, not counted from the rows.")],
+    box: Annotated[
+        tuple[float, float], typer.Option(help="Where states lie: lowest and highest (of every state column); public.")
+    ],
+    out: Annotated[Path, typer.Option(help="The file that may leave: the private reward and its certificate.")],
+    person: Annotated[str, typer.Option(help="Column that says who.")] = "person",
+    state: Annotated[list[str], typer.Option(help="Column that says where; give it once a coordinate.")] = ["state"],  # noqa: B006
+    rating: Annotated[str, typer.Option(help="Column that says how good.")] = "rating",
+    noise: Annotated[
+        Literal["auto", "path", "k-norm", "knots"], typer.Option(help="Kind of noise; auto goes by a public rule.")
+    ] = "auto",
+    plot: Annotated[Path | None, typer.Option(help="A picture of the private reward, .png or .svg.")] = None,
+    engine: Annotated[Literal["local", "ray"], typer.Option(help="Where ratings are added up.")] = "local",
+    as_json: AsJson = False,
+) -> None:
+    """Makes people's mean reward private, once: ratings in, a file that may be published out."""
+    budget = qq.Budget(epsilon, delta)
+    _check_outputs(out, plot)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("Reading ratings")
+        group = qq.People.read(
+            list(ratings),
+            box=box if len(state) == 1 else [box] * len(state),
+            low=low,
+            high=high,
+            slope=slope,
+            count=people,
+            person=person,
+            state=list(state),
+            rating=rating,
+            engine=engine,
+            progress=lambda rows: progress.update(task, description=f"Reading ratings: {rows:,} rows"),
+        )
+    private = qq.privatise(group, budget, noise=noise)
+    qq.publish(private, out)
+    if plot is not None:
+        from quietq.report import plot_reward
+
+        plot_reward(private, plot)
+    if as_json:
+        result = {
+            "certificate": private.certificate.to_dict(),
+            "out": str(out),
+            "plot": None if plot is None else str(plot),
+            "not_private": group.not_private,
+        }
+        print(json.dumps(result))
+        return
+    print(private.certificate)
+    print(f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}"))
+    counts = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in group.not_private.items())
+    print(f"Not private, for you only: {counts}")
+
+
+def _check_outputs(out: Path, plot: Path | None) -> None:
+    """Before anything is read or spent: can the results be written?"""
+    for name, path, suffixes in (("out", out, None), ("plot", plot, (".png", ".svg"))):
+        if path is None:
+            continue
+        if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+            raise qq.InvalidInput(f"{name} must name a file in a folder that can be written to, not {str(path)!r}.")
+        if suffixes is not None and path.suffix.lower() not in suffixes:
+            raise qq.InvalidInput(f"{name} must end in .png or .svg, not {path.name!r}.")
+        if suffixes is not None:
+            from quietq import report  # says what to install, if it has to, before anything is spent
+
+            report.require()

@@ -1,0 +1,108 @@
+"""`quietq reward` as a user runs it."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from test_cli import run
+
+from quietq import load
+
+
+@pytest.fixture
+def ratings(tmp_path):
+    rng = np.random.default_rng(0)
+    states = np.linspace(0, 1, 5)
+    ideal = rng.random(100)
+    frame = pl.DataFrame(
+        {
+            "who": np.repeat(np.arange(100), 5),
+            "where": np.tile(states, 100),
+            "score": (1 - np.abs(states[None] - ideal[:, None])).ravel(),
+        }
+    )
+    path = tmp_path / "ratings.csv"
+    frame.write_csv(path)
+    return path
+
+
+def command(ratings, target, **change):
+    options = {
+        "person": "who",
+        "state": "where",
+        "rating": "score",
+        "box": "0 1",
+        "low": 0,
+        "high": 1,
+        "slope": 1,
+        "people": 100,
+        "epsilon": 0.9,
+        "delta": 1e-4,
+        "out": target,
+        **change,
+    }
+    return f"reward {ratings} " + " ".join(f"--{name} {value}" for name, value in options.items())
+
+
+def test_a_private_reward_in_a_file(ratings, tmp_path):
+    out, plot = tmp_path / "reward.qq", tmp_path / "reward.png"
+    done = run(command(ratings, out, plot=plot) + " --json")
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert set(result) == {"certificate", "out", "plot", "not_private"}
+    assert (result["out"], result["plot"]) == (str(out), str(plot))
+    assert result["certificate"]["standing"] == "certified"
+    assert result["not_private"]["people_present"] == 100
+    private = load(out)
+    assert private.certificate.to_dict() == result["certificate"]
+    assert private(np.linspace(0, 1, 11)).shape == (11,)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_words_for_people(ratings, tmp_path):
+    done = run(command(ratings, tmp_path / "reward.qq", noise="k-norm", delta=0))
+    assert done.returncode == 0
+    assert "certified to be (0.9, 0)-differentially private" in done.stdout
+    assert f"May be published: {tmp_path / 'reward.qq'}" in done.stdout
+    assert "Not private, for you only:" in done.stdout
+
+
+def test_several_files_and_columns(ratings, tmp_path):
+    two = tmp_path / "two.parquet"
+    pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
+    done = run(command(f"{two} {two}", tmp_path / "reward.qq") + " --state height --json")
+    assert done.returncode == 0
+    assert len(load(tmp_path / "reward.qq").box.low) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"people": 10}, "more people in the data than the 10"),
+        ({"people": 0}, "people must be"),
+        ({"state": "there"}, "no column 'there'"),
+        ({"low": 1}, "high must be above low"),
+        ({"slope": 0}, "slope must be"),
+        ({"box": "1 0"}, "low below high"),
+        ({"epsilon": -1}, "epsilon must be"),
+        ({"delta": 1}, "delta must be"),
+        ({"noise": "path", "delta": 0}, "needs delta above 0"),
+        ({"plot": "picture.pdf"}, "must end in .png or .svg"),
+        ({"out": "nowhere/reward.qq"}, "folder"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_leave_nothing_behind(ratings, tmp_path, change, words):
+    out = tmp_path / "reward.qq"
+    done = run(command(ratings, out, **change))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert words in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.csv"]
+
+
+def test_a_missing_file(tmp_path):
+    done = run(command(tmp_path / "none.csv", tmp_path / "reward.qq"))
+    assert done.returncode == 2
+    assert "no file" in done.stderr
