@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -121,7 +122,8 @@ def test_what_no_check_foresaw_is_still_one_sentence(monkeypatch, capsys):
     from quietq.cli import main
 
     for error in (OverflowError, ZeroDivisionError, MemoryError):
-        monkeypatch.setattr(sys.modules[main.__module__], "app", lambda error=error, **_: (_ for _ in ()).throw(error("secret")))
+        fails = Mock(side_effect=error("secret"))
+        monkeypatch.setattr(sys.modules[main.__module__], "app", fails)
         with pytest.raises(SystemExit, match="2"):
             main()
         assert capsys.readouterr().err.startswith("quietq: these numbers are too large")

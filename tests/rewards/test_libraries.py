@@ -45,16 +45,16 @@ def test_stable_baselines3_learns_from_private_rewards_only() -> None:
 
     dqn = sb3.DQN("MlpPolicy", make_vec_env(make, n_envs=4, seed=0), learning_starts=50, seed=0, device="cpu")
     dqn.learn(208)
-    buffer = dqn.replay_buffer
+    buffer: Any = dqn.replay_buffer
     stored = buffer.rewards[: buffer.pos]
     assert stored.shape == (52, 4)
     assert np.array_equal(stored, at(buffer.next_observations[: buffer.pos]).astype(np.float32))
-    returns = [episode["r"] for episode in dqn.ep_info_buffer]
+    returns = [episode["r"] for episode in dqn.ep_info_buffer or ()]
     assert returns == pytest.approx(stored[:50].sum(axis=0), abs=1e-4)
 
     ppo = sb3.PPO("MlpPolicy", make_vec_env(make, n_envs=4, seed=0), n_steps=64, n_epochs=2, seed=0, device="cpu")
     ppo.learn(256)
-    returns = [episode["r"] for episode in ppo.ep_info_buffer]
+    returns = [episode["r"] for episode in ppo.ep_info_buffer or ()]
     assert len(returns) == 4
     low, high = (50 * end(PRIVATE(np.linspace(0, 1, 1025))) for end in (np.min, np.max))
     assert low <= min(returns) <= max(returns) <= high

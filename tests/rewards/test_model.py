@@ -18,7 +18,8 @@ from quietq import (
 from quietq.noise import PrivateTable
 from quietq.noise.grid_path import grid_points
 from quietq.noise.kernels.exponential import whiten
-from quietq.rewards.model import FittedReward, RewardModel, denoise
+from quietq.rewards.denoise import denoise
+from quietq.rewards.model import FittedReward, RewardModel
 from quietq.worlds import WALK, plan, score, walk_reward
 
 BUDGET = Budget(0.9, 1e-4)
@@ -262,3 +263,15 @@ def test_wrong_arguments_get_one_clear_sentence(wrong, sentence):
         wrong()
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
+
+
+def test_a_reward_made_private_from_ratings_tells_its_own_kernel():
+    import polars
+
+    from quietq.rewards import People, privatise
+
+    ratings = polars.DataFrame({"person": range(30), "state": [0.5] * 30, "rating": [0.5] * 30})
+    people = People.read(ratings, box=(0, 1), low=0, high=0.5, slope=1, count=30)
+    private = privatise(people, Budget(0.9, 1e-4), noise="path")
+    assert isinstance(private, PrivateTable)
+    assert denoise(private, RewardModel(low=0, high=0.5)).certificate == private.certificate

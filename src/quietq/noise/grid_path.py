@@ -37,7 +37,7 @@ class GridPath:
         self.levels = count("levels", levels)
         self.sigma = positive("sigma", sigma)
         self.box = box_for(kernel.dimension, domain)
-        self.values = self.sigma * draw_grid(kernel, levels, (), SystemEntropy() if entropy is None else entropy)
+        self.values = self.sigma * draw_grid(kernel, self.levels, (), SystemEntropy() if entropy is None else entropy)
         self.values.flags.writeable = False
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
@@ -58,6 +58,7 @@ def draw_grid(
     """
     from scipy.signal import lfilter  # slow to import
 
+    levels = count("levels", levels)
     grid = check_grid(kernel, levels, math.prod(outputs))
     g = entropy.normals(grid + outputs)
     for axis, part in enumerate(kernel.parts if isinstance(kernel, Product) else (kernel,)):
@@ -72,7 +73,8 @@ def draw_grid(
 
 def check_grid(kernel: Exponential | Product, levels: int, outputs: int = 1) -> tuple[int, ...]:
     """The grid's shape, if it is of a size that a machine can hold."""
-    cells = 2 ** min(count("levels", levels) * kernel.dimension, 64)
+    levels = count("levels", levels)  # a NumPy integer would overflow below
+    cells = 2 ** min(levels * kernel.dimension, 64)
     if cells * outputs > MOST_POINTS:
         raise InvalidInput(
             f"levels {levels} in {plural(kernel.dimension, 'dimension')} with {plural(outputs, 'output')} is a table "
@@ -83,6 +85,7 @@ def check_grid(kernel: Exponential | Product, levels: int, outputs: int = 1) -> 
 
 def grid_points(box: Box, levels: int) -> Float[np.ndarray, "..."]:
     """The grid's states: (points,) in one dimension, else (points, d) in the table's order."""
+    levels = count("levels", levels)
     axis = np.arange(2**levels + 1) * 2.0**-levels
     if box.dimension == 1:
         return box.from_unit(axis)
@@ -92,5 +95,5 @@ def grid_points(box: Box, levels: int) -> Float[np.ndarray, "..."]:
 
 def look_up(table: np.ndarray, box: Box, levels: int, states: object) -> Float[np.ndarray, "..."]:
     """The table's values at the grid points nearest to the states."""
-    index = np.rint(box.to_unit(states) * 2.0**levels).astype(np.int64)
+    index = np.rint(box.to_unit(states) * 2.0 ** count("levels", levels)).astype(np.int64)
     return np.asarray(table[index if box.dimension == 1 else tuple(np.moveaxis(index, -1, 0))])

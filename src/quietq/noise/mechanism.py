@@ -10,6 +10,7 @@ operating system in float64; the sum is rounded to a public step; f is not kept.
 """
 
 import math
+import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -26,8 +27,8 @@ from quietq.noise.rounding import check_values, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import instance, positive
-from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
+from quietq.privacy.checks import count, instance, positive, same_process
+from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning, QuietqError
 from quietq.privacy.relations import Relation, RkhsBall
 from quietq.privacy.words import kernel_in_words
 
@@ -90,13 +91,14 @@ class GaussianProcessMechanism:
         self.sensitivity = sensitivity * (kernel.stretch if isinstance(kernel, BandLimited) else 1.0)
         self.sigma = positive("sensitivity/mu", self.sensitivity / self.mu)
         self.box = box_for(kernel.dimension, domain)
-        self.levels = _default_levels(kernel) if levels is None else levels
+        self.levels = _default_levels(kernel) if levels is None else count("levels", levels)
         for part in _tables(kernel):
             check_grid(part, self.levels)
         self._accountant = accountant
         self._assumption = assumption
         self._remarks = remarks
         self._spent = False
+        self._process = os.getpid()
         self._lock = threading.Lock()
         if sentence := weak_delta(budget.delta, self.relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -132,16 +134,29 @@ class GaussianProcessMechanism:
 
     def apply(self, f: Input) -> PrivateFunction:
         """The one release. Wrong input is refused before anything is spent; after that the budget is gone."""
-        values, certificate = self._evaluate(f), self._certificate(projected=callable(f))
-        with self._lock:
-            if self._spent:
-                raise BudgetExhausted(
-                    "This mechanism has made its one release; a second needs a budget and a mechanism of its own."
-                )
-            if self._accountant is not None:
-                self._accountant.charge(self.mu)
-            self._spent = True
+        values: tuple[np.ndarray, ...] = ()
+        try:
+            self._check_unspent()  # before f is looked at in vain
+            values, certificate = self._evaluate(f), self._certificate(projected=callable(f))
+            self._spend()
+        except QuietqError:
+            del f, values  # or the traceback would carry them along
+            raise
         return self._release(values, SystemEntropy(), certificate)
+
+    def _check_unspent(self) -> None:
+        same_process(self._process, "This mechanism")
+        if self._spent:
+            raise BudgetExhausted(
+                "This mechanism has made its one release; a second needs a budget and a mechanism of its own."
+            )
+
+    def _spend(self) -> None:
+        with self._lock:
+            self._check_unspent()
+            if self._accountant is not None:
+                self._accountant.charge(self.mu, relation=self.relation)
+            self._spent = True
 
     def simulate(self, f: Input, seed: int) -> PrivateFunction:
         """The same noise from a seed, as often as you like, for experiments: private to nobody, standing `none`."""
@@ -212,6 +227,7 @@ class GaussianProcessMechanism:
             mu=self.mu,
             sigma=self.sigma,
             sensitivity=self.sensitivity,
+            domain=tuple(zip(self.box.low, self.box.high, strict=True)),
             assumptions=(
                 relation,
                 Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),

@@ -15,6 +15,7 @@ from quietq.noise.feature_path import weighted_features
 from quietq.noise.grid_path import look_up
 from quietq.noise.kernels import FiniteRank
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import count
 
 
 class PrivateFunction(ABC):
@@ -45,6 +46,7 @@ class PrivateTable(PrivateFunction):
     certificate: Certificate
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", count("levels", self.levels))
         _freeze(self.values)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:

@@ -26,9 +26,9 @@ def rounding_step(sigma: float) -> float:
 
 
 def round_release(values: np.ndarray, noise: np.ndarray, sigma: float) -> Float[np.ndarray, "..."]:
-    """Values + noise, rounded to the public grid."""
+    """Values + noise, rounded to the public grid; zero has no sign."""
     step = rounding_step(sigma)
-    return np.rint((values + noise) / step) * step
+    return np.rint((values + noise) / step) * step + 0.0
 
 
 def largest_value(sigma: float) -> float:

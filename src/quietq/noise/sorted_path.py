@@ -1,6 +1,8 @@
 """The paper's sampler: a sorted list of what was asked before, O(log n) a query (its proposition 2, repaired)."""
 
 import math
+import os
+import threading
 
 import numpy as np
 from jaxtyping import Float
@@ -10,11 +12,13 @@ from quietq.noise.bridge import between, beyond
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.kernels import Exponential
 from quietq.noise.sorted_points import Known, SortedPoints
-from quietq.privacy.checks import instance, positive
+from quietq.privacy.checks import instance, positive, same_process
 
 
 class SortedPath:
     """One path of the exponential kernel at full floating-point resolution; it grows with use.
+
+    Threads may share it; a copy or a fork would go on differently and show f with two noises, so there are none.
 
     >>> path = SortedPath(Exponential(beta=1.0))
     >>> bool(path(0.3) == path(0.3))
@@ -30,12 +34,16 @@ class SortedPath:
         self.box = box_for(kernel.dimension, domain)
         self._entropy = SystemEntropy() if entropy is None else entropy
         self._known = SortedPoints()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """The path's values; the same state gives the same value for ever."""
+        same_process(self._process, "This SortedPath")
         x = self.box.to_unit(states)
-        normals = self._entropy.normals((x.size,))
-        values = [self._value(point, z) for point, z in zip(x.ravel().tolist(), normals.tolist(), strict=True)]
+        with self._lock:
+            normals = self._entropy.normals((x.size,))
+            values = [self._value(point, z) for point, z in zip(x.ravel().tolist(), normals.tolist(), strict=True)]
         return np.array([self.sigma * value for value in values]).reshape(x.shape)
 
     def __len__(self) -> int:
@@ -60,6 +68,11 @@ class SortedPath:
             return 0.0, 1.0
         weight, variance = beyond(beta, abs(x - nearest[0]))
         return weight * nearest[1], variance
+
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "A SortedPath is one path that grows with use and is not copied or pickled; ask the object itself."
+        )
 
     def __repr__(self) -> str:
         return f"SortedPath({self.kernel}, sigma={self.sigma:g}, domain={self.box}, points={len(self)})"

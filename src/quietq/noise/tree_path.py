@@ -47,7 +47,8 @@ class TreePath:
     ) -> None:
         instance("kernel", kernel, Exponential | Product, "Exponential or Product")
         most = 52 if kernel.dimension == 1 else 31
-        if count("levels", levels) > most:
+        levels = count("levels", levels)
+        if levels > most:
             raise InvalidInput(
                 f"levels must be at most {most} in {plural(kernel.dimension, 'dimension')}, not {levels}."
             )
@@ -111,6 +112,7 @@ def expansion(
 
     Walks from the leaf up: `left` and `right` are the weights of the ends of the interval that the point lies in.
     """
+    levels = count("levels", levels)
     size = np.uint64(2**levels)
     inside = np.minimum(index, size - np.uint64(1))
     left = np.where(index == size, 0.0, 1.0)

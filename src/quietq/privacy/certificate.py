@@ -7,13 +7,13 @@ own parts support, and whoever signs a release off reads its assumptions.
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from quietq.privacy.accountant import gaussian_event
-from quietq.privacy.checks import positive, probability, shown
+from quietq.privacy.checks import count, positive, probability, real, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.words import relation_in_words
@@ -40,6 +40,7 @@ class Assumption:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
             raise InvalidCertificate(f"An assumption's text must be a sentence, not {shown(self.text)}.")
+        _check_line("An assumption's text", self.text)
         if not isinstance(self.enforced, bool):
             raise InvalidCertificate(f"An assumption's enforced must be True or False, not {shown(self.enforced)}.")
 
@@ -68,6 +69,8 @@ class Certificate:
     """Standard deviation of the noise."""
     sensitivity: float | None = None
     """The most that neighbours differ by, in the norm that the noise is scaled to."""
+    domain: Sequence[Sequence[float]] | None = None
+    """The public box of states, a pair (low, high) a coordinate; slopes and norms are those over this box."""
     assumptions: tuple[Assumption, ...] = ()
     remarks: tuple[str, ...] = ()
     """For the reader: choices made and why, conditions that failed."""
@@ -86,12 +89,16 @@ class Certificate:
                 object.__setattr__(self, name, positive(name, getattr(self, name)))
         if self.delta is not None:
             object.__setattr__(self, "delta", probability("delta", self.delta))
+        if self.domain is not None:
+            object.__setattr__(self, "domain", _box(self.domain))
+        if self.relation:
+            _check_relation(self.relation, others=self.standing != "certified")
         _check_claims(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain JSON types."""
         record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        record["relation"] = _thawed(self.relation)
+        record["relation"], record["domain"] = _thawed(self.relation), _thawed(self.domain)
         record["assumptions"] = [dataclasses.asdict(a) for a in self.assumptions]
         record["remarks"] = list(self.remarks)
         return record
@@ -104,7 +111,9 @@ class Certificate:
     def from_json(cls, text: str) -> "Certificate":
         """The certificate back from its JSON; raises InvalidCertificate for anything else."""
         try:
-            record = json.loads(text)
+            record = json.loads(text, object_pairs_hook=_without_duplicates)
+        except InvalidCertificate:
+            raise
         except (ValueError, RecursionError) as error:
             raise InvalidCertificate("A certificate must be a JSON object, and this text is not JSON.") from error
         return cls.from_dict(record)
@@ -141,7 +150,7 @@ class Certificate:
             raise InvalidCertificate(str(error)) from error
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Certificate.from_dict, (self.to_dict(),)
+        return _restored, (self.to_dict(),)
 
     def to_event(self) -> "dp_accounting.DpEvent":
         """The release as a dp-accounting event, for an accountant with its default neighbouring relation."""
@@ -160,6 +169,8 @@ class Certificate:
         lines = [head]
         if self.relation is not None:
             lines.append(f"Promised to look alike: {relation_in_words(self.relation)}.")
+        if self.domain is not None:
+            lines.append(f"The box: {' x '.join(f'[{low:.10g}, {high:.10g}]' for low, high in self.domain)}.")
         lines += [f"- {'enforced' if a.enforced else 'trusted'}: {a.text}" for a in self.assumptions]
         lines += [f"- note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
@@ -175,6 +186,7 @@ _JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "mu": _NUMBER,
     "sigma": _NUMBER,
     "sensitivity": _NUMBER,
+    "domain": (list, type(None)),
     "assumptions": list,
     "remarks": list,
     "reproducible": bool,
@@ -201,6 +213,63 @@ def _check_types(certificate: Certificate) -> None:
     for remark in certificate.remarks:
         if not isinstance(remark, str):
             raise InvalidCertificate(f"remarks must hold text only, not {shown(remark)}.")
+        _check_line("A remark", remark)
+    _check_line("method", certificate.method)
+    _check_line("version", certificate.version)
+
+
+def _check_line(name: str, text: str) -> None:
+    """Line breaks and control characters could forge lines of what is printed."""
+    if not text.isprintable():
+        raise InvalidCertificate(f"{name} must be printable text in one line, not {shown(text)}.")
+
+
+def _box(domain: object) -> tuple[tuple[float, float], ...]:
+    """Pairs of numbers, low below high."""
+    sides = domain if isinstance(domain, list | tuple) else ()
+    if not sides or not all(isinstance(side, list | tuple) and len(side) == 2 for side in sides):
+        raise InvalidCertificate(f"domain must be pairs (low, high), one a coordinate, not {shown(domain)}.")
+    box = tuple((real("domain", low), real("domain", high)) for low, high in sides)
+    if not all(low < high for low, high in box):
+        raise InvalidCertificate(f"domain must have low below high, not {shown(domain)}.")
+    return box
+
+
+_RELATIONS = {
+    "sup-ball": {"kind", "radius", "people"},
+    "lipschitz-ball": {"kind", "radius", "lipschitz", "actions", "people"},
+    "rkhs-ball": {"kind", "radius", "kernel", "actions", "people"},
+}
+
+
+def _check_relation(relation: Mapping[str, Any], others: bool) -> None:
+    """A relation as its own `describe()` has it; another kind goes by only where nothing is certified."""
+    kind = relation.get("kind")
+    if not isinstance(kind, str) or kind not in _RELATIONS:
+        if others:
+            return
+        raise InvalidCertificate(f"A certified relation must be one of {sorted(_RELATIONS)}, not {shown(kind)}.")
+    if set(relation) != _RELATIONS[kind]:
+        raise InvalidCertificate(f"A {kind} has exactly the fields {sorted(_RELATIONS[kind])}.")
+    for name, value in relation.items():
+        if name in ("radius", "lipschitz"):
+            positive(f"The relation's {name}", value)
+        elif name == "actions" or (name == "people" and value is not None):
+            count(f"The relation's {name}", value)
+        elif name == "kernel" and not (isinstance(value, Mapping) and isinstance(value.get("kind"), str)):
+            raise InvalidCertificate("The relation's kernel must be what kernel.describe() returns.")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise InvalidCertificate("A certificate must not state a field twice.")
+    return record
+
+
+def _restored(record: dict[str, Any]) -> Certificate:
+    """What a pickle calls: a function by its name, whatever made the pickle."""
+    return Certificate.from_dict(record)
 
 
 def _is_assumption(record: object) -> bool:
@@ -231,17 +300,21 @@ def _check_claims(certificate: Certificate) -> None:
         if not c.remarks:
             raise InvalidCertificate("A claim must remark what keeps it from being certified.")
         return
+    if c.method == "published":
+        raise InvalidCertificate("The published theorem does not hold, so it can be 'claimed' but not 'certified'.")
     if not c.assumptions:
         raise InvalidCertificate("A certified promise must state what it assumes, even if all of it is enforced.")
     if c.mu is None:
+        if c.sensitivity is not None:
+            raise InvalidCertificate("A certified sensitivity needs the mu that comes of it.")
         return
     if c.delta == 0:
         raise InvalidCertificate("mu must be absent when delta is 0: Gaussian noise is never pure.")
-    if delta_from_mu(c.mu, c.epsilon) > c.delta * (1 + 1e-9):
+    if not delta_from_mu(c.mu, c.epsilon) <= c.delta * (1 + 1e-9):
         raise InvalidCertificate(f"mu {c.mu!r} does not imply ({c.epsilon!r}, {c.delta!r})-DP.")
     if c.sigma is None or c.sensitivity is None:
         raise InvalidCertificate("A certified mu needs the sigma and the sensitivity that it comes from.")
-    if c.mu < c.sensitivity / c.sigma * (1 - 1e-9):
+    if not c.mu >= c.sensitivity / c.sigma * (1 - 1e-9):
         raise InvalidCertificate(
             f"Noise of sigma {c.sigma!r} on sensitivity {c.sensitivity!r} is mu = {c.sensitivity / c.sigma!r}, "
             f"more than the stated {c.mu!r}."
@@ -252,9 +325,13 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise InvalidCertificate("The relation's keys must be text.")
+        for key in value:
+            _check_line("The relation's text", key)
         return MappingProxyType({key: _frozen(item) for key, item in value.items()})
     if isinstance(value, list | tuple):
         return tuple(_frozen(item) for item in value)
+    if isinstance(value, str):
+        _check_line("The relation's text", value)
     if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise InvalidCertificate(f"The relation must hold JSON values only, not {type(value).__name__}.")

@@ -4,12 +4,13 @@ Numbers are kept between 1e-100 and 1e100 in size, so that nothing computed from
 """
 
 import math
+import os
 from numbers import Integral, Real
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.errors import BudgetExhausted, InvalidInput
 
 LARGEST = 1e100
 SMALLEST = 1e-100
@@ -113,9 +114,22 @@ def numbers(name: str, value: object) -> Float[np.ndarray, "..."]:
     array([1., 2.])
     """
     try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "OSUcmM":  # objects, text, complex numbers, dates
-            return array.astype(np.float64)
+        if not _is_masked(value):  # as an array it would show what lies under the mask
+            array = np.asarray(value)
+            if array.dtype.kind not in "OSUcmM":  # objects, text, complex numbers, dates
+                return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
     raise InvalidInput(f"{name} must be real numbers in a regular array, not text, gaps or other things.")
+
+
+def _is_masked(value: object) -> bool:
+    return isinstance(value, np.ma.MaskedArray) or (
+        isinstance(value, list | tuple) and any(_is_masked(item) for item in value)
+    )
+
+
+def same_process(process: int, what: str) -> None:
+    """Refuses to go on in a process other than the one numbered `process`: a fork would spend a budget twice."""
+    if os.getpid() != process:
+        raise BudgetExhausted(f"{what} belongs to another process, and a fork must not spend its budget again.")

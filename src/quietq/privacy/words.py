@@ -52,8 +52,8 @@ def _lipschitz(r: Record) -> str:
 
 
 def _rkhs(r: Record) -> str:
-    kernel = kernel_in_words(r["kernel"])
-    return f"rewards whose difference has norm at most {r['radius']:g} in {kernel}{_each(r['actions'])}"
+    kernel, norm = kernel_in_words(r["kernel"]), _NORMS.get(r["kernel"]["kind"], "")
+    return f"rewards whose difference has norm at most {r['radius']:g}{norm} in {kernel}{_each(r['actions'])}"
 
 
 def _each(actions: int) -> str:
@@ -83,6 +83,11 @@ _RELATIONS = {
     "sup-ball": lambda r: f"rewards that differ by at most {r['radius']:g} anywhere",
     "lipschitz-ball": _lipschitz,
     "rkhs-ball": _rkhs,
+}
+_NORMS = {  # of the parts or weights as they are given: other ones may have the same sum, and can be told apart
+    "additive": " (the parts' own norms, squared and summed)",
+    "features": " (the norm of the weights)",
+    "band-limited": " (the norm of the weights)",
 }
 _KERNELS = {
     "exponential": lambda k: f"the exponential kernel with beta {k['beta']:g}",

@@ -17,19 +17,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.noise.box import Box, Domain, box_for
-from quietq.noise.grid_path import grid_points
-from quietq.noise.kernels import Exponential
-from quietq.noise.kernels.exponential import whiten
-from quietq.noise.private_function import PrivateTable
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall
 
 Smoothness = Literal["squared-exponential", "matern"]
 _LENGTHS = {"squared-exponential": 0.2, "matern": 0.3}  # robust in the experiments of docs/theory.md
 _LEAST_NOISE = 1e-8  # below, the posterior drowns in rounding
-_CHUNK = 2**16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,9 +125,9 @@ class RewardModel:
         sums = _add(left, residual * (1 - share), self.hats) + _add(left + 1, residual * share, self.hats)
         diagonal = _add(left, precision * (1 - share) ** 2, self.hats) + _add(left + 1, precision * share**2, self.hats)
         beside = _add(left, precision * share * (1 - share), self.hats)[:-1]
-        return self._posterior(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1), sums)
+        return self.posterior(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1), sums)
 
-    def _posterior(
+    def posterior(
         self, information: np.ndarray, sums: np.ndarray, certificate: Certificate | None = None
     ) -> FittedReward:
         """Of the knots' values, given H'S^-1 H and H'S^-1 (y - mean) for hats H and noise covariance S.
@@ -147,62 +141,6 @@ class RewardModel:
         covariance = root @ np.linalg.solve(inner, root.T)
         mean = (self.low + self.high) / 2 + root @ np.linalg.solve(inner, root.T @ sums)
         return FittedReward(self.box, mean, (covariance + covariance.T) / 2, certificate)
-
-
-def denoise(private: PrivateTable, model: RewardModel, kernel: Exponential | None = None) -> FittedReward:
-    """The posterior mean of a private reward whose noise is a path of the exponential kernel; keeps its certificate.
-
-    An option, not a default: it helps rewards with a single peak and may hurt others, which the prior flattens.
-    `kernel` is the noise's; without it, it is taken from the certificate, where that is enough to tell. A wrong one
-    costs accuracy, never privacy. Costs O(grid).
-
-    >>> from quietq import Budget, GaussianProcessMechanism, people
-    >>> mechanism = GaussianProcessMechanism.for_relation(people(20, low=0, high=0.5, slope=1), Budget(0.9, 1e-4))
-    >>> private = mechanism.apply(lambda s: 0.5 - abs(s - 0.5))
-    >>> smooth = denoise(private, RewardModel(low=0, high=0.5))
-    >>> smooth([0.1, 0.5]).shape, smooth.certificate == private.certificate
-    ((2,), True)
-    """
-    if private.box != model.box:
-        raise InvalidInput(f"The private reward is on {private.box}, but the model's domain is {model.box}.")
-    sigma = private.certificate.sigma
-    if sigma is None:
-        raise InvalidInput("The certificate does not state sigma, so the noise is not known and cannot be reduced.")
-    beta = (_noise_kernel(private.certificate) if kernel is None else kernel).beta
-    points = grid_points(box_for(1, None), private.levels)
-    outputs = private.values.shape[1:]
-    centred = (private.values - (model.low + model.high) / 2).reshape(len(points), -1).T / sigma
-    information, sums = np.zeros((model.hats, model.hats)), np.zeros((model.hats, len(centred)))
-    knots = np.linspace(0, 1, model.hats)
-    for start in range(0, len(points), _CHUNK):
-        # A Markov path: each chunk after the first needs one point before it, which itself counts no more.
-        first = max(start - 1, 0)
-        part = slice(first, start + _CHUNK)
-        hats = np.stack([np.interp(points[part], knots, row) for row in np.eye(model.hats)])
-        h, y = (whiten(beta, points[part], rows)[:, start - first :] for rows in (hats / sigma, centred[:, part]))
-        information += h @ h.T
-        sums += h @ y.T
-    return model._posterior(information, sums.reshape(model.hats, *outputs), private.certificate)
-
-
-def _noise_kernel(certificate: Certificate) -> Exponential:
-    """The kernel of the noise, where the certificate determines it."""
-    relation = certificate.relation or {}
-    match relation:
-        case {"kind": "rkhs-ball", "kernel": {"kind": "exponential", "beta": float(beta)}}:
-            return Exponential(beta)
-        case {
-            "kind": "lipschitz-ball",
-            "radius": float(radius),
-            "lipschitz": float(lipschitz),
-            "actions": int(actions),
-        }:
-            ball = LipschitzBall(radius, lipschitz, actions)
-            best = Exponential(ball.best_beta())
-            # Any other beta has a larger radius, so a sensitivity that equals this one tells beta.
-            if math.isclose(certificate.sensitivity or 0.0, ball.rkhs_radius(best), rel_tol=1e-9):
-                return best
-    raise InvalidInput("The certificate does not tell the noise's kernel: give it as `kernel`.")
 
 
 def _place(box: Box, knots: int, states: object) -> tuple[Int[np.ndarray, "..."], Float[np.ndarray, "..."]]:

@@ -54,7 +54,7 @@ class BandLimited(FiniteRank):
 
     def describe(self) -> dict[str, object]:
         """The kernel in JSON."""
-        return {"kind": "band-limited", "half_width": self.half_width, "rank": self.rank}
+        return {"kind": "band-limited", "half_width": self.half_width, "tolerance": self.tolerance, "rank": self.rank}
 
     @cached_property
     def sample_points(self) -> Float[np.ndarray, " samples"]:

@@ -1,7 +1,8 @@
 """Kernels of finite rank, K(x, y) = phi(x) . phi(y): exact in any dimension.
 
 Theorem. For f = theta . phi, releasing theta + z with z ~ N(0, sigma^2 I) is the Gaussian process mechanism in this
-kernel and releases the whole function; neighbours with |theta - theta'| <= Delta get mu = Delta/sigma.
+kernel and releases the whole function; neighbours with |theta - theta'| <= Delta get mu = Delta/sigma. Where features are
+redundant, two thetas of one function can be told apart: what is protected is the norm of the weights as they are given.
 
 Random features that merely *approximate* another kernel are noise for their own K, not for the kernel they approximate:
 a truncated path has directions without any noise.
@@ -49,9 +50,12 @@ class FiniteRank(Kernel):
         return vector
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Features(FiniteRank):
     """phi(x) . phi(y) for a public feature map phi, from (points,) or (points, d) to (points, rank).
+
+    phi is part of what is released: a closure, a bound method or a partial takes the data that it holds along, into
+    every pickle of a private function with this kernel. Make phi of public things only.
 
     >>> kernel = Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
     >>> kernel.covariance(np.array([0.0, 1.0]), np.array([1.0]))
@@ -66,8 +70,8 @@ class Features(FiniteRank):
     def __post_init__(self) -> None:
         if not callable(self.phi):
             raise InvalidInput(f"phi must be a function of points, not {type(self.phi).__name__}.")
-        count("rank", self.rank)
-        count("dimension", self.dimension)
+        object.__setattr__(self, "rank", count("rank", self.rank))
+        object.__setattr__(self, "dimension", count("dimension", self.dimension))
 
     def features(self, x: np.ndarray) -> Float[np.ndarray, "points features"]:
         """phi at points in unit coordinates, its shape checked."""
@@ -80,5 +84,12 @@ class Features(FiniteRank):
 
     def describe(self) -> dict[str, object]:
         """The kernel in JSON; phi itself stays with the code that made it."""
-        name = getattr(self.phi, "__qualname__", type(self.phi).__name__)
-        return {"kind": "features", "phi": name, "rank": self.rank, "dimension": self.dimension}
+        return {"kind": "features", "phi": self._name, "rank": self.rank, "dimension": self.dimension}
+
+    @property
+    def _name(self) -> str:
+        """Of phi; its repr could show data that it is bound to."""
+        return str(getattr(self.phi, "__qualname__", type(self.phi).__name__))
+
+    def __repr__(self) -> str:
+        return f"Features(phi={self._name}, rank={self.rank}, dimension={self.dimension})"
