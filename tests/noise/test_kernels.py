@@ -1,5 +1,6 @@
 """Kernels: reproducing property, norms, expansions, refusals."""
 
+import functools
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quietq import InvalidInput
+from quietq import InvalidInput, RkhsBall
 from quietq.noise import Additive, BandLimited, Differentiable, Exponential, Features, Product, piecewise_linear
 from quietq.noise.bridge import between, beyond, midpoint
 
@@ -164,3 +165,32 @@ def test_midpoint_is_the_bridge_at_the_middle():
         half = 2.0 ** -(level + 1)
         assert (weight, weight, deviation**2) == pytest.approx(between(7.0, half, half))
     assert beyond(2.0, 0.5) == pytest.approx((math.exp(-1), 1 - math.exp(-2)))
+
+
+def test_a_feature_map_is_shown_by_its_name_only():
+    """The repr of a bound method shows the object, which may hold anything."""
+
+    class Table:
+        def __repr__(self):
+            return "secret 42"
+
+        def look(self, x):
+            return x[:, None]
+
+        __call__ = look
+
+    for phi, name in ((Table().look, "look"), (Table(), "Table"), (functools.partial(Table().look), "partial")):
+        kernel = Features(phi, rank=1)
+        for shown in (repr(kernel), str(kernel.describe()), repr(RkhsBall(1.0, kernel))):
+            assert "secret" not in shown
+        assert name in repr(kernel)
+        assert repr(kernel).endswith("rank=1, dimension=1)")
+
+
+def test_a_band_limited_kernel_states_its_tolerance():
+    assert BandLimited(20.0, 1e-12).describe() == {
+        "kind": "band-limited",
+        "half_width": 20.0,
+        "tolerance": 1e-12,
+        "rank": 84,
+    }

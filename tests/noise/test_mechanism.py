@@ -13,6 +13,7 @@ from scipy.stats import kstest
 from quietq import (
     Accountant,
     Additive,
+    Assumption,
     BandLimited,
     Budget,
     BudgetExhausted,
@@ -29,9 +30,10 @@ from quietq import (
     SupBall,
     people,
 )
-from quietq.noise import PrivateTable
+from quietq.noise import Box, PrivateKnots, PrivateTable
 from quietq.noise.grid_path import grid_points
-from quietq.noise.rounding import largest_value, rounding_step
+from quietq.noise.rounding import largest_value, round_release, rounding_step
+from quietq.privacy.checks import numbers
 
 BUDGET = Budget(0.9, 1e-4)
 PEOPLE = people(50, low=0, high=0.5, slope=1)
@@ -98,6 +100,25 @@ def test_one_release_and_no_more():
         mechanism.apply(walk_reward)
 
 
+def test_a_second_release_does_not_look_at_the_function_nor_carry_it_along():
+    looked = []
+
+    def spy(states):
+        looked.append(len(states))
+        return walk_reward(states)
+
+    spent = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4)
+    spent.apply(spy)
+    broke = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4, accountant=Accountant(Budget(0.1, 1e-4)))
+    for mechanism, looks in ((spent, 1), (broke, 2)):
+        with pytest.raises(BudgetExhausted) as caught:
+            mechanism.apply(spy)
+        assert len(looked) == looks
+        frame = caught.value.__traceback__
+        while frame := frame and frame.tb_next:
+            assert not {"f", "values"} & set(frame.tb_frame.f_locals)
+
+
 def test_threads_get_one_release_between_them():
     mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4)
 
@@ -127,6 +148,27 @@ def test_an_accountant_is_charged_before_the_draw():
     third = GaussianProcessMechanism.for_relation(PEOPLE, half, accountant=accountant)
     with pytest.raises(BudgetExhausted, match="nothing was booked"):
         third.apply(walk_reward)
+
+
+def test_an_accountant_adds_up_one_relation():
+    accountant = Accountant(BUDGET)
+    small = Budget.from_mu(0.05, 1e-6)
+    GaussianProcessMechanism.for_relation(PEOPLE, small, accountant=accountant, levels=4).apply(walk_reward)
+    assert accountant.relation == PEOPLE
+    other = GaussianProcessMechanism.for_relation(people(9, 0, 1, 1), small, accountant=accountant, levels=4)
+    with pytest.raises(InvalidInput, match="an Accountant of its own; nothing was booked"):
+        other.apply(walk_reward)
+
+
+def test_masked_values_are_not_released():
+    hidden = np.ma.masked_array(np.array([3.0, 4.0]), np.array([True, False]))
+    with pytest.raises(InvalidInput, match="weights must be real numbers"):
+        GaussianProcessMechanism(Features(lambda x: np.stack([x, 1 - x], axis=-1), 2), 0.1, BUDGET).apply(hidden)
+    mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4)
+    with pytest.raises(InvalidInput, match="values must be real numbers"):
+        mechanism.apply(lambda s: np.ma.masked_array(s, s > 0.5))
+    with pytest.raises(InvalidInput, match="rows must be real numbers"):
+        numbers("rows", [[0.0, 0.0], hidden])
 
 
 @pytest.mark.parametrize(
@@ -200,6 +242,12 @@ def test_released_values_are_multiples_of_a_public_step():
         assert np.abs(multiples).max() < 2**44  # so that the last place of a float is 256 times finer
     assert mechanism.sigma * 2**-21 < step <= mechanism.sigma * 2**-20
     assert largest_value(mechanism.sigma) == step * 2**44
+
+
+def test_zero_is_released_without_a_sign():
+    zeros = round_release(np.array([0.0, -0.0]), np.array([-1e-9, 1e-9]), sigma=1.0)
+    np.testing.assert_array_equal(zeros, 0.0)
+    assert not np.signbit(zeros).any()
 
 
 def test_low_bits_do_not_tell_zero_from_one():
@@ -364,6 +412,35 @@ def test_simulation_is_marked_and_spends_nothing():
     assert one.certificate.reproducible
     assert one.certificate.epsilon is None
     mechanism.apply(walk_reward)
+
+
+def test_the_certificate_names_the_box_and_the_relation_whoever_vouches_for_it():
+    vouched = Assumption("Everybody was held to the range and the slope.", enforced=True)
+    mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, domain=(-5, 10), levels=4, assumption=vouched)
+    certificate = mechanism.apply(lambda s: 0 * s).certificate
+    assert certificate.domain == ((-5.0, 10.0),)
+    text = str(certificate)
+    assert "The box: [-5, 10]." in text
+    assert "slope at most 0.04 per width of the box (replacing any one of 50 people)" in text
+    assert "- enforced: Everybody was held" in text
+
+
+def test_the_certificate_says_which_norm_is_protected():
+    additive = Additive((Exponential(1.0), Exponential(2.0)))
+    mechanism = GaussianProcessMechanism(additive, 0.1, BUDGET, levels=4)
+    text = str(mechanism.apply([np.sin, np.cos]).certificate)
+    assert "norm at most 0.1 (the parts' own norms, squared and summed) in the additive kernel" in text
+    twice = Features(lambda x: np.stack([x, x], axis=-1), rank=2)  # [1, 0] and [0, 1] are the same function
+    text = str(GaussianProcessMechanism(twice, 0.1, BUDGET).apply([1.0, 0.0]).certificate)
+    assert "norm at most 0.1 (the norm of the weights) in the kernel of 2 features" in text
+
+
+def test_knots_come_out_of_a_pickle_read_only():
+    bare = Certificate(method="x", standing="none")
+    knots = PrivateKnots(np.array([0.0, 1.0]), Box.of((0, 1)), bare)
+    for again in (knots, copy.copy(knots), copy.deepcopy(knots), pickle.loads(pickle.dumps(knots))):
+        with pytest.raises(ValueError, match="read-only"):
+            again.values[0] = 1
 
 
 def test_certificate_of_a_release():

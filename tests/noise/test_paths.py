@@ -1,15 +1,19 @@
 """Paths as their users meet them: consistency, replicas, two forms of one tree, refusals, secrets."""
 
 import copy
+import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
+from scipy.stats import kstest
 
-from quietq import InvalidInput
+from quietq import BudgetExhausted, InvalidInput
 from quietq.noise import (
     Additive,
     AdditivePath,
@@ -226,13 +230,81 @@ def test_extreme_bits_give_finite_normals():
 
 
 def test_the_operating_systems_normals():
-    from scipy.stats import kstest
-
     z = SystemEntropy().normals((400_000,))
     assert kstest(z, "norm").pvalue > 1e-9
     assert not np.array_equal(z[:5], SystemEntropy().normals((5,)))
     assert not SystemEntropy().reproducible
     assert SeededEntropy(0).reproducible
+
+
+@pytest.mark.parametrize("first", [2**40, 1])
+def test_the_tail_is_drawn_finely(monkeypatch, first):
+    """Given its leading zeros, a tail probability is uniform, down to where 116 bits lead."""
+    rng, size = np.random.default_rng(3), 50_000
+
+    def urandom(n):
+        asked.append(n)
+        top = rng.integers(0, first, n // 8, dtype=np.uint64) << np.uint64(12)
+        sign = rng.integers(0, 2, n // 8, dtype=np.uint64)
+        return (top | sign).tobytes() if len(asked) % 2 else rng.bytes(n)
+
+    asked = []
+    monkeypatch.setattr("quietq.noise.entropy.os.urandom", urandom)
+    z = SystemEntropy().normals((size,))
+    assert len(asked) == 4  # two chunks, each with its second words
+    tail = ndtr(-np.abs(z)) * 2.0**53 / first
+    assert kstest(tail, "uniform").pvalue > 1e-6
+    assert abs(np.mean(z > 0) - 0.5) < 0.02
+    assert len(np.unique(np.abs(z))) > 0.999 * size
+    assert np.abs(z).min() > (3.66 if first > 1 else 8.2)
+
+
+def test_how_far_normals_reach():
+    from quietq.noise.entropy import normal_from_bits
+
+    words = np.array([0, 1], np.uint64)
+    np.testing.assert_allclose(normal_from_bits(words, np.zeros(2, np.uint64)), [-12.5, 12.5], atol=0.05)
+    near, next_to_it = normal_from_bits(words[[0, 0]], np.array([2**24, 2**24 + 1], np.uint64))
+    assert near < -11
+    assert 0 < next_to_it - near < 2.0**-20
+    all_ones = np.full(2, 2**64 - 1, np.uint64)  # and where the second word ends, the first goes on
+    below, above = normal_from_bits(words[:1], all_ones[:1])[0], normal_from_bits(words[:1] + 2**12, words[:1])[0]
+    assert below == pytest.approx(above, rel=1e-12)
+
+
+def test_only_the_tail_costs_a_second_word(monkeypatch):
+    asked = []
+    monkeypatch.setattr("quietq.noise.entropy.os.urandom", lambda n: asked.append(n) or np.full(n, 255, "u1").tobytes())
+    SystemEntropy().normals((10,))
+    assert asked == [80]
+
+
+def test_a_sorted_path_is_one_path(monkeypatch):
+    path = SortedPath(Exponential(4.0))
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="not copied or pickled"):
+            duplicate(path)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(BudgetExhausted, match="This SortedPath belongs to another process"):
+        path(0.5)
+    assert len(path) == 0
+
+
+def test_threads_see_one_path():
+    path, states = SortedPath(Exponential(4.0)), np.random.default_rng(0).random(2000)
+    orders = [np.random.default_rng(i).permutation(len(states)) for i in range(8)]
+
+    def ask(order):
+        values = np.empty(len(states))
+        for part in np.array_split(order, 200):
+            values[part] = path(states[part])
+        return values
+
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(ask, orders)
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+    assert len(path) == len(states)
 
 
 def test_a_grid_path_is_read_only():

@@ -70,3 +70,45 @@ def answers():
 def test_wrong_types_are_refused_in_one_sentence(answers, expression):
     assert EXPRESSIONS[expression] in answers[expression]
     assert "\n" not in answers[expression]
+
+
+LEVELS = """
+import numpy as np
+from quietq import *
+from quietq.noise import Box, PrivateTable, SeededEntropy
+from quietq.noise.grid_path import check_grid, draw_grid, grid_points, look_up
+from quietq.noise.tree_path import expansion
+kernel, key, box = Exponential(4.0), bytes(range(16)), Box.of((0, 1))
+x = np.linspace(0, 1, 50)
+for kind in (np.uint8, np.uint32, np.int32, np.int64):
+    n = kind(10)
+    assert np.array_equal(
+        draw_grid(kernel, n, (), SeededEntropy(1)), draw_grid(kernel, 10, (), SeededEntropy(1))
+    )
+    path = GridPath(kernel, n, entropy=SeededEntropy(1))
+    assert np.array_equal(path(x), GridPath(kernel, 10, entropy=SeededEntropy(1))(x)) and type(path.levels) is int
+    assert np.array_equal(grid_points(box, n), grid_points(box, 10)) and check_grid(kernel, n) == (1025,)
+    assert np.array_equal(look_up(path.values, box, n, x), path(x))
+    index = np.arange(9, dtype=np.uint64)
+    for ours, theirs in zip(expansion(index, 4.0, n), expansion(index, 4.0, 10)):
+        assert np.array_equal(ours, theirs)
+    for levels in (10, 40):
+        tree = TreePath(kernel, kind(levels), key=key)
+        assert np.array_equal(tree(x), TreePath(kernel, levels, key=key)(x)) and type(tree.levels) is int
+    mechanism = GaussianProcessMechanism(kernel, 0.1, Budget(0.9, 1e-4), levels=n)
+    private = mechanism.simulate(np.sin, seed=1)
+    same = GaussianProcessMechanism(kernel, 0.1, Budget(0.9, 1e-4), levels=10).simulate(np.sin, seed=1)
+    assert np.array_equal(private.values, same.values) and type(mechanism.levels) is type(private.levels) is int
+    assert type(PrivateTable(path.values, n, box, private.certificate).levels) is int
+    try:
+        check_grid(kernel, kind(40))
+        raise AssertionError("a table of 2^40 values")
+    except InvalidInput:
+        pass
+assert type(Features(np.cos, np.int64(3), np.int64(1)).describe()["rank"]) is int
+"""
+
+
+def test_numpys_integers_are_integers():
+    """In 32 bits -levels and 2**levels would wrap around and change the noise's law."""
+    subprocess.run([sys.executable, "-W", "error", "-c", LEVELS], check=True)

@@ -1,6 +1,11 @@
 """Composition under a cap, and the export to dp-accounting."""
 
+import copy
 import math
+import os
+import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import dp_accounting as dpa
@@ -11,7 +16,7 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quietq import Accountant, Budget, BudgetExhausted
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, people
 from quietq.privacy import compare, delta_from_mu, epsilon_from_mu
 
 BUDGET = Budget(0.9, 1e-4)
@@ -68,10 +73,10 @@ def test_exported_event_gives_back_the_same_epsilon(rounds):
     accountant = Accountant(Budget(10, 1e-5))
     for mu, n in rounds.items():
         accountant.charge(mu, n)
-    theirs = PLDAccountant(value_discretization_interval=1e-4).compose(accountant.to_event())
+    theirs = PLDAccountant(value_discretization_interval=1e-4).compose(accountant.to_event(fixed_schedule=True))
     assert theirs.get_epsilon(1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=2e-3)
     assert theirs.get_delta(0.5) == pytest.approx(accountant.get_delta(0.5), rel=5e-3)
-    renyi = RdpAccountant().compose(accountant.to_event())
+    renyi = RdpAccountant().compose(accountant.to_event(fixed_schedule=True))
     assert 1 < renyi.get_epsilon(1e-5) / accountant.get_epsilon(1e-5) < 1.3
 
 
@@ -80,9 +85,12 @@ def test_exported_event_is_never_charged_too_little():
     accountant = Accountant(BUDGET)
     accountant.charge(0.2)
     exact = accountant.get_epsilon(1e-5)
-    doubled = PLDAccountant(REPLACE).compose(accountant.to_event()).get_epsilon(1e-5)
+    doubled = PLDAccountant(REPLACE).compose(accountant.to_event(fixed_schedule=True)).get_epsilon(1e-5)
     assert doubled == pytest.approx(epsilon_from_mu(0.4, 1e-5), rel=2e-3)
-    assert RdpAccountant(neighboring_relation=REPLACE).compose(accountant.to_event()).get_epsilon(1e-5) > exact
+    assert (
+        RdpAccountant(neighboring_relation=REPLACE).compose(accountant.to_event(fixed_schedule=True)).get_epsilon(1e-5)
+        > exact
+    )
 
 
 def test_comparison_at_one_round():
@@ -134,3 +142,76 @@ def test_every_sound_theorem_asks_for_at_least_the_exact_noise(rounds, epsilon):
         if row.epsilon is not None:
             exact = epsilon_from_mu(Budget(epsilon, 1e-5).mu, 1e-5)
             assert row.epsilon >= exact * (1 - 1e-6)
+
+
+def test_without_a_fixed_schedule_the_event_is_the_cap():
+    """Stopping when one likes what one sees makes the sum booked so far no promise; the cap holds."""
+    accountant = Accountant(BUDGET)
+    accountant.charge(0.02, rounds=3)
+    assert accountant.to_event() == dpa.ComposedDpEvent(
+        [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1 / BUDGET.mu), 1)]
+    )
+    assert PLDAccountant().compose(accountant.to_event()).get_epsilon(1e-4) == pytest.approx(0.9, rel=2e-3)
+    spent = PLDAccountant().compose(accountant.to_event(fixed_schedule=True)).get_epsilon(1e-4)
+    assert spent == pytest.approx(accountant.get_epsilon(1e-4), rel=2e-2)
+
+
+def test_one_relation_an_account():
+    first, other = people(50, 0, 0.5, 1), people(500, 0, 0.5, 1)
+    bound = Accountant(BUDGET, first)
+    with pytest.raises(InvalidInput, match=r"replacing any one of 50 people.*500 people.* would mean nothing"):
+        bound.charge(0.1, relation=other)
+    assert bound.spent_mu == 0
+
+    accountant = Accountant(BUDGET)
+    accountant.charge(0.01)  # names none
+    with pytest.raises(BudgetExhausted):
+        accountant.charge(1.0, relation=other)
+    assert accountant.relation is None  # what was refused binds nothing
+    accountant.charge(0.1, relation=first)
+    accountant.charge(0.1, relation=people(50, 0, 0.5, 1))
+    accountant.charge(0.1)
+    assert accountant.relation == first
+    spent = accountant.spent_mu
+    with pytest.raises(InvalidInput, match="an Accountant of its own; nothing was booked"):
+        accountant.charge(0.01, relation=other)
+    assert accountant.spent_mu == spent
+
+
+def test_an_account_is_not_duplicated(monkeypatch):
+    accountant = Accountant(BUDGET)
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="guards one budget"):
+            duplicate(accountant)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(BudgetExhausted, match="belongs to another process"):
+        accountant.charge(0.1)
+    assert accountant.spent_mu == 0
+
+
+FORK = """
+import os
+from quietq import *
+budget = Budget(0.9, 1e-4)
+accountant, path = Accountant(budget), SortedPath(Exponential(4.0))
+mechanism = GaussianProcessMechanism(Exponential(4.0), 0.1, budget, levels=4)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)  # one after the other, so that their lines do not mix
+for use in (lambda: accountant.charge(0.1), lambda: mechanism.apply(abs), lambda: path(0.5)):
+    try:
+        use()
+        print("child" if child == 0 else "parent", "went on", flush=True)
+    except BudgetExhausted as error:
+        print("child" if child == 0 else "parent", "refused:", error, flush=True)
+"""
+
+
+def test_a_fork_spends_nothing():
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines.count("parent went on") == 3
+    refused = [line for line in lines if line.startswith("child refused: ")]
+    assert len(refused) == 3
+    for what in ("Accountant", "mechanism", "SortedPath"):
+        assert any(f"This {what} belongs to another process" in line for line in refused)

@@ -3,16 +3,21 @@
 import dataclasses
 import json
 import math
+import pickle
+import sys
+from typing import Any
 
 import pytest
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quietq import Assumption, Budget, Certificate, InvalidInput, people
+from quietq import Assumption, Budget, Certificate, Exponential, InvalidInput, RkhsBall, SupBall, people
 from quietq.privacy import InvalidCertificate
 
 BUDGET = Budget(0.9, 1e-4)
+BALL = people(50, 0, 0.5, 1).describe()
+RKHS = RkhsBall(1.0, Exponential(4.0)).describe()
 GOOD = {
     "method": "gaussian-process",
     "standing": "certified",
@@ -40,10 +45,10 @@ def test_it_cannot_be_changed():
     assert certificate.relation is not None
     with pytest.raises(TypeError):
         certificate.relation["radius"] = 0.0  # pyright: ignore[reportIndexIssue]
-    source = {"kind": "sup-ball", "nested": {"a": [1]}}
+    source = {"kind": "rkhs-ball", "radius": 1.0, "kernel": {"kind": "x", "a": [1]}, "actions": 1, "people": None}
     kept = Certificate(**{**GOOD, "relation": source})
-    source["nested"]["a"].append(2)
-    assert kept.to_dict()["relation"]["nested"]["a"] == [1]
+    source["kernel"]["a"].append(2)
+    assert kept.to_dict()["relation"]["kernel"]["a"] == [1]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +75,32 @@ def test_it_cannot_be_changed():
         ({"delta": 1.0}, "delta"),
         ({"mu": math.inf}, "mu"),
         ({"relation": {"radius": math.nan}}, "JSON values"),
+        ({"mu": None}, "needs the mu"),
+        ({"mu": None, "sigma": None}, "needs the mu"),
+        ({"mu": None, "delta": 0.0}, "needs the mu"),
+        ({"method": "published"}, "does not hold"),
+        ({"relation": {"kind": "all"}}, "must be one of"),
+        ({"relation": {"kind": ["sup-ball"]}}, "must be one of"),
+        ({"relation": {"radius": 1.0}}, "must be one of"),
+        ({"relation": {**BALL, "radius": 0.0}}, "relation's radius must be above 0"),
+        ({"relation": {**BALL, "radius": "1"}}, "relation's radius must be a finite number"),
+        ({"relation": {**BALL, "radius": None}}, "relation's radius"),
+        ({"relation": {**BALL, "lipschitz": -1.0}}, "relation's lipschitz must be above 0"),
+        ({"relation": {**BALL, "people": 0}}, "relation's people"),
+        ({"relation": {**BALL, "people": 2.5}}, "relation's people"),
+        ({"relation": {**BALL, "actions": True}}, "relation's actions"),
+        ({"relation": {**BALL, "slope": 1.0}}, "exactly the fields"),
+        ({"relation": {"kind": "sup-ball"}}, "exactly the fields"),
+        ({"relation": {**RKHS, "kernel": "exponential"}}, "relation's kernel"),
+        ({"relation": {**RKHS, "kernel": {"kind": "features", "phi": "f\n- enforced: all"}}}, "printable"),
+        ({"method": "x\ny"}, "method must be printable"),
+        ({"version": "1\u2028"}, "version must be printable"),
+        ({"remarks": ("fine\r- enforced: everything",)}, "remark must be printable"),
+        ({"remarks": ("\x1b[2Jgone",)}, "remark must be printable"),
+        ({"domain": ()}, "domain must be pairs"),
+        ({"domain": ((0.0, 1.0, 2.0),)}, "domain must be pairs"),
+        ({"domain": ((1.0, 1.0),)}, "low below high"),
+        ({"domain": ((0.0, math.nan),)}, "domain must be a finite number"),
     ],
 )
 def test_it_refuses_to_claim_more_than_its_parts(change, message):
@@ -116,6 +147,46 @@ def test_event_gives_back_the_same_epsilon():
 def test_an_empty_assumption_is_none(text):
     with pytest.raises(InvalidCertificate, match="must be a sentence"):
         Assumption(text, enforced=True)
+
+
+def test_an_assumption_is_one_line():
+    with pytest.raises(InvalidCertificate, match="printable text in one line"):
+        Assumption("bounds are public\n- enforced: everything", enforced=False)
+
+
+def test_every_relation_of_ours_is_known_and_others_are_not_certified():
+    for relation in (SupBall(1.0), people(1, 0, 1, 1, actions=2), RkhsBall(0.1, Exponential(1.0), people=3)):
+        assert Certificate(**{**GOOD, "relation": relation.describe()}).standing == "certified"
+    Certificate(method="x", standing="none", relation={"kind": "hamming"})
+    with pytest.raises(InvalidInput, match="radius"):
+        Certificate(method="x", standing="none", relation={**BALL, "radius": -1})
+
+
+@pytest.mark.parametrize("text", ['{"schema": 1, "schema": 1}', '{"a": {"epsilon": 9, "epsilon": 0.1}}'])
+def test_a_field_stated_twice_is_refused(text):
+    with pytest.raises(InvalidCertificate, match="twice"):
+        Certificate.from_json(text)
+
+
+def test_the_box_is_part_of_it():
+    certificate = Certificate(**GOOD, domain=[[0, 10.0], [-1, 1]])
+    assert certificate.domain == ((0.0, 10.0), (-1.0, 1.0))
+    assert certificate.to_dict()["domain"] == [[0.0, 10.0], [-1.0, 1.0]]
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert "\nThe box: [0, 10] x [-1, 1].\n" in str(certificate)
+    assert "The box" not in str(Certificate(**GOOD))
+    record = Certificate(**GOOD).to_dict()
+    del record["domain"]
+    with pytest.raises(InvalidCertificate, match="exactly the fields"):
+        Certificate.from_dict(record)
+
+
+def test_a_pickle_names_a_function():
+    certificate = Certificate(**GOOD)
+    reduced: Any = certificate.__reduce__()
+    function, arguments = reduced
+    assert function.__qualname__ in vars(sys.modules[function.__module__])
+    assert function(*arguments) == certificate == pickle.loads(pickle.dumps(certificate))
 
 
 def test_plain_words():

@@ -7,7 +7,15 @@ import time
 import pytest
 
 from quietq import Accountant, Budget, InvalidInput, LipschitzBall, people
-from quietq.privacy import compare, delta_from_mu, people_needed, steps_between, steps_needed, weak_delta
+from quietq.privacy import (
+    compare,
+    delta_from_mu,
+    epsilon_from_mu,
+    people_needed,
+    steps_between,
+    steps_needed,
+    weak_delta,
+)
 from quietq.privacy.checks import count, positive, probability, real, shown
 
 EPSILONS = [1e-100, 1e-50, 1e-8, 1e-3, 0.01, 0.1, 0.9, 5.0, 50.0, 1e4, 1e6]
@@ -103,6 +111,14 @@ def test_the_curve_does_not_overflow():
     assert delta_from_mu(1e-100, 1e100) == 0
     assert delta_from_mu(1.0, 1e100) == 0
     assert delta_from_mu(1e100, 1.0) == 1
+    assert delta_from_mu(1.0, 1e17) == 0
+    for absurd in (
+        lambda: epsilon_from_mu(1e150, 0.1),
+        lambda: epsilon_from_mu(1e50, 0.1),
+        lambda: Budget(5e-324, 0.1),
+    ):
+        with pytest.raises(InvalidInput):
+            absurd()
     with pytest.raises(InvalidInput, match="epsilon must be at most 1e"):
         _ = Budget(1e50, 1e-4).mu
     with pytest.raises(InvalidInput, match="mu must be at most 10000"):

@@ -8,20 +8,24 @@ from quietq.privacy.words import kernel_in_words, relation_in_words
 
 
 @pytest.mark.parametrize(
-    ("kernel", "words"),
+    ("kernel", "words", "norm"),
     [
-        (Exponential(4.0), "the exponential kernel with beta 4"),
-        (Additive((Exponential(4.0), Exponential(2.5))), "the additive kernel with beta 4 and 2.5"),
-        (Product((1.0, 2.0, 3.0)), "the product kernel with beta 1, 2 and 3"),
-        (Features(np.cos, rank=1), "the kernel of 1 feature (cos)"),
-        (BandLimited(20.0, 1e-12), "the band-limited kernel with half-width 20 (84 terms)"),
+        (Exponential(4.0), "the exponential kernel with beta 4", ""),
+        (
+            Additive((Exponential(4.0), Exponential(2.5))),
+            "the additive kernel with beta 4 and 2.5",
+            " (the parts' own norms, squared and summed)",
+        ),
+        (Product((1.0, 2.0, 3.0)), "the product kernel with beta 1, 2 and 3", ""),
+        (Features(np.cos, rank=1), "the kernel of 1 feature (cos)", " (the norm of the weights)"),
+        (BandLimited(20.0, 1e-12), "the band-limited kernel with half-width 20 (84 terms)", ""),
     ],
 )
-def test_kernels(kernel, words):
+def test_kernels(kernel, words, norm):
     assert kernel_in_words(kernel.describe()) == words
     ball = RkhsBall(0.1, kernel, people=7, actions=3)
     assert str(ball) == (
-        f"rewards whose difference has norm at most 0.1 in {words} for each of 3 actions "
+        f"rewards whose difference has norm at most 0.1{norm} in {words} for each of 3 actions "
         "(replacing any one of 7 people)"
     )
 

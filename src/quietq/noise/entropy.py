@@ -57,9 +57,9 @@ class SystemEntropy:
             part = out[start : start + _CHUNK]
             bits = _words(part.size)
             part[:] = normal_from_bits(bits)
-            far = np.flatnonzero(bits < _FAR)
-            if far.size:
-                part[far] = normal_from_bits(bits[far], _words(far.size))
+            far = bits < _FAR
+            if n := np.count_nonzero(far):
+                part[far] = normal_from_bits(bits[far], _words(int(n)))
         return out.reshape(shape)
 
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
@@ -99,7 +99,8 @@ def normal_from_bits(bits: np.ndarray, more: np.ndarray | None = None) -> np.nda
     """
     rest = 0.5 if more is None else (more.astype(np.float64) + 0.5) * 2.0**-64
     tail = ((bits >> np.uint64(12)).astype(np.float64) + rest) * 2.0**-53
-    return np.where(bits & np.uint64(1), -ndtri(tail), ndtri(tail))
+    below = ndtri(tail)
+    return np.where(bits & np.uint64(1), -below, below)
 
 
 def derive_key(key: bytes | None, stream: str) -> tuple[np.uint64, np.uint64]:

@@ -2,8 +2,8 @@
 
 Theorem (Dong, Roth & Su 2022; for adaptively chosen mu_i Smith & Thakurta 2022). Rounds that are mu_i-GDP, each given
 all earlier outputs, are together sqrt(sum mu_i^2)-GDP, exactly; the mu_i may be chosen as one goes along, as long as
-the sum of squares is capped beforehand. What then holds is the cap: the theorem is a filter, not an odometer, so the sum
-booked so far is a promise only if the number and the sizes of the rounds did not depend on earlier outputs.
+the sum of squares is capped beforehand. What then holds is the cap: the theorem is a filter, not an odometer, so the
+sum booked so far is a promise only if the number and the sizes of the rounds did not depend on earlier outputs.
 """
 
 import math

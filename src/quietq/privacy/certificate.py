@@ -140,6 +140,7 @@ class Certificate:
             return cls(
                 **{
                     **record,
+                    "domain": None if record["domain"] is None else _box(record["domain"]),
                     "assumptions": tuple(Assumption(**a) for a in record["assumptions"]),
                     "remarks": tuple(record["remarks"]),
                 }

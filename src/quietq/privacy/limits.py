@@ -55,7 +55,7 @@ def cap_gdp(mu: float, steps: int) -> float:
 def cap_any_dp(budget: Budget, steps: int) -> float:
     """A cap on min(p, q) of any (epsilon, delta)-DP algorithm: the best one for one step.
 
-    For two steps or more it still holds, but is not the sharpest: group privacy has no mechanism that attains it.
+    For two steps or more it still holds, but is not the sharpest: no algorithm attains it.
 
     >>> round(cap_any_dp(Budget(0.9, 1e-4), steps=1), 3)
     0.711

@@ -87,7 +87,6 @@ _RELATIONS = {
 _NORMS = {  # of the parts or weights as they are given: other ones may have the same sum, and can be told apart
     "additive": " (the parts' own norms, squared and summed)",
     "features": " (the norm of the weights)",
-    "band-limited": " (the norm of the weights)",
 }
 _KERNELS = {
     "exponential": lambda k: f"the exponential kernel with beta {k['beta']:g}",

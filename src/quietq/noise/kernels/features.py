@@ -1,8 +1,8 @@
 """Kernels of finite rank, K(x, y) = phi(x) . phi(y): exact in any dimension.
 
 Theorem. For f = theta . phi, releasing theta + z with z ~ N(0, sigma^2 I) is the Gaussian process mechanism in this
-kernel and releases the whole function; neighbours with |theta - theta'| <= Delta get mu = Delta/sigma. Where features are
-redundant, two thetas of one function can be told apart: what is protected is the norm of the weights as they are given.
+kernel and releases the whole function; neighbours with |theta - theta'| <= Delta get mu = Delta/sigma. Where features
+are redundant, two thetas of one function can be told apart: what is protected is the norm of the weights as given.
 
 Random features that merely *approximate* another kernel are noise for their own K, not for the kernel they approximate:
 a truncated path has directions without any noise.
