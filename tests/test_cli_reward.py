@@ -106,3 +106,12 @@ def test_a_missing_file(tmp_path):
     done = run(command(tmp_path / "none.csv", tmp_path / "reward.qq"))
     assert done.returncode == 2
     assert "no file" in done.stderr
+
+
+def test_results_do_not_overwrite_each_other_or_the_ratings(ratings, tmp_path):
+    before = ratings.read_bytes()
+    for change in ({"out": ratings}, {"out": tmp_path / "x.png", "plot": tmp_path / "x.png"}):
+        done = run(command(ratings, tmp_path / "reward.qq", **change))
+        assert done.returncode == 2
+        assert "must be different files" in done.stderr
+    assert ratings.read_bytes() == before

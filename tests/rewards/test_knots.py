@@ -80,7 +80,7 @@ def test_no_difference_leaves_the_ellipsoid(shape, ball):
     assert values @ np.linalg.solve(ellipsoid.shape(ball, 5), values) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("ball", BALLS)
+@pytest.mark.parametrize("ball", [*BALLS, LipschitzBall(1.0, 2 * 0.04315119), LipschitzBall(1.0, 1e-5)])
 @pytest.mark.parametrize("pieces", [2, 4, 6])
 def test_vertices_are_enough(ball, pieces):
     """The largest value over the listed vertices is the largest over the body, found by linear programs."""
@@ -111,6 +111,11 @@ def test_the_ellipsoid_has_the_least_trace(ball):
         other = (np.eye(5) + bump) @ shape @ (np.eye(5) + bump).T
         other *= np.einsum("ij,jk,ik->i", points, np.linalg.inv(other), points).max()
         assert np.trace(other) > np.trace(shape) * (1 - 2e-3)
+
+
+def test_too_many_pieces_are_refused_in_time():
+    with pytest.raises(InvalidInput, match="use fewer knots"):
+        IncrementBody(LipschitzBall(0.5, 600.0), 32).uniform(SeededEntropy(0))
 
 
 def test_shaped_noise_beats_the_path_by_a_fifth():

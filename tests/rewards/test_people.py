@@ -336,3 +336,50 @@ def test_tallies_merge():
     second.add(np.array([0]), x[6:], y[6:], 0.0, 1.0, 2.0)
     first.merge(second)
     np.testing.assert_allclose(first.values(0, 1), both.values(0, 1), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["1e3", "1000", "1000.0"],
+        ["7.5", "7.50", "07.5"],
+        ["0" * 30 + "12345678901234567890123", "12345678901234567890123"],
+        ["a\u200bnn", "ann", "\ufeffann", "an\u00adn"],
+    ],
+)
+def test_more_spellings_of_one_name(names):
+    data = pl.DataFrame({"person": names, "state": [0.1] * len(names), "rating": [1.0] * len(names)})
+    assert People.read(data, **OK).not_private["people_present"] == 1
+
+
+def test_large_ids_that_became_floating_point_numbers_are_refused():
+    """10**16 as a float and as an integer would be one person counted twice."""
+    blurred = pd.DataFrame({"person": [10.0**16, None], "state": [0.1, 0.2], "rating": [1.0, 1.0]})
+    refused(blurred, "which blur")
+
+
+def test_nullable_pandas_columns_are_read():
+    data = pd.DataFrame(
+        {
+            "person": pd.array([1, None, 2], dtype="Int64"),
+            "state": pd.array([0.1, 0.2, None], dtype="Float64"),
+            "rating": [1.0, 1.0, 1.0],
+        }
+    )
+    counts = People.read(data, **OK).not_private
+    assert (counts["used_rows"], counts["without_person"], counts["bad_state"]) == (1, 1, 1)
+
+
+def test_columns_may_be_called_anything_but_not_the_same():
+    data = pl.DataFrame({"x0": ["a"], "name": [0.5], "number": [0.5]})
+    assert People.read(data, **OK, person="x0", state="name", rating="number").not_private["used_rows"] == 1
+    refused(data, "different columns", person="x0", state="name", rating="name")
+
+
+def test_boxes_and_slopes_that_floating_point_cannot_keep_are_refused():
+    good = frame({"a": [(0.5, 0.5)]})
+    refused(good, "too narrow for numbers of that size", box=(1.7e18, 1.7e18 + 1e6))
+    refused(good, "too narrow", box=(1e9, 1e9 + 1e-3))
+    refused(good, "slope must be at most", slope=1e9)
+    day = pl.DataFrame({"person": ["a"], "state": [1.7e9 + 5.0], "rating": [0.5]})
+    People.read(day, **{**OK, "box": (1.7e9, 1.7e9 + 86400)})  # a day in seconds is fine

@@ -160,3 +160,20 @@ def test_released_numbers_are_rounded_to_a_public_step():
     assert private.certificate.sigma is not None
     multiples = private.values / rounding_step(private.certificate.sigma)
     np.testing.assert_array_equal(multiples, np.rint(multiples))
+
+
+@pytest.mark.parametrize("noise", ["path", "k-norm", "knots"])
+def test_a_refusal_does_not_depend_on_the_ratings(noise):
+    """A declared range too large for the noise is refused whatever the ratings are."""
+    for rating in (1023.5, 1024.5):
+        data = pl.DataFrame({"person": ["a"], "state": [0.5], "rating": [rating]})
+        group = People.read(data, box=(0, 1), low=1023.5, high=1024.5, slope=1, count=3_000_000)
+        with pytest.raises(InvalidInput, match="low and high must stay within"):
+            privatise(group, Budget(0.9, 1e-7), noise=noise)
+
+
+def test_certificates_name_the_box_and_what_is_trusted():
+    for noise in ("path", "k-norm", "knots"):
+        certificate = privatise(crowd(), BUDGET, noise=noise).certificate
+        assert certificate.to_dict()["domain"] == [[0.0, 1.0]]
+        assert any("two names" in a.text and not a.enforced for a in certificate.assumptions)

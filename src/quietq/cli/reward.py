@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,7 +41,7 @@ def reward(
 ) -> None:
     """Makes people's mean reward private, once: ratings in, a file that may be published out."""
     budget = qq.Budget(epsilon, delta)
-    _check_outputs(out, plot)
+    _check_outputs(ratings, out, plot)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -63,7 +64,11 @@ def reward(
     if plot is not None:
         from quietq.report import plot_reward
 
-        plot_reward(private, plot)
+        try:
+            plot_reward(private, plot)
+        except (OSError, qq.QuietqError) as error:
+            print(f"quietq: warning: the release is written, but its picture is not: {error}", file=sys.stderr)
+            plot = None
     if as_json:
         result = {
             "certificate": private.certificate.to_dict(),
@@ -79,8 +84,11 @@ def reward(
     print(f"Not private, for you only: {counts}")
 
 
-def _check_outputs(out: Path, plot: Path | None) -> None:
-    """Before anything is read or spent: can the results be written?"""
+def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
+    """Before anything is read or spent: can the results be written, and over nothing that is needed?"""
+    paths = [path.resolve() for path in (*ratings, out, *([] if plot is None else [plot]))]
+    if len({*paths}) < len({*paths[: len(ratings)]}) + len(paths) - len(ratings):
+        raise qq.InvalidInput("out, plot and the ratings must be different files.")
     for name, path, suffixes in (("out", out, None), ("plot", plot, (".png", ".svg"))):
         if path is None:
             continue

@@ -69,9 +69,13 @@ class GaussianProcessMechanism:
         levels: int | None = None,
         accountant: Accountant | None = None,
         assumption: Assumption | None = None,
+        further: tuple[Assumption, ...] = (),
         remarks: tuple[str, ...] = (),
     ) -> None:
-        """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted"."""
+        """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted".
+
+        `further` assumptions and `remarks` go into the certificate as they are.
+        """
         instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
         instance("budget", budget, Budget, _A_BUDGET)
         instance("relation", relation, Relation | None, _A_RELATION)
@@ -95,7 +99,7 @@ class GaussianProcessMechanism:
         for part in _tables(kernel):
             check_grid(part, self.levels)
         self._accountant = accountant
-        self._assumption = assumption
+        self._assumption, self._further = assumption, further
         self._remarks = remarks
         self._spent = False
         self._process = os.getpid()
@@ -230,6 +234,7 @@ class GaussianProcessMechanism:
             domain=tuple(zip(self.box.low, self.box.high, strict=True)),
             assumptions=(
                 relation,
+                *self._further,
                 Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
                 Assumption(f"The function was {looked}, noised once, and not kept.", True),
                 Assumption("Noise was drawn in float64 from the operating system's generator.", True),

@@ -47,6 +47,8 @@ def publish(thing: PrivateFunction, path: str | os.PathLike[str], *, not_private
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInput(f"path must name a file in a folder that exists, not {str(target)!r}.")
+    if not isinstance(thing, PrivateFunction):
+        raise InvalidInput(f"Only a private function can be published, not {type(thing).__name__}.")
     standing = thing.certificate.standing
     if standing != "certified" and not not_private:
         raise InvalidInput(
@@ -136,6 +138,9 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, features: Features | None) 
     marked = record["privacy"] == NOT_PRIVATE
     require(marked or record["privacy"] == "certified", "its privacy must be 'certified' or 'NOT PRIVATE'")
     require(marked != (certificate.standing == "certified"), "its privacy must be what its certificate says")
+    stated = certificate.domain
+    sides = tuple(zip(box.low, box.high, strict=True))
+    require(stated is None or tuple(map(tuple, stated)) == sides, "its box must be the one that its certificate names")
     kind, levels, kernel = record["kind"], record["levels"], record["kernel"]
     require(kind == "weights" or (kernel is None and features is None), "only weights have a kernel or features")
     if kind == "knots":

@@ -8,6 +8,8 @@ from quietq.noise.grid_path import MOST_POINTS
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
 
+_STEEPEST = 1e8  # beyond, rounding in the kinks' places would no longer be negligible
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -38,7 +40,9 @@ class Declared:
             raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
         if 2 ** count("levels", levels) > MOST_POINTS:
             raise InvalidInput(f"levels must be at most {int(math.log2(MOST_POINTS))}, not {levels}.")
-        return cls(Box.of(box), low, high, positive("slope", slope), count("people", people), levels)
+        if positive("slope", slope) > _STEEPEST * (high - low):
+            raise InvalidInput(f"slope must be at most {_STEEPEST:g} times high - low, not {slope!r}.")
+        return cls(Box.of(box), low, high, float(slope), count("people", people), levels)
 
     @property
     def width(self) -> float:

@@ -31,6 +31,8 @@ def denoise(private: PrivateTable, model: RewardModel, kernel: Exponential | Non
     >>> smooth([0.1, 0.5]).shape, smooth.certificate == private.certificate
     ((2,), True)
     """
+    if not isinstance(private, PrivateTable):
+        raise InvalidInput(f"Only a table, as noise 'path' makes it, can be denoised, not {type(private).__name__}.")
     if private.box != model.box:
         raise InvalidInput(f"The private reward is on {private.box}, but the model's domain is {model.box}.")
     sigma = private.certificate.sigma

@@ -24,7 +24,8 @@ _MOST_VERTICES = 200_000
 def shape(ball: LipschitzBall, pieces: int) -> Float[np.ndarray, "knots knots"]:
     """S for values at pieces + 1 equally spaced knots."""
     step = ball.lipschitz / pieces / ball.radius
-    return ball.radius**2 * _unit_shape(round(step, 12) * (1 + 1e-11), pieces)
+    # twelve digits, rounded up, so that the same bounds for other numbers of people find the same shape
+    return ball.radius**2 * _unit_shape(float(f"{step:.11e}") * (1 + 1e-10), pieces)
 
 
 @lru_cache(maxsize=64)
@@ -54,40 +55,38 @@ def _roots(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
     """Points that include every vertex of {|v_j| <= 1, |v_{j+1} - v_j| <= step}, up to sign.
 
-    At a vertex the knots fall into runs whose steps are all full, up or down, and each of which touches 1 or -1.
+    At a vertex the knots fall into runs whose steps are all full, up or down, and each of which touches 1 or -1. So a
+    knot's value is sign (1 - k step) with a whole k of at most `pieces`, and k changes by one within a run.
     """
     if not 1 <= pieces <= MOST_PIECES:
         raise InvalidInput(f"Shaped Gaussian noise has 1 to {MOST_PIECES} pieces between knots, not {pieces}.")
-    levels = np.arange(0, 2 / step + 1e-9) * step
-    anchored = np.unique(np.round(np.concatenate([1 - levels, levels - 1]), 10))
-    anchored = anchored[np.abs(anchored) <= 1]
-    found: list[tuple[float, ...]] = []
+    spots = {
+        (sign, k): sign * (1 - k * step) for sign in (1, -1) for k in range(pieces + 1) if 1 - k * step >= -1 - 1e-9
+    }
+    near = {
+        spot: [other for other in spots if abs(spots[other] - value) <= step * (1 + 1e-9)]
+        for spot, value in spots.items()
+    }
+    found: list[list[float]] = []
 
-    def touches(value: float) -> bool:
-        return abs(abs(value) - 1) < 1e-9
-
-    def extend(path: tuple[float, ...], settled: bool) -> None:
+    def extend(path: list[tuple[int, int]], settled: bool) -> None:
         if len(found) > _MOST_VERTICES:
             raise InvalidInput(f"{pieces} pieces have too many vertices for this range and slope: use fewer knots.")
-        if len(path) == pieces + 1:
-            if settled:
-                found.append(path)
-            return
-        last = path[-1]
         left = pieces + 1 - len(path)
-        for change in (step, -step):
-            value = last + change
-            if abs(value) <= 1 + 1e-9:
-                value = min(max(value, -1.0), 1.0)
-                done = settled or touches(value)
-                if done or (1 - abs(value)) / step <= left - 1 + 1e-9:
-                    extend((*path, value), done)
-        if settled:  # a new run may begin, with a step that is not full
-            for value in anchored[np.abs(anchored - last) < step - 1e-9].tolist():
-                done = touches(value)
-                if done or (1 - abs(value)) / step <= left - 1 + 1e-9:
-                    extend((*path, value), done)
+        if not left:
+            if settled:
+                found.append([spots[spot] for spot in path])
+            return
+        sign, k = path[-1]
+        for spot in ((sign, k - 1), (sign, k + 1)):  # the run goes on
+            if spot in spots and (settled or spot[1] <= left - 1):
+                extend([*path, spot], settled or spot[1] == 0)
+        if settled:  # another run may begin
+            for spot in near[path[-1]]:
+                if spot[1] <= left - 1:
+                    extend([*path, spot], spot[1] == 0)
 
-    for value in anchored[anchored >= 0].tolist():
-        extend((value,), touches(value))
-    return np.array(found)
+    for spot, value in spots.items():
+        if value >= -1e-9 and spot[1] <= pieces:
+            extend([spot], spot[1] == 0)
+    return np.unique(np.array(found), axis=0)

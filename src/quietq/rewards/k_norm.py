@@ -21,7 +21,7 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
 
 _AT_ONCE = 20_000
-_MOST_TRIES = 10_000_000
+_MOST_TRIES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,15 @@ class IncrementBody:
     def uniform(self, entropy: Entropy, points: int = 1) -> Float[np.ndarray, "points pieces"]:
         """Independent uniform points of the body."""
         half = min(self.ball.lipschitz / self.pieces, 2 * self.ball.radius)
-        found, tries = [], 0
-        while sum(len(part) for part in found) < points:
-            if tries >= _MOST_TRIES and not found:
+        found, accepted, tries = [], 0, 0
+        while accepted < points:
+            if tries >= _MOST_TRIES:
                 raise InvalidInput(f"{self.pieces} pieces are too many for this range and slope: use fewer knots.")
             cube = half * (2 * entropy.uniforms((_AT_ONCE, self.pieces)) - 1)
             sums = np.cumsum(cube, axis=1)
             spread = np.maximum(sums.max(axis=1), 0) - np.minimum(sums.min(axis=1), 0)
             found.append(cube[spread <= 2 * self.ball.radius])
+            accepted += len(found[-1])
             tries += _AT_ONCE
         return np.concatenate(found)[:points]
 

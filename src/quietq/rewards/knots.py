@@ -12,10 +12,11 @@ import numpy as np
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.private_function import PrivateKnots
-from quietq.noise.rounding import check_values, round_release, rounding_step
+from quietq.noise.rounding import check_values, largest_value, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall
 from quietq.rewards import ellipsoid, k_norm
@@ -27,11 +28,12 @@ SLACK = 1 + 1e-6
 
 def release_on_knots(
     f: object,
+    largest: float | None,
     choice: Choice,
     ball: LipschitzBall,
     budget: Budget,
     box: Box,
-    assumption: Assumption | None,
+    assumptions: tuple[Assumption, ...],
     ledger: Accountant | None,
     simulate: int | None,
 ) -> PrivateKnots:
@@ -43,6 +45,7 @@ def release_on_knots(
     wider = LipschitzBall(ball.radius * SLACK, ball.lipschitz * SLACK)
     kind = _KNormNoise if choice.kind == "k-norm" else _ShapedNoise
     noise = kind(wider, choice.pieces, budget)
+    check_range(largest, noise.scale)
     knots = _at_knots(f, box, choice.pieces)
     check_values(knots, noise.scale)
     values = noise.looked_at(knots)
@@ -56,11 +59,20 @@ def release_on_knots(
         )
         entropy: Entropy = SeededEntropy(simulate)
     else:
-        certificate = _certificate(choice, ball, budget, noise.scale, assumption)
+        certificate = _certificate(choice, ball, budget, box, noise.scale, assumptions)
         entropy = SystemEntropy()
         if ledger is not None:
-            noise.charge(ledger)
+            noise.charge(ledger, ball)
     return PrivateKnots(noise.curve(round_release(values, noise.draw(entropy), noise.scale)), box, certificate)
+
+
+def check_range(largest: float | None, sigma: float) -> None:
+    """Refuses a *declared* range that is too large for the noise, so that no refusal has to look at the values."""
+    if largest is not None and largest > largest_value(sigma):
+        raise InvalidInput(
+            f"low and high must stay within {largest_value(sigma):g} of 0 for noise of sigma {sigma:g}, or rounding "
+            "could not hide the values: subtract the middle of the range from the ratings."
+        )
 
 
 class _KNormNoise:
@@ -73,7 +85,7 @@ class _KNormNoise:
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return np.diff(knots)
 
-    def charge(self, ledger: Accountant) -> None:
+    def charge(self, ledger: Accountant, ball: LipschitzBall) -> None:
         raise InvalidInput("An Accountant adds up Gaussian noise; a pure release has to be booked apart.")
 
     def draw(self, entropy: Entropy) -> np.ndarray:
@@ -94,8 +106,8 @@ class _ShapedNoise:
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return knots
 
-    def charge(self, ledger: Accountant) -> None:
-        ledger.charge(self._mu)
+    def charge(self, ledger: Accountant, ball: LipschitzBall) -> None:
+        ledger.charge(self._mu, relation=ball)
 
     def draw(self, entropy: Entropy) -> np.ndarray:
         return self._root @ entropy.normals((len(self._root),)) / self._mu
@@ -108,14 +120,19 @@ def _at_knots(f: object, box: Box, pieces: int) -> np.ndarray:
     if not callable(f):
         raise InvalidInput(f"A function of states is needed, not {type(f).__name__}.")
     states = box.from_unit(np.linspace(0, 1, pieces + 1))
-    values = np.array(f(states), dtype=np.float64)
+    values = numbers("The function's values", f(states))
     if values.shape != states.shape:
         raise InvalidInput(f"The function must return one value for each of {len(states)} states at once.")
     return values
 
 
 def _certificate(
-    choice: Choice, ball: LipschitzBall, budget: Budget, scale: float, assumption: Assumption | None
+    choice: Choice,
+    ball: LipschitzBall,
+    budget: Budget,
+    box: Box,
+    scale: float,
+    assumptions: tuple[Assumption, ...],
 ) -> Certificate:
     pure = choice.kind == "k-norm"
     what = "increments between" if pure else "values at"
@@ -123,13 +140,14 @@ def _certificate(
         method=f"reward/{choice.kind}",
         standing="certified",
         relation=ball.describe(),
+        domain=list(zip(box.low, box.high, strict=True)),
         epsilon=budget.epsilon,
         delta=0.0 if pure else budget.delta,
         mu=None if pure else budget.mu,
         sigma=scale,
         sensitivity=None if pure else scale * budget.mu,
         assumptions=(
-            assumption or Assumption(f"Neighbouring inputs are {ball}.", enforced=False),
+            *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True

@@ -18,6 +18,7 @@ from quietq.noise.sorted_path import SortedPath
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
 from quietq.privacy.relations import LipschitzBall, SupBall
+from quietq.privacy.words import kernel_in_words
 from quietq.rewards.hygiene import HAIR, State, batch_of, in_box, states_of
 
 Place = tuple[float, int]
@@ -48,7 +49,8 @@ class PathNoise:
         paths = 1 if self._actions is None else int(self._actions.n)
         self._paths = [SortedPath(kernel, self.sigma, UNIT) for _ in range(paths)]
         self._released: dict[Place, float] = {}
-        self.remarks = (f"Noise kernel: {kernel.describe()}, on {self._box}.",)
+        self.domain = list(zip(self._box.low, self._box.high, strict=True))
+        self.remarks = (f"The noise has {kernel_in_words(kernel.describe())}.",)
         self.how = "Each state's reward was noised when it was first seen, and the released value used ever after."
 
     def state(self, observation: Any) -> float:
@@ -87,6 +89,7 @@ class IndependentNoise:
     """Noise for a SupBall: fresh for each of n observed rewards."""
 
     method = "independent-gaussian"
+    domain = None
 
     def __init__(self, relation: SupBall, budget: Budget, rewards: int) -> None:
         self._total = self._left = rewards

@@ -86,7 +86,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
         self.certificate = _certificate(relation, budget, on, self._noise)
-        self._on, self._mu, self._ledger = on, budget.mu, ledger
+        self._on, self._mu, self._ledger, self._relation = on, budget.mu, ledger, relation
         self._process = os.getpid()
         self._resets = is_reset_by_itself(env)
         self._spent = self._finished = False
@@ -122,7 +122,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
             return known
         value = _finite(own, self._noise.sigma)
         if not self._spent and self._ledger is not None:
-            self._ledger.charge(self._mu)
+            self._ledger.charge(self._mu, relation=self._relation)
         self._spent = True
         return self._noise.release(at, value)
 
@@ -150,6 +150,7 @@ def _certificate(relation: Relation, budget: Budget, on: str, noise: PathNoise |
         method=noise.method,
         standing="certified",
         relation=relation.describe(),
+        domain=noise.domain,
         epsilon=budget.epsilon,
         delta=budget.delta,
         mu=budget.mu,

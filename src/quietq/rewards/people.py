@@ -120,7 +120,7 @@ class People:
 
     @property
     def assumption(self) -> Assumption:
-        """How the relation is made sure of, and what is left to trust: that nobody has two names."""
+        """How the relation is made sure of."""
         d = self.declared
         how = (
             f"each person's weights were clipped to length {self.preferences.norm:g}"
@@ -128,6 +128,11 @@ class People:
             else f"each reward was held to [{d.low:g}, {d.high:g}] and to slope {d.slope:g} per width of the box"
         )
         return Assumption(f"One person's rows, all of them, count as one of {d.people} people: {how}.", enforced=True)
+
+    @property
+    def trusted(self) -> tuple[Assumption, ...]:
+        """What no code can see."""
+        return (Assumption("Nobody appears in the data under two names.", enforced=False),)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function a coordinate. THE SECRET: what comes out must not be published."""

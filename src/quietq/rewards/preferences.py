@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from quietq.noise.kernels import Features
 from quietq.privacy.checks import positive
+from quietq.privacy.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Preferences:
 
     def __post_init__(self) -> None:
         positive("norm", self.norm)
-        positive("ridge", self.ridge)
+        if positive("ridge", self.ridge) < 1e-9:
+            raise InvalidInput(f"ridge must be at least 1e-9, not {self.ridge!r}.")
 
 
 @dataclass

@@ -11,10 +11,11 @@ from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption
+from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
 from quietq.rewards.choice import Choice, Noise, choose
-from quietq.rewards.knots import SLACK, release_on_knots
+from quietq.rewards.knots import SLACK, check_range, release_on_knots
 from quietq.rewards.people import People
 
 
@@ -44,27 +45,32 @@ def privatise(
     >>> private.certificate.standing, private([0.0, 0.5]).shape
     ('certified', (2,))
     """
+    instance("budget", budget, Budget, "a Budget(epsilon, delta)")
     if isinstance(source, People):
         if relation is not None or domain is not None:
             raise InvalidInput("People bring their own relation and box: leave relation and domain out.")
         relation, domain = source.relation, source.declared.box
-        assumption, slope = source.assumption, source.declared.slope
+        assumptions, slope = (source.assumption, *source.trusted), source.declared.slope
+        largest = max(abs(source.declared.low), abs(source.declared.high))
     else:
         if relation is None:
             raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
-        assumption, slope = None, None
+        assumptions, slope, largest = (), None, None
     if simulate is None and ledger is not None and not isinstance(ledger, Accountant):
         raise InvalidInput(f"ledger must be an Accountant, not {type(ledger).__name__}.")
     if isinstance(relation, LipschitzBall):
         choice = choose(noise, relation, budget, slope, pieces, gaussian=ledger is not None)
         if choice.kind != "path":
             f = source.functions()[0] if isinstance(source, People) else source
-            return release_on_knots(f, choice, relation, budget, box_for(1, domain), assumption, ledger, simulate)
+            return release_on_knots(
+                f, largest, choice, relation, budget, box_for(1, domain), assumptions, ledger, simulate
+            )
     elif noise not in ("auto", "path") or pieces is not None:
         raise InvalidInput(f"noise {noise!r} on knots works in one dimension only; leave noise and pieces out.")
     else:
         choice = None
-    mechanism = _path_mechanism(relation, budget, domain, ledger, assumption, choice)
+    mechanism = _path_mechanism(relation, budget, domain, ledger, assumptions, choice)
+    check_range(largest, mechanism.sigma)
     f = _input(source, mechanism)
     return mechanism.apply(f) if simulate is None else mechanism.simulate(f, simulate)
 
@@ -74,7 +80,7 @@ def _path_mechanism(
     budget: Budget,
     domain: Domain | None,
     ledger: Accountant | None,
-    assumption: Assumption | None,
+    assumptions: tuple[Assumption, ...],
     choice: Choice | None,
 ) -> GaussianProcessMechanism:
     own = relation.kernel if isinstance(relation, RkhsBall) else None
@@ -86,7 +92,8 @@ def _path_mechanism(
         relation=relation,
         domain=domain,
         accountant=ledger,
-        assumption=assumption,
+        assumption=assumptions[0] if assumptions else None,
+        further=assumptions[1:],
         remarks=() if choice is None else (choice.reason,),
     )
 

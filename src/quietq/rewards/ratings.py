@@ -7,7 +7,8 @@ What happens to a row (the docs say so, and the counts go to `not_private`, for 
 - a rating that is missing or not a finite number: left out
 - a rating outside [low, high]: moved to the nearer end
 
-Names are compared without case, surrounding white space or Unicode variants, and 7, 7.0, "7" and "007" are one name:
+Names are compared without case, surrounding white space, invisible characters or Unicode variants (NFKC), and 7, 7.0,
+"7" and "007" are one name:
 two names for one person would count that person twice, while one name for two people protects them as one.
 """
 
@@ -27,6 +28,7 @@ except ImportError as error:
 
 BATCH = 1_000_000  # rows
 PARQUET = (".parquet", ".pq")
+_EXACT = 2.0**53  # below, whole numbers are exact as floating-point numbers
 NUMBER, NAME, RATING = "number", "name", "rating"
 _FIT_INT64 = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
@@ -66,15 +68,16 @@ def batches(source: object, columns: Columns) -> Iterator[pl.DataFrame]:
 
 def clean(batch: pl.DataFrame, columns: Columns, declared: Declared) -> tuple[pl.DataFrame, dict[str, int]]:
     """Good rows as number, name, x0, x1, ... in [0, 1] and rating in range; and how many rows were bad, and why."""
-    numbers = [pl.col(name).cast(pl.Float64, strict=False) for name in columns.numbers]
-    frame = batch.select(*identity(batch, columns.person), *numbers)
-    rating = pl.col(columns.rating)
+    numbers = {RATING: columns.rating, **{f"x{i}": name for i, name in enumerate(columns.state)}}
+    casts = [pl.col(name).cast(pl.Float64, strict=False).alias(alias) for alias, name in numbers.items()]
+    frame = batch.select(*identity(batch, columns.person), *casts)
+    rating = pl.col(RATING)
     inside = pl.lit(True)
     scaled = []
-    for i, name in enumerate(columns.state):
-        low, high = declared.box.low[i], declared.box.high[i]
-        inside = inside & (pl.col(name) >= low) & (pl.col(name) <= high)
-        scaled.append(((pl.col(name) - low) / (high - low)).clip(0.0, 1.0).alias(f"x{i}"))
+    for i, (low, high) in enumerate(zip(declared.box.low, declared.box.high, strict=True)):
+        x = pl.col(f"x{i}")
+        inside = inside & (x >= low) & (x <= high)
+        scaled.append(((x - low) / (high - low)).clip(0.0, 1.0))
     checks = frame.select(
         (pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()).alias("person"),
         inside.fill_null(False).alias("state"),
@@ -102,14 +105,32 @@ def identity(batch: pl.DataFrame, column: str) -> list[pl.Expr]:
         if dtype in _FIT_INT64:  # no name is needed
             return [number.alias(NUMBER), pl.lit(None, pl.String).alias(NAME)]
     elif dtype.is_float():
-        whole = raw.is_finite() & (raw == raw.floor()) & (raw.abs() < 2.0**53)
-        number, text = pl.when(whole).then(raw).cast(pl.Int64), pl.when(raw.is_finite()).then(raw).cast(pl.String)
+        if batch.filter(raw.is_finite() & (raw.abs() >= _EXACT)).height:
+            raise InvalidInput(
+                f"Column {column!r} holds names of people as floating-point numbers of 2^53 or more, "
+                "which blur: read them as whole numbers or as text."
+            )
+        number, text = _whole(raw), pl.when(raw.is_finite()).then(raw).cast(pl.String)
     else:
-        text = raw.cast(pl.String).str.normalize("NFKC").str.strip_chars().str.to_lowercase()
-        text = text.str.replace(r"^[+]?(-?\d+)(\.0*)?$", "$1")
+        text = raw.cast(pl.String).str.normalize("NFKC").str.replace_all(r"[\p{Cc}\p{Cf}]", "")
+        text = text.str.strip_chars().str.to_lowercase()
+        text = text.str.replace(r"^[+]?(-?\d+)(\.0*)?$", "$1").str.replace(r"^(-?)0+(\d)", "$1$2")
+        # "1e3" is 1000 and "7.50" is 7.5; digits alone stay exact, however many there are
+        decimal = pl.when(text.str.contains(r"[.e]")).then(text.cast(pl.Float64, strict=False))
+        decimal = pl.when(decimal.is_finite() & (decimal.abs() < _EXACT)).then(decimal)
         number = raw.cast(pl.String).cast(pl.Int64, strict=False).fill_null(text.cast(pl.Int64, strict=False))
+        number = number.fill_null(_whole(decimal))
+        text = decimal.cast(pl.String).fill_null(text)
     name = pl.when(number.is_null() & (text.str.len_bytes() > 0)).then(text)
     return [number.alias(NUMBER), name.alias(NAME)]
+
+
+def _whole(decimal: pl.Expr) -> pl.Expr:
+    return (
+        pl.when(decimal.is_finite() & (decimal == decimal.floor()) & (decimal.abs() < _EXACT))
+        .then(decimal)
+        .cast(pl.Int64)
+    )
 
 
 def _sources(source: object, columns: Columns) -> Iterator[pl.LazyFrame]:
@@ -154,11 +175,18 @@ def _from_pandas(frame: Any, columns: Columns) -> pl.LazyFrame:
     try:
         # nullable and object columns go through Python values, so that pyarrow is not needed
         data = {
-            name: pl.Series(name, [None if value != value else value for value in frame[name].tolist()], strict=False)
+            name: pl.Series(
+                name,
+                [
+                    None if missing else value
+                    for value, missing in zip(frame[name].tolist(), frame[name].isna().tolist(), strict=True)
+                ],
+                strict=False,
+            )
             for name in columns.all
         }
         return pl.DataFrame(data).lazy()
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+    except (TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
         raise InvalidInput(f"The data frame could not be read: {_first_line(error)}") from error
 
 
@@ -168,6 +196,8 @@ def check_columns(lazy: pl.LazyFrame, columns: Columns) -> None:
         schema = lazy.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InvalidInput(f"The ratings could not be read: {_first_line(error)}") from error
+    if len(set(columns.all)) < len(columns.all):
+        raise InvalidInput(f"person, state and rating must be different columns, not {columns.all}.")
     for name in columns.all:
         if name not in schema:
             raise _no_column(name, list(schema))
@@ -176,7 +206,7 @@ def check_columns(lazy: pl.LazyFrame, columns: Columns) -> None:
         if not (dtype.is_numeric() or dtype == pl.Null or dtype == pl.String):
             raise InvalidInput(f"Column {name!r} must hold numbers, not {dtype}.")
     person = schema[columns.person]
-    if person.is_nested() or person.is_temporal():
+    if person.is_nested() or person.is_temporal() or person in (pl.Binary, pl.Object):
         raise InvalidInput(f"Column {columns.person!r} must hold names or numbers of people, not {person}.")
 
 
