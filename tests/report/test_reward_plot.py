@@ -1,6 +1,6 @@
 """Pictures of private rewards: valid files of a sensible size that show no more than the release does."""
 
-import builtins
+import importlib.util
 import sys
 
 import numpy as np
@@ -97,14 +97,7 @@ def test_refusals(tmp_path):
 
 
 def test_no_matplotlib_no_plot(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'quietq\[report\]'"):
         plot_reward(REWARDS["table"](), tmp_path / "reward.png")
 
