@@ -254,3 +254,31 @@ def test_agrees_with_the_function_s_release_in_noise() -> None:
     env = PrivateReward.of(Line([0.3]), BALL, BUDGET)
     assert env.certificate.sigma == pytest.approx(mechanism.sigma, rel=3e-6)
     assert env.certificate.relation == LipschitzBall(0.01, 0.04, people=50).describe()
+
+
+def test_a_traceback_does_not_show_the_raw_reward():
+    import traceback
+
+    class Outside(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(-10, 10, (1,))
+        action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            return np.full(1, 5.0, np.float32), 12345.678, False, False, {}
+
+    env = PrivateReward.of(Outside(), people(50, 0, 0.5, 1), Budget(0.9, 1e-4), box=(0, 1))
+    env.reset()
+    with pytest.raises(InvalidInput, match="outside") as caught:
+        env.step(0)
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert "12345.678" not in shown
+
+
+def test_flags_in_info_are_flags():
+    from quietq.rewards.hygiene import allowed_info, scrub
+
+    info = {"TimeLimit.truncated": 12345.678, "_final_obs": 12345.678, "_final_info": np.array([True])}
+    assert set(scrub(info, allowed_info(()))) == {"_final_info"}

@@ -88,8 +88,23 @@ def scrub(info: Mapping[str, Any], allowed: frozenset[str]) -> dict[str, Any]:
     return {
         key: _scrub_nested(value, allowed) if key == _NESTED else value
         for key, value in info.items()
-        if key in allowed or (key.startswith("_") and key[1:] in allowed)
+        if (key in allowed or (key.startswith("_") and key[1:] in allowed)) and _is_of_its_kind(key, value)
     }
+
+
+def _is_of_its_kind(key: str, value: object) -> bool:
+    """Masks and flags are true or false: a number under their names is something else."""
+    return np.asarray(value).dtype == bool if key.startswith("_") or key == "TimeLimit.truncated" else True
+
+
+class Hidden:
+    """A raw reward on its way to the noise; a traceback that prints variables does not show it."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "Hidden()"
 
 
 def without_reward(step: tuple[Any, ...], allowed: frozenset[str]) -> tuple[Any, Any, Any, dict[str, Any]]:

@@ -28,6 +28,7 @@ from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, SupBall
 from quietq.rewards.hygiene import (
     PUBLIC_INFO,
+    Hidden,
     State,
     is_reset_by_itself,
     refuse_recorders,
@@ -107,7 +108,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         starts = self._resets and self._finished
         if not starts:
             self._noise.check_left()
-        observation, own, terminated, truncated, info = self.env.step(action)
+        observation, own, terminated, truncated, info = _hide_reward(*self.env.step(action))
         before, after = self._before, self._noise.state(observation)
         self._before, self._finished = after, bool(terminated or truncated)
         if starts:
@@ -116,11 +117,11 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
             reward = self._release(self._noise.place(after if self._on == "next-state" else before, action), own)
         return observation, reward, terminated, truncated, scrub(info, PUBLIC_INFO)
 
-    def _release(self, at: Place, own: Any) -> float:
+    def _release(self, at: Place, own: Hidden) -> float:
         known = self._noise.known(at)
         if known is not None:
             return known
-        value = _finite(own, self._noise.sigma)
+        value = _finite(own.value, self._noise.sigma)
         if not self._spent and self._ledger is not None:
             self._ledger.charge(self._mu, relation=self._relation)
         self._spent = True
@@ -131,6 +132,10 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
             "An environment whose own reward is made private as it goes is one release: it is not copied or pickled; "
             "release a function and share PrivateReward(env, private) instead."
         )
+
+
+def _hide_reward(observation: Any, own: Any, *rest: Any) -> tuple[Any, ...]:
+    return observation, Hidden(own), *rest
 
 
 def _finite(own: Any, sigma: float) -> float:
