@@ -1,0 +1,1 @@
+"""Learning from data that stays private."""

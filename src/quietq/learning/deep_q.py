@@ -1,0 +1,165 @@
+"""Deep Q-learning: the learner of `none`, `reward` and `input`, and what `published` and `gradient` are built on."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from quietq.learning import replay
+from quietq.learning.method import Method, Noise, Spaces, Transition
+from quietq.learning.networks import Kind, Network, make_network
+from quietq.learning.options import option
+from quietq.privacy.checks import count, positive, real
+from quietq.privacy.errors import InvalidInput
+
+Loss = Literal["huber", "squared"]
+
+
+class DeepQState(NamedTuple):
+    """Everything that changes while learning."""
+
+    network: Network
+    target: Network
+    optimiser: Any
+    replay: Float[Array, "capacity width"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepQ(Method):
+    """The hyper-parameters of deep Q-learning."""
+
+    network: Kind = option("mlp", "Value network: mlp, or linear weights on splines, fourier or random features.")
+    widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
+    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.")
+    gamma: float = option(0.95, "Discount of the future.")
+    optimiser: Any = option("adam", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
+    learning_rate: float = option(1e-3, "Step size, for an optimiser given by name.")
+    loss: Loss = option("huber", "Loss of the temporal difference: huber or squared.")
+    clamp: float | None = option(None, "Clamp each entry of the gradient to plus and minus this.")
+    replay: int = option(10_000, "Transitions that are kept to learn from.")
+    batch: int = option(128, "Transitions a gradient step.")
+    start: int = option(128, "Transitions to be seen before the first gradient step.")
+    train_every: int = option(1, "Steps of the environment between gradient steps.")
+    target_every: int = option(100, "Steps between copies of the network to the target network; 1 does without one.")
+    explore_first: float = option(1.0, "Share of random actions at the beginning.")
+    explore_last: float = option(0.05, "Share of random actions in the long run.")
+    explore_decay: float = option(500.0, "Steps in which the first share falls to the last by a factor e.")
+    bootstrap_truncated: bool = option(True, "Count on a future where an episode was cut off by its length.")
+
+    def __post_init__(self) -> None:
+        for name in ("features", "replay", "batch", "start", "train_every", "target_every"):
+            count(name, getattr(self, name))
+        for name in ("learning_rate", "explore_decay", *(("clamp",) if self.clamp is not None else ())):
+            positive(name, getattr(self, name))
+        for name in ("gamma", "explore_first", "explore_last"):
+            if not 0 <= real(name, getattr(self, name)) <= 1:
+                raise InvalidInput(f"{name} must lie between 0 and 1, not {getattr(self, name)!r}.")
+        if self.loss not in ("huber", "squared"):
+            raise InvalidInput(f"loss must be 'huber' or 'squared', not {self.loss!r}.")
+        object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
+        self.transformation()
+
+    def transformation(self) -> optax.GradientTransformation:
+        """The Optax optimiser."""
+        if isinstance(self.optimiser, str):
+            make = getattr(optax, self.optimiser, None)
+            try:
+                chosen = make(self.learning_rate) if make is not None else None
+            except TypeError:
+                chosen = None
+            if not isinstance(chosen, optax.GradientTransformation):
+                raise InvalidInput(f"optimiser must be one of Optax's, e.g. 'adam' or 'sgd', not {self.optimiser!r}.")
+        else:
+            chosen = self.optimiser
+            if not isinstance(chosen, optax.GradientTransformation):
+                raise InvalidInput(f"optimiser must be a name or an Optax optimiser, not {type(chosen).__name__}.")
+        return chosen if self.clamp is None else optax.chain(optax.clip(self.clamp), chosen)
+
+    def make_network(self, spaces: Spaces, key: PRNGKeyArray) -> Network:
+        """A new network for these spaces."""
+        return make_network(self.network, spaces.box, spaces.actions, self.widths, self.features, key)
+
+    def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
+        """A new network, its target the same, and nothing seen."""
+        network = self.make_network(spaces, key)
+        buffer = replay.empty(self.replay, spaces.box.dimension, copies)
+        return DeepQState(network, network, self.transformation().init(eqx.filter(network, eqx.is_array)), buffer)
+
+    def act(
+        self, state: DeepQState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> Int[Array, " copies"]:
+        """The best action by the network, or a random one."""
+        return self.explore(jax.vmap(state.network)(observation), step, key)
+
+    def explore(self, values: Float[Array, "copies actions"], step: Array, key: PRNGKeyArray) -> Int[Array, " copies"]:
+        """Epsilon-greedy, with a share of random actions that falls exponentially."""
+        copies, actions = values.shape
+        share = self.explore_last + (self.explore_first - self.explore_last) * jnp.exp(-step / self.explore_decay)
+        uniform = jax.random.uniform(key, (2, copies))
+        anything = jnp.minimum((uniform[1] * actions).astype(jnp.int32), actions - 1)
+        return jnp.where(uniform[0] < share, anything, jnp.argmax(values, axis=1).astype(jnp.int32))
+
+    def update(
+        self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> DeepQState:
+        """Stores what was seen, and takes a gradient step when it is time."""
+        copies = seen.action.shape[0]
+        buffer = replay.store(state.replay, seen, step, self.bootstrap_truncated)
+
+        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+            batch = replay.sample(buffer, self.batch, step, copies, key)
+            gradient = eqx.filter_grad(self.batch_loss)(network, self.goals(state.target, batch), batch)
+            return self.apply(network, optimiser, gradient)
+
+        ready = ((step + 1) * copies >= self.start) & (step % self.train_every == 0)
+        network, optimiser = _when(ready, learn, state.network, state.optimiser)
+        copied = (step + 1) % self.target_every == 0
+        target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
+        return DeepQState(network, target, optimiser, buffer)
+
+    def goals(self, target: Network, batch: Transition) -> Float[Array, " batch"]:
+        """Rewards plus the discounted best value that follows; no gradient goes through them."""
+        following = jnp.where(batch.terminated, 0.0, jax.vmap(target)(batch.next_state).max(axis=1))
+        return lax.stop_gradient(batch.reward + self.gamma * following)
+
+    def batch_loss(self, network: Network, goals: Float[Array, " batch"], batch: Transition) -> Float[Array, ""]:
+        """The mean loss of the temporal differences."""
+        return self.losses(chosen(jax.vmap(network)(batch.state), batch.action) - goals).mean()
+
+    def losses(self, difference: Float[Array, " batch"]) -> Float[Array, " batch"]:
+        """Huber's or the squared loss of each."""
+        return optax.losses.huber_loss(difference) if self.loss == "huber" else difference**2 / 2
+
+    def apply(self, network: Network, optimiser: Any, gradient: Any) -> tuple[Network, Any]:
+        """One step of the optimiser."""
+        updates, optimiser = self.transformation().update(gradient, optimiser, eqx.filter(network, eqx.is_array))
+        return eqx.apply_updates(network, updates), optimiser
+
+    def finish(self, state: DeepQState, noise: Noise) -> Network:
+        """The network."""
+        return state.network
+
+    def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
+        """The network's values."""
+        return released(observation)
+
+
+def chosen(values: Float[Array, "batch actions"], action: Int[Array, " batch"]) -> Float[Array, " batch"]:
+    """The value of the action that was taken; a sum over actions, because gathers are slow to differentiate."""
+    return jnp.where(jnp.arange(values.shape[1]) == action[:, None], values, 0.0).sum(axis=1)
+
+
+def _when(ready: Array, learn: Any, network: Network, optimiser: Any) -> tuple[Network, Any]:
+    arrays, static = eqx.partition(network, eqx.is_array)
+
+    def yes(operands: tuple[Any, Any]) -> tuple[Any, Any]:
+        network, optimiser = learn(eqx.combine(operands[0], static), operands[1])
+        return eqx.filter(network, eqx.is_array), optimiser
+
+    arrays, optimiser = lax.cond(ready, yes, lambda operands: operands, (arrays, optimiser))
+    return eqx.combine(arrays, static), optimiser

@@ -1,0 +1,102 @@
+"""What a method is: hyper-parameters, pure functions to learn with, and a promise.
+
+The functions (`init`, `act`, `update`, `finish`, `values`) are pure and know nothing of budgets. The compiled trainer
+and the Gymnasium loop call the same ones. Noise enters as an array that was drawn outside compiled code (`draw`); many
+draws for one setting are simulation.
+"""
+
+import dataclasses
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from quietq.noise.box import Box
+from quietq.noise.entropy import Entropy
+from quietq.privacy.certificate import Certificate
+
+State = Any
+"""A learner's state: a pytree of arrays."""
+Noise = Any
+"""A pytree of NumPy arrays, or None."""
+Released = Any
+"""What `values` needs, and nothing else: a pytree of arrays."""
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """What is public about a world: where states lie, how many actions there are, how long an episode is at most."""
+
+    box: Box
+    actions: int
+    steps: int
+
+
+class Transition(NamedTuple):
+    """One step of each of `copies` environments."""
+
+    state: Float[Array, "copies d"]
+    action: Int[Array, " copies"]
+    reward: Float[Array, " copies"]
+    next_state: Float[Array, "copies d"]
+    terminated: Bool[Array, " copies"]
+    truncated: Bool[Array, " copies"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A frozen dataclass of hyper-parameters, with the pure functions that learn with them."""
+
+    name: ClassVar[str]
+    spends: ClassVar[bool] = False
+    """Whether it noises as it goes, so that every run is a release of its own."""
+    uses_true_reward: ClassVar[bool] = True
+    """Whether training looks at the true reward; if not, even its learning curve is covered."""
+
+    @abstractmethod
+    def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> State:
+        """The learner before its first step."""
+
+    @abstractmethod
+    def act(self, state: State, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
+            ) -> Int[Array, " copies"]:
+        """What to do at these observations, while learning."""
+
+    @abstractmethod
+    def update(self, state: State, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> State:
+        """The learner after what it has seen; `step` counts from 0."""
+
+    @abstractmethod
+    def finish(self, state: State, noise: Noise) -> Released:
+        """What is released at the end, and all that `values` looks at."""
+
+    @abstractmethod
+    def values(self, released: Released, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
+        """The released values of the actions at one observation."""
+
+    @abstractmethod
+    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
+        """What is promised for a run of so many steps with noise from the operating system."""
+
+    def check(self, spaces: Spaces, steps: int) -> None:
+        """Refuses what cannot work, before anything is drawn or spent."""
+
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Noise:
+        """All noise of one run; by default there is none."""
+        return None
+
+    def core(self) -> "Method":
+        """This method without budgets and data: what the compiled program depends on."""
+        return self
+
+    def settings(self) -> dict[str, object]:
+        """The hyper-parameters in JSON, for the run's record."""
+        record: dict[str, object] = {"method": self.name}
+        for field in dataclasses.fields(self):
+            if "help" in field.metadata:
+                value = getattr(self, field.name)
+                record[field.name] = value if isinstance(value, str | int | float | bool | None) else (
+                    list(value) if isinstance(value, tuple) else type(value).__name__
+                )
+        return record

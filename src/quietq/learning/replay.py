@@ -1,0 +1,41 @@
+"""Experience replay as one array, a row a transition, so that a batch is one gather."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from quietq.learning.method import Transition
+
+
+def empty(capacity: int, dimension: int, copies: int) -> Float[Array, "capacity width"]:
+    """Room for at least `capacity` transitions, a multiple of `copies`."""
+    return jnp.zeros((-(-capacity // copies) * copies, 2 * dimension + 3))
+
+
+def store(replay: Float[Array, "capacity width"], seen: Transition, step: Array, bootstrap_truncated: bool
+          ) -> Float[Array, "capacity width"]:
+    """The buffer with what was seen at `step`, over what was stored longest ago.
+
+    `step` is the same for all runs of a batched program, so that this stays one slice and is done in place.
+    """
+    ends = seen.terminated if bootstrap_truncated else seen.terminated | seen.truncated
+    numbers = (seen.action, seen.reward, 1 - ends)
+    columns = [number.astype(jnp.float32)[:, None] for number in numbers]
+    rows = jnp.concatenate([*columns, seen.state, seen.next_state], axis=1)
+    first = (step * rows.shape[0]) % replay.shape[0]
+    return lax.dynamic_update_slice(replay, rows, (first, 0))
+
+
+class Batch(Transition):
+    """A batch out of the buffer; `terminated` says where not to bootstrap, `truncated` is not kept."""
+
+
+def sample(replay: Float[Array, "capacity width"], batch: int, step: Array, copies: int, key: PRNGKeyArray) -> Batch:
+    """Transitions drawn uniformly with replacement from those that have been stored."""
+    stored = jnp.minimum((step + 1) * copies, replay.shape[0])
+    rows = replay[jax.random.randint(key, (batch,), 0, stored)]
+    dimension = (rows.shape[1] - 3) // 2
+    states, nexts = rows[:, 3 : 3 + dimension], rows[:, 3 + dimension :]
+    ends = rows[:, 2] < 0.5
+    return Batch(states, rows[:, 0].astype(jnp.int32), rows[:, 1], nexts, ends, jnp.zeros_like(ends))

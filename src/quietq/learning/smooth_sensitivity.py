@@ -1,0 +1,96 @@
+"""Gaussian noise whose size follows the data: the smooth sensitivity of Nissim, Raskhodnikova & Smith (2007).
+
+Theorem. Let S be such that any two neighbours X, X' have |f(X) - f(X')| <= S(X) and S(X') <= e^beta S(X). Then
+f(X) + (S(X)/alpha) N(0, I_d) is (epsilon, delta)-DP if, with z the upper normal quantile of tail delta/2, and q the
+upper and p the lower one of chi-squared with d degrees of freedom,
+
+    (e^(2 beta) - 1) q/2 - beta d  + e^beta alpha z + alpha^2/2 <= epsilon  and
+    beta d - (1 - e^(-2 beta)) p/2 +        alpha z + alpha^2/2 <= epsilon.
+
+Proof. Let the noise of X have size 1 and that of X' e^lambda, |lambda| <= beta; the shift a is at most alpha times the
+smaller. The privacy loss at x ~ N(0, I) is d lambda - |x|^2/2 + e^(-2 lambda) |x - a|^2/2. Outside of two events of
+probability delta/2 each, -a.x <= |a| z, and |x|^2 <= q (if lambda < 0) or >= p (if lambda > 0). Then the loss is at
+most the first line for lambda < 0 and the second for lambda > 0; both grow with |lambda|, because p <= d <= q.
+
+The lemma of 2007 slides first and dilates after, so that its two halves delta/2 add up to delta (1 + e^(epsilon/2))/2.
+Its alpha = epsilon/(5 sqrt(2 ln(2/delta))) and beta = epsilon/(4 (d + ln(2/delta))) have room for that when epsilon is
+small, but are not enough at epsilon = 50; those here are larger at usual budgets, and hold at all.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.stats import chi2, norm
+
+from quietq.privacy.budget import Budget
+from quietq.privacy.checks import count, positive, positive_delta, real
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.roots import threshold
+
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Admissible:
+    """How smooth a bound must be (beta), and how much of it is one standard deviation of the noise (alpha).
+
+    >>> pair = Admissible.for_budget(Budget(1.0, 1e-6), dimension=5)
+    >>> round(1 / pair.alpha, 1), round(1 / pair.beta, 1)
+    (10.0, 65.9)
+    """
+
+    alpha: float
+    """The noise is N(0, (S/alpha)^2) in each coordinate."""
+    beta: float
+    """S must change by a factor of at most e^beta between neighbours."""
+
+    @classmethod
+    def for_budget(cls, budget: Budget, dimension: int, share: float = 0.5) -> "Admissible":
+        """The largest beta that takes this `share` of epsilon, then the largest alpha that the rest allows."""
+        d, delta = count("dimension", dimension), positive_delta(budget.delta)
+        share = real("share", share)
+        if not 0 < share < 1:
+            raise InvalidInput(f"share must lie between 0 and 1, not {share!r}.")
+        low, high = min(float(chi2.ppf(delta / 2, d)), d), max(float(chi2.isf(delta / 2, d)), d)
+
+        def narrower(beta: float) -> float:  # lambda < 0; both in a form that keeps its digits when beta is small
+            return math.expm1(2 * beta) * high / 2 - beta * d
+
+        def wider(beta: float) -> float:
+            return beta * d + math.expm1(-2 * beta) * low / 2
+
+        most = share * budget.epsilon
+        beta, _ = threshold(lambda b: max(narrower(b), wider(b)) >= most, 0.0, min(1.0, budget.epsilon), 1e-15)
+        beta, z = positive("beta", beta), float(norm.isf(delta / 2))
+        alpha = min(_root(math.exp(beta) * z, budget.epsilon - narrower(beta)), _root(z, budget.epsilon - wider(beta)))
+        return cls(alpha=positive("alpha", alpha), beta=beta)
+
+
+def _root(slope: float, rest: float) -> float:
+    """The positive alpha with slope alpha + alpha^2/2 = rest."""
+    return 2 * rest / (slope + math.sqrt(slope**2 + 2 * rest))
+
+
+def smooth_bound(
+    reach: Callable[[Int[np.ndarray, " distances"]], Float[np.ndarray, " distances"]], last: int, beta: float
+) -> float:
+    """The largest e^(-k beta) reach(k) over all distances k.
+
+    `reach(k)` bounds the local sensitivity of all data within distance k; it must never fall with k, stay the same from
+    k = `last` on, and be at most reach(k + 1) of any neighbour's data. The last of these makes the result smooth:
+    S(X') = max e^(-k beta) reach'(k) <= max e^(-k beta) reach(k + 1) <= e^beta S(X).
+
+    >>> smooth_bound(lambda k: 1 / np.maximum(10.0 - k, 1.0), last=10, beta=0.5)
+    0.1
+    """
+    first, end = (float(value) for value in reach(np.array([0, last])))
+    # beyond `stop`, e^(-k beta) reach(last) is below reach(0)
+    stop = min(last, math.ceil(math.log(end / first) / beta)) if end > first else 0
+    best = first
+    for start in range(0, stop + 1, _AT_ONCE):
+        distances = np.arange(start, min(start + _AT_ONCE, stop + 1))
+        best = max(best, float(np.max(np.exp(-beta * distances) * reach(distances))))
+    return best

@@ -1,0 +1,152 @@
+"""What of people's trajectories policy evaluation looks at: in each public cell, how many came by, and their returns.
+
+Each trajectory counts at most once in a cell, with the discounted sum of its rewards from its first visit on, to its
+end. Rewards are clipped to [-R, R] and trajectories cut at the horizon H *here*, so that each return lies within
+R (1 - gamma^H)/(1 - gamma) of 0 whatever the data hold, and replacing one trajectory changes each count by at most 1.
+Cells are asked about one trajectory at a time: none can move another's.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+
+from quietq.privacy.checks import count, numbers
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import Trajectories
+
+Trajectory = tuple[ArrayLike, ArrayLike]
+"""States s_0 .. s_(T-1), and the rewards that followed each of them."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A public, finite partition of the states, chosen without the data.
+
+    >>> halves = Cells.between([0.0, 0.5, 1.0])
+    >>> halves.index(np.array([0.1, 0.5, 7.0]))
+    array([0, 1, 1])
+    """
+
+    count: int
+    """Number of cells."""
+    rule: Callable[[np.ndarray], np.ndarray]
+    """From an array of states, one a row, to the number of each one's cell; any other number is in no cell."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", count("cells", self.count))
+        if not callable(self.rule):
+            raise InvalidInput(f"rule must be a function of states, not {type(self.rule).__name__}.")
+
+    @classmethod
+    def states(cls, n: int) -> "Cells":
+        """Each of the states 0 .. n - 1 is a cell of its own."""
+        return cls(n, _whole)
+
+    @classmethod
+    def between(cls, edges: Sequence[float] | np.ndarray) -> "Cells":
+        """Bins of a real state; what lies outside belongs to the nearest."""
+        points = numbers("edges", edges)
+        if points.ndim != 1 or len(points) < 2 or not np.isfinite(points).all() or not (np.diff(points) > 0).all():
+            raise InvalidInput("edges must be at least two finite numbers that rise.")
+        return cls(len(points) - 1, _Bins(tuple(points[1:-1].tolist())))
+
+    def index(self, states: np.ndarray) -> Int[np.ndarray, " states"]:
+        """The cell of each state; -1 for those that are in none."""
+        if len(states) == 0:
+            return np.empty(0, dtype=np.int64)
+        problem = None
+        try:
+            found = numbers("The cells", self.rule(states))
+        except Exception as error:
+            problem, found = type(error).__name__, np.empty(0)
+        if problem:  # raised outside of `except`, or the private states in the first error would go along
+            raise InvalidInput(f"The rule of the cells failed with {problem}; nothing was drawn.")
+        if found.shape != (len(states),):
+            raise InvalidInput("The rule of the cells must return one number for each state; nothing was drawn.")
+        inside = (found >= 0) & (found < self.count)
+        return np.where(inside, found, -1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Bins:
+    inner: tuple[float, ...]
+
+    def __call__(self, states: np.ndarray) -> Int[np.ndarray, " states"]:
+        return np.searchsorted(self.inner, _column(states), side="right")
+
+
+def _whole(states: np.ndarray) -> np.ndarray:
+    return np.floor(_column(states))
+
+
+def _column(states: np.ndarray) -> np.ndarray:
+    """Real states as an array, also if each came as a row of one number, like Gymnasium's."""
+    return states[:, 0] if states.ndim == 2 and states.shape[1] == 1 else states
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Visits:
+    """First-visit Monte Carlo: private, and never part of a release."""
+
+    counts: Int[np.ndarray, " cells"]
+    """In each cell, how many trajectories came by."""
+    sums: Float[np.ndarray, " cells"]
+    """In each cell, the sum of their returns from the first visit on."""
+
+    @classmethod
+    def of(cls, data: Sequence[Trajectory], cells: Cells, gamma: float, relation: Trajectories) -> "Visits":
+        """Counts and sums of all trajectories; refuses what is not finite before anything is added up."""
+        if len(data) != relation.count:
+            raise InvalidInput(f"{relation.count} trajectories were declared, but {len(data)} given.")
+        returns: list[list[float]] = [[] for _ in range(cells.count)]
+        for trajectory in data:
+            states, rewards = _checked(trajectory, relation)
+            index = cells.index(states)
+            later = _returns(rewards, gamma)
+            visited, first = np.unique(index, return_index=True)
+            for cell, step in zip(visited.tolist(), first.tolist(), strict=True):
+                if cell >= 0:
+                    returns[cell].append(later[step])
+        # fsum is exact up to its last place: the order and the number of people leave no trace in the rounding
+        return cls(np.array([len(r) for r in returns]), np.array([math.fsum(r) for r in returns]))
+
+
+def largest_return(relation: Trajectories, gamma: float) -> float:
+    """The most that a return can be: R (1 - gamma^H)/(1 - gamma), or R/(1 - gamma) without a horizon.
+
+    >>> largest_return(Trajectories(count=9, largest_reward=1.0, horizon=2), gamma=0.5)
+    1.5
+    """
+    if not 0 <= gamma <= 1:
+        raise InvalidInput(f"gamma must lie between 0 and 1, not {gamma!r}.")
+    if gamma == 1:
+        if relation.horizon is None:
+            raise InvalidInput("gamma must be below 1, not 1.0, unless a horizon is declared.")
+        return relation.largest_reward * relation.horizon
+    left = 0.0 if relation.horizon is None else gamma**relation.horizon
+    return relation.largest_reward * (1 - left) / (1 - gamma)
+
+
+def _checked(trajectory: object, relation: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(trajectory, tuple | list) or len(trajectory) != 2:
+        raise InvalidInput("Each trajectory must be a pair (states, rewards).")
+    states, rewards = numbers("States", trajectory[0]), numbers("Rewards", trajectory[1])
+    if rewards.ndim != 1 or states.ndim < 1 or len(states) != len(rewards):
+        raise InvalidInput("Each trajectory must have one reward for each of its states.")
+    if not (np.isfinite(states).all() and np.isfinite(rewards).all()):
+        raise InvalidInput("States and rewards must be finite numbers; nothing was drawn.")
+    largest, end = relation.largest_reward, relation.horizon
+    return states[:end], np.clip(rewards[:end], -largest, largest)
+
+
+def _returns(rewards: np.ndarray, gamma: float) -> list[float]:
+    """The discounted sum from each step to the end."""
+    later, total = [], 0.0
+    for reward in rewards[::-1].tolist():
+        total = reward + gamma * total
+        later.append(total)
+    return later[::-1]
