@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from quietq import Assumption, Budget, Certificate, Exponential, InvalidInput, RkhsBall, SupBall, people
 from quietq.privacy import InvalidCertificate
+from quietq.privacy.relations import Trajectories
 
 BUDGET = Budget(0.9, 1e-4)
 BALL = people(50, 0, 0.5, 1).describe()
 RKHS = RkhsBall(1.0, Exponential(4.0)).describe()
+TRAJECTORIES = Trajectories(9, 1.0).describe()
 GOOD = {
     "method": "gaussian-process",
     "standing": "certified",
@@ -91,6 +93,10 @@ def test_it_cannot_be_changed():
         ({"relation": {**BALL, "actions": True}}, "relation's actions"),
         ({"relation": {**BALL, "slope": 1.0}}, "exactly the fields"),
         ({"relation": {"kind": "sup-ball"}}, "exactly the fields"),
+        ({"relation": {"kind": "replace-trajectory", "count": 9}}, "exactly the fields"),
+        ({"relation": {**TRAJECTORIES, "count": 0}}, "relation's count"),
+        ({"relation": {**TRAJECTORIES, "horizon": 1.5}}, "relation's horizon"),
+        ({"relation": {**TRAJECTORIES, "largest_reward": 0.0}}, "relation's largest_reward"),
         ({"relation": {**RKHS, "kernel": "exponential"}}, "relation's kernel"),
         ({"relation": {**RKHS, "kernel": {"kind": "features", "phi": "f\n- enforced: all"}}}, "printable"),
         ({"method": "x\ny"}, "method must be printable"),
@@ -157,6 +163,9 @@ def test_an_assumption_is_one_line():
 def test_every_relation_of_ours_is_known_and_others_are_not_certified():
     for relation in (SupBall(1.0), people(1, 0, 1, 1, actions=2), RkhsBall(0.1, Exponential(1.0), people=3)):
         assert Certificate(**{**GOOD, "relation": relation.describe()}).standing == "certified"
+    for relation in (Trajectories(9, 1.0), Trajectories(9, 1.0, horizon=5)):
+        kept = Certificate(**{**GOOD, "mu": None, "sigma": None, "sensitivity": None, "relation": relation.describe()})
+        assert Certificate.from_json(kept.to_json()) == kept
     Certificate(method="x", standing="none", relation={"kind": "hamming"})
     with pytest.raises(InvalidInput, match="radius"):
         Certificate(method="x", standing="none", relation={**BALL, "radius": -1})

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from quietq import (
+    Accountant,
     Additive,
+    Budget,
     Exponential,
     Features,
+    GaussianProcessMechanism,
     InvalidInput,
     LipschitzBall,
     NoRkhsRadius,
@@ -18,6 +21,7 @@ from quietq import (
 )
 from quietq import people as people_relation
 from quietq.noise import BandLimited, piecewise_linear
+from quietq.privacy.relations import Trajectories
 
 
 def test_people_give_the_ball_of_the_theory():
@@ -113,3 +117,33 @@ def test_additive_radius():
 def test_wrong_declarations_are_refused(arguments, message):
     with pytest.raises(InvalidInput, match=message):
         people_relation(**arguments)
+
+
+def test_trajectories_have_no_radius_and_say_what_works():
+    relation = Trajectories(count=20, largest_reward=1, horizon=9)
+    assert (relation.people, relation.largest_reward) == (20, 1.0)
+    with pytest.raises(NoRkhsRadius, match="no function"):
+        relation.rkhs_radius(Exponential(1.0))
+    with pytest.raises(NoRkhsRadius, match="no function"):
+        relation.best_beta()
+    with pytest.raises(NoRkhsRadius, match="no function"):
+        GaussianProcessMechanism.for_relation(relation, Budget(1.0, 1e-6))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"count": 0, "largest_reward": 1.0}, "count must be"),
+        ({"count": 5, "largest_reward": 0.0}, "largest_reward must be above 0"),
+        ({"count": 5, "largest_reward": 1.0, "horizon": 0}, "horizon must be"),
+    ],
+)
+def test_wrong_trajectories_are_refused(arguments, message):
+    with pytest.raises(InvalidInput, match=message):
+        Trajectories(**arguments)
+
+
+def test_an_accountant_tells_trajectories_from_rewards():
+    accountant = Accountant(Budget(1.0, 1e-6), relation=Trajectories(20, 1.0))
+    with pytest.raises(InvalidInput, match="an Accountant of its own"):
+        accountant.charge(0.01, relation=Trajectories(20, 2.0))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quietq import Additive, BandLimited, Exponential, Features, Product, RkhsBall, SupBall, people
+from quietq.privacy.relations import Trajectories
 from quietq.privacy.words import kernel_in_words, relation_in_words
 
 
@@ -34,6 +35,9 @@ def test_relations():
     assert str(SupBall(1.0, people=1)) == "rewards that differ by at most 1 anywhere (replacing the one person)"
     ball = people(50, low=0, high=0.5, slope=1)
     assert relation_in_words(ball.describe()) == str(ball)
+    words = "sets of 9 trajectories that differ in one, of which any state and reward may differ (rewards within 2 of 0"
+    assert str(Trajectories(9, 2.0)) == f"{words})"
+    assert str(Trajectories(9, 2.0, horizon=1)) == f"{words}, at most 1 step each)"
 
 
 @pytest.mark.parametrize(
@@ -42,6 +46,7 @@ def test_relations():
         {"kind": "lipschitz-ball", "radius": "wide"},
         {"kind": "rkhs-ball", "radius": 1.0, "kernel": 3, "actions": 1},
         {"kind": "sup-ball", "radius": 1.0, "people": "many"},
+        {"kind": "replace-trajectory", "count": "many", "horizon": 1.5},
         {"kind": ["a"]},
         {"nested": {"a": (1, 2.0)}, "none": None},
     ],

@@ -10,7 +10,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from quietq.learning import replay
+from quietq.learning import replay as memory
 from quietq.learning.method import Method, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
 from quietq.learning.options import option
@@ -67,7 +67,7 @@ class DeepQ(Method):
     def transformation(self) -> optax.GradientTransformation:
         """The Optax optimiser."""
         if isinstance(self.optimiser, str):
-            make = getattr(optax, self.optimiser, None)
+            make = _rmsprop_pytorch if self.optimiser == "rmsprop-pytorch" else getattr(optax, self.optimiser, None)
             try:
                 chosen = make(self.learning_rate) if make is not None else None
             except TypeError:
@@ -87,7 +87,7 @@ class DeepQ(Method):
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
         """A new network, its target the same, and nothing seen."""
         network = self.make_network(spaces, key)
-        buffer = replay.empty(self.replay, spaces.box.dimension, copies)
+        buffer = memory.empty(self.replay, spaces.box.dimension, copies)
         return DeepQState(network, network, self.transformation().init(eqx.filter(network, eqx.is_array)), buffer)
 
     def act(
@@ -104,20 +104,18 @@ class DeepQ(Method):
         anything = jnp.minimum((uniform[1] * actions).astype(jnp.int32), actions - 1)
         return jnp.where(uniform[0] < share, anything, jnp.argmax(values, axis=1).astype(jnp.int32))
 
-    def update(
-        self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> DeepQState:
+    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
         """Stores what was seen, and takes a gradient step when it is time."""
         copies = seen.action.shape[0]
-        buffer = replay.store(state.replay, seen, step, self.bootstrap_truncated)
+        buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
 
         def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
-            batch = replay.sample(buffer, self.batch, step, copies, key)
+            batch = memory.sample(buffer, self.batch, step, copies, key)
             gradient = eqx.filter_grad(self.batch_loss)(network, self.goals(state.target, batch), batch)
             return self.apply(network, optimiser, gradient)
 
-        ready = ((step + 1) * copies >= self.start) & (step % self.train_every == 0)
-        network, optimiser = _when(ready, learn, state.network, state.optimiser)
+        ready = ((step + 1) * copies >= self.start) & ((step + 1) % self.train_every == 0)
+        network, optimiser = when(ready, learn, state.network, state.optimiser)
         copied = (step + 1) % self.target_every == 0
         target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
         return DeepQState(network, target, optimiser, buffer)
@@ -149,12 +147,18 @@ class DeepQ(Method):
         return released(observation)
 
 
+def _rmsprop_pytorch(learning_rate: float) -> optax.GradientTransformation:
+    """RMSprop with PyTorch's defaults: decay 0.99, and 1e-8 added to the root, not under it."""
+    return optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
+
+
 def chosen(values: Float[Array, "batch actions"], action: Int[Array, " batch"]) -> Float[Array, " batch"]:
     """The value of the action that was taken; a sum over actions, because gathers are slow to differentiate."""
     return jnp.where(jnp.arange(values.shape[1]) == action[:, None], values, 0.0).sum(axis=1)
 
 
-def _when(ready: Array, learn: Any, network: Network, optimiser: Any) -> tuple[Network, Any]:
+def when(ready: Array, learn: Any, network: Network, optimiser: Any) -> tuple[Network, Any]:
+    """What `learn` makes of network and optimiser, when it is time; else as they are."""
     arrays, static = eqx.partition(network, eqx.is_array)
 
     def yes(operands: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -59,8 +59,9 @@ class Method(ABC):
         """The learner before its first step."""
 
     @abstractmethod
-    def act(self, state: State, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-            ) -> Int[Array, " copies"]:
+    def act(
+        self, state: State, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> Int[Array, " copies"]:
         """What to do at these observations, while learning."""
 
     @abstractmethod
@@ -96,7 +97,9 @@ class Method(ABC):
         for field in dataclasses.fields(self):
             if "help" in field.metadata:
                 value = getattr(self, field.name)
-                record[field.name] = value if isinstance(value, str | int | float | bool | None) else (
-                    list(value) if isinstance(value, tuple) else type(value).__name__
+                record[field.name] = (
+                    value
+                    if isinstance(value, str | int | float | bool | None)
+                    else (list(value) if isinstance(value, tuple) else type(value).__name__)
                 )
         return record

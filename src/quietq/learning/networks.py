@@ -118,9 +118,7 @@ class DeepQNetwork(eqx.Module):
 Network = LinearQ | DeepQNetwork
 
 
-def make_network(
-    kind: Kind, box: Box, actions: int, widths: tuple[int, ...], size: int, key: PRNGKeyArray
-) -> Network:
+def make_network(kind: Kind, box: Box, actions: int, widths: tuple[int, ...], size: int, key: PRNGKeyArray) -> Network:
     """A network for states of a box; `widths` are an mlp's hidden layers, `size` is what a feature map is made of.
 
     `size` is the number of knots a coordinate for splines, of frequencies a coordinate for Fourier, and of units for

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning.method import Transition
 
@@ -13,8 +13,9 @@ def empty(capacity: int, dimension: int, copies: int) -> Float[Array, "capacity 
     return jnp.zeros((-(-capacity // copies) * copies, 2 * dimension + 3))
 
 
-def store(replay: Float[Array, "capacity width"], seen: Transition, step: Array, bootstrap_truncated: bool
-          ) -> Float[Array, "capacity width"]:
+def store(
+    replay: Float[Array, "capacity width"], seen: Transition, step: Array, bootstrap_truncated: bool
+) -> Float[Array, "capacity width"]:
     """The buffer with what was seen at `step`, over what was stored longest ago.
 
     `step` is the same for all runs of a batched program, so that this stays one slice and is done in place.
@@ -27,15 +28,24 @@ def store(replay: Float[Array, "capacity width"], seen: Transition, step: Array,
     return lax.dynamic_update_slice(replay, rows, (first, 0))
 
 
-class Batch(Transition):
-    """A batch out of the buffer; `terminated` says where not to bootstrap, `truncated` is not kept."""
-
-
-def sample(replay: Float[Array, "capacity width"], batch: int, step: Array, copies: int, key: PRNGKeyArray) -> Batch:
+def sample(
+    replay: Float[Array, "capacity width"], batch: int, step: Array, copies: int, key: PRNGKeyArray
+) -> Transition:
     """Transitions drawn uniformly with replacement from those that have been stored."""
     stored = jnp.minimum((step + 1) * copies, replay.shape[0])
-    rows = replay[jax.random.randint(key, (batch,), 0, stored)]
-    dimension = (rows.shape[1] - 3) // 2
-    states, nexts = rows[:, 3 : 3 + dimension], rows[:, 3 + dimension :]
-    ends = rows[:, 2] < 0.5
-    return Batch(states, rows[:, 0].astype(jnp.int32), rows[:, 1], nexts, ends, jnp.zeros_like(ends))
+    return rows(replay, jax.random.randint(key, (batch,), 0, stored))
+
+
+def rows(replay: Float[Array, "capacity width"], index: Int[Array, " batch"]) -> Transition:
+    """Some stored transitions; `terminated` says where not to bootstrap, `truncated` is not kept."""
+    picked = replay[index]
+    dimension = (picked.shape[1] - 3) // 2
+    ends = picked[:, 2] < 0.5
+    return Transition(
+        picked[:, 3 : 3 + dimension],
+        picked[:, 0].astype(jnp.int32),
+        picked[:, 1],
+        picked[:, 3 + dimension :],
+        ends,
+        jnp.zeros_like(ends),
+    )

@@ -240,6 +240,7 @@ _RELATIONS = {
     "sup-ball": {"kind", "radius", "people"},
     "lipschitz-ball": {"kind", "radius", "lipschitz", "actions", "people"},
     "rkhs-ball": {"kind", "radius", "kernel", "actions", "people"},
+    "replace-trajectory": {"kind", "count", "largest_reward", "horizon"},
 }
 
 
@@ -253,9 +254,9 @@ def _check_relation(relation: Mapping[str, Any], others: bool) -> None:
     if set(relation) != _RELATIONS[kind]:
         raise InvalidCertificate(f"A {kind} has exactly the fields {sorted(_RELATIONS[kind])}.")
     for name, value in relation.items():
-        if name in ("radius", "lipschitz"):
+        if name in ("radius", "lipschitz", "largest_reward"):
             positive(f"The relation's {name}", value)
-        elif name == "actions" or (name == "people" and value is not None):
+        elif name in ("actions", "count") or (name in ("people", "horizon") and value is not None):
             count(f"The relation's {name}", value)
         elif name == "kernel" and not (isinstance(value, Mapping) and isinstance(value.get("kind"), str)):
             raise InvalidCertificate("The relation's kernel must be what kernel.describe() returns.")

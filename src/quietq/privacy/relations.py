@@ -1,8 +1,8 @@
-"""Neighbouring relations: which two reward functions must look alike.
+"""Neighbouring relations: which two reward functions, or which two sets of trajectories, must look alike.
 
-All are of the kind "replace": r and r' are neighbours when their difference lies in a ball, so what protects is noise
-scaled to the ball's radius in the noise kernel's own norm (`rkhs_radius`). A kernel is anything that can bound a
-Lipschitz ball in its norm; the kernels themselves live in `quietq.noise`.
+All are of the kind "replace". For the balls, r and r' are neighbours when their difference lies in a ball, so what
+protects is noise scaled to the ball's radius in the noise kernel's own norm (`rkhs_radius`). A kernel is anything that
+can bound a Lipschitz ball in its norm; the kernels themselves live in `quietq.noise`.
 """
 
 import math
@@ -35,6 +35,10 @@ class NoiseKernel(Protocol):
 _ROUGH = (
     "A SupBall has no radius in any smooth kernel, because the difference of two neighbours may be arbitrarily "
     "rough; declare a slope (LipschitzBall), or add independent noise to every observed reward."
+)
+_NO_FUNCTION = (
+    "Trajectories are no function, so they have no radius in any kernel: release a value function of theirs with "
+    "`quietq.learning.evaluation`, or declare a ball of rewards."
 )
 
 
@@ -178,7 +182,56 @@ class RkhsBall:
         return relation_in_words(self.describe())
 
 
-Relation = SupBall | LipschitzBall | RkhsBall
+@dataclass(frozen=True)
+class Trajectories:
+    """X ~ X' when one of `count` trajectories, states and rewards alike, is replaced by any other.
+
+    >>> print(Trajectories(count=20_000, largest_reward=1.0, horizon=50))
+    sets of 20000 trajectories that differ in one, of which any state and reward may differ (rewards within ...)
+    """
+
+    count: int
+    """Number of trajectories, one a person; it is public."""
+    largest_reward: float
+    """Rewards are clipped to this size."""
+    horizon: int | None = None
+    """Trajectories are cut after this many steps; None if they may have any length."""
+
+    def __post_init__(self) -> None:
+        _store(
+            self,
+            count=count("count", self.count),
+            largest_reward=positive("largest_reward", self.largest_reward),
+            horizon=None if self.horizon is None else count("horizon", self.horizon),
+        )
+
+    @property
+    def people(self) -> int:
+        """One trajectory a person, so the count."""
+        return self.count
+
+    def rkhs_radius(self, kernel: NoiseKernel) -> float:
+        """None exists: raises NoRkhsRadius and says what works instead."""
+        raise NoRkhsRadius(_NO_FUNCTION)
+
+    def best_beta(self) -> float:
+        """None exists: raises NoRkhsRadius."""
+        raise NoRkhsRadius(_NO_FUNCTION)
+
+    def describe(self) -> dict[str, object]:
+        """The relation in JSON."""
+        return {
+            "kind": "replace-trajectory",
+            "count": self.count,
+            "largest_reward": self.largest_reward,
+            "horizon": self.horizon,
+        }
+
+    def __str__(self) -> str:
+        return relation_in_words(self.describe())
+
+
+Relation = SupBall | LipschitzBall | RkhsBall | Trajectories
 
 
 def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> LipschitzBall:

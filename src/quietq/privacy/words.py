@@ -56,6 +56,14 @@ def _rkhs(r: Record) -> str:
     return f"rewards whose difference has norm at most {r['radius']:g}{norm} in {kernel}{_each(r['actions'])}"
 
 
+def _trajectories(r: Record) -> str:
+    length = "" if r["horizon"] is None else f", at most {plural(r['horizon'], 'step')} each"
+    return (
+        f"sets of {plural(r['count'], 'trajectory', 'trajectories')} that differ in one, of which any state and reward "
+        f"may differ (rewards within {r['largest_reward']:g} of 0{length})"
+    )
+
+
 def _each(actions: int) -> str:
     return "" if actions == 1 else f" for each of {actions:d} actions"
 
@@ -83,6 +91,7 @@ _RELATIONS = {
     "sup-ball": lambda r: f"rewards that differ by at most {r['radius']:g} anywhere",
     "lipschitz-ball": _lipschitz,
     "rkhs-ball": _rkhs,
+    "replace-trajectory": _trajectories,
 }
 _NORMS = {  # of the parts or weights as they are given: other ones may have the same sum, and can be told apart
     "additive": " (the parts' own norms, squared and summed)",

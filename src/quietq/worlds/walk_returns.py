@@ -15,7 +15,8 @@ from jaxtyping import Float, Int
 
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.walk import WALK, Preference, rewards_at, walk_reward
+from quietq.worlds.environment import Preference, rewards_at
+from quietq.worlds.walk import WALK, walk_reward
 
 Policy = Callable[[np.ndarray], np.ndarray] | np.ndarray
 """Actions 0 and 1, shape (points,), or their probabilities, (points, 2), as a function of states or on the grid; an

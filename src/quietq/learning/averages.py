@@ -1,0 +1,115 @@
+"""Mean rewards and moves by knot, and the values that follow: what `input`, `value` and `output` learn with.
+
+A state counts for the knots around it by its hat functions, which are non-negative and 1 in sum. So the mean reward of
+an action at a knot is an average of observed rewards, and so is where the action leads: a Markov decision process on
+the knots, whose best values a fixed-point iteration finds (Gordon's averagers, 1995). It contracts in the largest
+entry, whatever the data.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from quietq.learning.method import Method, Noise, Spaces, Transition
+from quietq.learning.networks import Hats, LinearQ, Scaled, make_features
+from quietq.learning.options import option
+from quietq.privacy.checks import count, positive, real
+from quietq.privacy.errors import InvalidInput
+
+
+class Averages(NamedTuple):
+    """Sums over what was seen, by action and knot."""
+
+    weight: Float[Array, "actions knots"]
+    """How much was seen."""
+    squares: Float[Array, "actions knots"]
+    """The same with squared weights."""
+    rewards: Float[Array, "actions knots"]
+    """Weighted rewards."""
+    moves: Float[Array, "actions knots knots"]
+    """Weighted hat functions of the states that followed; none after an end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaging(Method):
+    """The hyper-parameters of learning by averages."""
+
+    knots: int = option(7, "Knots a coordinate, at which mean rewards and values are kept.")
+    gamma: float = option(0.8, "Discount of the future.")
+    spread: float | None = option(
+        0.15, "Deviation of mean rewards that is taken for granted, to weigh them against their noise."
+    )
+
+    def __post_init__(self) -> None:
+        count("knots", self.knots, 2)
+        if not 0 <= real("gamma", self.gamma) < 1:
+            raise InvalidInput(f"gamma must be at least 0 and below 1, not {self.gamma!r}.")
+        if self.spread is not None:
+            positive("spread", self.spread)
+
+    def check(self, spaces: Spaces, steps: int) -> None:
+        """The knots must not be too many for the dimension."""
+        super().check(spaces, steps)
+        make_features("splines", self.knots, spaces.box.dimension)
+
+    def number_of_knots(self, spaces: Spaces) -> int:
+        """In all coordinates together."""
+        return self.knots**spaces.box.dimension
+
+    def nothing_seen(self, spaces: Spaces) -> Averages:
+        """Sums of nothing."""
+        shape = (spaces.actions, self.number_of_knots(spaces))
+        zero = jnp.zeros(shape)
+        return Averages(zero, zero, zero, jnp.zeros((*shape, shape[1])))
+
+    def network(self, spaces: Spaces, values: Float[Array, "actions knots"]) -> LinearQ:
+        """Values at knots as a function of the state."""
+        return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), Hats(self.knots))
+
+    def values(self, released: LinearQ, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
+        """The values, interpolated between knots."""
+        return released(observation)
+
+
+def at_random(observation: Float[Array, "copies d"], actions: int, key: PRNGKeyArray) -> Int[Array, " copies"]:
+    """Uniformly random actions, which depend on nothing."""
+    return jax.random.randint(key, (observation.shape[0],), 0, actions)
+
+
+def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:
+    """The sums with what was seen."""
+    hats = jax.vmap(lambda state: network.features(network.scaled(state)))
+    here, there = hats(seen.state), hats(seen.next_state) * ~seen.terminated[:, None]
+    taken = jax.nn.one_hot(seen.action, sums.weight.shape[0])
+    return Averages(
+        sums.weight + jnp.einsum("ca,ck->ak", taken, here),
+        sums.squares + jnp.einsum("ca,ck->ak", taken, here**2),
+        sums.rewards + jnp.einsum("ca,ck->ak", taken, here * seen.reward[:, None]),
+        sums.moves + jnp.einsum("ca,ck,cl->akl", taken, here, there),
+    )
+
+
+def best_values(means: Float[Array, "actions knots"], sums: Averages, gamma: float) -> Float[Array, "actions knots"]:
+    """The values of the best policy for mean rewards at knots, to about 1e-5 of themselves."""
+    moves = sums.moves / jnp.maximum(sums.weight, 1e-6)[:, :, None]
+    rounds = 1 if gamma == 0 else math.ceil(math.log(1e-5) / math.log(gamma))
+    return lax.fori_loop(0, rounds, lambda _, q: means + gamma * moves @ q.max(axis=0), means)
+
+
+def weighed(
+    means: Float[Array, "actions knots"],
+    noise: Float[Array, "actions knots"],
+    weight: Float[Array, "actions knots"],
+    spread: float | None,
+) -> Float[Array, "actions knots"]:
+    """Noised means drawn to their common mean, the more the larger their noise is against `spread`."""
+    if spread is None:
+        return means
+    trust = jnp.where(weight > 0, spread**2 / (spread**2 + noise**2), 0.0)
+    middle = (trust * means).sum() / jnp.maximum(trust.sum(), 1e-6)
+    return middle + trust * (means - middle)

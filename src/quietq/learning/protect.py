@@ -1,0 +1,26 @@
+"""Noise added inside a compiled loop: the normals come from outside, the scale is public.
+
+Floating-point noise leaks through low-order bits unless what is released is rounded to a public grid that is far coarser
+than the last place. In float32 that takes some care: the value is first clipped to 4096 times the noise's size (a
+projection, so no two neighbours get farther apart), where the last place is 2^-11 of that size at the most, and the sum
+is rounded to between 1/64 and 1/128 of it. Both are fixed by the public scale alone.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+SLACK = 1 + 1e-5
+"""Sensitivities are summed in float32: this much more noise covers their rounding errors many times over."""
+LARGEST = 2.0**12
+_FINER = 6  # bits
+
+
+def protect(
+    value: Float[Array, "*shape"], normals: Float[Array, "*shape"], scale: Float[Array, ""] | float
+) -> Float[Array, "*shape"]:
+    """value + scale * normals, clipped and rounded; a scale of 0 releases the value as it is, and is for twins only."""
+    scale = jnp.asarray(scale, jnp.float32) * SLACK
+    safe = jnp.where(scale > 0, scale, 1.0)
+    step = jnp.exp2(jnp.floor(jnp.log2(safe)) - _FINER)
+    noised = jnp.clip(value, -LARGEST * safe, LARGEST * safe) + safe * normals
+    return jnp.where(scale > 0, jnp.round(noised / step) * step, value)

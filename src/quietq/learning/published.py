@@ -1,0 +1,203 @@
+"""`published`: the paper's Algorithm 1, as it is listed (`text`) and as its authors ran it (`code`).
+
+There is no theorem here: the paper's proof does not hold, and the program can be told apart from its neighbour in a few
+runs (docs/errata.md). The certificate says `claimed` and names the conditions that fail. Two presets, because the paper
+and its program are different algorithms:
+
+- `Published.text()`: greedy, no replay; after every 64 steps one gradient step of 3e-4; J noise paths in a row, shared
+  by the values that act, learn and are bootstrapped from; it returns the value function *without* noise. What the
+  listing garbles (the sign of the step, the index t, the noise in the target) is read as it must be meant.
+- `Published.code()`: RMSprop, replay, a target network with noise of its own, epsilon-greedy, Huber's loss, noise redrawn
+  every episode.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from quietq.learning import replay as memory
+from quietq.learning.deep_q import DeepQ, DeepQState, chosen, when
+from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.networks import Network
+from quietq.learning.options import option
+from quietq.noise.entropy import Entropy
+from quietq.noise.grid_path import draw_grid
+from quietq.noise.kernels import Exponential
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import count, positive, real
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.published import PublishedTheorem, claimed_budget
+
+Preset = Literal["code", "text"]
+ACTING, BOOTSTRAP = 0, 1
+"""Which of the two networks' noise."""
+
+
+class PublishedState(NamedTuple):
+    """Deep Q-learning's state and the number of episodes that are over."""
+
+    learner: DeepQState
+    episode: Int[Array, ""]
+
+
+class PublishedRelease(NamedTuple):
+    """The value function, and the noise path that is added to it."""
+
+    network: Network
+    path: Float[Array, "points actions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(DeepQ):
+    """The paper's algorithm; make it with `Published.code()` or `Published.text()` and change what you like."""
+
+    name: ClassVar[str] = "published"
+    spends: ClassVar[bool] = True
+    preset: Preset = option("code", "The algorithm as its authors ran it (code) or as the paper lists it (text).")
+    sigma: float = option(0.32, "Standard deviation of the noise; the paper claims epsilon 0.9 at 0.32, 0.45 at 0.74.")
+    beta: float = option(1.0, "How quickly the noise forgets along the state.")
+    resets: int | None = option(None, "J, how often the text's noise is drawn anew; by default in every round.")
+    levels: int = option(10, "Noise paths are drawn on 2^levels cells; states are snapped to them.")
+
+    @classmethod
+    def code(cls, sigma: float = 0.32, **changes: Any) -> "Published":
+        """What the authors' program runs."""
+        settings: dict[str, Any] = dict(
+            preset="code", sigma=sigma, beta=1.0, widths=(16, 16), gamma=0.999, optimiser="rmsprop-pytorch",
+            learning_rate=1e-2, loss="huber", clamp=1.0, replay=10_000, batch=128, start=128, train_every=1,
+            target_every=10, explore_first=0.9, explore_last=0.05, explore_decay=200.0, bootstrap_truncated=False,
+        )  # fmt: skip
+        return cls(**(settings | changes))
+
+    @classmethod
+    def text(cls, sigma: float = 0.32, **changes: Any) -> "Published":
+        """What the paper lists, with the parameters of its appendix E.3: beta is 1/v."""
+        beta = PublishedTheorem(Budget(0.9, 5e-5)).beta
+        settings: dict[str, Any] = dict(
+            preset="text", sigma=sigma, beta=beta, levels=14, widths=(16, 16), gamma=0.999, optimiser="sgd",
+            learning_rate=3e-4, loss="squared", replay=64, batch=64, start=64, train_every=64, target_every=1,
+            explore_first=0.0, explore_last=0.0, bootstrap_truncated=True,
+        )  # fmt: skip
+        return cls(**(settings | changes))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.preset not in ("code", "text"):
+            raise InvalidInput(f"preset must be 'code' or 'text', not {self.preset!r}.")
+        if real("sigma", self.sigma) < 0:
+            raise InvalidInput(f"sigma must be at least 0, not {self.sigma!r}.")
+        positive("beta", self.beta)
+        count("levels", self.levels)
+        if self.resets is not None:
+            count("resets", self.resets)
+
+    def core(self) -> "Published":
+        """Without the noise's size, which is in the noise."""
+        return replace(self, sigma=1.0, beta=1.0)
+
+    def check(self, spaces: Spaces, steps: int) -> None:
+        """The paper's noise is a function on an interval."""
+        if spaces.box.dimension != 1:
+            raise InvalidInput(
+                f"published adds noise along one coordinate, but this world has {spaces.box.dimension}: use 'reward'."
+            )
+        if self.preset == "text" and steps < self.batch:
+            raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
+
+    def paths(self, spaces: Spaces, steps: int) -> int:
+        """How many noise paths a run uses: one an episode, or J."""
+        if self.preset == "code":
+            return -(-steps // spaces.steps)
+        rounds = steps // self.batch
+        return rounds if self.resets is None else min(self.resets, rounds)
+
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Noise:
+        """All paths of one run, on the grid; in float32, because nothing is certified that hangs on them."""
+        networks = 2 if self.preset == "code" else 1
+        outputs = (self.paths(spaces, steps), networks, spaces.actions)
+        paths = draw_grid(Exponential(self.beta), self.levels, outputs, entropy)
+        index = np.arange(steps) // self.batch * outputs[0] // max(steps // self.batch, 1)
+        return (self.sigma * paths).astype(np.float32), np.minimum(index, outputs[0] - 1).astype(np.int32)
+
+    def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> PublishedState:
+        """A new network and nothing seen."""
+        return PublishedState(super().init(spaces, key, copies), jnp.zeros((), jnp.int32))
+
+    def act(
+        self, state: PublishedState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> Int[Array, " copies"]:
+        """The best action by the noised network, or a random one."""
+        values = jax.vmap(state.learner.network)(observation)
+        return self.explore(values + self._at(state, observation, step, noise, ACTING), step, key)
+
+    def update(
+        self, state: PublishedState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> PublishedState:
+        """Stores what was seen, and takes a step on the loss of *noised* values when it is time."""
+        learner, copies = state.learner, seen.action.shape[0]
+        buffer = memory.store(learner.replay, seen, step, self.bootstrap_truncated)
+
+        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+            batch = self._batch(buffer, step, copies, key)
+            following = jax.vmap(learner.target)(batch.next_state)
+            following += self._at(state, batch.next_state, step, noise, BOOTSTRAP)
+            goals = batch.reward + self.gamma * jnp.where(batch.terminated, 0.0, following.max(axis=1))
+            added = chosen(self._at(state, batch.state, step, noise, ACTING), batch.action)
+            gradient = eqx.filter_grad(self.batch_loss)(network, lax.stop_gradient(goals - added), batch)
+            return self.apply(network, optimiser, gradient)
+
+        seen_before = (step + 1) * copies
+        ready = (seen_before >= self.start) & ((step + 1) % self.train_every == 0)
+        network, optimiser = when(ready, learn, learner.network, learner.optimiser)
+        episode = state.episode + (seen.terminated | seen.truncated).sum().astype(jnp.int32)
+        due = (
+            (episode % self.target_every == 0) & (episode > state.episode) if self.preset == "code" else jnp.array(True)
+        )
+        target = jax.tree.map(lambda new, old: jnp.where(due, new, old), network, learner.target)
+        return PublishedState(DeepQState(network, target, optimiser, buffer), episode)
+
+    def finish(self, state: PublishedState, noise: Noise) -> PublishedRelease:
+        """The network with the last noise of its own; as listed, the text's without any."""
+        paths, _ = noise
+        last = paths[:, -1, ACTING, :]
+        return PublishedRelease(state.learner.network, last if self.preset == "code" else jnp.zeros_like(last))
+
+    def values(self, released: PublishedRelease, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
+        """Network plus noise."""
+        return released.network(observation) + released.path[self._cell(released.network, observation)]
+
+    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
+        """What the paper claims for this sigma, with every condition that fails."""
+        if self.sigma == 0:
+            return Certificate(method=self.name, standing="none", remarks=("Without noise there is no claim.",))
+        certificate = PublishedTheorem(claimed_budget(self.sigma)).certificate(self.sigma)
+        if self.preset == "text":
+            return certificate
+        other = (
+            "This is the authors' program, another algorithm than the theorem's: replay, RMSprop, a target network, and "
+            f"noise with beta {self.beta:g} redrawn every episode."
+        )
+        return replace(certificate, remarks=(*certificate.remarks, other))
+
+    def _batch(self, buffer: Array, step: Array, copies: int, key: PRNGKeyArray) -> Transition:
+        if self.preset == "code":
+            return memory.sample(buffer, self.batch, step, copies, key)
+        return memory.rows(buffer, jnp.arange(self.batch))  # the last round, each once
+
+    def _at(
+        self, state: PublishedState, states: Float[Array, "batch d"], step: Array, noise: Noise, network: int
+    ) -> Float[Array, "batch actions"]:
+        paths, by_step = noise
+        path = jnp.minimum(state.episode, paths.shape[1] - 1) if self.preset == "code" else by_step[step]
+        cells = jax.vmap(lambda s: self._cell(state.learner.network, s))(states)
+        return paths[cells, path, min(network, paths.shape[2] - 1), :]
+
+    def _cell(self, network: Network, state: Float[Array, " d"]) -> Int[Array, ""]:
+        return jnp.round(network.scaled(state)[0] * 2**self.levels).astype(jnp.int32)

@@ -1,0 +1,133 @@
+"""`value`: noise on the reward part of the value function, carried by the state: the paper's Algorithm 1 repaired.
+
+Theorem. In round j, given public states, the reward part of the update is v = sum_t r_t phi(s_t, a_t), here divided by
+the public sum of weights at each knot. Over all |dr_t| <= radius it moves by at most radius sqrt(D) in the Euclidean
+norm, D the number of knots and actions that were seen (each entry is an average); N(0, (S_j/mu_j)^2) on each entry is
+mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. Policy, moves and values come from what is public or
+released (docs/theory.md, section 4). No amplification by subsampling: every reward may differ.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from quietq.learning.averages import Averages, Averaging, add, at_random, best_values, weighed
+from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.networks import LinearQ
+from quietq.learning.options import option
+from quietq.learning.promise import Promising
+from quietq.learning.protect import protect
+from quietq.noise.entropy import Entropy
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import count, real
+from quietq.privacy.errors import InvalidInput
+
+
+class ValueNoiseDraw(NamedTuple):
+    """One normal a round, action and knot, and their deviation for a sensitivity of 1."""
+
+    normals: Float[np.ndarray, "rounds actions knots"]
+    scale: Float[np.ndarray, ""]
+
+
+class ValueState(NamedTuple):
+    """What this round has seen, private; and what all rounds together released."""
+
+    unreleased: Averages
+    public: Averages
+    """Weights and moves are public as such, rewards were noised."""
+    variance: Float[Array, "actions knots"]
+    """Of the noise in the released rewards."""
+    network: LinearQ
+    """The values that followed from the last release; they act."""
+    round: Int[Array, ""]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueNoise(Averaging, Promising):
+    """Round by round, mean rewards by knot are noised and released, and the values that follow act in the next."""
+
+    name: ClassVar[str] = "value"
+    round_steps: int = option(1000, "Steps of a round; each ends with a release of its own, under one budget.")
+    explore: float = option(0.5, "Share of random actions after the first round.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count("round_steps", self.round_steps)
+        if not 0 <= real("explore", self.explore) <= 1:
+            raise InvalidInput(f"explore must lie between 0 and 1, not {self.explore!r}.")
+
+    def rounds(self, steps: int) -> int:
+        """How many releases so many steps make; the last round may be a short one."""
+        return -(-steps // self.round_steps)
+
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> ValueNoiseDraw:
+        """The normals of all rounds."""
+        _, budget = self.promised()
+        rounds = self.rounds(steps)
+        normals = entropy.normals((rounds, spaces.actions, self.number_of_knots(spaces)))
+        scale = self.radius * np.sqrt(rounds) / budget.mu
+        return ValueNoiseDraw(normals.astype(np.float32), np.asarray(scale, np.float32))
+
+    def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
+        """Nothing seen or released."""
+        nothing = self.nothing_seen(spaces)
+        zero = jnp.zeros_like(nothing.weight)
+        return ValueState(nothing, nothing, zero, self.network(spaces, zero), jnp.zeros((), jnp.int32))
+
+    def act(
+        self, state: ValueState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> Int[Array, " copies"]:
+        """At random in the first round; then the best by what was released, or at random."""
+        key_share, key_action = jax.random.split(key)
+        share = jnp.where(step < self.round_steps, 1.0, self.explore)
+        anything = at_random(observation, state.variance.shape[0], key_action)
+        best = jnp.argmax(jax.vmap(state.network)(observation), axis=1)
+        return jnp.where(jax.random.uniform(key_share, best.shape) < share, anything, best)
+
+    def update(self, state: ValueState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> ValueState:
+        """Adds what was seen, and releases at the end of a round."""
+        state = state._replace(unreleased=add(state.unreleased, seen, state.network))
+        ends = (step + 1) % self.round_steps == 0
+        arrays, build = jax.tree.flatten(state)
+        released = lax.cond(ends, lambda x: jax.tree.leaves(self._release(build.unflatten(x), noise)), list, arrays)
+        return build.unflatten(released)
+
+    def finish(self, state: ValueState, noise: Noise) -> LinearQ:
+        """The values after the last round, which a short one ends."""
+        short = (state.unreleased.weight > 0).any()
+        last = self._release(state, noise)
+        return jax.tree.map(lambda new, old: jnp.where(short, new, old), last.network, state.network)
+
+    def _release(self, state: ValueState, noise: ValueNoiseDraw) -> ValueState:
+        mine, before = state.unreleased, state.public
+        seen = mine.weight > 0
+        present = jnp.where(seen, mine.weight, 1.0)
+        scale = noise.scale * jnp.sqrt(seen.sum())
+        normals = noise.normals[jnp.minimum(state.round, noise.normals.shape[0] - 1)]
+        means = protect(jnp.where(seen, mine.rewards / present, 0.0), normals, scale)
+        public = Averages(
+            before.weight + mine.weight,
+            before.squares + mine.squares,
+            before.rewards + jnp.where(seen, means * mine.weight, 0.0),
+            before.moves + mine.moves,
+        )
+        variance = state.variance + (scale * mine.weight) ** 2
+        present = jnp.maximum(public.weight, 1e-6)
+        means = weighed(public.rewards / present, jnp.sqrt(variance) / present, public.weight, self.spread)
+        network = LinearQ(best_values(means, public, self.gamma), state.network.scaled, state.network.features)
+        return ValueState(jax.tree.map(jnp.zeros_like, mine), public, variance, network, state.round + 1)
+
+    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
+        """Certified, for all rounds together."""
+        return self.state_promise(
+            spaces,
+            self.rounds(steps),
+            "each round's own sensitivity, radius times the root of the number of mean rewards in it",
+            Assumption("Policy, moves and values were computed from public states and released means only.", True),
+        )

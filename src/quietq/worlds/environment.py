@@ -1,0 +1,128 @@
+"""Any world as a Gymnasium environment."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Discrete
+from jaxtyping import Float, Float32
+
+from quietq.privacy.checks import instance, numbers, real, shown
+from quietq.privacy.errors import InvalidInput
+from quietq.worlds.world import World, flat, unflat
+
+Preference = Callable[[np.ndarray], np.ndarray]
+"""A reward as a vectorised function of states, which come as private functions take them: an array of shape
+(points, d), but (points,) in one dimension."""
+
+
+class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
+    """A world for Gymnasium; `reward` replaces its preference, for instance by a private function.
+
+    The reward is a function of the observation returned, which is the state in single precision; the state itself is
+    kept in double precision. `terminated` comes from the world, `truncated` from the clock; both may be true at once.
+    `reset(options={"state": ...})` starts there instead of at random: a number in one dimension, else d numbers.
+
+    >>> import quietq
+    >>> env = gymnasium.make("quietq/Thermostat-v0")
+    >>> observation, info = env.reset(seed=1)
+    >>> observation, reward, terminated, truncated, info = env.step(2)
+    >>> bool(reward == env.unwrapped.world.reward(observation.astype(float), np)), terminated, truncated
+    (True, False, False)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
+
+    def __init__(self, world: World, reward: Preference | None = None, render_mode: str | None = None) -> None:
+        instance("world", world, World, "a World, e.g. WORLDS['walk']()")
+        if render_mode is not None:
+            raise InvalidInput(
+                f"The {world.name} cannot be rendered, so render_mode must be None, not {render_mode!r}."
+            )
+        self.world = world
+        self.reward: Preference = world_reward(world) if reward is None else reward
+        dimension, box = world.box.dimension, world.box
+        rewards_at(flat(np.linspace(box.low, box.high, 5)), self.reward, dimension)
+        self.render_mode = None
+        low, high = np.array(box.low, dtype=np.float32), np.array(box.high, dtype=np.float32)
+        self.observation_space = Box(low, high, (dimension,), np.float32)
+        self.action_space = Discrete(world.actions)
+        self._state = np.zeros(dimension)
+        self._steps_left: int | None = None
+        self._left = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float32[np.ndarray, " dimension"], dict[str, Any]]:
+        """A new episode from a random state; the same seed gives the same episodes."""
+        super().reset(seed=seed)
+        start = np.asarray(self.world.start(self.np_random.random(self.world.draws), np))
+        if options is not None and "state" in options:
+            start = self._given(options["state"])
+        self._state, self._steps_left, self._left = start, self.world.steps, False
+        return self._observation(), {}
+
+    def step(self, action: Any) -> tuple[Float32[np.ndarray, " dimension"], float, bool, bool, dict[str, Any]]:
+        """One step; the reward is that of the state it leads to."""
+        if not self._steps_left or self._left:
+            over = "is over" if self._left else f"is over after {self.world.steps} steps"
+            raise ResetNeeded(f"The episode {'has not begun' if self._steps_left is None else over}: call reset first.")
+        if not self.action_space.contains(action):
+            raise InvalidInput(f"action must be {_listed(self.world.action_names)}, not {shown(action)}.")
+        draws = self.np_random.random(self.world.draws)
+        self._state, terminated = self.world.move(self._state, np.asarray(action), draws, np)
+        self._steps_left -= 1
+        self._left = bool(terminated)
+        observation = self._observation()
+        return (
+            observation,
+            float(rewards_at(flat(observation[None].astype(np.float64)), self.reward, len(observation))[0]),
+            self._left,
+            self._steps_left == 0,
+            {},
+        )
+
+    def _observation(self) -> Float32[np.ndarray, " dimension"]:
+        return self._state.astype(np.float32)
+
+    def _given(self, value: Any) -> Float[np.ndarray, " dimension"]:
+        """A start that the caller chose, checked."""
+        box = self.world.box
+        if box.dimension == 1:
+            state = np.array([real("state", value[0] if np.shape(value) == (1,) else value)])
+        else:
+            state = numbers("state", value)
+        if state.shape != (box.dimension,):
+            raise InvalidInput(f"state must be {box.dimension} numbers, not of shape {state.shape}.")
+        if not ((state >= box.low) & (state <= box.high)).all():  # False for NaN
+            raise InvalidInput(
+                f"state must lie within {box}, not {shown(state.tolist() if len(state) > 1 else state[0])}."
+            )
+        return state
+
+
+def world_reward(world: World) -> Preference:
+    """The world's own preference, in the form of one that replaces it."""
+    return functools.partial(_reward_at, world, world.box.dimension)  # not a closure: environments are pickled
+
+
+def _reward_at(world: World, dimension: int, states: np.ndarray) -> np.ndarray:
+    return np.asarray(world.reward(unflat(states, dimension), np))
+
+
+def rewards_at(states: np.ndarray, reward: Preference, dimension: int = 1) -> Float[np.ndarray, "..."]:
+    """A preference at many states, checked to give one finite number for each."""
+    values = np.asarray(reward(states), dtype=np.float64) if callable(reward) else np.empty(0)
+    shape = states.shape if dimension == 1 else states.shape[:-1]
+    if values.shape != shape or not np.isfinite(values).all():
+        raise InvalidInput("reward must be a function of many states at once that gives one finite number for each.")
+    return values
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """The actions in words: 0 (left) or 1 (right)."""
+    words = [f"{number} ({name})" for number, name in enumerate(names)]
+    return " or ".join([", ".join(words[:-1]), words[-1]])

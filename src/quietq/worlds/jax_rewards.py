@@ -1,0 +1,220 @@
+"""Rewards as pytrees: what a compiled trainer calls, in single precision.
+
+All are called as reward(state_before, action, state_after) and give one number. Everything that may differ between two
+rewards of one kind is a leaf, so that many of them can be stacked (`stack`) and mapped over with `vmap`. Reading a
+released function in another precision is post-processing.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from quietq.noise.box import UNIT, Box
+from quietq.noise.kernels import Features
+from quietq.noise.private_function import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
+from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.rewards.model import FittedReward
+from quietq.worlds.world import World, flat
+
+try:
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+    from jax import Array
+except ImportError as error:
+    raise MissingExtra("Compiled rewards need JAX and Equinox: pip install 'quietq[train]'.") from error
+
+
+class JaxReward(eqx.Module):
+    """A reward of one step, as a pytree. States have shape (dimension,)."""
+
+    by_action: eqx.AbstractVar[bool]
+    """With one output an action, it is a function of the state before and of the action; else of the state after."""
+
+    def __call__(self, before: Any, action: Any, after: Any) -> Array:
+        """The reward of a step, a scalar."""
+        return self.at(before)[action] if self.by_action else self.at(after)
+
+    def at(self, state: Array) -> Array:
+        """The value at a state, a scalar, or one value an action."""
+        raise NotImplementedError
+
+
+class WorldReward(JaxReward):
+    """scale * r + shift, with r the world's own preference, not private; neighbours for an audit differ in the leaves.
+
+    >>> from quietq.worlds.walk import WalkWorld
+    >>> float(WorldReward(WalkWorld(), scale=2.0, shift=1.0)(None, None, jnp.array([0.5])))
+    2.0
+    """
+
+    scale: Array
+    shift: Array
+    world: World = eqx.field(static=True)
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, world: World, scale: Any = 1.0, shift: Any = 0.0) -> None:
+        self.world, self.by_action = world, False
+        self.scale, self.shift = _single(scale), _single(shift)
+
+    def at(self, state: Array) -> Array:
+        """The preference, scaled and shifted."""
+        return self.scale * self.world.reward(state, jnp) + self.shift
+
+
+class JaxTable(JaxReward):
+    """A PrivateTable: the value at the nearest grid point.
+
+    The same point as in double precision, wherever the state's unit coordinates are exact in single precision: on unit
+    boxes always. Elsewhere a state within rounding of the middle between two points may go to the other one.
+    """
+
+    values: Array
+    low: Array
+    width: Array
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, values: Any, box: Box) -> None:
+        self.values = _single(values)
+        self.low, self.width = _ends(box)
+        self.by_action = self.values.ndim > box.dimension
+
+    def at(self, state: Array) -> Array:
+        """The released value."""
+        cells = np.float32(self.values.shape[0] - 1)
+        index = jnp.rint(_unit(state, self.low, self.width) * cells).astype(jnp.int32)
+        return self.values[tuple(index)]
+
+
+class JaxKnots(JaxReward):
+    """PrivateKnots or a FittedReward: straight lines between equally spaced knots."""
+
+    values: Array
+    low: Array
+    width: Array
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, values: Any, box: Box) -> None:
+        self.values = _single(values)
+        self.low, self.width = _ends(box)
+        self.by_action = self.values.ndim > 1
+
+    def at(self, state: Array) -> Array:
+        """The value, interpolated."""
+        pieces = self.values.shape[0] - 1
+        place = _unit(state, self.low, self.width)[0] * np.float32(pieces)
+        left = jnp.clip(place.astype(jnp.int32), 0, pieces - 1)
+        share = place - left
+        return (1 - share) * self.values[left] + share * self.values[left + 1]
+
+
+class JaxSum(JaxReward):
+    """A PrivateSum: one table a coordinate."""
+
+    parts: tuple[JaxTable, ...]
+    low: Array
+    width: Array
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, tables: Sequence[Any], box: Box) -> None:
+        self.parts = tuple(JaxTable(values, UNIT) for values in tables)
+        self.low, self.width = _ends(box)
+        self.by_action = self.parts[0].by_action
+
+    def at(self, state: Array) -> Array:
+        """The sum of the released values."""
+        unit = _unit(state, self.low, self.width)
+        return jnp.sum(jnp.stack([part.at(unit[i : i + 1]) for i, part in enumerate(self.parts)]), axis=0)
+
+
+class JaxWeights(JaxReward):
+    """PrivateWeights of features that JAX can trace."""
+
+    weights: Array
+    low: Array
+    width: Array
+    phi: Callable[..., Any] = eqx.field(static=True)
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, weights: Any, phi: Callable[..., Any], box: Box) -> None:
+        self.weights, self.phi = _single(weights), phi
+        self.low, self.width = _ends(box)
+        self.by_action = self.weights.ndim > 1
+        jax.eval_shape(self.at, jnp.zeros(box.dimension))
+
+    def at(self, state: Array) -> Array:
+        """weights . phi."""
+        return _traced("phi", self.phi, _unit(state, self.low, self.width)) @ self.weights
+
+
+class JaxFunction(JaxReward):
+    """A function of many states at once that JAX can trace; not private, unless the function is."""
+
+    function: Callable[..., Any] = eqx.field(static=True)
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.by_action = function, False
+
+    def at(self, state: Array) -> Array:
+        """Its value."""
+        return _traced("The reward", self.function, state)
+
+
+def as_jax(reward: object) -> JaxReward:
+    """A private function, a fitted reward, or a function that JAX can trace, as a pytree.
+
+    >>> as_jax(lambda states: states**2)(None, None, jnp.array([0.5])).item()
+    0.25
+    """
+    match reward:
+        case JaxReward():
+            return reward
+        case PrivateTable():
+            return JaxTable(reward.values, reward.box)
+        case PrivateKnots():
+            return JaxKnots(reward.values, reward.box)
+        case FittedReward():
+            return JaxKnots(reward.mean, reward.box)
+        case PrivateSum():
+            return JaxSum([part.values for part in reward.parts], reward.box)
+        case PrivateWeights():
+            phi = reward.kernel.phi if isinstance(reward.kernel, Features) else reward.kernel.features
+            return JaxWeights(reward.weights, phi, reward.box)
+        case World():
+            return WorldReward(reward)
+    if callable(reward):
+        return JaxFunction(reward)
+    raise InvalidInput(f"reward must be a private function or a function of states, not {type(reward).__name__}.")
+
+
+def stack(rewards: Sequence[JaxReward]) -> JaxReward:
+    """Rewards of one kind and size as one pytree with an axis in front, for `vmap`."""
+    kinds = {(jax.tree.structure(reward), tuple(jnp.shape(x) for x in jax.tree.leaves(reward))) for reward in rewards}
+    if len(kinds) != 1:
+        raise InvalidInput("rewards must be at least one, and all of one kind and size, to be stacked.")
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rewards)
+
+
+def _single(values: Any) -> Array:
+    return jnp.asarray(values, dtype=jnp.float32)
+
+
+def _ends(box: Box) -> tuple[Array, Array]:
+    return _single(box.low), _single(np.subtract(box.high, box.low))
+
+
+def _unit(state: Array, low: Array, width: Array) -> Array:
+    return jnp.clip((state - low) / width, 0.0, 1.0)
+
+
+def _traced(name: str, function: Callable[..., Any], state: Array) -> Array:
+    """A function of many points at one point; its own error is not shown, for it may hold private values."""
+    try:
+        value = function(flat(state[None]))[0]
+    except Exception as problem:
+        raise InvalidInput(
+            f"{name} cannot be traced by JAX ({type(problem).__name__}): write it with operators or jax.numpy."
+        ) from None
+    return jnp.asarray(value)

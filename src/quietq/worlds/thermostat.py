@@ -1,0 +1,87 @@
+"""A thermostat: one room, people who like different temperatures, and a drift to the cold outside."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from quietq.noise.box import Box
+from quietq.privacy import relations
+from quietq.privacy.checks import count, not_negative, positive, probability, real
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import LipschitzBall
+from quietq.worlds.world import Array, World
+
+
+@dataclass(frozen=True)
+class ThermostatWorld(World):
+    """The state is the room's temperature, in degrees. An episode is a day of half-hours, and never terminates.
+
+    Each person's comfort is 1 at the temperature that they like, and falls by 1/`tolerance` for each degree away from
+    it, down to 0. Together they are the mean over people whose likings are uniform between `liked` - `spread` and
+    `liked` + `spread`. The width of the box is a power of two, so that a temperature in single precision is put on a
+    grid of the box without rounding.
+
+    >>> ball = ThermostatWorld().relation(100)
+    >>> ball.radius, ball.lipschitz  # 1/100, and twice 16 degrees/8 degrees/100
+    (0.01, 0.04)
+    """
+
+    name: ClassVar[str] = "thermostat"
+    gymnasium_id: ClassVar[str] = "quietq/Thermostat-v0"
+    actions: ClassVar[int] = 3
+    action_names: ClassVar[tuple[str, ...]] = ("cool", "off", "heat")
+    draws: ClassVar[int] = 1
+    low: ClassVar[float] = 14.0
+    high: ClassVar[float] = 30.0
+
+    outside: float = 16.0
+    """The room drifts to this temperature."""
+    leak: float = 0.05
+    """The part of the difference to the outside that is lost in a step, if not for the noise."""
+    power: float = 1.5
+    """Degrees that heating adds in a step, and cooling takes away."""
+    noise: float = 1.0
+    """A draught adds up to so many degrees in a step, up or down, uniformly."""
+    liked: float = 23.5
+    spread: float = 2.0
+    tolerance: float = 8.0
+    steps: int = 48
+
+    def __post_init__(self) -> None:
+        for name in ("outside", "liked"):
+            if not self.low <= real(name, getattr(self, name)) <= self.high:
+                raise InvalidInput(f"{name} must lie within {self.box}, not {getattr(self, name)!r}.")
+        probability("leak", self.leak)
+        not_negative("noise", self.noise)
+        for name in ("power", "spread", "tolerance"):
+            positive(name, getattr(self, name))
+        count("steps", self.steps)
+
+    @property
+    def box(self) -> Box:
+        """14 to 30 degrees."""
+        return Box((self.low,), (self.high,))
+
+    def start(self, draws: Array, xp: Any) -> Array:
+        """Uniform on the box."""
+        return self.low + (self.high - self.low) * draws
+
+    def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
+        """Drift, draught and what the machine does; walls keep the temperature in the box."""
+        machine = self.power * (xp.asarray(action)[..., None] - 1)
+        moved = state + self.leak * (self.outside - state) + self.noise * (2 * draws - 1) + machine
+        moved = xp.clip(moved, self.low, self.high)
+        return moved, xp.zeros(moved.shape[:-1], dtype=bool)
+
+    def reward(self, state: Array, xp: Any) -> Array:
+        """The mean of max(0, 1 - |s - t|/tolerance) over likings t, by the antiderivative of that tent."""
+        away = state[..., 0] - self.liked
+
+        def area(z: Array) -> Array:
+            within = xp.minimum(xp.abs(z), self.tolerance)
+            return xp.sign(z) * (within - within * within / (2 * self.tolerance))
+
+        return (area(away + self.spread) - area(away - self.spread)) / (2 * self.spread)
+
+    def relation(self, people: int) -> LipschitzBall:
+        """Ranges of [0, 1]; the slope is over the width of the box."""
+        return relations.people(people, low=0.0, high=1.0, slope=(self.high - self.low) / self.tolerance)
