@@ -1,1 +1,55 @@
-"""Learning from data that stays private."""
+"""Agents: one compiled trainer, one file a method.
+
+`Agent(world, method).learn(steps)` trains; a `Method` says how, and what is promised.
+"""
+
+from quietq.privacy.errors import MissingExtra
+
+try:
+    import equinox as _equinox  # noqa: F401
+    import jax as _jax  # noqa: F401
+    import optax as _optax  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("Training needs JAX, Equinox and Optax: pip install 'quietq[train]'.") from error
+
+from quietq.learning.agent import Agent, NotTrained
+from quietq.learning.deep_q import DeepQ
+from quietq.learning.gradient import GradientNoise
+from quietq.learning.input import InputNoise
+from quietq.learning.judge import NotPrivate
+from quietq.learning.method import Method, Spaces, Transition
+from quietq.learning.none import NoNoise
+from quietq.learning.options import option, options_of
+from quietq.learning.output import OutputNoise
+from quietq.learning.promise import Promising
+from quietq.learning.published import Published
+from quietq.learning.reward import RewardNoise
+from quietq.learning.training import Event
+from quietq.learning.value import ValueNoise
+
+METHODS: dict[str, type[Method]] = {
+    kind.name: kind for kind in (NoNoise, Published, RewardNoise, ValueNoise, GradientNoise, InputNoise, OutputNoise)
+}
+"""The methods by name."""
+
+__all__ = [
+    "METHODS",
+    "Agent",
+    "DeepQ",
+    "Event",
+    "GradientNoise",
+    "InputNoise",
+    "Method",
+    "NoNoise",
+    "NotPrivate",
+    "NotTrained",
+    "OutputNoise",
+    "Promising",
+    "Published",
+    "RewardNoise",
+    "Spaces",
+    "Transition",
+    "ValueNoise",
+    "option",
+    "options_of",
+]

@@ -142,6 +142,10 @@ class DeepQ(Method):
         """The network."""
         return state.network
 
+    def current(self, state: DeepQState, noise: Noise) -> Network:
+        """The network as it is."""
+        return state.network
+
     def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The network's values."""
         return released(observation)

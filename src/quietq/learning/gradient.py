@@ -94,7 +94,8 @@ class GradientNoise(DeepQ, Promising):
             gradient = self._noised(network, self.goals(state.target, batch), batch, noise, turn)
             return self.apply(network, optimiser, gradient)
 
-        ready = (turn >= 0) & ((step + 1) % self.train_every == 0)
+        due = (step + 1) % self.train_every == 0
+        ready = due & (turn >= 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
         network, optimiser = when(ready, learn, state.network, state.optimiser)
         copied = (step + 1) % self.target_every == 0
         target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
@@ -117,8 +118,7 @@ class GradientNoise(DeepQ, Promising):
         lengths = jnp.sqrt(sum((leaf.reshape(self.batch, -1) ** 2).sum(axis=1) for leaf in jax.tree.leaves(slopes)))
         sensitivity = jnp.minimum(2 * self.clip, noise.radius * lengths).mean()
         flat, build = ravel_pytree(eqx.filter(clipped, eqx.is_array))
-        normals = noise.normals[jnp.clip(turn, 0, noise.normals.shape[0] - 1)]
-        return build(protect(flat, normals, noise.scale * sensitivity))
+        return build(protect(flat, noise.normals[turn], noise.scale * sensitivity))
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """Certified, for all gradient steps together."""

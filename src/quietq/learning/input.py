@@ -61,8 +61,10 @@ class InputNoise(Averaging, Promising):
     def update(self, state: InputState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> InputState:
         """Noises the reward, and adds it to the sums."""
         copies = seen.reward.shape[0]
-        normals = noise.normals[step * copies + jnp.arange(copies)]
-        noised = seen._replace(reward=protect(seen.reward, normals, noise.scale))
+        index = step * copies + jnp.arange(copies)
+        noised = protect(seen.reward, noise.normals[index], noise.scale)
+        paid = index < noise.normals.shape[0]  # a reward without a normal of its own counts for no action
+        noised = seen._replace(reward=jnp.where(paid, noised, 0.0), action=jnp.where(paid, seen.action, -1))
         return state._replace(sums=add(state.sums, noised, state.network))
 
     def finish(self, state: InputState, noise: Noise) -> LinearQ:
@@ -71,6 +73,10 @@ class InputNoise(Averaging, Promising):
         deviation = noise.scale * jnp.sqrt(sums.squares) / present
         means = weighed(sums.rewards / present, deviation, sums.weight, self.spread)
         return LinearQ(best_values(means, sums, self.gamma), state.network.scaled, state.network.features)
+
+    def current(self, state: InputState, noise: Noise) -> LinearQ:
+        """As at the end: noised rewards may be looked at as often as one likes."""
+        return self.finish(state, noise)
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """Certified: one round a reward."""

@@ -72,6 +72,10 @@ class Method(ABC):
     def finish(self, state: State, noise: Noise) -> Released:
         """What is released at the end, and all that `values` looks at."""
 
+    def current(self, state: State, noise: Noise) -> Released | None:
+        """What has been released so far, in the middle of training, without using noise up; None if nothing was."""
+        return None
+
     @abstractmethod
     def values(self, released: Released, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The released values of the actions at one observation."""

@@ -169,6 +169,10 @@ class Published(DeepQ):
         last = paths[:, -1, ACTING, :]
         return PublishedRelease(state.learner.network, last if self.preset == "code" else jnp.zeros_like(last))
 
+    def current(self, state: PublishedState, noise: Noise) -> PublishedRelease:
+        """As at the end."""
+        return self.finish(state, noise)
+
     def values(self, released: PublishedRelease, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """Network plus noise."""
         return released.network(observation) + released.path[self._cell(released.network, observation)]

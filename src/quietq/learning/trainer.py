@@ -60,26 +60,29 @@ def begin(method: Method, world: World, runs: Runs) -> Carry:
 
 
 def advance(
-    method: Method, world: World, runs: Runs, carry: Carry, first: int, length: int, watch: "Watch | None" = None
+    method: Method, world: World, runs: Runs, carry: Carry, first: int, length: int, tell_every: int | None = None
 ) -> tuple[Carry, Seen]:
-    """All runs, `length` steps on from step `first`."""
-    return _spread(partial(_advance, method, world, length, watch, jnp.asarray(first)), runs, carry)
+    """All runs, `length` steps on from step `first`; `tell_every` so many steps, `LISTENERS` hear of it."""
+    return _spread(partial(_advance, method, world, length, tell_every, jnp.asarray(first)), runs, carry)
 
 
 def finish(method: Method, runs: Runs, carry: Carry) -> Released:
-    """What each run releases."""
+    """What each run releases at its end."""
     return _finish(method, carry.learner, runs.noise)
 
 
-class Watch:
-    """Tells from inside the compiled program how far it is; `every` steps, `report(step)` is called."""
+def current(method: Method, runs: Runs, carry: Carry) -> Released | None:
+    """What each run has released so far, if anything; it uses no noise up."""
+    return _current(method, carry.learner, runs.noise)
 
-    def __init__(self, report: Callable[[int], None], every: int) -> None:
-        self.report, self.every = report, every
 
-    def tell(self, now: Any) -> None:
-        """Called by the program."""
-        self.report(int(now))
+LISTENERS: list[Callable[[int], None]] = []
+"""Called with the step's number from inside the compiled program, if it was told to tell."""
+
+
+def _tell(now: Any) -> None:
+    for listener in LISTENERS:
+        listener(int(now))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -93,12 +96,12 @@ def _begin(method: Method, world: World, runs: Runs, carry: None) -> Carry:
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3), donate_argnums=6)
 def _advance(
-    method: Method, world: World, length: int, watch: Watch | None, first: Array, runs: Runs, carry: Carry
+    method: Method, world: World, length: int, tell_every: int | None, first: Array, runs: Runs, carry: Carry
 ) -> tuple[Carry, Seen]:
     def one(key: PRNGKeyArray, reward: Any, noise: Noise, carry: Carry) -> tuple[Carry, Seen]:
         def body(carry: Carry, now: Array) -> tuple[Carry, Seen]:
-            if watch is not None:
-                lax.cond(now % watch.every == 0, lambda: jax.debug.callback(watch.tell, now), lambda: None)
+            if tell_every is not None:
+                lax.cond(now % tell_every == 0, lambda: jax.debug.callback(_tell, now), lambda: None)
             return _one_step(method, world, reward, noise, jax.random.fold_in(key, now), carry, now)
 
         return lax.scan(body, carry, first + jnp.arange(length))
@@ -124,6 +127,11 @@ def _one_step(
 @partial(jax.jit, static_argnums=0)
 def _finish(method: Method, learner: State, noise: Noise) -> Released:
     return jax.vmap(method.finish)(learner, noise)
+
+
+@partial(jax.jit, static_argnums=0)
+def _current(method: Method, learner: State, noise: Noise) -> Released | None:
+    return jax.vmap(method.current)(learner, noise)
 
 
 def _spread(program: Callable[..., Any], runs: Runs, carry: Carry | None) -> Any:

@@ -93,24 +93,27 @@ class ValueNoise(Averaging, Promising):
     def update(self, state: ValueState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> ValueState:
         """Adds what was seen, and releases at the end of a round."""
         state = state._replace(unreleased=add(state.unreleased, seen, state.network))
-        ends = (step + 1) % self.round_steps == 0
+        ends = ((step + 1) % self.round_steps == 0) & (state.round < noise.normals.shape[0])
         arrays, build = jax.tree.flatten(state)
         released = lax.cond(ends, lambda x: jax.tree.leaves(self._release(build.unflatten(x), noise)), list, arrays)
         return build.unflatten(released)
 
     def finish(self, state: ValueState, noise: Noise) -> LinearQ:
         """The values after the last round, which a short one ends."""
-        short = (state.unreleased.weight > 0).any()
+        short = (state.unreleased.weight > 0).any() & (state.round < noise.normals.shape[0])
         last = self._release(state, noise)
         return jax.tree.map(lambda new, old: jnp.where(short, new, old), last.network, state.network)
+
+    def current(self, state: ValueState, noise: Noise) -> LinearQ:
+        """The values after the last full round."""
+        return state.network
 
     def _release(self, state: ValueState, noise: ValueNoiseDraw) -> ValueState:
         mine, before = state.unreleased, state.public
         seen = mine.weight > 0
         present = jnp.where(seen, mine.weight, 1.0)
         scale = noise.scale * jnp.sqrt(seen.sum())
-        normals = noise.normals[jnp.minimum(state.round, noise.normals.shape[0] - 1)]
-        means = protect(jnp.where(seen, mine.rewards / present, 0.0), normals, scale)
+        means = protect(jnp.where(seen, mine.rewards / present, 0.0), noise.normals[state.round], scale)
         public = Averages(
             before.weight + mine.weight,
             before.squares + mine.squares,

@@ -1,0 +1,206 @@
+"""The agent: one method in one world, with Stable-Baselines3's verbs.
+
+What it gives away by `predict`, `q_values` and `save` comes from what was released, and is covered by its certificate.
+What looks at the true reward is under `not_private` and in `evaluate`: for the operator only.
+"""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from gymnasium.vector import VectorEnv
+from jaxtyping import Float, Int
+
+from quietq.learning import agent_file, judge
+from quietq.learning.method import Method, Released, Spaces
+from quietq.learning.training import Event, Training
+from quietq.learning.trainer import spaces_of
+from quietq.privacy.accountant import Accountant
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import count, instance, numbers
+from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
+from quietq.worlds import WORLDS, find_world
+from quietq.worlds.world import World
+
+Place = str | World | gymnasium.Env | VectorEnv
+
+
+class NotTrained(QuietqError):
+    """The agent has nothing to answer with yet."""
+
+
+class Agent:
+    """An agent that learns with a method in a world.
+
+    `world` is one of quietq's (by its name, its Gymnasium id or itself: compiled), or any Gymnasium environment or vector
+    environment with a bounded Box of observations and Discrete actions. `seed` makes training repeatable; noise that
+    protects comes from the operating system whatever the seed. `ledger` is charged before noise is drawn.
+
+    >>> from quietq.learning import NoNoise
+    >>> agent = Agent("walk", NoNoise(widths=(8,)), seed=1).learn(200, seeds=2)
+    >>> agent.q_values([[0.1], [0.9]]).shape, agent.certificate.standing
+    ((2, 2), 'none')
+    """
+
+    def __init__(
+        self, world: Place, method: Method, *, seed: int | None = None, reward: object = None,
+        ledger: Accountant | None = None,
+    ) -> None:  # fmt: skip
+        instance("method", method, Method, "one of quietq's methods, e.g. NoNoise()")
+        self.world = _find(world)
+        self.method = method
+        self.spaces = _spaces(self.world)
+        self.seed = int.from_bytes(os.urandom(4)) if seed is None else count("seed", seed, 0)
+        self._reward, self._ledger = reward, ledger
+        self._spent = False
+        self._released: Released | None = None
+        self._draws = self._seeds = 1
+        self._certificate: Certificate | None = None
+        self.not_private: dict[str, Any] = {}
+        """What training saw of the true reward: episode returns, one list a run. For the operator only."""
+
+    def learn(
+        self,
+        steps: int,
+        *,
+        seeds: int = 1,
+        simulate: int | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        every: int | None = None,
+        resume: bool = False,
+        progress: bool | str = False,
+        callback: Callable[[Event], bool | None] | None = None,
+        log: str | os.PathLike[str] | None = None,
+    ) -> "Agent":
+        """Trains from the beginning, for so many steps of the world.
+
+        `seeds` trainings run side by side; a method that noises as it goes has one, because each would be a release.
+        `simulate` is a number of noise draws, for experiments: seeded, they protect nobody. In `directory` a checkpoint
+        is kept `every` so many steps (PRIVATE), from which `resume` goes on exactly. `callback` is called as often, with
+        what has been released, and ends the training by returning True. `log` is a folder for TensorBoard. `progress`
+        shows a bar; "compiled" is told from inside the compiled program, step by step.
+        """
+        if self._spent and not resume:
+            raise BudgetExhausted("This agent's noise was drawn and its budget spent: make another agent to train again.")
+        training = Training(
+            self.world, self.spaces, self.method, self._reward, self.seed, count("steps", steps),
+            count("seeds", seeds), None if simulate is None else count("simulate", simulate),
+            None if directory is None else Path(directory), None if every is None else count("every", every),
+            self._ledger,
+        )  # fmt: skip
+        self._spent = self.method.spends and simulate is None
+        try:
+            result = training.run(resume, progress, callback, None if log is None else Path(log))
+        except InvalidInput:
+            self._spent = self._spent and training.charged
+            raise
+        self._released, self._certificate = result.released, result.certificate
+        self._draws, self._seeds = training.draws, seeds
+        self.not_private = {"episode_returns": result.returns} if self.method.uses_true_reward else {}
+        self.steps = result.steps
+        return self
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is promised of everything that this agent answers."""
+        if self._certificate is None:
+            return self.method.certificate(self.spaces, 1) if not self.method.spends else self._missing()
+        return self._certificate
+
+    @property
+    def released(self) -> Released:
+        """What was released: a pytree of arrays with a leading axis, one entry a run."""
+        return self._missing() if self._released is None else self._released
+
+    @property
+    def members(self) -> int:
+        """Number of runs: simulated draws times seeds."""
+        return self._draws * self._seeds
+
+    def q_values(self, observation: object, member: int | None = None) -> Float[np.ndarray, "... actions"]:
+        """The released values of all actions at one or many observations, shape (d,) or (points, d).
+
+        Several seeds are averaged; `member` picks one run. Simulated draws are different releases: pick one.
+        """
+        points, many = self._points(observation)
+        if member is None and self._draws > 1:
+            raise InvalidInput(f"These are {self._draws} simulated releases: name the member, 0 to {self.members - 1}.")
+        released = self.released
+        if member is not None:
+            index = self._member(member)
+            released = jax.tree.map(lambda leaf: leaf[index : index + 1], released)
+        values = np.asarray(_values(self.method.core(), released, points.astype(np.float32))).mean(axis=0)
+        return values if many else values[0]
+
+    def predict(
+        self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True,
+        member: int | None = None,
+    ) -> tuple[Int[np.ndarray, "..."], None]:  # fmt: skip
+        """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
+        return np.asarray(self.q_values(observation, member).argmax(axis=-1)), None
+
+    def evaluate(self, episodes: int = 2000, seed: int = 0) -> judge.NotPrivate:
+        """How well the released policies do under the *true* reward. NOT private: for the operator only."""
+        return judge.evaluate(self.world, self._reward, self.q_values, self.members, episodes, seed)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what was released, the certificate and the settings; nothing private is in it."""
+        agent_file.write(Path(path), self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], world: Place | None = None) -> "Agent":
+        """Reads an agent that was saved; `world` is needed if it was an environment that is not known by name."""
+        record, leaves = agent_file.read(Path(path))
+        return agent_file.restore(cls, record, leaves, world)
+
+    def __repr__(self) -> str:
+        trained = "not trained" if self._released is None else f"{self.members} run(s), {self.certificate.standing}"
+        return f"Agent({_name(self.world)}, {self.method.name}, {trained})"
+
+    def _points(self, observation: object) -> tuple[Float[np.ndarray, "points d"], bool]:
+        points = numbers("observation", observation)
+        dimension = self.spaces.box.dimension
+        if points.ndim not in (1, 2) or points.shape[-1] != dimension:
+            raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
+        return np.atleast_2d(points), points.ndim == 2
+
+    def _member(self, member: int) -> int:
+        if not 0 <= count("member", member, 0) < self.members:
+            raise InvalidInput(f"member must lie between 0 and {self.members - 1}, not {member!r}.")
+        return member
+
+    def _missing(self) -> Any:
+        raise NotTrained("This agent has not been trained: call learn first.")
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(method: Method, released: Released, points: Any) -> Any:
+    return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, points)
+
+
+def _find(world: Place) -> World | gymnasium.Env | VectorEnv:
+    if isinstance(world, str):
+        by_id = {kind.gymnasium_id: name for name, kind in WORLDS.items()}
+        if world in WORLDS or world in by_id:
+            return find_world(by_id.get(world, world))
+        try:
+            return gymnasium.make(world)
+        except gymnasium.error.Error as error:
+            raise InvalidInput(f"There is no world called {world!r}: the known ones are {', '.join(WORLDS)}.") from error
+    instance("world", world, World | gymnasium.Env | VectorEnv, "a world's name, a World or a Gymnasium environment")
+    return world
+
+
+def _spaces(world: World | gymnasium.Env | VectorEnv) -> Spaces:
+    from quietq.learning.loop import spaces_of_env
+
+    return spaces_of(world) if isinstance(world, World) else spaces_of_env(world)
+
+
+def _name(world: World | gymnasium.Env | VectorEnv) -> str:
+    return world.name if isinstance(world, World) else str(world.spec.id if world.spec else world)

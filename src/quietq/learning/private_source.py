@@ -1,0 +1,125 @@
+"""What methods that learn from something already released have in common: the release, and its certificate.
+
+Theorem (post-processing). Whatever is computed from a release without another look at the private data is covered by
+the release's certificate, for as many steps and with as many repetitions as one likes (docs/theory.md, section 4). So
+all that must be checked is that the source *is* a release: a raw reward, or values without a promise, are refused.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from quietq.learning.method import Method, Spaces
+from quietq.noise.box import Box
+from quietq.noise.private_function import PrivateFunction
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import instance
+from quietq.privacy.errors import InvalidInput
+from quietq.rewards.model import FittedReward
+from quietq.worlds.jax_rewards import JaxReward
+
+
+class ReleasedValues(JaxReward):
+    """Values of all actions that were released, with the certificate that covers them.
+
+    `function` takes states, shape (points, d), to values, (points, actions), and must be one that JAX can trace. If it
+    is a pytree (an Equinox module, say), its arrays can be stacked over runs.
+    """
+
+    function: Any
+    box: Box = eqx.field(static=True)
+    promise: str = eqx.field(static=True)
+    """The certificate in JSON: text can be compared and hashed, which compiling asks for."""
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, function: Callable[..., Any], box: Box, certificate: Certificate) -> None:
+        instance("box", box, Box, "the box of states that the values were released for")
+        instance("certificate", certificate, Certificate, "the certificate of what the values were computed from")
+        self.function = function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
+        self.box, self.promise, self.by_action = box, certificate.to_json(), True
+
+    @property
+    def certificate(self) -> Certificate:
+        """What covers the values."""
+        return Certificate.from_json(self.promise)
+
+    def at(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
+        """The released values of the actions at one state."""
+        return jnp.asarray(self.function(state[None]))[0]
+
+
+PrivateSource = PrivateFunction | FittedReward | ReleasedValues
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnPrivateReward(Method):
+    """Learns from a private reward; `private` is one, or several simulated draws of one setting."""
+
+    uses_true_reward: ClassVar[bool] = False
+    sources: ClassVar[tuple[type, ...]] = (PrivateFunction, FittedReward)
+    private: PrivateSource | Sequence[PrivateSource] | None = field(default=None, kw_only=False)
+
+    @property
+    def rewards(self) -> tuple[PrivateSource, ...]:
+        """The private reward, or the simulated ones."""
+        given: Any = (self.private,) if isinstance(self.private, self.sources) else self.private
+        if not isinstance(given, Sequence) or not given or not all(isinstance(one, self.sources) for one in given):
+            raise InvalidInput(
+                f"{self.name} needs a private reward: what privatise returns, or quietq.load reads from a file."
+            )
+        return tuple(given)
+
+    def core(self) -> Self:
+        """Without the reward: one program serves all of them."""
+        return replace(self, private=None)
+
+    def check(self, spaces: Spaces, steps: int) -> None:
+        """The reward must be released, and defined wherever states can be."""
+        for private in self.rewards:
+            if private.box.low != spaces.box.low or private.box.high != spaces.box.high:
+                raise InvalidInput(f"The private reward is defined on {private.box}, but states lie in {spaces.box}.")
+            certificate = certificate_of(private)
+            if certificate.standing != "certified" and not certificate.reproducible:
+                raise InvalidInput(
+                    f"{self.name} learns from what is certified, or simulated, but this source's standing is "
+                    f"{certificate.standing!r}: make the reward private with privatise, and give that."
+                )
+        if len(self.rewards) > 1 and any(certificate_of(one).standing != "none" for one in self.rewards):
+            raise InvalidInput(
+                "Several private rewards are several releases; only simulated ones are trained on together."
+            )
+
+    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
+        """The reward's own certificate: it covers the agent as it is."""
+        return certificate_of(self.rewards[0])
+
+    def settings(self) -> dict[str, object]:
+        """The hyper-parameters, and which reward: by a hash of its values, which are public."""
+        digest = hashlib.sha256()
+        for private in self.rewards:
+            digest.update(np.ascontiguousarray(_at_some_points(private)).tobytes())
+        return super().settings() | {"private": digest.hexdigest()}
+
+
+def certificate_of(private: PrivateSource) -> Certificate:
+    """The source's certificate; without one it is refused."""
+    if private.certificate is None:
+        raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
+    return private.certificate
+
+
+def _at_some_points(private: PrivateSource) -> np.ndarray:
+    """Its values at some points of the box, enough to tell two releases apart."""
+    dimension = private.box.dimension
+    points = np.random.default_rng(0).random((257, dimension))
+    states = private.box.from_unit(points[:, 0] if dimension == 1 else points)
+    if isinstance(private, ReleasedValues):
+        return np.asarray(jax.vmap(private.at)(jnp.asarray(states, jnp.float32).reshape(-1, dimension)))
+    return np.asarray(private(states))

@@ -1,0 +1,151 @@
+"""`value-network`: noise on the reward part of each update, for any network and optimiser: Algorithm 1 repaired.
+
+Theorem. In round j, network, target and features come from released parameters, so only v = (1/B) sum_t r_t grad
+Q(s_t, a_t) is private. With G the Gram matrix of these B gradients, neighbours' v differ by at most S_j = radius
+min(sqrt(1'|G|1)/B, sqrt(lambda_max(G)/B)), which is public (and exact where G is non-negative). N(0, (S_j/mu_j)^2 I) on
+v is mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. The optimiser, the rest of the gradient and the target
+network, a snapshot, are post-processing (docs/theory.md, section 4). Each round has B transitions of its own: replayed
+rewards would pay again.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from quietq.learning import replay as memory
+from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
+from quietq.learning.gradient import GradientNoiseDraw
+from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.networks import Kind, Network
+from quietq.learning.options import option
+from quietq.learning.promise import Promising
+from quietq.learning.protect import protect
+from quietq.noise.entropy import Entropy
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.errors import InvalidInput
+
+_SQUARINGS = 3
+_SLACK = 1.0001  # for rounding errors of products of matrices in single precision
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkValueNoise(DeepQ, Promising):
+    """Round by round, the reward part of the gradient is noised, and the parameters that follow are the state."""
+
+    name: ClassVar[str] = "value-network"
+    network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
+    features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.")
+    gamma: float = option(0.5, "Discount of the future.")
+    optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
+    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.")
+    batch: int = option(250, "Transitions a round; each is used in one round only, and each round is a release.")
+    target_every: int = option(1, "Rounds between copies of the network to the target network; 1 does without one.")
+    explore_last: float = option(1.0, "Share of random actions in the long run.")
+    loss: Loss = field(default="squared", init=False)
+    replay: int = field(default=1, init=False)
+    start: int = field(default=1, init=False)
+    train_every: int = field(default=1, init=False)
+
+    def rounds(self, steps: int) -> int:
+        """How many full batches so many steps make."""
+        return steps // self.batch
+
+    def check(self, spaces: Spaces, steps: int) -> None:
+        """There must be something to learn."""
+        super().check(spaces, steps)
+        if self.rounds(steps) == 0:
+            raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
+
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> GradientNoiseDraw:
+        """The normals of all rounds."""
+        _, budget = self.promised()
+        rounds = self.rounds(steps)
+        return GradientNoiseDraw(
+            entropy.normals((rounds, self.parameters(spaces))).astype(np.float32),
+            np.asarray(np.sqrt(rounds) / budget.mu, np.float32),
+            np.asarray(self.radius, np.float32),
+        )
+
+    def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
+        """A new network, its target the same, and room for one round."""
+        state = super().init(spaces, key, copies)
+        return state._replace(replay=memory.empty(self.batch, spaces.box.dimension, copies))
+
+    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
+        """Stores what was seen; at the end of a round, takes one step with noise."""
+        buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
+        calls = buffer.shape[0] // seen.action.shape[0]
+        turn = (step + 1) // calls - 1
+
+        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+            batch = memory.rows(buffer, jnp.arange(buffer.shape[0]))
+            return self.apply(network, optimiser, self.noised(network, state.target, batch, turn, noise))
+
+        ready = ((step + 1) % calls == 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
+        network, optimiser = when(ready, learn, state.network, state.optimiser)
+        copied = ready & ((turn + 1) % self.target_every == 0)
+        target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
+        return DeepQState(network, target, optimiser, buffer)
+
+    def noised(
+        self, network: Network, target: Network, batch: Transition, turn: Array, noise: GradientNoiseDraw
+    ) -> Network:
+        """The gradient of the squared loss, without one through the target; its reward part has noise."""
+        slopes, build = self.slopes(network, batch)
+        scale = noise.scale * noise.radius * unit_sensitivity(slopes)
+        private = protect(batch.reward @ slopes / len(slopes), noise.normals[turn], scale)
+        following = self.goals(target, batch._replace(reward=jnp.zeros_like(batch.reward)))
+        values = chosen(jax.vmap(network)(batch.state), batch.action)
+        return build((values - following) @ slopes / len(slopes) - private)
+
+    def slopes(self, network: Network, batch: Transition) -> tuple[Float[Array, "batch parameters"], Any]:
+        """The gradient of each transition's value by all parameters, in a row, and what makes a network of a row."""
+
+        def value(network: Network, state: Array, action: Array) -> Array:
+            return chosen(network(state)[None], action[None])[0]
+
+        each = jax.vmap(eqx.filter_grad(value), in_axes=(None, 0, 0))(network, batch.state, batch.action)
+        _, build = ravel_pytree(eqx.filter(network, eqx.is_array))
+        return jax.vmap(lambda one: ravel_pytree(eqx.filter(one, eqx.is_array))[0])(each), build
+
+    def parameters(self, spaces: Spaces) -> int:
+        """How many numbers the network has."""
+        shapes = jax.eval_shape(lambda key: eqx.filter(self.make_network(spaces, key), eqx.is_array), jax.random.key(0))
+        return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))
+
+    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
+        """Certified, for all rounds together."""
+        return self.state_promise(
+            spaces,
+            self.rounds(steps),
+            "each round's own sensitivity, a public function of the gradients' Gram matrix",
+            Assumption("Each reward was used in one round only.", True),
+            Assumption("Networks, targets and actions come from noised parameters only.", True),
+        )
+
+
+def unit_sensitivity(slopes: Float[Array, "batch parameters"]) -> Float[Array, ""]:
+    """The most that the mean of r_t times the t-th row moves, in the Euclidean norm, when each r_t moves by at most 1.
+
+    lambda_max is bounded from above, by the Frobenius norm of a power of the Gram matrix (power iteration would come
+    from below): for its m-th power, |G^m|^(1/m) is at most rank^(1/2m) too large.
+
+    >>> float(unit_sensitivity(jnp.eye(4)).round(3))
+    0.5
+    """
+    batch, unit = len(slopes), jnp.abs(slopes).max()
+    slopes = slopes / jnp.where(unit > 0, unit, 1.0)  # so that squares neither overflow nor vanish
+    gram = slopes @ slopes.T
+    largest, power = jnp.ones(()), gram
+    for squared in range(_SQUARINGS + 1):
+        size = jnp.linalg.norm(power)
+        largest = largest * size ** (1 / 2**squared)
+        power = power / jnp.where(size > 0, size, 1.0)
+        power = power @ power
+    return _SLACK * unit * jnp.sqrt(jnp.minimum(jnp.abs(gram).sum() / batch, largest) / batch)
