@@ -7,9 +7,7 @@ PYTEST = $(BIN)/python -m pytest -n 2
 .PHONY: demo test test-slow bench lint clean
 
 demo: $(VENV)/.demo
-	$(BIN)/quietq calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1
-	$(BIN)/quietq limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5
-	$(BIN)/python examples/voters.py --out runs/demo
+	$(BIN)/quietq demo --out runs/demo
 
 test: $(VENV)/.test
 	$(PYTEST)

@@ -7,7 +7,7 @@ when it only sees a noisy one?
 
     python examples/voters.py --out voters
 
-The data is part of statsmodels: pip install 'quietq[people,report]' statsmodels gymnasium
+The data is part of statsmodels: pip install 'quietq[examples]'
 """
 
 import argparse
@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
-import statsmodels.api as sm
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
 import quietq as qq
+from quietq.cli.voters import voters
 from quietq.release import publish
 from quietq.report import plot_reward
 from quietq.rewards import People, privatise
@@ -30,7 +29,6 @@ from quietq.worlds import best_return, plan, policy_return, worst_return
 
 EPSILONS = (0.1, 0.5, 1.0)
 DELTA = 1e-5
-POSITIONS = np.linspace(0, 1, 7)
 GRID = np.linspace(0, 1, 1025)
 STYLES = {0.1: ("#D55E00", ":"), 0.5: ("#009E73", "--"), 1.0: ("#0072B2", "-")}
 
@@ -44,21 +42,6 @@ class Outcome:
     """Utility lost, as a share of what lies between the best policy and the worst. Not private."""
     simulated: np.ndarray
     """The same share, over simulated draws. Not private."""
-
-
-def ratings() -> pl.DataFrame:
-    """What each respondent would give to each of the seven positions: one row a rating."""
-    study = sm.datasets.anes96.load_pandas().data
-    assert study is not None
-    ideal = (study["selfLR"].to_numpy() - 1) / 6
-    reward = 1 - np.abs(POSITIONS - ideal[:, None])
-    person = np.repeat(np.arange(len(ideal)), len(POSITIONS))
-    return pl.DataFrame({"person": person, "state": np.tile(POSITIONS, len(ideal)), "rating": reward.ravel()})
-
-
-def voters() -> People:
-    """Their mean reward, each held to the declared bounds. The bounds are public: they come from the questionnaire."""
-    return People.read(ratings(), box=(0, 1), low=0, high=1, slope=1, count=944)
 
 
 def utility_lost(reward: Callable, true: Callable, best: float, worst: float) -> float:

@@ -15,6 +15,17 @@ import gymnasium
 from quietq.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from quietq.learning import ActorCritic as ActorCritic
+    from quietq.learning import Agent as Agent
+    from quietq.learning import Evaluation as Evaluation
+    from quietq.learning import GradientNoise as GradientNoise
+    from quietq.learning import InputNoise as InputNoise
+    from quietq.learning import NetworkValueNoise as NetworkValueNoise
+    from quietq.learning import NoNoise as NoNoise
+    from quietq.learning import OutputNoise as OutputNoise
+    from quietq.learning import Published as Published
+    from quietq.learning import RewardNoise as RewardNoise
+    from quietq.learning import ValueNoise as ValueNoise
     from quietq.noise import Additive as Additive
     from quietq.noise import BandLimited as BandLimited
     from quietq.noise import Box as Box
@@ -40,6 +51,7 @@ if TYPE_CHECKING:
     from quietq.privacy import QuietqError as QuietqError
     from quietq.privacy import RkhsBall as RkhsBall
     from quietq.privacy import SupBall as SupBall
+    from quietq.privacy import Trajectories as Trajectories
     from quietq.privacy import people as people
     from quietq.release import InvalidRelease as InvalidRelease
     from quietq.release import load as load
@@ -52,13 +64,17 @@ if TYPE_CHECKING:
 
 # What each room offers at the top. Rooms are imported when they are first used, so that `import quietq` is quick.
 _ROOMS = {
+    "learning": (
+        "ActorCritic Agent Evaluation GradientNoise InputNoise NetworkValueNoise NoNoise OutputNoise Published RewardNoise "
+        "ValueNoise"
+    ),
     "noise": (
         "Additive BandLimited Box Exponential Features GaussianProcessMechanism GridPath PrivateFunction Product "
         "SortedPath TreePath"
     ),
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate InvalidInput LipschitzBall MissingExtra NoRkhsRadius "
-        "PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall people"
+        "PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"
     ),
     "release": "InvalidRelease load publish",
     "rewards": "People PrivateReward RewardModel privatise relabel",

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quietq.cli.voters import POSITIONS, ratings
 from quietq.release import load
 
 for package in ("statsmodels", "polars", "matplotlib", "gymnasium"):
@@ -30,12 +31,12 @@ def voters():
 
 
 def test_mean_reward_is_the_respondents(voters):
-    rows, people = voters.ratings(), voters.voters()
+    rows, people = ratings(), voters.voters()
     assert people.not_private["people_present"] == 944
     assert people.not_private["used_rows"] == rows.height == 944 * 7
     assert people.not_private["clipped_ratings"] == 0
     means = rows.group_by("state").mean().sort("state")["rating"].to_numpy()
-    assert np.allclose(people.functions()[0](voters.POSITIONS), means, atol=1e-5)
+    assert np.allclose(people.functions()[0](POSITIONS), means, atol=1e-5)
 
 
 def test_little_is_lost_and_less_with_more_budget(voters):

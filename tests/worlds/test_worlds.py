@@ -246,8 +246,8 @@ def test_a_start_may_be_given():
         (lambda: NavigationWorld(reach=0.0), "reach must be above 0"),
         (lambda: NavigationWorld(sway=-0.1), "sway must be at least 0"),
         (lambda: RecommenderWorld(strength=1.5), "strength must be at most 1"),
-        (lambda: RecommenderWorld(taste=(0.0, 0.0, 0.0, 0.0)), "not all 0"),
-        (lambda: RecommenderWorld(taste=(1.0, 2.0)), "taste must be 4 numbers"),
+        (lambda: RecommenderWorld(taste=(0.0, 0.0, 0.0)), "not all 0"),
+        (lambda: RecommenderWorld(taste=(1.0, 2.0)), "taste must be 3 numbers"),
         (lambda: RecommenderWorld(leave=1.0), "leave must be"),
     ],
 )

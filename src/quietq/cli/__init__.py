@@ -1,6 +1,6 @@
 """The commands, nothing else: results on stdout (one JSON object with --json), everything else on stderr."""
 
-from quietq.cli import calibrate, limits, reward
+from quietq.cli import calibrate, demo, limits, methods, reward, train, worlds
 from quietq.cli.app import app, main
 
-__all__ = ["app", "calibrate", "limits", "main", "reward"]
+__all__ = ["app", "calibrate", "demo", "limits", "main", "methods", "reward", "train", "worlds"]

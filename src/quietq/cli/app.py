@@ -6,12 +6,22 @@ import warnings
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 import quietq as qq
 from quietq.privacy.checks import shown
 
+
+
+class Commands(TyperGroup):
+    """The group of all commands; its context is what the annotations say."""
+
+    context_class = typer.Context
+
+
 app = typer.Typer(
     name="quietq",
+    cls=Commands,
     help="Learn from a reward that belongs to people, and publish the result without giving any of them away.",
     add_completion=False,
     pretty_exceptions_enable=False,

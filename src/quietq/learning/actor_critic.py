@@ -6,8 +6,8 @@ it is (docs/theory.md, section 4). Advantages of raw rewards are not covered by 
 
 The policy is a softmax network. Batches are on-policy; generalised advantage estimation weighs how far ahead the reward
 is summed and how far the critic is trusted; the ratio of new to old probabilities is clipped, so that a batch can be
-used for some epochs (Schulman et al., 2016 and 2017). Released values already count the future: there the discount is 0,
-the critic learns the policy's mean of them, and what is left is the released advantage.
+used for some epochs (Schulman et al., 2016 and 2017). Released values already count the future: there the discount is
+0, the critic learns the policy's mean of them, and what is left is the released advantage.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from quietq.learning.deep_q import chosen, when
+from quietq.learning.deep_q import chosen
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
 from quietq.learning.options import option
@@ -104,15 +104,15 @@ class ActorCritic(OnPrivateReward):
     ) -> ActorCriticState:
         """Stores what was seen; at the end of a round, improves policy and critic."""
         steps = state.seen.reward.shape[0]
-        kept = Transition(
-            *(lax.dynamic_update_index_in_dim(old, new, step % steps, 0) for old, new in zip(state.seen, seen, strict=True))
-        )
+        pairs = zip(state.seen, seen, strict=True)
+        kept = Transition(*(lax.dynamic_update_index_in_dim(old, new, step % steps, 0) for old, new in pairs))
+        arrays, static = eqx.partition(state.networks, eqx.is_array)
 
-        def learn(networks: Any, optimiser: Any) -> tuple[Any, Any]:
-            return self._improve(networks, optimiser, kept)
+        def learn(operands: tuple[Any, Any]) -> tuple[Any, Any]:
+            return self._improve(operands[0], static, operands[1], kept)
 
-        networks, optimiser = when((step + 1) % steps == 0, learn, state.networks, state.optimiser)
-        return ActorCriticState(networks, optimiser, kept)
+        learned = lax.cond((step + 1) % steps == 0, learn, lambda operands: operands, (arrays, state.optimiser))
+        return ActorCriticState(eqx.combine(learned[0], static), learned[1], kept)
 
     def finish(self, state: ActorCriticState, noise: Noise) -> Network:
         """The policy."""
@@ -129,9 +129,9 @@ class ActorCritic(OnPrivateReward):
     def _transformation(self) -> optax.GradientTransformation:
         return optax.chain(optax.clip_by_global_norm(self.clip), optax.adam(self.learning_rate))
 
-    def _improve(self, networks: tuple[Network, Network], optimiser: Any, seen: Transition) -> tuple[Any, Any]:
-        """Some gradient steps on one batch."""
-        policy, critic = networks
+    def _improve(self, arrays: Any, static: Any, optimiser: Any, seen: Transition) -> tuple[Any, Any]:
+        """Some gradient steps on one batch, for the networks' arrays and their optimiser."""
+        policy, critic = eqx.combine(arrays, static)
         here, there = (_each(critic, states)[..., 0] for states in (seen.state, seen.next_state))
         advantages = estimate(seen, here, there, self.gamma, self.trace)
         goals = here + advantages
@@ -144,21 +144,23 @@ class ActorCritic(OnPrivateReward):
             logarithms = jax.nn.log_softmax(_each(networks[0], seen.state))
             entropy = -(jnp.exp(logarithms) * logarithms).sum(axis=-1).mean()
             missed = (_each(networks[1], seen.state)[..., 0] - goals) ** 2
-            return missed.mean() / 2 - jnp.minimum(ratio * advantages, clipped * advantages).mean() - self.entropy * entropy
-
-        arrays, static = eqx.partition(networks, eqx.is_array)
+            gained = jnp.minimum(ratio * advantages, clipped * advantages)
+            return missed.mean() / 2 - gained.mean() - self.entropy * entropy
 
         def epoch(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
             gradient = eqx.filter_grad(loss)(eqx.combine(carry[0], static))
             updates, optimiser = self._transformation().update(gradient, carry[1])
             return (eqx.apply_updates(carry[0], updates), optimiser), None
 
-        (arrays, optimiser), _ = lax.scan(epoch, (arrays, optimiser), None, self.epochs)
-        return eqx.combine(arrays, static), optimiser
+        return lax.scan(epoch, (arrays, optimiser), None, self.epochs)[0]
 
 
 def estimate(
-    seen: Transition, here: Float[Array, "steps copies"], there: Float[Array, "steps copies"], gamma: float, trace: float
+    seen: Transition,
+    here: Float[Array, "steps copies"],
+    there: Float[Array, "steps copies"],
+    gamma: float,
+    trace: float,
 ) -> Float[Array, "steps copies"]:
     """Generalised advantages; an end is worth nothing, a cut is worth what the critic says."""
     surprise = seen.reward + gamma * jnp.where(seen.terminated, 0.0, there) - here

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from quietq.learning.method import Method, Noise, Spaces, Transition
+from quietq.learning.method import Method, Spaces, Transition
 from quietq.learning.networks import Hats, LinearQ, Scaled, make_features
 from quietq.learning.options import option
 from quietq.privacy.checks import count, positive, real

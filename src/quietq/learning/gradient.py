@@ -16,18 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax_privacy import clipped_grad
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, chosen, when
 from quietq.learning.method import Noise, Spaces, Transition
-from quietq.learning.networks import Network
+from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
 from quietq.learning.promise import Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count, positive
+from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 
 
@@ -44,7 +44,7 @@ class GradientNoise(DeepQ, Promising):
     """Deep Q-learning whose gradients are clipped one by one and noised together."""
 
     name: ClassVar[str] = "gradient"
-    network: str = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
+    network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
     features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.")
     gamma: float = option(0.5, "Discount of the future.")
     optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")

@@ -1,8 +1,8 @@
 """`input`: independent noise on every observed reward, after Venkitasubramaniam (2013).
 
-Theorem. n observed rewards of neighbours, at states that depend on the reward through released values only, differ by at
-most radius sqrt(n) in the Euclidean norm; so N(0, (radius sqrt(n)/mu)^2) on each, once, is mu-GDP, adaptively too. All
-that follows sees noised rewards only and is post-processing (docs/theory.md, section 4).
+Theorem. n observed rewards of neighbours, at states that depend on the reward through released values only, differ by
+at most radius sqrt(n) in the Euclidean norm; so N(0, (radius sqrt(n)/mu)^2) on each, once, is mu-GDP, adaptively too.
+All that follows sees noised rewards only and is post-processing (docs/theory.md, section 4).
 """
 
 from dataclasses import dataclass

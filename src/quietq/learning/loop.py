@@ -70,11 +70,11 @@ def loop(
     learner = _init(method, spaces_of_env(env), copies, jax.random.split(key)[1])
     action = _first(method, learner, observation, key, noise)
     for step in range(-(-steps // copies)):
-        seen, observation = rows.send(np.asarray(action))
+        seen, observation, new = rows.send(np.asarray(action))
         if not np.isfinite(seen.reward).all():
             raise InvalidInput("The environment's reward must be a finite number.")
         learner, action, gained = _react(method, source, learner, seen, observation, step, key, noise)
-        yield LoopStep(learner, step + 1, gained, seen.terminated | seen.truncated)
+        yield LoopStep(learner, step + 1, np.where(new, gained, 0.0), (seen.terminated | seen.truncated) & new)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -112,7 +112,8 @@ def _rows(env: gymnasium.Env, seed: int | None) -> Any:
         after = _single(after)[None]
         observation = _single(env.reset()[0])[None] if terminated or truncated else after
         flags = np.array([terminated], bool), np.array([truncated], bool)
-        action = yield Transition(before, action, np.array([reward], np.float32), after, *flags), observation
+        rows = Transition(before, action, np.array([reward], np.float32), after, *flags)
+        action = yield rows, observation, np.array([True])
         before = observation
 
 
@@ -138,7 +139,7 @@ def _vector_rows(env: VectorEnv, seed: int | None) -> Any:
         rows = Transition(before, action, _single(reward), after, np.array(terminated, bool), np.array(truncated, bool))
         if last is not None and resetting.any():
             rows = Transition(*(_where(resetting, old, new) for old, new in zip(last, rows, strict=True)))
-        action = yield rows, observation
+        action = yield rows, observation, ~resetting
         last, before = rows, observation
         resetting = over if mode == AutoresetMode.NEXT_STEP else resetting
 

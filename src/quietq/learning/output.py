@@ -2,10 +2,10 @@
 
 Theorem. Actions do not depend on the reward, so states are public. Values at knots are the fixed point of averages of
 r + gamma max Q, which moves by at most radius + gamma |dQ| in the largest entry: neighbours' values differ by at most
-radius/(1 - gamma) at each of D knots and actions, and by sqrt(D) times that in the norm of the hat functions' own kernel,
-phi(x) . phi(y). Noise of that kernel, N(0, (Delta/mu)^2) a knot, is mu-GDP for the whole function (docs/theory.md,
-section 4). A bound of the largest value alone would not do in a kernel of rougher functions: networks are refused, for
-nothing bounds their norm.
+radius/(1 - gamma) at each of D knots and actions, and by sqrt(D) times that in the norm of the hat functions' own
+kernel, phi(x) . phi(y). Noise of that kernel, N(0, (Delta/mu)^2) a knot, is mu-GDP for the whole function
+(docs/theory.md, section 4). A bound of the largest value alone would not do in a kernel of rougher functions: networks
+are refused, for nothing bounds their norm.
 """
 
 import math

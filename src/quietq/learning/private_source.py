@@ -8,7 +8,7 @@ all that must be checked is that the source *is* a release: a raw reward, or val
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -76,7 +76,7 @@ class OnPrivateReward(Method):
             )
         return tuple(given)
 
-    def core(self) -> Self:
+    def core(self) -> "OnPrivateReward":
         """Without the reward: one program serves all of them."""
         return replace(self, private=None)
 

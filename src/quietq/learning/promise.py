@@ -94,9 +94,9 @@ def sup_radius(relation: Relation) -> float:
     """
     if isinstance(relation, SupBall | LipschitzBall):
         return relation.radius
-    if isinstance(relation.kernel, Exponential):
+    if isinstance(relation, RkhsBall) and isinstance(relation.kernel, Exponential):
         return relation.radius  # |f(x)| <= |f| sqrt(K(x, x))
-    if isinstance(relation.kernel, Additive):
+    if isinstance(relation, RkhsBall) and isinstance(relation.kernel, Additive):
         return relation.radius * math.sqrt(relation.kernel.dimension)
     raise InvalidInput(
         "This method needs to know how much one reward can change: state a SupBall (for features of length at most c, "

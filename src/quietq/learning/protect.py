@@ -1,12 +1,13 @@
 """Noise added inside a compiled loop: the normals come from outside, the scale is public.
 
-Floating-point noise leaks through low-order bits unless what is released is rounded to a public grid that is far coarser
-than the last place. In float32 that takes some care: the value is first clipped to 4096 times the noise's size (a
-projection, so no two neighbours get farther apart), where the last place is 2^-11 of that size at the most, and the sum
-is rounded to between 1/64 and 1/128 of it. Both are fixed by the public scale alone.
+Floating-point noise leaks through low-order bits unless what is released is rounded to a public grid that is far
+coarser than the last place. In float32 that takes some care: the value is first clipped to 4096 times the noise's size
+(a projection, so no two neighbours get farther apart), where the last place is 2^-11 of that size at the most, and the
+sum is rounded to between 1/64 and 1/128 of it. Both are fixed by the public scale alone.
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 SLACK = 1 + 1e-5
@@ -16,11 +17,11 @@ _FINER = 6  # bits
 
 
 def protect(
-    value: Float[Array, "*shape"], normals: Float[Array, "*shape"], scale: Float[Array, ""] | float
+    value: Float[Array, "*shape"], normals: Float[Array, "*shape"], scale: Float[Array | np.ndarray, ""] | float
 ) -> Float[Array, "*shape"]:
     """value + scale * normals, clipped and rounded; a scale of 0 releases the value as it is, and is for twins only."""
     scale = jnp.asarray(scale, jnp.float32) * SLACK
     safe = jnp.where(scale > 0, scale, 1.0)
-    step = jnp.exp2(jnp.floor(jnp.log2(safe)) - _FINER)
+    step = jnp.ldexp(jnp.float32(1), jnp.frexp(safe)[1] - 1 - _FINER)  # exp2 is not exact, even for whole numbers
     noised = jnp.clip(value, -LARGEST * safe, LARGEST * safe) + safe * normals
     return jnp.where(scale > 0, jnp.round(noised / step) * step, value)

@@ -7,9 +7,12 @@ and its program are different algorithms:
 - `Published.text()`: greedy, no replay; after every 64 steps one gradient step of 3e-4; J noise paths in a row, shared
   by the values that act, learn and are bootstrapped from; it returns the value function *without* noise. What the
   listing garbles (the sign of the step, the index t, the noise in the target) is read as it must be meant.
-- `Published.code()`: RMSprop, replay, a target network with noise of its own, epsilon-greedy, Huber's loss, noise redrawn
-  every episode.
+- `Published.code()`: RMSprop, replay, a target network with noise of its own, epsilon-greedy, Huber's loss, noise
+  redrawn every episode.
 """
+
+# pyright: reportIncompatibleMethodOverride=false
+# It is deep Q-learning with a state and a release of its own.
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -69,7 +72,7 @@ class Published(DeepQ):
     @classmethod
     def code(cls, sigma: float = 0.32, **changes: Any) -> "Published":
         """What the authors' program runs."""
-        settings: dict[str, Any] = dict(
+        settings: dict[str, Any] = dict(  # noqa: C408
             preset="code", sigma=sigma, beta=1.0, widths=(16, 16), gamma=0.999, optimiser="rmsprop-pytorch",
             learning_rate=1e-2, loss="huber", clamp=1.0, replay=10_000, batch=128, start=128, train_every=1,
             target_every=10, explore_first=0.9, explore_last=0.05, explore_decay=200.0, bootstrap_truncated=False,
@@ -80,7 +83,7 @@ class Published(DeepQ):
     def text(cls, sigma: float = 0.32, **changes: Any) -> "Published":
         """What the paper lists, with the parameters of its appendix E.3: beta is 1/v."""
         beta = PublishedTheorem(Budget(0.9, 5e-5)).beta
-        settings: dict[str, Any] = dict(
+        settings: dict[str, Any] = dict(  # noqa: C408
             preset="text", sigma=sigma, beta=beta, levels=14, widths=(16, 16), gamma=0.999, optimiser="sgd",
             learning_rate=3e-4, loss="squared", replay=64, batch=64, start=64, train_every=64, target_every=1,
             explore_first=0.0, explore_last=0.0, bootstrap_truncated=True,
@@ -185,8 +188,8 @@ class Published(DeepQ):
         if self.preset == "text":
             return certificate
         other = (
-            "This is the authors' program, another algorithm than the theorem's: replay, RMSprop, a target network, and "
-            f"noise with beta {self.beta:g} redrawn every episode."
+            "This is the authors' program, another algorithm than the theorem's: replay, RMSprop, a target network, "
+            f"and noise with beta {self.beta:g} redrawn every episode."
         )
         return replace(certificate, remarks=(*certificate.remarks, other))
 

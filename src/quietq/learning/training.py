@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from quietq.learning import checkpoint, trainer
+from quietq.learning.cache import use_disk_cache
 from quietq.learning.loop import loop
 from quietq.learning.method import Method, Noise, Released, Spaces
 from quietq.learning.report import Reporter
@@ -86,6 +87,7 @@ class Training:
         """Does all of it."""
         if resume and self.directory is None:
             raise InvalidInput("resume needs the directory of the checkpoint to go on from.")
+        use_disk_cache()
         with Reporter(self.steps, progress, log, not self.method.uses_true_reward) as reporter:
             work = self._compiled if self.compiled else self._looped
             released, seen, steps = work(resume, progress, callback, reporter)

@@ -15,7 +15,7 @@ from quietq.privacy.errors import (
 from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu, mu_from_budget
 from quietq.privacy.limits import cap_any_dp, cap_gdp, people_needed, steps_between, steps_needed
 from quietq.privacy.published import PublishedCheck, PublishedTheorem
-from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall, people
+from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall, Trajectories, people
 
 __all__ = [
     "Accountant",
@@ -37,6 +37,7 @@ __all__ = [
     "RkhsBall",
     "Standing",
     "SupBall",
+    "Trajectories",
     "cap_any_dp",
     "cap_gdp",
     "compare",

@@ -5,7 +5,7 @@ environments and processes. The raw data is not needed again and can be deleted.
 """
 
 from quietq.noise.box import Domain, box_for
-from quietq.noise.kernels import Additive, Exponential, Kernel
+from quietq.noise.kernels import Additive, Exponential, Features, Kernel
 from quietq.noise.mechanism import GaussianProcessMechanism, Input
 from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.accountant import Accountant
@@ -14,6 +14,7 @@ from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
+from quietq.rewards.ball_noise import is_better, release_weights
 from quietq.rewards.choice import Choice, Noise, choose
 from quietq.rewards.knots import SLACK, check_range, release_on_knots
 from quietq.rewards.people import People
@@ -34,7 +35,7 @@ def privatise(
 
     `source` is `People`, whose relation and box are enforced and known, or a function of your own with the `relation`
     and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path" (a Gaussian process
-    on a fine grid), "k-norm" (pure epsilon, on knots), "knots" (Gaussian, on knots) or "auto", a public rule;
+    on a fine grid), "k-norm" (pure epsilon, on knots or on the weights of features), "knots" (Gaussian, on knots) or "auto", a public rule;
     `pieces` is the number of pieces between knots. `ledger` is charged before the draw. `simulate` draws from a seed
     instead, for experiments, protects nobody and is not charged.
 
@@ -65,6 +66,11 @@ def privatise(
             return release_on_knots(
                 f, largest, choice, relation, budget, box_for(1, domain), assumptions, ledger, simulate
             )
+    elif _pure_weights(noise, pieces, relation, budget, ledger):
+        ball, kernel = relation, relation.kernel  # pyright: ignore[reportAttributeAccessIssue]
+        weights = source.weights() if isinstance(source, People) else source
+        box = box_for(kernel.dimension, domain)
+        return release_weights(weights, kernel, ball, budget, box, assumptions, ledger, simulate)  # pyright: ignore[reportArgumentType]
     elif noise not in ("auto", "path") or pieces is not None:
         raise InvalidInput(f"noise {noise!r} on knots works in one dimension only; leave noise and pieces out.")
     else:
@@ -73,6 +79,17 @@ def privatise(
     check_range(largest, mechanism.sigma)
     f = _input(source, mechanism)
     return mechanism.apply(f) if simulate is None else mechanism.simulate(f, simulate)
+
+
+def _pure_weights(
+    noise: Noise, pieces: int | None, relation: Relation, budget: Budget, ledger: Accountant | None
+) -> bool:
+    """Whether weights of features get pure noise: asked for, or by the public rule of `ball_noise`."""
+    if not isinstance(relation, RkhsBall) or not isinstance(relation.kernel, Features) or pieces is not None:
+        return False
+    if noise == "auto":
+        return ledger is None and is_better(relation.kernel, budget, relation.actions)
+    return noise == "k-norm"
 
 
 def _path_mechanism(

@@ -1,4 +1,4 @@
-"""A recommender: items in four dimensions, five genres to lean to, and people who leave at some point."""
+"""A recommender: items in three dimensions, four genres to lean to, and people who leave at some point."""
 
 import math
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds.world import Array, World
 
-DIMENSION = 4
+DIMENSION = 3
 
 
 def _genres() -> np.ndarray:
-    """The corners of a regular simplex on the unit sphere: five directions, each as unlike all others as can be."""
+    """The corners of a regular simplex on the unit sphere: four directions, each as unlike all others as can be."""
     d = DIMENSION
     corners = math.sqrt(1 + 1 / d) * np.eye(d) - (math.sqrt(d + 1) + 1) / d**1.5
     return np.concatenate([np.full((1, d), 1 / math.sqrt(d)), corners])
@@ -31,15 +31,15 @@ GENRES.flags.writeable = False
 def item(points: Array) -> Array:
     """The features: the item itself, from unit coordinates. Public, and the same in NumPy and in JAX.
 
-    >>> item(np.array([[0.0, 0.5, 0.5, 1.0]]))
-    array([[-1.,  0.,  0.,  1.]])
+    >>> item(np.array([[0.0, 0.5, 1.0]]))
+    array([[-1.,  0.,  1.]])
     """
     return 2 * points - 1
 
 
 @dataclass(frozen=True)
 class RecommenderWorld(World):
-    """The state is the item shown last, x in the unit ball of R^4; an action leans the next one towards a genre.
+    """The state is the item shown last, x in the unit ball of R^3; an action leans the next one towards a genre.
 
     Each person's preference is w . x with |w| <= 1. Together they are `strength` times the direction of `taste`: with
     many people who agree, strength is near 1; with a strength near 0 there is no consensus, and nothing to learn.
@@ -54,8 +54,8 @@ class RecommenderWorld(World):
 
     name: ClassVar[str] = "recommender"
     gymnasium_id: ClassVar[str] = "quietq/Recommender-v0"
-    actions: ClassVar[int] = 5
-    action_names: ClassVar[tuple[str, ...]] = tuple(f"towards genre {number}" for number in range(5))
+    actions: ClassVar[int] = 4
+    action_names: ClassVar[tuple[str, ...]] = tuple(f"towards genre {number}" for number in range(4))
     draws: ClassVar[int] = DIMENSION + 1
 
     taste: tuple[float, ...] = tuple(float(x) for x in GENRES[0] + GENRES[1] + 0.6 * GENRES[3])
@@ -85,11 +85,11 @@ class RecommenderWorld(World):
 
     @property
     def box(self) -> Box:
-        """[-1, 1]^4; from the first step on, items lie within the unit ball of it."""
+        """[-1, 1]^3; from the first step on, items lie within the unit ball of it."""
         return Box((-1.0,) * DIMENSION, (1.0,) * DIMENSION)
 
     @property
-    def weights(self) -> Float[np.ndarray, "4"]:
+    def weights(self) -> Float[np.ndarray, "3"]:
         """The mean of people's weights; not private."""
         return self.strength * np.array(self.taste) / math.hypot(*self.taste)
 
@@ -113,6 +113,6 @@ class RecommenderWorld(World):
         """Weights of length at most 1 each."""
         return RkhsBall.of_people(people, Features(item, rank=DIMENSION, dimension=DIMENSION), norm=1.0)
 
-    def preference(self) -> Float[np.ndarray, "4"]:
+    def preference(self) -> Float[np.ndarray, "3"]:
         """The weights; not private."""
         return self.weights

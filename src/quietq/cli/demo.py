@@ -1,0 +1,117 @@
+"""`quietq demo`."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import quietq as qq
+from quietq.cli import run_directory as run
+from quietq.cli import voters
+from quietq.cli.app import AsJson, app
+from quietq.worlds import WALK, best_return, plan, random_return, worst_return
+
+BUDGET = (0.5, 1e-5)
+RATINGS, REWARD_PLOT, VALUES_PLOT, OUTCOME = (
+    "PRIVATE-ratings.csv", "reward.png", "values.png", "NOT-PRIVATE-outcome.png",
+)  # fmt: skip
+RELEASED = (run.REWARD, REWARD_PLOT, run.AGENT, VALUES_PLOT, run.CERTIFICATE)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for what is made; files of an earlier demo are replaced.")] = Path(
+        "runs/demo"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Train for a fifth of the steps.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """944 voters end to end: ratings in; a private reward, a private agent, a certificate and pictures out."""
+    began = time.monotonic()
+    voters.require()
+    from quietq import report
+
+    report.require()
+    _check_folder(out)
+    from quietq.learning import Agent, RewardNoise
+
+    out.mkdir(parents=True, exist_ok=True)
+    _tell("1/4 Reading what 944 voters like", as_json)
+    run.write(out / RATINGS, voters.ratings().write_csv())
+    people = voters.read(out / RATINGS)
+    _tell("2/4 Making their mean reward private, once, with noise from the operating system", as_json)
+    private = qq.privatise(people, qq.Budget(*BUDGET))
+    qq.publish(private, out / run.REWARD)
+    _tell("3/4 Training an agent on the private reward", as_json)
+    true = people.functions()[0]
+    agent = Agent(WALK, RewardNoise(private), reward=true)
+    agent.learn(1000 if quick else 5000, progress=sys.stderr.isatty())
+    agent.save(out / run.AGENT)
+    run.write_json(out / run.CERTIFICATE, agent.certificate.to_dict())
+    _tell("4/4 Drawing pictures, and looking at how well it does", as_json)
+    judged = agent.evaluate()
+    assert judged.scores is not None
+    result = {"score": judged.scores[0], "return": judged.returns[0], "best": best_return(true),
+              "random": random_return(true), "worst": worst_return(true)}  # fmt: skip
+    run.write_json(out / run.SCORES, result)
+    _pictures(agent, private, true, result, out)
+    _note(out)
+    seconds = round(time.monotonic() - began, 3)
+    if as_json:
+        record = {"certificate": agent.certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
+        print(json.dumps(record))
+        return
+    print(f"{agent.certificate}\n")
+    print((out / run.README).read_text())
+    print(
+        f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the best "
+        f"policy has {result['best']:.2f}, random actions {result['random']:.2f}, the worst policy {result['worst']:.2f}."
+    )
+    print(f"Look at {out / REWARD_PLOT}, {out / VALUES_PLOT} and {out / OUTCOME}. It took {seconds:.0f} seconds.")
+
+
+def _pictures(agent: Any, private: Any, true: Any, result: dict[str, float], out: Path) -> None:
+    from quietq.report import plot_outcome, plot_reward, plot_values
+
+    plot_reward(private, out / REWARD_PLOT, title="What 944 voters like: the private reward")
+    plot_values(agent, out / VALUES_PLOT, title="What the agent released: values by action, and the best action")
+    states = np.linspace(0, 1, 1025)
+    policies = {"agent": agent.predict(states[:, None])[0], "best policy": plan(true)(states)}
+    title = f"true return of the agent {result['return']:.2f}, of the best policy {result['best']:.2f}"
+    plot_outcome(
+        out / OUTCOME, states=states, true=true, private=private, policies=policies, actions=WALK.action_names, title=title
+    )
+
+
+def _note(out: Path) -> None:
+    lines = [
+        f"What may be published, under the promise in {run.CERTIFICATE}:",
+        f"  {run.REWARD}: the voters' mean reward, made private; {REWARD_PLOT} shows it",
+        f"  {run.AGENT}: an agent that was trained on it; {VALUES_PLOT} shows its values",
+        f"  {run.CERTIFICATE}: what was promised, to whom and under which assumptions",
+        "Every demo draws new noise: if you publish several, their budgets add up.",
+        "",
+        "NOT PRIVATE, for you only, because they look at the true reward:",
+        f"  {run.SCORES}: how well the agent does; {OUTCOME} shows it",
+        "",
+        "PRIVATE:",
+        f"  {RATINGS}: what the voters like; it is not needed any more",
+    ]
+    run.write(out / run.README, "\n".join(lines) + "\n")
+
+
+def _check_folder(out: Path) -> None:
+    """An earlier demo may be replaced, and nothing else."""
+    own = {*RELEASED, RATINGS, OUTCOME, run.SCORES, run.README}
+    if out.is_dir() and {path.name for path in out.iterdir()} <= own:
+        return
+    run.choose(out, "", "")
+
+
+def _tell(sentence: str, quiet: bool) -> None:
+    if not quiet:
+        print(sentence, file=sys.stderr)

@@ -1,0 +1,129 @@
+"""The folder of a run: which files there are, which of them may leave, and how they are written."""
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import quietq as qq
+from quietq.noise.box import Box
+from quietq.rewards.model import FittedReward
+
+CONFIG, CERTIFICATE, AGENT = "config.json", "certificate.json", "agent.npz"
+REWARD, OBSERVED = "reward.qq", "observed-reward.npz"
+CHECKPOINT = "PRIVATE-checkpoint.npz"
+METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
+README, LOG = "README.txt", "tensorboard"
+RELEASED = (AGENT, CERTIFICATE, REWARD, OBSERVED, CONFIG)
+"""What may leave when the certificate says `certified`."""
+
+
+def choose(out: Path | None, world: str, method: str) -> Path:
+    """The folder for a new run: free, and where something can be written."""
+    if out is None:
+        name = f"{world}-{method}-{datetime.now():%Y%m%d-%H%M%S}"
+        tries = (Path("runs") / (name if i == 0 else f"{name}-{i + 1}") for i in range(1000))
+        out = next(one for one in tries if not one.exists())
+    if out.exists() and not out.is_dir():
+        raise qq.InvalidInput(f"--out must name a folder, and {str(out)!r} is a file.")
+    if out.is_dir() and any(out.iterdir()):
+        raise qq.InvalidInput(
+            f"--out {str(out)!r} holds files already: choose another folder, or go on with that run with --resume."
+        )
+    there = next(one for one in (out, *out.absolute().parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise qq.InvalidInput(f"--out must lie in a folder that can be written to, not {str(out)!r}.")
+    return out
+
+
+def read_config(out: Path | None) -> dict[str, Any]:
+    """What a run that was begun is."""
+    if out is None:
+        raise qq.InvalidInput("--resume needs --out, the folder of the run to go on with.")
+    try:
+        record = json.loads((out / CONFIG).read_text())
+    except (OSError, ValueError) as error:
+        raise qq.InvalidInput(f"There is no run in {str(out)!r} to go on with.") from error
+    if not isinstance(record, dict) or record.get("schema") != 1:
+        raise qq.InvalidInput(f"{str(out / CONFIG)!r} is not the record of a run, or one of another version.")
+    return record
+
+
+def write(path: Path, text: str) -> None:
+    """A text file, whole or not at all; what is not private is readable by its owner only."""
+    private = path.name.startswith(("NOT-PRIVATE", "PRIVATE"))
+    temporary = path.with_name(f".{path.name}.part")
+    with open(temporary, "w", opener=lambda name, flags: os.open(name, flags, 0o600 if private else 0o666)) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def write_json(path: Path, record: object) -> None:
+    """The same for one JSON object."""
+    write(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
+
+
+def write_returns(path: Path, returns: Sequence[Sequence[float]]) -> None:
+    """Episode returns, a row an episode of a run."""
+    rows = [f"{run},{i},{value!r}" for run, values in enumerate(returns) for i, value in enumerate(values)]
+    write(path, "\n".join(["run,episode,return", *rows]) + "\n")
+
+
+def write_observed(path: Path, fitted: FittedReward) -> None:
+    """A reward model that was fitted to noised rewards: released, as it is."""
+    assert fitted.certificate is not None
+    temporary = path.with_name(f".{path.name}.part")
+    sides = np.array([fitted.box.low, fitted.box.high])
+    text = np.frombuffer(fitted.certificate.to_json().encode(), dtype=np.uint8)
+    with open(temporary, "wb") as file:
+        np.savez(file, box=sides, mean=fitted.mean, covariance=fitted.covariance, certificate=text)
+    os.replace(temporary, path)
+
+
+def read_observed(path: Path) -> FittedReward:
+    """The way back."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            box = Box(tuple(map(float, stored["box"][0])), tuple(map(float, stored["box"][1])))
+            certificate = qq.Certificate.from_json(stored["certificate"].tobytes().decode())
+            return FittedReward(box, stored["mean"], stored["covariance"], certificate)
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise qq.InvalidInput(f"{str(path)!r} is not a reward model that was saved, or a damaged one.") from error
+
+
+def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
+    """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
+    if standing is None:
+        first = "Training is not finished: nothing here may leave yet."
+    elif standing == "certified":
+        first = "What may be published, under the promise in certificate.json:"
+    elif standing == "claimed":
+        first = "Not private: the certificate only repeats a claim whose proof does not hold. Publish nothing of it:"
+    else:
+        first = "Not private: no promise is made (see certificate.json). Publish nothing of it:"
+    about = {
+        AGENT: "what was released: the agent's values, its certificate and settings",
+        CERTIFICATE: "what is promised, to whom and under which assumptions",
+        REWARD: "the private reward that the agent was trained on",
+        OBSERVED: "the private reward model that the agent was trained on",
+        CONFIG: "everything needed to repeat the training",
+    }
+    lines = [first, *(f"  {name}: {text}" for name, text in about.items() if (out / name).exists()), ""]
+    lines += [
+        "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
+        f"  {SCORES}: how well the released policies do",
+    ]
+    if sees_truth:
+        lines += [f"  {METRICS}: returns of the episodes of training", f"  {LOG}/: the same for TensorBoard, if asked for"]
+    lines += [
+        "",
+        "PRIVATE. With it the noise can be undone: keep it to yourself, and delete it when you need not go on.",
+        f"  {CHECKPOINT}: where the training stands",
+    ]
+    write(out / README, "\n".join(lines) + "\n")

@@ -1,0 +1,37 @@
+"""`quietq worlds`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from quietq.cli.app import AsJson, app
+from quietq.privacy.words import plural
+from quietq.worlds import WORLDS, find_world
+
+
+@app.command()
+def worlds(
+    people: Annotated[int, typer.Option(help="So many people stand behind the reward, in what is promised.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """The worlds that can be trained in, and what must stay hidden there."""
+    records = []
+    for name in WORLDS:
+        world = find_world(name)
+        records.append(
+            {
+                "name": name,
+                "gymnasium_id": world.gymnasium_id,
+                "dimension": world.box.dimension,
+                "actions": list(world.action_names),
+                "relation": str(world.relation(people)),
+            }
+        )
+    if as_json:
+        print(json.dumps({"worlds": records}))
+        return
+    for record in records:
+        dimensions = plural(record["dimension"], "dimension")
+        print(f"{record['name']} ({record['gymnasium_id']}): {dimensions}; actions {', '.join(record['actions'])}")
+        print(f"    promised to look alike: {record['relation']}")

@@ -1,0 +1,21 @@
+"""Compiled programs kept on disk, so that the next process need not compile them again.
+
+Programs hold hyper-parameters only: rewards, noise and keys are their arguments, so nothing private is in them.
+"""
+
+import os
+from pathlib import Path
+
+import jax
+
+
+def use_disk_cache() -> None:
+    """Turns JAX's compilation cache on, in QUIETQ_CACHE or the user's cache folder, unless it is set up already.
+
+    The setting is JAX's own and holds for the process; an empty QUIETQ_CACHE leaves it alone.
+    """
+    place = os.environ.get("QUIETQ_CACHE")
+    if place == "" or jax.config.jax_compilation_cache_dir is not None:
+        return
+    folder = Path(place) if place else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quietq"
+    jax.config.update("jax_compilation_cache_dir", str(folder / "jax"))

@@ -1,0 +1,124 @@
+"""`reward` for rewards that need not be smooth: noise on each observed reward, then a model of the reward.
+
+Theorem. n rewards, observed at states that random actions lead to, differ by at most radius sqrt(n) between neighbours in
+the Euclidean norm: N(0, (radius sqrt(n)/mu)^2) on each, independently, is mu-GDP. The model is fitted to noised rewards
+of known noise, so it is post-processing, and so is all training on it (docs/theory.md, section 4).
+"""
+
+import dataclasses
+import math
+import os
+import warnings
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.entropy import SeededEntropy, SystemEntropy
+from quietq.noise.rounding import check_values, round_release, rounding_step
+from quietq.privacy.accountant import Accountant
+from quietq.privacy.budget import Budget, weak_delta
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import count, instance
+from quietq.privacy.errors import InvalidInput, PrivacyWarning
+from quietq.privacy.relations import SupBall
+from quietq.rewards.model import FittedReward, RewardModel
+from quietq.worlds.environment import Preference, world_reward
+from quietq.worlds.world import World, flat
+
+TOGETHER = 50
+"""Episodes that are walked side by side."""
+
+
+def observe(
+    world: World,
+    relation: SupBall,
+    budget: Budget,
+    *,
+    low: float,
+    high: float,
+    rewards: int = 5000,
+    reward: Preference | None = None,
+    model: RewardModel | None = None,
+    ledger: Accountant | None = None,
+    simulate: int | None = None,
+    seed: int | None = None,
+) -> FittedReward:
+    """A private model of a world's reward, from so many rewards that random actions meet; for one coordinate.
+
+    `low` and `high` are the reward's public range, to which observed rewards are clipped. `seed` makes the walk
+    repeatable, not the noise; `simulate` is a seed for the noise, for experiments: it protects nobody.
+
+    >>> from quietq.worlds import WALK
+    >>> fitted = observe(WALK, SupBall(0.01), Budget(0.9, 1e-4), low=0.0, high=0.5)
+    >>> fitted.certificate.standing
+    'certified'
+    """
+    instance("relation", relation, SupBall, "a SupBall; smooth rewards are better served by privatise")
+    if budget.is_pure:
+        raise InvalidInput("Noise on observed rewards is Gaussian, so delta must be above 0.")
+    if world.box.dimension != 1:
+        raise InvalidInput(f"A reward model has one coordinate, but this world has {world.box.dimension}.")
+    model = RewardModel(low=low, high=high, domain=world.box) if model is None else model
+    number = count("rewards", rewards)
+    sensitivity = relation.radius * math.sqrt(number)
+    sigma = sensitivity / budget.mu
+    states = _walk(world, number, int.from_bytes(os.urandom(8)) if seed is None else count("seed", seed, 0))
+    given = np.asarray((world_reward(world) if reward is None else reward)(flat(states)), dtype=np.float64)
+    if given.shape != (number,) or not np.isfinite(given).all():
+        raise InvalidInput("reward must give one finite number for each state; nothing was drawn or spent.")
+    observed = np.clip(given, low, high)
+    check_values(observed, sigma)
+    if simulate is None:
+        if sentence := weak_delta(budget.delta, relation.people):
+            warnings.warn(sentence, PrivacyWarning, stacklevel=2)
+        if ledger is not None:
+            ledger.charge(budget.mu, relation=relation)
+    entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
+    noised = round_release(observed, sigma * entropy.normals((number,)), sigma)
+    fitted = model.fit(flat(states), noised, sigma)
+    return dataclasses.replace(fitted, certificate=_certificate(world, relation, budget, number, sigma, simulate))
+
+
+def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]:
+    """The states that uniformly random actions lead to: they depend on no reward."""
+    rng, states = np.random.default_rng(seed), []
+    here = world.start(rng.random((TOGETHER, world.draws)), np)
+    for step in range(-(-number // TOGETHER)):
+        if step and step % world.steps == 0:
+            here = world.start(rng.random((TOGETHER, world.draws)), np)
+        here, ended = world.move(here, rng.integers(world.actions, size=TOGETHER), rng.random((TOGETHER, world.draws)), np)
+        states.append(here)
+        here = np.where(ended[:, None], world.start(rng.random((TOGETHER, world.draws)), np), here)
+    return np.concatenate(states)[:number]
+
+
+def _certificate(
+    world: World, relation: SupBall, budget: Budget, number: int, sigma: float, simulate: int | None
+) -> Certificate:
+    method = "reward/observed"
+    if simulate is not None:
+        remark = f"Simulates {budget}; drawn from a seed, so it protects nobody."
+        return Certificate(method=method, standing="none", reproducible=True, sigma=sigma, remarks=(remark,))
+    return Certificate(
+        method=method,
+        standing="certified",
+        relation=relation.describe(),
+        domain=list(zip(world.box.low, world.box.high, strict=True)),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        mu=budget.mu,
+        sigma=sigma,
+        sensitivity=relation.radius * math.sqrt(number),
+        assumptions=(
+            Assumption(f"Neighbouring inputs are {relation}.", False),
+            Assumption("Box, range, number of people and budget were chosen without the private data.", False),
+            Assumption(f"{number} rewards were observed, under random actions, and each was noised once.", True),
+            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
+            Assumption(
+                f"Values were rounded to multiples of {rounding_step(sigma):g}; beyond that, floating-point noise is "
+                "taken for ideal Gaussian noise.",
+                False,
+            ),
+        ),
+        remarks=(f"The sensitivity is that of {number} rewards together.",),
+    )
