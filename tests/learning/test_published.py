@@ -88,10 +88,10 @@ def test_networks_start_as_pytorchs_do() -> None:
 
 
 def test_the_text_does_not_learn() -> None:
-    scores = episode_scores([Published.text(sigma, levels=8) for sigma in (0.0, 0.32, 1.0) for _ in range(4)], 5000)
+    scores = episode_scores([Published.text(sigma, levels=8) for sigma in (0.0, 0.32, 1.0) for _ in range(2)], 5000)
     gained = scores[:, -20:].mean(axis=1) - scores[:, :20].mean(axis=1)
-    assert gained.reshape(3, 4).mean(axis=1).max() < 0.1
-    assert scores[:4, -20:].mean() < 0.4  # less than uniformly random actions, 0.52
+    assert gained.reshape(3, 2).mean(axis=1).max() < 0.1
+    assert scores[:2, -20:].mean() < 0.4  # less than uniformly random actions, 0.52
 
 
 def test_the_code_learns_less_the_more_noise_there_is() -> None:

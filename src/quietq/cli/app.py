@@ -12,7 +12,6 @@ import quietq as qq
 from quietq.privacy.checks import shown
 
 
-
 class Commands(TyperGroup):
     """The group of all commands; its context is what the annotations say."""
 

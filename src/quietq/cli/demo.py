@@ -62,14 +62,20 @@ def demo(
     _note(out)
     seconds = round(time.monotonic() - began, 3)
     if as_json:
-        record = {"certificate": agent.certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
+        record = {
+            "certificate": agent.certificate.to_dict(),
+            "out": str(out),
+            "seconds": seconds,
+            "not_private": result,
+        }
         print(json.dumps(record))
         return
     print(f"{agent.certificate}\n")
     print((out / run.README).read_text())
     print(
-        f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the best "
-        f"policy has {result['best']:.2f}, random actions {result['random']:.2f}, the worst policy {result['worst']:.2f}."
+        f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the "
+        f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
+        f"{result['worst']:.2f}."
     )
     print(f"Look at {out / REWARD_PLOT}, {out / VALUES_PLOT} and {out / OUTCOME}. It took {seconds:.0f} seconds.")
 
@@ -83,7 +89,13 @@ def _pictures(agent: Any, private: Any, true: Any, result: dict[str, float], out
     policies = {"agent": agent.predict(states[:, None])[0], "best policy": plan(true)(states)}
     title = f"true return of the agent {result['return']:.2f}, of the best policy {result['best']:.2f}"
     plot_outcome(
-        out / OUTCOME, states=states, true=true, private=private, policies=policies, actions=WALK.action_names, title=title
+        out / OUTCOME,
+        states=states,
+        true=true,
+        private=private,
+        policies=policies,
+        actions=WALK.action_names,
+        title=title,
     )
 
 

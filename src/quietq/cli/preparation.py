@@ -11,9 +11,9 @@ from quietq.cli import hyper
 from quietq.cli import run_directory as run
 from quietq.cli.settings import Settings, kind_of, world_of
 from quietq.noise.kernels import Features
-from quietq.noise.private_function import PrivateFunction
 from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
 from quietq.privacy.relations import Relation, RkhsBall
+from quietq.rewards.model import FittedReward
 from quietq.worlds import World
 
 HOPED_FOR = 0.9
@@ -44,7 +44,7 @@ class Preparation:
             return None
         assert not isinstance(self.relation, qq.Trajectories)
         width = self.world.relation(1).radius  # pyright: ignore[reportAttributeAccessIssue]
-        gaussian = not self.budget.is_pure and self._noise() != "k-norm"
+        gaussian = not self.budget.is_pure and self._noise() not in ("k-norm", "auto")
         steps = steps_between(width, self.relation.radius)
         cap = cap_gdp(self.budget.mu, steps) if gaussian else cap_any_dp(self.budget, steps)
         if cap >= HOPED_FOR:
@@ -52,8 +52,8 @@ class Preparation:
         people = people_needed(HOPED_FOR, self.budget, distance=width, width=width, gaussian=gaussian)
         other = "" if self.settings.people is not None else f", a radius of at most {width / people:.3g}"
         return (
-            f"no algorithm with this promise can score above {cap:.2f} both for a preference and for its opposite (0 is "
-            f"the worst policy, 1 the best); {HOPED_FOR:g} takes at least {people} people{other}."
+            f"no algorithm with this promise can score above {cap:.2f} both for a preference and for its opposite (0 "
+            f"is the worst policy, 1 the best); {HOPED_FOR:g} takes at least {people} people{other}."
         )
 
     def check(self) -> dict[str, Any]:
@@ -63,7 +63,19 @@ class Preparation:
 
         method = self._method([self._reward(simulate=0)] if self.on_reward else [])
         s = self.settings
-        Training(self.world, spaces_of(self.world), method, None, s.seed, s.steps, s.seeds, self.simulate, None, s.every, None)
+        Training(
+            self.world,
+            spaces_of(self.world),
+            method,
+            None,
+            s.seed,
+            s.steps,
+            s.seeds,
+            self.simulate,
+            None,
+            s.every,
+            None,
+        )
         return hyper.settings(method)
 
     def _method(self, rewards: list[Any]) -> Any:
@@ -85,10 +97,10 @@ class Preparation:
         if (out / run.OBSERVED).exists():
             return [run.read_observed(out / run.OBSERVED)]
         private = self._reward()
-        if isinstance(private, PrivateFunction) and s.reward is None:
-            qq.publish(private, out / run.REWARD)
-        elif s.reward is None:
+        if s.reward is None and isinstance(private, FittedReward):
             run.write_observed(out / run.OBSERVED, private)
+        elif s.reward is None:
+            qq.publish(private, out / run.REWARD)
         return [private]
 
     def _reward(self, simulate: int | None = None) -> Any:
@@ -129,9 +141,10 @@ def prepare(settings: Settings) -> Preparation:
     if settings.epsilon is not None and settings.delta is not None:
         budget = qq.Budget(settings.epsilon, settings.delta)
         relation = qq.SupBall(settings.radius) if settings.people is None else world.relation(settings.people)  # type: ignore[arg-type]
-        if isinstance(relation, RkhsBall) and budget.is_pure and on_reward:
-            raise qq.InvalidInput(f"delta must be above 0 in {world.name!r}: noise in several dimensions is Gaussian.")
-        if isinstance(relation, RkhsBall) and isinstance(relation.kernel, Features) and not on_reward:
+        of_features = isinstance(relation, RkhsBall) and isinstance(relation.kernel, Features)
+        if isinstance(relation, RkhsBall) and not of_features and budget.is_pure and on_reward:
+            raise qq.InvalidInput(f"delta must be above 0 in {world.name!r}: noise for sums of functions is Gaussian.")
+        if of_features and not on_reward:
             raise qq.InvalidInput(
                 f"{settings.method!r} needs to know how much one reward can change, which people do not say in "
                 f"{world.name!r}: give --radius instead, or use 'reward'."

@@ -120,7 +120,10 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
         f"  {SCORES}: how well the released policies do",
     ]
     if sees_truth:
-        lines += [f"  {METRICS}: returns of the episodes of training", f"  {LOG}/: the same for TensorBoard, if asked for"]
+        lines += [
+            f"  {METRICS}: returns of the episodes of training",
+            f"  {LOG}/: the same for TensorBoard, if asked for",
+        ]
     lines += [
         "",
         "PRIVATE. With it the noise can be undone: keep it to yourself, and delete it when you need not go on.",

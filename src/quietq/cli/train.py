@@ -26,7 +26,9 @@ def train(
         float | None, typer.Option(help="Instead of people: most that neighbouring rewards differ, however rough.")
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget, above 0.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Probability that the promise fails, well below 1/people.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Probability that the promise fails, well below 1/people.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of the world to learn from; default 5000.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Trainings side by side; default 1.")] = None,
     seed: Annotated[
@@ -49,18 +51,21 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; default runs/<world>-<method>-<date-time>.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out; nothing else is needed.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --out; nothing else is needed.")
+    ] = False,
     every: Annotated[int | None, typer.Option(help="Steps between checkpoints; default a twentieth or so.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Write a log for TensorBoard, in the run's folder.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Trains an agent in a world: what it answers may be published if its certificate says so."""
     began = time.monotonic()
-    named = dict(
-        world=world, method=method, people=people, radius=radius, epsilon=epsilon, delta=delta, steps=steps, seeds=seeds,
-        seed=seed, simulate=simulate, reward=None if reward is None else str(reward.absolute()), noise=noise,
-        pieces=pieces, rewards=rewards, every=every, log=log or None,
-    )  # fmt: skip
+    named = {
+        "world": world, "method": method, "people": people, "radius": radius, "epsilon": epsilon, "delta": delta,
+        "steps": steps, "seeds": seeds, "seed": seed, "simulate": simulate,
+        "reward": None if reward is None else str(reward.absolute()), "noise": noise, "pieces": pieces,
+        "rewards": rewards, "every": every, "log": log or None,
+    }  # fmt: skip
     given = {name: value for name, value in named.items() if value is not None}
     texts = hyper.given(context)
     settings = resumed(run.read_config(out), given, texts) if resume else fresh(given, texts)

@@ -3,7 +3,7 @@
 import json
 import os
 import zipfile
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quietq.learning.method import Method, Spaces
+from quietq.learning.options import options_of
 from quietq.learning.promise import Promising
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
@@ -55,7 +56,7 @@ def read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise InvalidInput(f"{str(path)!r} is larger than an agent can be.")
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             record = json.loads(stored["record"].tobytes())
             leaves = [stored[f"leaf{i}"] for i in range(len(stored.files) - 1)]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
@@ -104,8 +105,8 @@ def method_from(settings: dict[str, Any]) -> Method:
     if settings.get("method") not in METHODS:
         raise InvalidInput(f"There is no method called {settings.get('method')!r}.")
     kind = METHODS[settings["method"]]
-    known = {field.name: settings[field.name] for field in fields(kind) if field.name in settings}
-    if not isinstance(known.get("optimiser", ""), str) or known.get("optimiser") == "GradientTransformation":
+    known = {name: settings[name] for name in options_of(kind) if name in settings}
+    if str(known.get("optimiser")).startswith("GradientTransformation"):  # an object; answering needs none
         known.pop("optimiser")
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
 

@@ -46,7 +46,7 @@ def read(directory: Path, like: Any, expected: str) -> tuple[Any, dict[str, Any]
     if not path.is_file():
         raise InvalidInput(f"There is no checkpoint in {str(directory)!r} to go on from.")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             header = json.loads(stored["header"].tobytes())
             leaves = [stored[f"leaf{i}"] for i in range(len(stored.files) - 1)]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -100,10 +100,12 @@ class Method(ABC):
         record: dict[str, object] = {"method": self.name}
         for field in dataclasses.fields(self):
             if "help" in field.metadata:
-                value = getattr(self, field.name)
-                record[field.name] = (
-                    value
-                    if isinstance(value, str | int | float | bool | None)
-                    else (list(value) if isinstance(value, tuple) else type(value).__name__)
-                )
+                record[field.name] = _plain(getattr(self, field.name))
         return record
+
+
+def _plain(value: object) -> object:
+    """A hyper-parameter in JSON; an object that is none, such as an optimiser, by the name of its kind."""
+    if type(value) is tuple:
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else type(value).__name__

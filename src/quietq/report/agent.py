@@ -113,7 +113,14 @@ def _regions(panel: "Axes", states: np.ndarray, policies: Mapping[str, np.ndarra
             left, right = states[first], states[min(last, len(states) - 1)]
             color, hatch = STYLES[action % len(STYLES)][0], HATCHES[action % len(HATCHES)]
             panel.fill_between(
-                [left, right], -row - 0.42, -row + 0.42, facecolor=color, alpha=0.3, hatch=hatch, edgecolor="white", lw=0
+                [left, right],
+                -row - 0.42,
+                -row + 0.42,
+                facecolor=color,
+                alpha=0.3,
+                hatch=hatch,
+                edgecolor="white",
+                lw=0,
             )
             if right - left > 0.012 * width * (len(actions[action]) + 2):
                 panel.text(

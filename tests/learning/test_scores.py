@@ -1,0 +1,57 @@
+"""What each method reaches on the walk, over twenty noise draws and more at epsilon 0.9, delta 1e-4.
+
+Scores: the worst policy has 0, the best 1, a uniformly random one 0.52.
+"""
+
+import numpy as np
+import pytest
+
+from quietq import Budget, SupBall, people, privatise
+from quietq.learning import Agent, GradientNoise, InputNoise, NoNoise, OutputNoise, RewardNoise, ValueNoise
+from quietq.learning.observed import observe
+from quietq.worlds import WALK, walk_reward
+
+BUDGET = Budget(epsilon=0.9, delta=1e-4)
+STEPS = 5000
+
+
+def scores(method, **learn):
+    return np.array(Agent("walk", method, seed=0).learn(STEPS, **learn).evaluate().scores)
+
+
+def test_without_noise_the_walk_is_learned():
+    assert scores(NoNoise(), seeds=8).mean() >= 0.99
+
+
+def test_on_a_reward_made_private_as_a_path():
+    draws = [
+        privatise(walk_reward, BUDGET, noise="path", relation=people(n, 0, 0.5, 1), simulate=seed)
+        for n in (50, 100)
+        for seed in range(20)
+    ]
+    reached = scores(RewardNoise(private=draws)).reshape(2, 20).mean(axis=1)
+    assert reached[0] >= 0.96
+    assert reached[1] >= 0.99
+
+
+def test_on_a_reward_with_pure_noise_and_few_people():
+    draws = [
+        privatise(walk_reward, Budget(0.9, 0.0), pieces=6, relation=people(28, 0, 0.5, 1), simulate=seed)
+        for seed in range(20)
+    ]
+    assert scores(RewardNoise(private=draws)).mean() >= 0.97
+
+
+def test_on_a_model_of_noised_rewards_that_need_not_be_smooth():
+    draws = [
+        observe(WALK, SupBall(0.01), BUDGET, low=0.0, high=0.5, rewards=STEPS, simulate=seed, seed=seed)
+        for seed in range(20)
+    ]
+    assert scores(RewardNoise(private=draws)).mean() >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [(ValueNoise, 50), (InputNoise, 50), (GradientNoise, 160), (OutputNoise, 100)]
+)
+def test_methods_that_noise_as_they_go_need_this_many_people_for_nine_tenths(kind, number):
+    assert scores(kind(relation=people(number, 0, 0.5, 1), budget=BUDGET), simulate=40).mean() >= 0.9

@@ -1,0 +1,73 @@
+"""`quietq demo` as a newcomer runs it."""
+
+import importlib.util
+import json
+import sys
+import warnings
+
+import pytest
+
+for package in ("statsmodels", "polars", "matplotlib", "jax"):
+    pytest.importorskip(package)
+
+import quietq as qq  # noqa: E402
+from quietq.cli import main  # noqa: E402
+from quietq.learning import Agent  # noqa: E402
+
+RELEASED = {"reward.qq", "reward.png", "agent.npz", "values.png", "certificate.json"}
+KEPT = {"PRIVATE-ratings.csv", "NOT-PRIVATE-scores.json", "NOT-PRIVATE-outcome.png", "README.txt"}
+
+
+@pytest.fixture
+def quietq(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+
+    def call(arguments: str) -> tuple:
+        monkeypatch.setattr(sys, "argv", ["quietq", *arguments.split()])
+        with pytest.raises(SystemExit) as done:
+            main()
+        return (done.value.code or 0, *capsys.readouterr())
+
+    return call
+
+
+def test_from_ratings_to_a_private_agent(quietq, tmp_path):
+    code, out, err = quietq("demo --quick --out here --json")
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    assert set(result) == {"certificate", "out", "seconds", "not_private"}
+    assert (result["certificate"]["standing"], result["certificate"]["epsilon"]) == ("certified", 0.5)
+    told = result["not_private"]
+    assert told["worst"] < told["random"] < told["return"] <= told["best"]
+    folder = tmp_path / "here"
+    assert {path.name for path in folder.iterdir()} == RELEASED | KEPT
+    assert qq.load(folder / "reward.qq").certificate == Agent.load(folder / "agent.npz").certificate
+    for path in folder.glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+    code, out, err = quietq("demo --quick --out here")  # over the first
+    assert code == 0
+    assert "4/4" in err
+    assert "NOT PRIVATE, for you only" in out
+    assert out.index("may be published") < out.index("Look at here/reward.png")
+
+
+def test_nothing_of_somebody_else_is_replaced(quietq, tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "thesis.tex").write_text("precious")
+    code, out, err = quietq("demo --out here")
+    assert (code, out) == (2, "")
+    assert "holds files already" in err
+    assert len(list((tmp_path / "here").iterdir())) == 1
+
+
+@pytest.mark.parametrize("package", ["statsmodels", "polars", "matplotlib"])
+def test_a_missing_extra_is_one_sentence(quietq, tmp_path, monkeypatch, package):
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == package else there(name, *rest)
+    )
+    code, out, err = quietq("demo --out here")
+    assert (code, out) == (2, "")
+    assert "pip install 'quietq[" in err
+    assert not (tmp_path / "here").exists()
