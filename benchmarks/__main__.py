@@ -15,10 +15,10 @@ from types import ModuleType
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import noise, people
+from benchmarks import learning, noise, people
 from benchmarks.row import Row
 
-MODULES: tuple[ModuleType, ...] = (noise, people)
+MODULES: tuple[ModuleType, ...] = (noise, people, learning)
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 ROOT = Path(__file__).parent.parent
 

@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 # What each room offers at the top. Rooms are imported when they are first used, so that `import quietq` is quick.
 _ROOMS = {
     "learning": (
-        "ActorCritic Agent Evaluation GradientNoise InputNoise NetworkValueNoise NoNoise OutputNoise Published RewardNoise "
-        "ValueNoise"
+        "ActorCritic Agent Evaluation GradientNoise InputNoise NetworkValueNoise NoNoise OutputNoise Published "
+        "RewardNoise ValueNoise"
     ),
     "noise": (
         "Additive BandLimited Box Exponential Features GaussianProcessMechanism GridPath PrivateFunction Product "

@@ -208,7 +208,9 @@ def test_a_saved_agent_answers_the_same(tmp_path, name):
     with np.load(tmp_path / "agent.npz", allow_pickle=False) as stored:
         record = json.loads(stored["record"].tobytes())
         assert set(record) == {"schema", "world", "spaces", "settings", "trained", "certificate"}
-        assert sum(stored[key].size for key in stored.files if key != "record") < 3000  # values only: no buffer, no noise
+        assert (
+            sum(stored[key].size for key in stored.files if key != "record") < 3000
+        )  # values only: no buffer, no noise
     (tmp_path / "agent.npz").write_bytes(b"nonsense")
     with pytest.raises(InvalidInput, match="not an agent"):
         Agent.load(tmp_path / "agent.npz")
@@ -245,7 +247,10 @@ def test_any_world_and_any_network():
         (lambda: Agent("walk", NoNoise(gamma=1.5)), "gamma must lie between 0 and 1, not 1.5"),
         (lambda: Agent("walk", NoNoise(optimiser="adamm")), "optimiser must be one of Optax's"),
         (lambda: Agent("walk", ValueNoise()).learn(100), "needs a relation and a budget"),
-        (lambda: Agent("walk", ValueNoise(relation=FIFTY, budget=Budget(1.0, 0.0))).learn(100), "delta must be above 0"),
+        (
+            lambda: Agent("walk", ValueNoise(relation=FIFTY, budget=Budget(1.0, 0.0))).learn(100),
+            "delta must be above 0",
+        ),
         (lambda: Agent("walk", RewardNoise()).learn(100), "needs a private reward"),
         (lambda: Agent("thermostat", RewardNoise(private(1))).learn(100), "states lie in"),
         (lambda: Agent("walk", RewardNoise([private(), private()])).learn(100), "only simulated ones"),

@@ -28,7 +28,6 @@ RADIUS, BUDGET = 0.3, Budget(0.9, 1e-4)
 SPACES = Spaces(Box((0.0,), (1.0,)), 2, 50)
 PROMISE: dict[str, Any] = {"relation": SupBall(RADIUS), "budget": BUDGET}
 BATCH = 48
-pytestmark = pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated")  # by jax-privacy
 
 
 def transitions(rewards: Any, seed: int = 0, same: bool = False) -> Transition:
@@ -61,14 +60,14 @@ def gradient_round(rewards: Any, same: bool = False, **changes: Any) -> None:
     method = GradientNoise(**PROMISE, batch=BATCH, start=1, train_every=1, **changes)
     noise = jax.tree.map(jnp.asarray, method.draw(SPACES, 3, SeededEntropy(0)))
     network, batch = method.init(SPACES, jax.random.key(2)).network, transitions(rewards, same=same)
-    method._noised(network, method.goals(network, batch), batch, noise, jnp.array(1))
+    method.noised(network, network, batch, noise, jnp.array(1))
 
 
 def output_end(rewards: Any) -> None:
     method = OutputNoise(**PROMISE)
     noise = jax.tree.map(jnp.asarray, method.draw(SPACES, BATCH, SeededEntropy(0)))
     state = method.update(
-        method.init(SPACES, jax.random.key(0)), transitions(rewards), jnp.array(0), jax.random.key(0), None
+        method.init(SPACES, jax.random.key(0)), transitions(rewards), jnp.array(0), jax.random.key(0), noise
     )
     method.finish(state, noise)
 

@@ -12,8 +12,10 @@ try:
 except ImportError as error:
     raise MissingExtra("Training needs JAX, Equinox and Optax: pip install 'quietq[train]'.") from error
 
+from quietq.learning.actor_critic import ActorCritic
 from quietq.learning.agent import Agent, NotTrained
 from quietq.learning.deep_q import DeepQ
+from quietq.learning.evaluation import Evaluation
 from quietq.learning.gradient import GradientNoise
 from quietq.learning.input import InputNoise
 from quietq.learning.judge import NotPrivate
@@ -26,20 +28,35 @@ from quietq.learning.published import Published
 from quietq.learning.reward import RewardNoise
 from quietq.learning.training import Event
 from quietq.learning.value import ValueNoise
+from quietq.learning.value_network import NetworkValueNoise
 
 METHODS: dict[str, type[Method]] = {
-    kind.name: kind for kind in (NoNoise, Published, RewardNoise, ValueNoise, GradientNoise, InputNoise, OutputNoise)
+    kind.name: kind
+    for kind in (
+        NoNoise,
+        Published,
+        RewardNoise,
+        ValueNoise,
+        NetworkValueNoise,
+        GradientNoise,
+        InputNoise,
+        OutputNoise,
+        ActorCritic,
+    )
 }
 """The methods by name."""
 
 __all__ = [
     "METHODS",
+    "ActorCritic",
     "Agent",
     "DeepQ",
+    "Evaluation",
     "Event",
     "GradientNoise",
     "InputNoise",
     "Method",
+    "NetworkValueNoise",
     "NoNoise",
     "NotPrivate",
     "NotTrained",

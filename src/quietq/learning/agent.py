@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 
 from quietq.learning import agent_file, judge
 from quietq.learning.method import Method, Released, Spaces
-from quietq.learning.training import Event, Training
 from quietq.learning.trainer import spaces_of
+from quietq.learning.training import Event, Training
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, numbers
@@ -37,9 +37,10 @@ class NotTrained(QuietqError):
 class Agent:
     """An agent that learns with a method in a world.
 
-    `world` is one of quietq's (by its name, its Gymnasium id or itself: compiled), or any Gymnasium environment or vector
-    environment with a bounded Box of observations and Discrete actions. `seed` makes training repeatable; noise that
-    protects comes from the operating system whatever the seed. `ledger` is charged before noise is drawn.
+    `world` is one of quietq's (by its name, its Gymnasium id or itself: compiled), or any Gymnasium environment or
+    vector environment with a bounded Box of observations and Discrete actions. `reward` replaces the world's own.
+    `seed` makes training repeatable; noise that protects comes from the operating system whatever the seed. `ledger` is
+    charged before noise is drawn.
 
     >>> from quietq.learning import NoNoise
     >>> agent = Agent("walk", NoNoise(widths=(8,)), seed=1).learn(200, seeds=2)
@@ -81,12 +82,12 @@ class Agent:
 
         `seeds` trainings run side by side; a method that noises as it goes has one, because each would be a release.
         `simulate` is a number of noise draws, for experiments: seeded, they protect nobody. In `directory` a checkpoint
-        is kept `every` so many steps (PRIVATE), from which `resume` goes on exactly. `callback` is called as often, with
-        what has been released, and ends the training by returning True. `log` is a folder for TensorBoard. `progress`
+        is kept `every` so many steps (PRIVATE), from which `resume` goes on exactly. `callback` is called as often,
+        with what has been released, and ends the training by returning True. `log` is a folder for TensorBoard. `progress`
         shows a bar; "compiled" is told from inside the compiled program, step by step.
         """
         if self._spent and not resume:
-            raise BudgetExhausted("This agent's noise was drawn and its budget spent: make another agent to train again.")
+            raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
         training = Training(
             self.world, self.spaces, self.method, self._reward, self.seed, count("steps", steps),
             count("seeds", seeds), None if simulate is None else count("simulate", simulate),
@@ -166,7 +167,9 @@ class Agent:
         points = numbers("observation", observation)
         dimension = self.spaces.box.dimension
         if points.ndim not in (1, 2) or points.shape[-1] != dimension:
-            raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
+            raise InvalidInput(
+                f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}."
+            )
         return np.atleast_2d(points), points.ndim == 2
 
     def _member(self, member: int) -> int:
@@ -191,7 +194,9 @@ def _find(world: Place) -> World | gymnasium.Env | VectorEnv:
         try:
             return gymnasium.make(world)
         except gymnasium.error.Error as error:
-            raise InvalidInput(f"There is no world called {world!r}: the known ones are {', '.join(WORLDS)}.") from error
+            raise InvalidInput(
+                f"There is no world called {world!r}: the known ones are {', '.join(WORLDS)}."
+            ) from error
     instance("world", world, World | gymnasium.Env | VectorEnv, "a world's name, a World or a Gymnasium environment")
     return world
 

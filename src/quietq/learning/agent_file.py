@@ -41,7 +41,7 @@ def write(path: Path, agent: "Agent") -> None:
         "trained": {"steps": agent.steps, "draws": agent._draws, "seeds": agent._seeds},
         "certificate": agent.certificate.to_dict(),
     }
-    leaves = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(released))}
+    leaves: dict[str, Any] = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(released))}
     temporary = path.with_name(f".{path.name}.part")
     try:
         with open(temporary, "wb") as file:
@@ -81,7 +81,9 @@ def restore(kind: "type[Agent]", record: dict[str, Any], leaves: list[np.ndarray
             raise InvalidInput("This agent was trained in an environment without a name: give it as `world`.")
         agent = kind(place, method, seed=0)
         if agent.spaces.box != spaces.box or agent.spaces.actions != spaces.actions:
-            raise InvalidInput("The world has other observations or actions than the one that the agent was trained in.")
+            raise InvalidInput(
+                "The world has other observations or actions than the one that the agent was trained in."
+            )
         like = _like(method, spaces, int(trained["steps"]))
         arrays = [jnp.asarray(leaf) for leaf in leaves]
         runs = int(trained["draws"]) * int(trained["seeds"])

@@ -31,6 +31,8 @@ class Averages(NamedTuple):
     """The same with squared weights."""
     rewards: Float[Array, "actions knots"]
     """Weighted rewards."""
+    lost: Float[Array, "actions knots"]
+    """What rounding has added to the sums of rewards (Kahan's compensation): so errors do not grow with the steps."""
     moves: Float[Array, "actions knots knots"]
     """Weighted hat functions of the states that followed; none after an end."""
 
@@ -40,9 +42,9 @@ class Averaging(Method):
     """The hyper-parameters of learning by averages."""
 
     knots: int = option(7, "Knots a coordinate, at which mean rewards and values are kept.")
-    gamma: float = option(0.8, "Discount of the future.")
+    gamma: float = option(0.9, "Discount of the future.")
     spread: float | None = option(
-        0.15, "Deviation of mean rewards that is taken for granted, to weigh them against their noise."
+        0.05, "Deviation of mean rewards that is taken for granted, to weigh them against their noise."
     )
 
     def __post_init__(self) -> None:
@@ -65,7 +67,7 @@ class Averaging(Method):
         """Sums of nothing."""
         shape = (spaces.actions, self.number_of_knots(spaces))
         zero = jnp.zeros(shape)
-        return Averages(zero, zero, zero, jnp.zeros((*shape, shape[1])))
+        return Averages(zero, zero, zero, zero, jnp.zeros((*shape, shape[1])))
 
     def network(self, spaces: Spaces, values: Float[Array, "actions knots"]) -> LinearQ:
         """Values at knots as a function of the state."""
@@ -86,10 +88,14 @@ def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:
     hats = jax.vmap(lambda state: network.features(network.scaled(state)))
     here, there = hats(seen.state), hats(seen.next_state) * ~seen.terminated[:, None]
     taken = jax.nn.one_hot(seen.action, sums.weight.shape[0])
+    part = jnp.einsum("ca,ck->ak", taken, here * seen.reward[:, None]) - sums.lost
+    rewards = lax.optimization_barrier(sums.rewards + part)
+    lost = lax.optimization_barrier(rewards - sums.rewards) - part
     return Averages(
         sums.weight + jnp.einsum("ca,ck->ak", taken, here),
         sums.squares + jnp.einsum("ca,ck->ak", taken, here**2),
-        sums.rewards + jnp.einsum("ca,ck->ak", taken, here * seen.reward[:, None]),
+        rewards,
+        lost,
         sums.moves + jnp.einsum("ca,ck,cl->akl", taken, here, there),
     )
 

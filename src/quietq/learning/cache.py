@@ -15,7 +15,7 @@ def use_disk_cache() -> None:
     The setting is JAX's own and holds for the process; an empty QUIETQ_CACHE leaves it alone.
     """
     place = os.environ.get("QUIETQ_CACHE")
-    if place == "" or jax.config.jax_compilation_cache_dir is not None:
+    if place == "" or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
     folder = Path(place) if place else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quietq"
     jax.config.update("jax_compilation_cache_dir", str(folder / "jax"))

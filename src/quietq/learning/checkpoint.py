@@ -30,7 +30,7 @@ def fingerprint(settings: dict[str, object], *trees: Any) -> str:
 
 def write(directory: Path, tree: Any, header: dict[str, object]) -> None:
     """Writes a checkpoint over the last one, whole or not at all."""
-    leaves = {f"leaf{i}": _numpy(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+    leaves: dict[str, Any] = {f"leaf{i}": _numpy(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     temporary = directory / f".{NAME}.part"
     with open(temporary, "wb", opener=_owner_only) as file:
@@ -53,8 +53,8 @@ def read(directory: Path, like: Any, expected: str) -> tuple[Any, dict[str, Any]
         raise InvalidInput(f"{str(path)!r} is not a checkpoint, or a damaged one.") from error
     if not isinstance(header, dict) or header.get("fingerprint") != expected:
         raise InvalidInput(
-            f"The checkpoint in {str(directory)!r} is of another training: world, method, reward, budget, steps and seeds "
-            "must be the same."
+            f"The checkpoint in {str(directory)!r} is of another training: world, method, reward, budget, steps and "
+            "seeds must be the same."
         )
     shapes, build = jax.tree.flatten(like)
     if len(shapes) != len(leaves):

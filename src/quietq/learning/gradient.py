@@ -1,12 +1,15 @@
 """`gradient`: noise on clipped gradients, after Abadi et al. (2016), for a relation in which every reward may differ.
 
-Theorem. In round j, given what was released before, each transition's gradient is a function of its reward alone, with
-slope |grad Q(s, a)| at most (Huber's derivative changes by no more than its argument), and clipping to length C is a
-projection. So the mean gradient of neighbours differs by at most S_j = (1/B) sum_t min(2C, radius |grad Q(s_t, a_t)|),
-which is public; N(0, (S_j/mu_j)^2 I) on it is mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu
-(docs/theory.md, section 4). There is no amplification by subsampling: replayed rewards pay again every time.
+Theorem. In round j, given what was released before, each transition's gradient is a number times the public direction
+grad Q_t. The number is the temporal difference, or Huber's derivative of it, which changes by no more than the reward,
+and it is clipped so that the gradient's length is C at most. So neighbours' mean gradients differ by (1/B) sum_t c_t
+grad Q_t with |c_t| <= b_t = min(radius, 2C/|grad Q_t|), and entry by entry by no more than with |grad Q_t|: by at
+most S_j = |(1/B) sum_t b_t |grad Q_t||, which is public. N(0, (S_j/mu_j)^2 I) on it is mu_j-GDP, and N rounds with mu_j =
+mu/sqrt(N) compose to mu (docs/theory.md, section 4). There is no amplification by subsampling: replayed rewards pay
+again every time.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,11 +22,11 @@ from jax_privacy import clipped_grad
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.learning import replay as memory
-from quietq.learning.deep_q import DeepQ, DeepQState, chosen, when
+from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
-from quietq.learning.promise import Promising
+from quietq.learning.promise import UNIT_ROUNDING, Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
@@ -37,6 +40,8 @@ class GradientNoiseDraw(NamedTuple):
     normals: Float[np.ndarray, "rounds parameters"]
     scale: Float[np.ndarray, ""]
     radius: Float[np.ndarray, ""]
+    largest: Float[np.ndarray, ""]
+    """Rewards are clipped to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +50,13 @@ class GradientNoise(DeepQ, Promising):
 
     name: ClassVar[str] = "gradient"
     network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
-    features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.5, "Discount of the future.")
+    features: int = option(6, "Knots or frequencies a coordinate, or random units, of a linear network.")
+    gamma: float = option(0.9, "Discount of the future.")
     optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
     learning_rate: float = option(1.0, "Step size, for an optimiser given by name.")
+    loss: Loss = option("squared", "Loss of the temporal difference: huber or squared.")
     clip: float = option(1.0, "Length that each transition's gradient is clipped to.")
-    batch: int = option(1000, "Transitions a gradient step.")
+    batch: int = option(2000, "Transitions a gradient step.")
     start: int = option(1000, "Transitions to be seen before the first gradient step.")
     train_every: int = option(100, "Steps of the environment between gradient steps; each is a release.")
     explore_last: float = option(1.0, "Share of random actions in the long run.")
@@ -80,6 +86,7 @@ class GradientNoise(DeepQ, Promising):
             entropy.normals((rounds, parameters)).astype(np.float32),
             np.asarray(np.sqrt(rounds) / budget.mu, np.float32),
             np.asarray(self.radius, np.float32),
+            np.asarray(self.largest, np.float32),
         )
 
     def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
@@ -91,7 +98,8 @@ class GradientNoise(DeepQ, Promising):
 
         def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
             batch = memory.sample(buffer, self.batch, step, copies, key)
-            gradient = self._noised(network, self.goals(state.target, batch), batch, noise, turn)
+            batch = batch._replace(reward=jnp.clip(batch.reward, -noise.largest, noise.largest))
+            gradient = self.noised(network, state.target, batch, noise, turn)
             return self.apply(network, optimiser, gradient)
 
         due = (step + 1) % self.train_every == 0
@@ -101,10 +109,12 @@ class GradientNoise(DeepQ, Promising):
         target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
         return DeepQState(network, target, optimiser, buffer)
 
-    def _noised(
-        self, network: Network, goals: Float[Array, " batch"], batch: Transition, noise: GradientNoiseDraw, turn: Array
+    def noised(
+        self, network: Network, target: Network, batch: Transition, noise: GradientNoiseDraw, turn: Array
     ) -> Any:
         """The mean of clipped gradients, with noise by their public sensitivity."""
+        goals = self.goals(target, batch)
+        following = jnp.abs(jax.vmap(target)(batch.next_state)).max(axis=1)
 
         def value(network: Network, state: Array, action: Array) -> Array:
             return chosen(network(state)[None], action[None])[0]
@@ -112,11 +122,21 @@ class GradientNoise(DeepQ, Promising):
         def loss(network: Network, goal: Array, state: Array, action: Array) -> Array:
             return self.losses(value(network, state, action)[None] - goal[None])[0]
 
-        clipped = clipped_grad(loss, l2_clip_norm=self.clip, normalize_by=self.batch, batch_argnums=(1, 2, 3),
-                               keep_batch_dim=False)(network, goals, batch.state, batch.action)  # fmt: skip
+        together = max(n for n in range(1, math.isqrt(self.batch) + 1) if self.batch % n == 0)
+        clipped = clipped_grad(
+            loss, l2_clip_norm=self.clip, normalize_by=self.batch, batch_argnums=(1, 2, 3), keep_batch_dim=False,
+            microbatch_size=together,
+        )(network, goals, batch.state, batch.action)  # fmt: skip
         slopes = jax.vmap(eqx.filter_grad(value), in_axes=(None, 0, 0))(network, batch.state, batch.action)
         lengths = jnp.sqrt(sum((leaf.reshape(self.batch, -1) ** 2).sum(axis=1) for leaf in jax.tree.leaves(slopes)))
-        sensitivity = jnp.minimum(2 * self.clip, noise.radius * lengths).mean()
+        # What rounding can add: to each temporal difference, and to the sum, which is one of sums of `together` terms.
+        sizes = jnp.abs(jax.vmap(value, in_axes=(None, 0, 0))(network, batch.state, batch.action)) + following
+        moves = noise.radius + 8 * UNIT_ROUNDING * (noise.largest + sizes)
+        bounds = jnp.minimum(moves, 2 * self.clip / jnp.maximum(lengths, 1e-12))
+        rounding = 2 * UNIT_ROUNDING * (together + self.batch // together + 8) * self.clip
+        leaves = [jnp.abs(leaf.reshape(self.batch, -1)) for leaf in jax.tree.leaves(slopes)]
+        squares = sum(((bounds[:, None] * leaf).mean(axis=0) ** 2).sum() for leaf in leaves)
+        sensitivity = jnp.sqrt(squares) + rounding
         flat, build = ravel_pytree(eqx.filter(clipped, eqx.is_array))
         return build(protect(flat, noise.normals[turn], noise.scale * sensitivity))
 
@@ -125,7 +145,7 @@ class GradientNoise(DeepQ, Promising):
         return self.state_promise(
             spaces,
             self.rounds(steps),
-            "each gradient step's own sensitivity, the mean over its batch of min(2 clip, radius |grad Q|)",
+            "each gradient step's own sensitivity, |mean of min(radius, 2 clip/|grad Q|) |grad Q|| over its batch",
             Assumption(f"Each transition's gradient was clipped to length {self.clip:g}.", True),
             Assumption("Networks, targets and actions come from noised parameters only.", True),
         )

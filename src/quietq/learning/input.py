@@ -26,6 +26,8 @@ class InputNoiseDraw(NamedTuple):
 
     normals: Float[np.ndarray, " steps"]
     scale: Float[np.ndarray, ""]
+    largest: Float[np.ndarray, ""]
+    """Rewards are clipped to it."""
 
 
 class InputState(NamedTuple):
@@ -44,8 +46,12 @@ class InputNoise(Averaging, Promising):
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> InputNoiseDraw:
         """One normal for each reward that will be seen."""
         _, budget = self.promised()
-        scale = self.radius * np.sqrt(steps) / budget.mu
-        return InputNoiseDraw(entropy.normals((steps,)).astype(np.float32), np.asarray(scale, np.float32))
+        scale = self.allowance(4) * self.radius * np.sqrt(steps) / budget.mu
+        return InputNoiseDraw(
+            entropy.normals((steps,)).astype(np.float32),
+            np.asarray(scale, np.float32),
+            np.asarray(self.largest, np.float32),
+        )
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> InputState:
         """Nothing seen."""
@@ -62,7 +68,8 @@ class InputNoise(Averaging, Promising):
         """Noises the reward, and adds it to the sums."""
         copies = seen.reward.shape[0]
         index = step * copies + jnp.arange(copies)
-        noised = protect(seen.reward, noise.normals[index], noise.scale)
+        rewards = jnp.clip(seen.reward, -noise.largest, noise.largest)
+        noised = protect(rewards, noise.normals[index], noise.scale)
         paid = index < noise.normals.shape[0]  # a reward without a normal of its own counts for no action
         noised = seen._replace(reward=jnp.where(paid, noised, 0.0), action=jnp.where(paid, seen.action, -1))
         return state._replace(sums=add(state.sums, noised, state.network))

@@ -112,7 +112,7 @@ def _rows(env: gymnasium.Env, seed: int | None) -> Any:
         after = _single(after)[None]
         observation = _single(env.reset()[0])[None] if terminated or truncated else after
         flags = np.array([terminated], bool), np.array([truncated], bool)
-        rows = Transition(before, action, np.array([reward], np.float32), after, *flags)
+        rows = _transition(before, action, np.array([reward], np.float32), after, *flags)
         action = yield rows, observation, np.array([True])
         before = observation
 
@@ -136,17 +136,24 @@ def _vector_rows(env: VectorEnv, seed: int | None) -> Any:
         if mode == AutoresetMode.SAME_STEP:
             for copy in np.flatnonzero(over):
                 after[copy] = info["final_obs"][copy]
-        rows = Transition(before, action, _single(reward), after, np.array(terminated, bool), np.array(truncated, bool))
+        rows = _transition(
+            before, action, _single(reward), after, np.array(terminated, bool), np.array(truncated, bool)
+        )
         if last is not None and resetting.any():
-            rows = Transition(*(_where(resetting, old, new) for old, new in zip(last, rows, strict=True)))
+            rows = _transition(*(_where(resetting, old, new) for old, new in zip(last, rows, strict=True)))
         action = yield rows, observation, ~resetting
         last, before = rows, observation
         resetting = over if mode == AutoresetMode.NEXT_STEP else resetting
+
+
+def _transition(*columns: Any) -> Transition:
+    """Of NumPy's arrays: compiled code makes JAX's of them."""
+    return Transition(*columns)
 
 
 def _single(values: Any) -> np.ndarray:
     return np.array(values, np.float32)  # a copy: environments may reuse theirs
 
 
-def _where(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
+def _where(condition: np.ndarray, yes: Any, no: Any) -> np.ndarray:
     return np.where(condition.reshape(-1, *[1] * (no.ndim - 1)), yes, no)

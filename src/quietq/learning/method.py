@@ -84,7 +84,7 @@ class Method(ABC):
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """What is promised for a run of so many steps with noise from the operating system."""
 
-    def check(self, spaces: Spaces, steps: int) -> None:
+    def check(self, spaces: Spaces, steps: int) -> None:  # noqa: B027 (most methods have nothing to refuse)
         """Refuses what cannot work, before anything is drawn or spent."""
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Noise:
@@ -92,7 +92,7 @@ class Method(ABC):
         return None
 
     def core(self) -> "Method":
-        """This method without budgets and data: what the compiled program depends on."""
+        """The method without budgets and data: what the compiled program depends on."""
         return self
 
     def settings(self) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """`reward` for rewards that need not be smooth: noise on each observed reward, then a model of the reward.
 
-Theorem. n rewards, observed at states that random actions lead to, differ by at most radius sqrt(n) between neighbours in
-the Euclidean norm: N(0, (radius sqrt(n)/mu)^2) on each, independently, is mu-GDP. The model is fitted to noised rewards
-of known noise, so it is post-processing, and so is all training on it (docs/theory.md, section 4).
+Theorem. n rewards, observed at states that random actions lead to, differ by at most radius sqrt(n) between neighbours
+in the Euclidean norm: N(0, (radius sqrt(n)/mu)^2) on each, independently, is mu-GDP. The model is fitted to noised
+rewards of known noise, so it is post-processing, and so is all training on it (docs/theory.md, section 4).
 """
 
 import dataclasses
@@ -86,7 +86,9 @@ def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]
     for step in range(-(-number // TOGETHER)):
         if step and step % world.steps == 0:
             here = world.start(rng.random((TOGETHER, world.draws)), np)
-        here, ended = world.move(here, rng.integers(world.actions, size=TOGETHER), rng.random((TOGETHER, world.draws)), np)
+        here, ended = world.move(
+            here, rng.integers(world.actions, size=TOGETHER), rng.random((TOGETHER, world.draws)), np
+        )
         states.append(here)
         here = np.where(ended[:, None], world.start(rng.random((TOGETHER, world.draws)), np), here)
     return np.concatenate(states)[:number]

@@ -9,7 +9,7 @@ are refused, for nothing bounds their norm.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
@@ -34,6 +34,8 @@ class OutputNoiseDraw(NamedTuple):
 
     normals: Float[np.ndarray, "actions knots"]
     scale: Float[np.ndarray, ""]
+    largest: Float[np.ndarray, ""]
+    """Rewards are clipped to it."""
 
 
 class OutputState(NamedTuple):
@@ -49,14 +51,21 @@ class OutputNoise(Averaging, Promising):
 
     name: ClassVar[str] = "output"
     knots: int = option(5, "Knots a coordinate, at which values are kept and noised.")
-    gamma: float = option(0.5, "Discount of the future; the noise grows as 1/(1 - gamma).")
+    gamma: float = option(0.1, "Discount of the future; the noise grows as 1/(1 - gamma).")
+    spread: float | None = field(default=None, init=False)
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> OutputNoiseDraw:
         """One normal for each value."""
         _, budget = self.promised()
         shape = (spaces.actions, self.number_of_knots(spaces))
-        scale = SLACK * self.radius * math.sqrt(shape[0] * shape[1]) / (1 - self.gamma) / budget.mu
-        return OutputNoiseDraw(entropy.normals(shape).astype(np.float32), np.asarray(scale, np.float32))
+        operations = math.ceil((8 + 2 * shape[1]) / (1 - self.gamma))  # values are as much larger than rewards
+        sensitivity = self.radius * math.sqrt(shape[0] * shape[1]) / (1 - self.gamma)
+        scale = SLACK * self.allowance(operations) * sensitivity / budget.mu
+        return OutputNoiseDraw(
+            entropy.normals(shape).astype(np.float32),
+            np.asarray(scale, np.float32),
+            np.asarray(self.largest, np.float32),
+        )
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> OutputState:
         """Nothing seen."""
@@ -71,6 +80,7 @@ class OutputNoise(Averaging, Promising):
 
     def update(self, state: OutputState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> OutputState:
         """Adds what was seen to the sums."""
+        seen = seen._replace(reward=jnp.clip(seen.reward, -noise.largest, noise.largest))
         return state._replace(sums=add(state.sums, seen, state.network))
 
     def finish(self, state: OutputState, noise: Noise) -> LinearQ:

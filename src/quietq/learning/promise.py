@@ -13,6 +13,9 @@ from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
 
+UNIT_ROUNDING = 2.0**-24  # of float32
+_FEWEST = 1024
+
 
 @dataclass(frozen=True, kw_only=True)
 class Promising(Method):
@@ -26,6 +29,22 @@ class Promising(Method):
     def radius(self) -> float:
         """The most that one observed reward can differ between neighbours."""
         return sup_radius(self.promised()[0])
+
+    @property
+    def largest(self) -> float:
+        """Rewards are clipped to plus and minus this, a public number far above them if they lie near 0.
+
+        A projection, so no two neighbours get farther apart; and it bounds what rounding can do.
+        """
+        relation, _ = self.promised()
+        return 2 * self.radius * max(relation.people or 0, _FEWEST)
+
+    def allowance(self, operations: int) -> float:
+        """How much larger the noise must be, so that rounding errors of so many operations in a row are covered too.
+
+        Each changes a number of size `largest` by at most 2^-24 of it, and differently for two neighbours.
+        """
+        return 1 + 2 * operations * UNIT_ROUNDING * self.largest / self.radius
 
     def promised(self) -> tuple[Relation, Budget]:
         """The relation and the budget, if both were given."""
@@ -73,6 +92,8 @@ class Promising(Method):
                            "data.", False),
                 Assumption("The world's states and ends depend on the reward through the agent's actions only.", False),
                 *assumptions,
+                Assumption(f"Rewards were clipped to {self.largest:g} in size, and the noise covers rounding errors of "
+                           "float32.", True),
                 Assumption("Noise was drawn in float64 from the operating system's generator, outside compiled code, "
                            "and each number was used once.", True),
                 Assumption("Values were clipped and rounded to a public grid, noise/128 or coarser; beyond that, "

@@ -67,19 +67,23 @@ class Training:
         self.sources = getattr(self.method, "rewards", None)
         if self.sources is not None:
             if self.simulate is not None:
-                raise InvalidInput("simulate is for methods that draw noise as they go: give 'reward' simulated rewards.")
+                raise InvalidInput(
+                    "simulate is for methods that draw noise themselves: give 'reward' simulated rewards."
+                )
             self.draws = len(self.sources)
         else:
             self.draws = self.simulate or 1
         if self.method.spends and self.simulate is None and self.seeds != 1:
             raise InvalidInput(
-                f"seeds must be 1 for {self.method.name!r}, not {self.seeds}: every training would be a release of its own. "
-                "For experiments use simulate."
+                f"seeds must be 1 for {self.method.name!r}, not {self.seeds}: every training would be a release of its "
+                "own. For experiments use simulate."
             )
         self.method.check(self.spaces, self.steps)
         self.compiled = isinstance(self.world, World)
         if not self.compiled and self.directory is not None:
-            raise InvalidInput("A Gymnasium environment's state cannot be saved, so there is no checkpoint to resume from.")
+            raise InvalidInput(
+                "A Gymnasium environment's state cannot be saved, so there is no checkpoint to resume from."
+            )
 
     def run(
         self, resume: bool, progress: bool | str, callback: Callable[[Event], bool | None] | None, log: Path | None
@@ -141,7 +145,8 @@ class Training:
             self.directory.mkdir(parents=True, exist_ok=True)
             mark = checkpoint.fingerprint(self._settings(), rewards)
         if resume:
-            assert self.directory is not None and mark is not None
+            assert self.directory is not None
+            assert mark is not None
             noise = self._noise(seeded=True)  # for its shapes
             like = noise, trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), self._nothing_seen()
             (noise, carry, seen), header = checkpoint.read(self.directory, like, mark)
@@ -163,7 +168,9 @@ class Training:
             piece = min(length, self.steps - first)
             tell = max(self.steps // 100, 1) if progress == "compiled" else None
             carry, new = trainer.advance(core, world, runs, carry, first, piece, tell)
-            seen = tuple(jax.lax.dynamic_update_slice(old, part, (0, first)) for old, part in zip(seen, new, strict=True))
+            seen = tuple(
+                jax.lax.dynamic_update_slice(old, part, (0, first)) for old, part in zip(seen, new, strict=True)
+            )
             first += piece
             reporter.at(first, lambda seen=seen: _recent(seen))
             if callback is not None and callback(self._event(core, runs, carry, first)) is True:
@@ -191,7 +198,10 @@ class Training:
                 steps = now.step * len(now.over)
                 if steps // every != (steps - len(now.over)) // every:
                     reporter.at(steps, lambda gained=gained, over=over: _recent(_columns(gained, over)))
-                    if callback is not None and callback(self._loop_event(core, now.learner, pick(noise), steps)) is True:
+                    if (
+                        callback is not None
+                        and callback(self._loop_event(core, now.learner, pick(noise), steps)) is True
+                    ):
                         break
             assert now is not None
             all_released.append(jax.jit(core.finish)(now.learner, pick(noise)))

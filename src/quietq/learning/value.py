@@ -33,6 +33,8 @@ class ValueNoiseDraw(NamedTuple):
 
     normals: Float[np.ndarray, "rounds actions knots"]
     scale: Float[np.ndarray, ""]
+    largest: Float[np.ndarray, ""]
+    """Rewards are clipped to it."""
 
 
 class ValueState(NamedTuple):
@@ -53,7 +55,7 @@ class ValueNoise(Averaging, Promising):
     """Round by round, mean rewards by knot are noised and released, and the values that follow act in the next."""
 
     name: ClassVar[str] = "value"
-    round_steps: int = option(1000, "Steps of a round; each ends with a release of its own, under one budget.")
+    round_steps: int = option(2500, "Steps of a round; each ends with a release of its own, under one budget.")
     explore: float = option(0.5, "Share of random actions after the first round.")
 
     def __post_init__(self) -> None:
@@ -71,8 +73,10 @@ class ValueNoise(Averaging, Promising):
         _, budget = self.promised()
         rounds = self.rounds(steps)
         normals = entropy.normals((rounds, spaces.actions, self.number_of_knots(spaces)))
-        scale = self.radius * np.sqrt(rounds) / budget.mu
-        return ValueNoiseDraw(normals.astype(np.float32), np.asarray(scale, np.float32))
+        scale = self.allowance(8) * self.radius * np.sqrt(rounds) / budget.mu
+        return ValueNoiseDraw(
+            normals.astype(np.float32), np.asarray(scale, np.float32), np.asarray(self.largest, np.float32)
+        )
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
         """Nothing seen or released."""
@@ -92,6 +96,7 @@ class ValueNoise(Averaging, Promising):
 
     def update(self, state: ValueState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> ValueState:
         """Adds what was seen, and releases at the end of a round."""
+        seen = seen._replace(reward=jnp.clip(seen.reward, -noise.largest, noise.largest))
         state = state._replace(unreleased=add(state.unreleased, seen, state.network))
         ends = ((step + 1) % self.round_steps == 0) & (state.round < noise.normals.shape[0])
         arrays, build = jax.tree.flatten(state)
@@ -118,6 +123,7 @@ class ValueNoise(Averaging, Promising):
             before.weight + mine.weight,
             before.squares + mine.squares,
             before.rewards + jnp.where(seen, means * mine.weight, 0.0),
+            before.lost,
             before.moves + mine.moves,
         )
         variance = state.variance + (scale * mine.weight) ** 2

@@ -68,8 +68,9 @@ class NetworkValueNoise(DeepQ, Promising):
         rounds = self.rounds(steps)
         return GradientNoiseDraw(
             entropy.normals((rounds, self.parameters(spaces))).astype(np.float32),
-            np.asarray(np.sqrt(rounds) / budget.mu, np.float32),
+            np.asarray(self.allowance(self.batch + 8) * np.sqrt(rounds) / budget.mu, np.float32),
             np.asarray(self.radius, np.float32),
+            np.asarray(self.largest, np.float32),
         )
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
@@ -85,6 +86,7 @@ class NetworkValueNoise(DeepQ, Promising):
 
         def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
             batch = memory.rows(buffer, jnp.arange(buffer.shape[0]))
+            batch = batch._replace(reward=jnp.clip(batch.reward, -noise.largest, noise.largest))
             return self.apply(network, optimiser, self.noised(network, state.target, batch, turn, noise))
 
         ready = ((step + 1) % calls == 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round

@@ -35,9 +35,9 @@ def privatise(
 
     `source` is `People`, whose relation and box are enforced and known, or a function of your own with the `relation`
     and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path" (a Gaussian process
-    on a fine grid), "k-norm" (pure epsilon, on knots or on the weights of features), "knots" (Gaussian, on knots) or "auto", a public rule;
-    `pieces` is the number of pieces between knots. `ledger` is charged before the draw. `simulate` draws from a seed
-    instead, for experiments, protects nobody and is not charged.
+    on a fine grid), "k-norm" (pure epsilon, on knots or on the weights of features), "knots" (Gaussian, on knots) or
+    "auto", a public rule; `pieces` is the number of pieces between knots. `ledger` is charged before the draw.
+    `simulate` draws from a seed instead, for experiments, protects nobody and is not charged.
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [1.0] * 50})

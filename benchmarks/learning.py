@@ -1,0 +1,119 @@
+"""Training, against Stable-Baselines3 (PyTorch) with the same network, batch, replay and update frequency."""
+
+import time
+import warnings
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import stable_baselines3
+import torch
+
+import quietq as qq
+from benchmarks.row import Row
+from quietq.learning import Method, trainer
+from quietq.learning.loop import loop
+from quietq.noise.entropy import SeededEntropy
+from quietq.worlds import WALK, walk_reward
+from quietq.worlds.jax_rewards import WorldReward, as_jax, stack
+
+LEVELS, SEEDS, STEPS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), 10, 5000
+SPACES = trainer.spaces_of(WALK)
+BUDGET, FIFTY = qq.Budget(0.9, 1e-4), qq.people(50, low=0, high=0.5, slope=1)
+
+
+def rows() -> list[Row]:
+    """Everything in one run: first the peer, then ours, then the peer again, and the mean of the two."""
+    peer = _peer(1500)
+    compilation, sixty = _sixty_runs()
+    looped = _loop_seconds_a_step()
+    again = _peer(1500)
+    peer = (peer + again) / 2
+    return [
+        Row("60 runs of the code preset, time a run over Stable-Baselines3's DQN", sixty / 60 / (peer * STEPS), "x",
+            limit=1 / 25, aim=1 / 60),
+        Row("  the same, times faster (informative)", peer * STEPS / (sixty / 60), "x"),
+        Row("  all 60 runs", sixty, "s"),
+        Row("  its compilation", compilation, "s", limit=20),
+        Row("one run in the Gymnasium loop, time a step over Stable-Baselines3's", looped / peer, "x", limit=1 / 2),
+        *_methods_over_none(),
+    ]  # fmt: skip
+
+
+def _peer(steps: int) -> float:
+    """Seconds a step of a DQN with a gradient step of 128 at every step, after a warm-up."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = stable_baselines3.DQN(
+            "MlpPolicy", gymnasium.make("quietq/Walk-v0"), learning_rate=1e-2, buffer_size=10_000, learning_starts=128,
+            batch_size=128, gamma=0.999, train_freq=1, gradient_steps=1, target_update_interval=500,
+            policy_kwargs={"net_arch": [16, 16], "optimizer_class": torch.optim.RMSprop}, device="cpu",
+        )  # fmt: skip
+        model.learn(300)
+        start = time.perf_counter()
+        model.learn(steps, reset_num_timesteps=False)
+    return (time.perf_counter() - start) / steps
+
+
+def _runs() -> trainer.Runs:
+    made = [qq.Published.code(sigma) for sigma in LEVELS for _ in range(SEEDS)]
+    noise = [one.draw(SPACES, STEPS, SeededEntropy(i)) for i, one in enumerate(made)]
+    stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *noise)
+    return trainer.Runs(jax.random.split(jax.random.key(0), len(made)), stack([WorldReward(WALK)] * len(made)), stacked)
+
+
+def _sixty_runs() -> tuple[float, float]:
+    """Seconds to compile, and then to draw the noise of and train all runs."""
+    method = qq.Published.code().core()
+
+    def train() -> float:
+        start = time.perf_counter()
+        runs = _runs()
+        carry, _ = trainer.advance(method, WALK, runs, trainer.begin(method, WALK, runs), 0, STEPS)
+        jax.block_until_ready(trainer.finish(method, runs, carry))
+        return time.perf_counter() - start
+
+    first, second, third = train(), train(), train()
+    return first - second, min(second, third)
+
+
+def _loop_seconds_a_step() -> float:
+    method = qq.NoNoise(widths=(16, 16), optimiser="rmsprop-pytorch", learning_rate=1e-2, clamp=1.0, gamma=0.999)
+    env = gymnasium.make("quietq/Walk-v0")
+    steps = loop(method, env, 3300, jax.random.key(0), None)
+    for now in steps:
+        if now.step == 300:
+            break
+    start = time.perf_counter()
+    for now in steps:
+        jax.block_until_ready(now.learner)
+    return (time.perf_counter() - start) / 3000
+
+
+def _methods_over_none() -> list[Row]:
+    """Time of ten runs side by side, over that of `none` with the same learner."""
+    private = [qq.privatise(walk_reward, BUDGET, relation=FIFTY, simulate=i) for i in range(10)]
+    none = _seconds(qq.NoNoise(), stack([WorldReward(WALK)] * 10))
+    reward = _seconds(qq.RewardNoise().core(), stack([as_jax(one) for one in private]))
+    found = [Row("reward over its non-private twin, ten runs", reward / none, "x", limit=1.1)]
+    for kind in (qq.ValueNoise, qq.InputNoise, qq.OutputNoise, qq.GradientNoise):
+        method = kind(relation=FIFTY, budget=BUDGET)
+        noise = [method.draw(SPACES, STEPS, SeededEntropy(i)) for i in range(10)]
+        stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *noise)
+        seconds = _seconds(method.core(), stack([WorldReward(WALK)] * 10), stacked)
+        found.append(Row(f"{method.name} over none (deep Q-learning), ten runs", seconds / none, "x"))
+    return found
+
+
+def _seconds(method: Method, reward: object, noise: object = None) -> float:
+    runs = trainer.Runs(jax.random.split(jax.random.key(0), 10), reward, noise)
+
+    def train() -> float:
+        start = time.perf_counter()
+        carry, _ = trainer.advance(method, WALK, runs, trainer.begin(method, WALK, runs), 0, STEPS)
+        jax.block_until_ready(trainer.finish(method, runs, carry))
+        return time.perf_counter() - start
+
+    train()
+    return min(train() for _ in range(3))
