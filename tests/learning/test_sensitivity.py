@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
-from quietq.learning import gradient, input, output, protect, value, value_network
+from quietq.learning import averages, gradient, input, output, protect, value, value_network
 from quietq.learning.gradient import GradientNoise
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces, Transition
@@ -80,15 +80,15 @@ def input_batch(rewards: Any) -> None:
 
 # How many rounds there are, and the part of the sensitivity that rewards can reach at the least.
 STEPS: dict[str, tuple[Any, Callable[..., None], dict[str, Any], int, float]] = {
-    "value": (value, value_round, {}, 3, 0.999),
-    "value-network, splines": (value_network, network_round, {}, 3, 0.999),
+    "value": (value, value_round, {}, 3, 0.997),
+    "value-network, splines": (value_network, network_round, {}, 3, 0.97),
     "value-network, mlp": (value_network, network_round, {"network": "mlp"}, 3, 0.7),
     "value-network, fourier": (value_network, network_round, {"network": "fourier"}, 3, 0.7),
-    "gradient": (gradient, gradient_round, {}, 3, 0.2),
+    "gradient": (gradient, gradient_round, {}, 3, 0.98),
     "gradient, one state": (gradient, gradient_round, {"same": True}, 3, 0.99),
     "gradient, clipped": (gradient, gradient_round, {"clip": 0.05, "network": "mlp"}, 3, 0.2),
-    "output": (output, output_end, {}, 1, 0.99),
-    "input": (input, input_batch, {}, 1, 0.999),
+    "output": (output, output_end, {}, 1, 0.98),
+    "input": (input, input_batch, {}, 1, 0.998),
 }
 
 
@@ -108,14 +108,16 @@ def before_noise(module: Any, step: Callable[..., None], changes: dict[str, Any]
 def sensitivities() -> dict[str, float]:
     """What the theorems say, computed here anew."""
     batch = transitions(np.zeros(BATCH))
-    hats = np.maximum(0, 1 - np.abs(6 * np.asarray(batch.state, np.float64) - np.arange(7)))
-    rows = np.concatenate([hats * (np.asarray(batch.action) == a)[:, None] for a in (0, 1)], axis=1)
+
+    def rows(knots: int) -> np.ndarray:
+        hats = np.maximum(0, 1 - np.abs((knots - 1) * np.asarray(batch.state, np.float64) - np.arange(knots)))
+        return np.concatenate([hats * (np.asarray(batch.action) == a)[:, None] for a in (0, 1)], axis=1)
+
     return {
-        "value": RADIUS * np.sqrt((rows.sum(axis=0) > 0).sum()),
-        "value-network, splines": RADIUS * np.sqrt((rows @ rows.T).sum()) / BATCH,
-        "gradient": RADIUS * np.linalg.norm(rows, axis=1).mean(),
-        "gradient, clipped": 2 * 0.05,
-        "output": RADIUS * np.sqrt(10) / 0.5 * output.SLACK,
+        "value": RADIUS * np.sqrt((rows(7).sum(axis=0) > 0).sum()),
+        "value-network, splines": RADIUS * np.sqrt((rows(7) @ rows(7).T).sum()) / BATCH,
+        "gradient": RADIUS * np.linalg.norm(rows(6).mean(axis=0)),
+        "output": RADIUS * np.sqrt(10) / 0.9,
         "input": RADIUS * np.sqrt(BATCH),
     }
 
@@ -146,7 +148,7 @@ def test_nothing_moves_a_release_farther_than_its_sensitivity(name: str, monkeyp
     assert np.concatenate(tried).max() <= sensitivity * (1 + 1e-5)
     assert farthest >= least * sensitivity
     if name in (expected := sensitivities()):
-        assert sensitivity == pytest.approx(expected[name], rel=2e-4)
+        assert expected[name] * (1 - 1e-6) <= sensitivity <= 1.03 * expected[name]  # a little more, for rounding
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 3), (64, 100)])
@@ -292,3 +294,13 @@ def test_radius_of_one_reward() -> None:
     with pytest.raises(InvalidInput, match="how much one reward can change"):
         sup_radius(Trajectories(10, 1.0))
     assert issubclass(NoRkhsRadius, InvalidInput)
+
+
+def test_sums_of_rewards_do_not_lose_more_with_every_step() -> None:
+    method, steps = OutputNoise(**PROMISE), 30_000
+    start = method.init(SPACES, jax.random.key(0))
+    seen = transitions(np.full(BATCH, 0.1))
+    one = Transition(*(column[:1] for column in seen))
+    sums, _ = jax.lax.scan(lambda sums, _: (averages.add(sums, one, start.network), None), start.sums, None, steps)
+    exact = steps * (np.asarray(averages.add(start.sums, one, start.network).rewards, np.float64))
+    np.testing.assert_allclose(np.asarray(sums.rewards, np.float64), exact, rtol=3 * 2.0**-24)

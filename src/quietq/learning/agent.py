@@ -83,8 +83,8 @@ class Agent:
         `seeds` trainings run side by side; a method that noises as it goes has one, because each would be a release.
         `simulate` is a number of noise draws, for experiments: seeded, they protect nobody. In `directory` a checkpoint
         is kept `every` so many steps (PRIVATE), from which `resume` goes on exactly. `callback` is called as often,
-        with what has been released, and ends the training by returning True. `log` is a folder for TensorBoard. `progress`
-        shows a bar; "compiled" is told from inside the compiled program, step by step.
+        with what has been released, and ends the training by returning True. `log` is a folder for TensorBoard.
+        `progress` shows a bar; "compiled" is told from inside the compiled program, step by step.
         """
         if self._spent and not resume:
             raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")

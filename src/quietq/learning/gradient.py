@@ -4,8 +4,8 @@ Theorem. In round j, given what was released before, each transition's gradient 
 grad Q_t. The number is the temporal difference, or Huber's derivative of it, which changes by no more than the reward,
 and it is clipped so that the gradient's length is C at most. So neighbours' mean gradients differ by (1/B) sum_t c_t
 grad Q_t with |c_t| <= b_t = min(radius, 2C/|grad Q_t|), and entry by entry by no more than with |grad Q_t|: by at
-most S_j = |(1/B) sum_t b_t |grad Q_t||, which is public. N(0, (S_j/mu_j)^2 I) on it is mu_j-GDP, and N rounds with mu_j =
-mu/sqrt(N) compose to mu (docs/theory.md, section 4). There is no amplification by subsampling: replayed rewards pay
+most S_j = |(1/B) sum_t b_t |grad Q_t||, which is public. N(0, (S_j/mu_j)^2 I) on it is mu_j-GDP, and N rounds with
+mu_j = mu/sqrt(N) compose to mu (docs/theory.md, section 4). There is no amplification by subsampling: replayed rewards pay
 again every time.
 """
 

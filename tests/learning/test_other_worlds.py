@@ -1,0 +1,45 @@
+"""`reward` against its non-private twin in the worlds beyond the walk, at epsilon 1, delta 1e-5, with 100 people."""
+
+import numpy as np
+import pytest
+
+from quietq import Budget, privatise
+from quietq.learning import Agent, NoNoise, RewardNoise
+from quietq.worlds import NavigationWorld, RecommenderWorld, ThermostatWorld
+
+BUDGET = Budget(epsilon=1.0, delta=1e-5)
+
+
+def kept(world, steps, draws):
+    """The share of the twin's mean return that is left."""
+    twin = Agent(world, NoNoise(), seed=0).learn(steps, seeds=4).evaluate(episodes=500)
+    privates = [
+        privatise(world.preference(), BUDGET, relation=world.relation(100), domain=world.box, simulate=seed)
+        for seed in range(draws)
+    ]
+    private = Agent(world, RewardNoise(private=privates), seed=0).learn(steps).evaluate(episodes=500)
+    return np.mean(private.returns) / np.mean(twin.returns)
+
+
+def test_the_thermostat():
+    assert kept(ThermostatWorld(), 5000, draws=10) >= 0.95
+
+
+@pytest.mark.slow
+def test_the_thermostat_over_more_draws():
+    assert kept(ThermostatWorld(), 10_000, draws=24) >= 0.95
+
+
+@pytest.mark.slow
+def test_navigation():
+    assert kept(NavigationWorld(), 20_000, draws=24) >= 0.95
+
+
+@pytest.mark.slow
+def test_the_recommender_with_a_consensus():
+    assert kept(RecommenderWorld(strength=0.3), 15_000, draws=24) >= 0.95
+
+
+@pytest.mark.slow
+def test_without_a_consensus_there_is_little_to_learn_from_a_hundred_people():
+    assert kept(RecommenderWorld(strength=0.02), 15_000, draws=24) < 0.5
