@@ -1,5 +1,7 @@
 """The ordinary loop: any Gymnasium environment, single or many at once, with the same methods."""
 
+from typing import Any
+
 import gymnasium
 import jax
 import numpy as np
@@ -19,7 +21,7 @@ SMALL = {"widths": (8,), "start": 32, "batch": 16}
 class Counter(gymnasium.Env):
     """Counts to five and terminates; the reward of the n-th step is n. Actions are 3 and 4."""
 
-    def __init__(self, reward=float):
+    def __init__(self, reward: Any = float):
         self.observation_space, self.action_space = Box(0, 10, (1,), np.float32), Discrete(2, start=3)
         self.reward, self.now = reward, 0
 
@@ -101,6 +103,6 @@ def test_what_cannot_work_is_refused():
         spaces_of_env(gymnasium.make("CartPole-v1"))
     with pytest.raises(InvalidInput, match="DISABLED"):
         walked(SyncVectorEnv([Counter], autoreset_mode=AutoresetMode.DISABLED), 3)
+    private = privatise(walk_reward, BUDGET, relation=people(50, 0, 0.5, 1), simulate=1)
     with pytest.raises(InvalidInput, match="is defined on"):
-        private = privatise(walk_reward, BUDGET, relation=people(50, 0, 0.5, 1), simulate=1)
         Agent(Counter(), RewardNoise(private)).learn(10)

@@ -78,5 +78,8 @@ def test_what_cannot_be_is_refused():
         privatise(WEIGHTS, BUDGET, noise="k-norm", relation=relation(), domain=[(-1, 1)] * 3, ledger=Accountant(BUDGET))
     with pytest.raises(InvalidInput, match="as the relation says"):
         privatise(WEIGHTS, BUDGET, noise="k-norm", relation=relation(2), domain=[(-1, 1)] * 3)
+    for weights in ([np.nan, 0.0, 0.0], [0.0, np.inf, 0.0], [1e15, 0.0, 0.0]):
+        with pytest.raises(InvalidInput):
+            privatise(np.array(weights), BUDGET, relation=relation(), domain=[(-1, 1)] * 3)
     with pytest.raises(InvalidInput, match="one dimension only"):
         privatise(WEIGHTS, BUDGET, noise="knots", relation=relation(), domain=[(-1, 1)] * 3)

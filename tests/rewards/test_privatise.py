@@ -127,6 +127,8 @@ def test_several_dimensions_and_features():
     linear = People.read(data, box=[(0, 1), (0, 1)], features=kernel, norm=1.0, **kwargs)
     private = privatise(linear, BUDGET)
     assert isinstance(private, PrivateWeights)
+    assert private.certificate.method == "reward/k-norm"  # three weights are few: pure noise is smaller
+    private = privatise(linear, BUDGET, noise="path")
     assert private.certificate.sensitivity == pytest.approx(2 / 50, rel=1e-5)
     with pytest.raises(InvalidInput, match="one dimension only"):
         privatise(flat, BUDGET, noise="k-norm")

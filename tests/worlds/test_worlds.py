@@ -200,15 +200,15 @@ def test_the_thermostat_drifts_to_the_outside():
 
 
 def test_genres_are_alike_in_nothing():
-    assert np.allclose(GENRES @ GENRES.T, 1.25 * np.eye(5) - 0.25)
+    assert np.allclose(GENRES @ GENRES.T, 4 / 3 * np.eye(4) - 1 / 3)
     assert np.allclose(item(RecommenderWorld().box.to_unit(GENRES)), GENRES)
 
 
 def test_the_recommender_keeps_to_the_ball_and_people_leave_at_its_rate():
     world, rng = RecommenderWorld(), np.random.default_rng(0)
-    states, left = world.start(rng.random((20000, 5)), np), []
+    states, left = world.start(rng.random((20000, 4)), np), []
     for _ in range(10):
-        states, ended = world.move(states, rng.integers(5, size=20000), rng.random((20000, 5)), np)
+        states, ended = world.move(states, rng.integers(4, size=20000), rng.random((20000, 4)), np)
         left.append(ended.mean())
         assert np.linalg.norm(states, axis=1).max() <= 1 + 1e-12
     assert np.mean(left) == pytest.approx(1 / 64, abs=6 * np.sqrt(1 / 64 / 200_000))

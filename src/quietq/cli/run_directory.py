@@ -18,7 +18,7 @@ REWARD, OBSERVED = "reward.qq", "observed-reward.npz"
 CHECKPOINT = "PRIVATE-checkpoint.npz"
 METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
 README, LOG = "README.txt", "tensorboard"
-RELEASED = (AGENT, CERTIFICATE, REWARD, OBSERVED, CONFIG)
+RELEASED = (AGENT, CERTIFICATE, REWARD, OBSERVED)
 """What may leave when the certificate says `certified`."""
 
 
@@ -57,7 +57,9 @@ def write(path: Path, text: str) -> None:
     """A text file, whole or not at all; what is not private is readable by its owner only."""
     private = path.name.startswith(("NOT-PRIVATE", "PRIVATE"))
     temporary = path.with_name(f".{path.name}.part")
-    with open(temporary, "w", opener=lambda name, flags: os.open(name, flags, 0o600 if private else 0o666)) as file:
+    temporary.unlink(missing_ok=True)
+    mode = 0o600 if private else 0o666
+    with open(temporary, "w", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -112,9 +114,9 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
         CERTIFICATE: "what is promised, to whom and under which assumptions",
         REWARD: "the private reward that the agent was trained on",
         OBSERVED: "the private reward model that the agent was trained on",
-        CONFIG: "everything needed to repeat the training",
     }
     lines = [first, *(f"  {name}: {text}" for name, text in about.items() if (out / name).exists()), ""]
+    lines += ["For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training", ""]
     lines += [
         "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
         f"  {SCORES}: how well the released policies do",

@@ -97,6 +97,8 @@ def train(
 def carry_out(prepared: Preparation, folder: Path) -> tuple["qq.Agent", dict[str, Any]]:
     """Trains, and writes the run's folder; the scores under the true reward are not private."""
     settings: Settings = prepared.settings
+    if (folder / run.AGENT).exists() and not (folder / run.CHECKPOINT).exists():
+        raise qq.InvalidInput(f"The run in {str(folder)!r} is finished: to train again would be another release.")
     folder.mkdir(parents=True, exist_ok=True)
     run.write_json(folder / run.CONFIG, settings.record())
     run.write_note(folder, None, True)

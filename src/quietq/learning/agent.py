@@ -94,12 +94,10 @@ class Agent:
             None if directory is None else Path(directory), None if every is None else count("every", every),
             self._ledger,
         )  # fmt: skip
-        self._spent = self.method.spends and simulate is None
         try:
             result = training.run(resume, progress, callback, None if log is None else Path(log))
-        except InvalidInput:
-            self._spent = self._spent and training.charged
-            raise
+        finally:  # what was drawn stays drawn, whatever happened then
+            self._spent |= training.charged and self.method.spends and simulate is None
         self._released, self._certificate = result.released, result.certificate
         self._draws, self._seeds = training.draws, seeds
         self.not_private = {"episode_returns": result.returns} if self.method.uses_true_reward else {}
@@ -150,7 +148,10 @@ class Agent:
         return judge.evaluate(self.world, self._reward, self.q_values, self.members, episodes, seed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what was released, the certificate and the settings; nothing private is in it."""
+        """Writes what was released, the certificate and the settings, and nothing else.
+
+        Whether the file may leave is what its certificate says: `none` and `claimed` protect nobody.
+        """
         agent_file.write(Path(path), self)
 
     @classmethod

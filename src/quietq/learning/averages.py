@@ -13,13 +13,17 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.learning.method import Method, Spaces, Transition
 from quietq.learning.networks import Hats, LinearQ, Scaled, make_features
 from quietq.learning.options import option
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
+
+LEAST = 1e-3
+"""Knots whose weights come to no more than this, of all that was seen, count as not seen."""
+MOST_GAMMA = 0.999
 
 
 class Averages(NamedTuple):
@@ -31,10 +35,19 @@ class Averages(NamedTuple):
     """The same with squared weights."""
     rewards: Float[Array, "actions knots"]
     """Weighted rewards."""
-    lost: Float[Array, "actions knots"]
-    """What rounding has added to the sums of rewards (Kahan's compensation): so errors do not grow with the steps."""
     moves: Float[Array, "actions knots knots"]
     """Weighted hat functions of the states that followed; none after an end."""
+    lost: tuple[Array, Array, Array, Array]
+    """What rounding has added to each of them (Kahan's compensation): so errors do not grow with the steps."""
+
+    @property
+    def seen(self) -> Bool[Array, "actions knots"]:
+        """Where enough was seen to divide by; what was seen of the other knots does not count."""
+        return self.weight > LEAST
+
+    def means(self) -> Float[Array, "actions knots"]:
+        """Mean rewards; 0 where too little was seen."""
+        return jnp.where(self.seen, self.rewards / jnp.where(self.seen, self.weight, 1.0), 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +62,8 @@ class Averaging(Method):
 
     def __post_init__(self) -> None:
         count("knots", self.knots, 2)
-        if not 0 <= real("gamma", self.gamma) < 1:
-            raise InvalidInput(f"gamma must be at least 0 and below 1, not {self.gamma!r}.")
+        if not 0 <= real("gamma", self.gamma) <= MOST_GAMMA:
+            raise InvalidInput(f"gamma must lie between 0 and {MOST_GAMMA}, not {self.gamma!r}.")
         if self.spread is not None:
             positive("spread", self.spread)
 
@@ -67,7 +80,8 @@ class Averaging(Method):
         """Sums of nothing."""
         shape = (spaces.actions, self.number_of_knots(spaces))
         zero = jnp.zeros(shape)
-        return Averages(zero, zero, zero, zero, jnp.zeros((*shape, shape[1])))
+        moves = jnp.zeros((*shape, shape[1]))
+        return Averages(zero, zero, zero, moves, (zero, zero, zero, moves))
 
     def network(self, spaces: Spaces, values: Float[Array, "actions knots"]) -> LinearQ:
         """Values at knots as a function of the state."""
@@ -88,21 +102,29 @@ def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:
     hats = jax.vmap(lambda state: network.features(network.scaled(state)))
     here, there = hats(seen.state), hats(seen.next_state) * ~seen.terminated[:, None]
     taken = jax.nn.one_hot(seen.action, sums.weight.shape[0])
-    part = jnp.einsum("ca,ck->ak", taken, here * seen.reward[:, None]) - sums.lost
-    rewards = lax.optimization_barrier(sums.rewards + part)
-    lost = lax.optimization_barrier(rewards - sums.rewards) - part
-    return Averages(
-        sums.weight + jnp.einsum("ca,ck->ak", taken, here),
-        sums.squares + jnp.einsum("ca,ck->ak", taken, here**2),
-        rewards,
-        lost,
-        sums.moves + jnp.einsum("ca,ck,cl->akl", taken, here, there),
+    parts = (
+        jnp.einsum("ca,ck->ak", taken, here),
+        jnp.einsum("ca,ck->ak", taken, here**2),
+        jnp.einsum("ca,ck->ak", taken, here * seen.reward[:, None]),
+        jnp.einsum("ca,ck,cl->akl", taken, here, there),
     )
+    before = (sums.weight, sums.squares, sums.rewards, sums.moves)
+    weight, squares, rewards, moves = (_plus(*each) for each in zip(before, parts, sums.lost, strict=True))
+    return Averages(weight[0], squares[0], rewards[0], moves[0], lost=(weight[1], squares[1], rewards[1], moves[1]))
+
+
+def _plus(total: Array, part: Array, lost: Array) -> tuple[Array, Array]:
+    """Kahan's sum; the barriers keep the compiler from seeing that nothing would be lost in exact arithmetic."""
+    part = part - lost
+    new = lax.optimization_barrier(total + part)
+    return new, lax.optimization_barrier(new - total) - part
 
 
 def best_values(means: Float[Array, "actions knots"], sums: Averages, gamma: float) -> Float[Array, "actions knots"]:
     """The values of the best policy for mean rewards at knots, to about 1e-5 of themselves."""
-    moves = sums.moves / jnp.maximum(sums.weight, 1e-6)[:, :, None]
+    # Never more than 1 in sum, so that the iteration contracts in float32 too.
+    whole = jnp.maximum(sums.weight, sums.moves.sum(axis=2))
+    moves = jnp.where(sums.seen[:, :, None], sums.moves / jnp.where(sums.seen, whole, 1.0)[:, :, None], 0.0)
     rounds = 1 if gamma == 0 else math.ceil(math.log(1e-5) / math.log(gamma))
     return lax.fori_loop(0, rounds, lambda _, q: means + gamma * moves @ q.max(axis=0), means)
 

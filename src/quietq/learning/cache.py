@@ -1,6 +1,7 @@
 """Compiled programs kept on disk, so that the next process need not compile them again.
 
-Programs hold hyper-parameters only: rewards, noise and keys are their arguments, so nothing private is in them.
+Programs hold hyper-parameters only: rewards (and the arrays that a reward function of your own holds), noise and keys
+are their arguments, so nothing private is in them. The folder is for its owner only all the same.
 """
 
 import os
@@ -18,4 +19,6 @@ def use_disk_cache() -> None:
     if place == "" or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
     folder = Path(place) if place else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quietq"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "jax").mkdir(mode=0o700, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(folder / "jax"))

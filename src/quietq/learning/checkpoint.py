@@ -28,11 +28,13 @@ def fingerprint(settings: dict[str, object], *trees: Any) -> str:
     return digest.hexdigest()
 
 
-def write(directory: Path, tree: Any, header: dict[str, object]) -> None:
+def write(directory: Path, tree: Any, mark: str, step: int, finished: bool) -> None:
     """Writes a checkpoint over the last one, whole or not at all."""
     leaves: dict[str, Any] = {f"leaf{i}": _numpy(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+    header = {"fingerprint": mark, "step": step, "finished": finished}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     temporary = directory / f".{NAME}.part"
+    temporary.unlink(missing_ok=True)
     with open(temporary, "wb", opener=_owner_only) as file:
         np.savez(file, header=text, **leaves)
         file.flush()
@@ -63,7 +65,7 @@ def read(directory: Path, like: Any, expected: str) -> tuple[Any, dict[str, Any]
 
 
 def _owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
 
 
 def _numpy(leaf: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Deep Q-learning: the learner of `none`, `reward` and `input`, and what `published` and `gradient` are built on."""
+"""Deep Q-learning: the learner of `none` and `reward`; `published`, `gradient` and `value-network` are built on it."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple

@@ -5,8 +5,8 @@ grad Q_t. The number is the temporal difference, or Huber's derivative of it, wh
 and it is clipped so that the gradient's length is C at most. So neighbours' mean gradients differ by (1/B) sum_t c_t
 grad Q_t with |c_t| <= b_t = min(radius, 2C/|grad Q_t|), and entry by entry by no more than with |grad Q_t|: by at
 most S_j = |(1/B) sum_t b_t |grad Q_t||, which is public. N(0, (S_j/mu_j)^2 I) on it is mu_j-GDP, and N rounds with
-mu_j = mu/sqrt(N) compose to mu (docs/theory.md, section 4). There is no amplification by subsampling: replayed rewards pay
-again every time.
+mu_j = mu/sqrt(N) compose to mu (docs/theory.md, section 4). There is no amplification by subsampling: replayed rewards
+pay again every time.
 """
 
 import math
@@ -32,6 +32,9 @@ from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
+
+STEEPEST = 1e15
+"""Gradients of this length and more are too large for float32 to bound."""
 
 
 class GradientNoiseDraw(NamedTuple):
@@ -125,18 +128,19 @@ class GradientNoise(DeepQ, Promising):
         together = max(n for n in range(1, math.isqrt(self.batch) + 1) if self.batch % n == 0)
         clipped = clipped_grad(
             loss, l2_clip_norm=self.clip, normalize_by=self.batch, batch_argnums=(1, 2, 3), keep_batch_dim=False,
-            microbatch_size=together,
+            microbatch_size=together, nan_safe=False,
         )(network, goals, batch.state, batch.action)  # fmt: skip
         slopes = jax.vmap(eqx.filter_grad(value), in_axes=(None, 0, 0))(network, batch.state, batch.action)
-        lengths = jnp.sqrt(sum((leaf.reshape(self.batch, -1) ** 2).sum(axis=1) for leaf in jax.tree.leaves(slopes)))
+        leaves = [jnp.abs(leaf.reshape(self.batch, -1)) for leaf in jax.tree.leaves(slopes)]
+        lengths = jnp.sqrt(sum((leaf**2).sum(axis=1) for leaf in leaves))
         # What rounding can add: to each temporal difference, and to the sum, which is one of sums of `together` terms.
         sizes = jnp.abs(jax.vmap(value, in_axes=(None, 0, 0))(network, batch.state, batch.action)) + following
         moves = noise.radius + 8 * UNIT_ROUNDING * (noise.largest + sizes)
         bounds = jnp.minimum(moves, 2 * self.clip / jnp.maximum(lengths, 1e-12))
         rounding = 2 * UNIT_ROUNDING * (together + self.batch // together + 8) * self.clip
-        leaves = [jnp.abs(leaf.reshape(self.batch, -1)) for leaf in jax.tree.leaves(slopes)]
         squares = sum(((bounds[:, None] * leaf).mean(axis=0) ** 2).sum() for leaf in leaves)
-        sensitivity = jnp.sqrt(squares) + rounding
+        # Slopes are public. Where they are too large to compute with, the scale is no number: nothing is released.
+        sensitivity = jnp.where((lengths < STEEPEST).all(), jnp.sqrt(squares) + rounding, jnp.nan)
         flat, build = ravel_pytree(eqx.filter(clipped, eqx.is_array))
         return build(protect(flat, noise.normals[turn], noise.scale * sensitivity))
 

@@ -71,7 +71,9 @@ def loop(
     action = _first(method, learner, observation, key, noise)
     for step in range(-(-steps // copies)):
         seen, observation, new = rows.send(np.asarray(action))
-        if not np.isfinite(seen.reward).all():
+        if not np.isfinite(seen.next_state).all() or not np.isfinite(observation).all():
+            raise InvalidInput("The environment's observations must be finite numbers.")
+        if source is None and not np.isfinite(seen.reward).all():
             raise InvalidInput("The environment's reward must be a finite number.")
         learner, action, gained = _react(method, source, learner, seen, observation, step, key, noise)
         yield LoopStep(learner, step + 1, np.where(new, gained, 0.0), (seen.terminated | seen.truncated) & new)

@@ -63,7 +63,13 @@ def observe(
     sensitivity = relation.radius * math.sqrt(number)
     sigma = sensitivity / budget.mu
     states = _walk(world, number, int.from_bytes(os.urandom(8)) if seed is None else count("seed", seed, 0))
-    given = np.asarray((world_reward(world) if reward is None else reward)(flat(states)), dtype=np.float64)
+    failure = None
+    try:
+        given = np.asarray((world_reward(world) if reward is None else reward)(flat(states)), dtype=np.float64)
+    except Exception as error:  # its text may hold private values
+        given, failure = np.empty(0), type(error).__name__
+    if failure is not None:
+        raise InvalidInput(f"reward failed with {failure} on an array of {number} states; nothing was drawn or spent.")
     if given.shape != (number,) or not np.isfinite(given).all():
         raise InvalidInput("reward must give one finite number for each state; nothing was drawn or spent.")
     observed = np.clip(given, low, high)

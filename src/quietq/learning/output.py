@@ -86,8 +86,7 @@ class OutputNoise(Averaging, Promising):
     def finish(self, state: OutputState, noise: Noise) -> LinearQ:
         """The solved values, with noise."""
         sums = state.sums
-        present = jnp.where(sums.weight > 0, sums.weight, 1.0)
-        solved = best_values(jnp.where(sums.weight > 0, sums.rewards / present, 0.0), sums, self.gamma)
+        solved = best_values(sums.means(), sums, self.gamma)
         noised = protect(solved, noise.normals, noise.scale)
         return LinearQ(noised, state.network.scaled, state.network.features)
 

@@ -15,6 +15,7 @@ from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
 
 UNIT_ROUNDING = 2.0**-24  # of float32
 _FEWEST = 1024
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,10 @@ class Promising(Method):
         instance("budget", budget, Budget, "a Budget(epsilon, delta)")
         if budget.is_pure:
             raise InvalidInput(f"{self.name} adds Gaussian noise, so delta must be above 0; see 'reward' with k-norm.")
-        sup_radius(relation)
+        if not _LEAST <= sup_radius(relation) <= 1 / _LEAST:
+            raise InvalidInput(
+                f"The relation's radius must lie between {_LEAST:g} and {1 / _LEAST:g}: scale the rewards."
+            )
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 

@@ -13,15 +13,23 @@ from jaxtyping import Array, Float
 SLACK = 1 + 1e-5
 """Sensitivities are summed in float32: this much more noise covers their rounding errors many times over."""
 LARGEST = 2.0**12
+SMALLEST = 1e-20
+"""Scales from here to its inverse are used."""
 _FINER = 6  # bits
 
 
 def protect(
     value: Float[Array, "*shape"], normals: Float[Array, "*shape"], scale: Float[Array | np.ndarray, ""] | float
 ) -> Float[Array, "*shape"]:
-    """value + scale * normals, clipped and rounded; a scale of 0 releases the value as it is, and is for twins only."""
+    """value + scale * normals, clipped and rounded.
+
+    It fails closed: where the scale is no ordinary number (0, not finite, or out of float32's easy range) the result is
+    0, and a value that is not finite counts as 0.
+    """
     scale = jnp.asarray(scale, jnp.float32) * SLACK
-    safe = jnp.where(scale > 0, scale, 1.0)
+    usable = (scale >= SMALLEST) & (scale <= 1 / SMALLEST)  # False for NaN
+    safe = jnp.where(usable, scale, 1.0)
+    value = jnp.where(jnp.isfinite(value), value, 0.0)
     step = jnp.ldexp(jnp.float32(1), jnp.frexp(safe)[1] - 1 - _FINER)  # exp2 is not exact, even for whole numbers
     noised = jnp.clip(value, -LARGEST * safe, LARGEST * safe) + safe * normals
-    return jnp.where(scale > 0, jnp.round(noised / step) * step, value)
+    return jnp.where(usable, jnp.round(noised / step) * step, 0.0)

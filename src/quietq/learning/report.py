@@ -54,4 +54,5 @@ def _writer(log: Path) -> Any:
         from tensorboardX import SummaryWriter
     except ImportError as error:
         raise MissingExtra("Logs for TensorBoard need tensorboardX: pip install 'quietq[train]'.") from error
+    log.mkdir(parents=True, mode=0o700, exist_ok=True)  # returns of the true reward are for the operator only
     return SummaryWriter(str(log))

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +19,12 @@ from quietq.learning.method import Method, Noise, Released, Spaces
 from quietq.learning.report import Reporter
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.privacy.accountant import Accountant
-from quietq.privacy.certificate import Certificate
+from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.jax_rewards import JaxReward, as_jax, stack
+from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, stack
 from quietq.worlds.world import World
 
+PROBES = 257
 PIECES = 20
 """A bar moves so often at the least."""
 
@@ -92,7 +93,8 @@ class Training:
         if resume and self.directory is None:
             raise InvalidInput("resume needs the directory of the checkpoint to go on from.")
         use_disk_cache()
-        with Reporter(self.steps, progress, log, not self.method.uses_true_reward) as reporter:
+        precise = jax.default_matmul_precision("highest")  # sensitivities allow for float32's rounding and no more
+        with precise, Reporter(self.steps, progress, log, not self.method.uses_true_reward) as reporter:
             work = self._compiled if self.compiled else self._looped
             released, seen, steps = work(resume, progress, callback, reporter)
         return Result(released, self.certificate(), _episode_returns(seen), steps)
@@ -100,7 +102,8 @@ class Training:
     def certificate(self) -> Certificate:
         """The method's, or for a simulation one that promises nothing."""
         if self.simulate is None or not self.method.spends:
-            return self.method.certificate(self.spaces, self.steps)
+            stated = self.method.certificate(self.spaces, self.steps)
+            return stated if self.compiled or stated.standing != "certified" else _with_world(stated)
         return Certificate(
             method=self.method.name,
             standing="none",
@@ -125,13 +128,32 @@ class Training:
             drawn += [self.method.draw(self.spaces, self.steps, entropy)] * self.seeds
         return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
 
-    def _rewards(self) -> JaxReward | None:
+    def _rewards(self) -> Any:
         """Each run's reward, stacked; None where an environment gives its own."""
         if self.sources is not None:
             return stack([as_jax(one) for one in self.sources for _ in range(self.seeds)])
         if self.reward is not None:
-            return stack([as_jax(self.reward)] * (self.draws * self.seeds))
+            return stack([self._lifted()] * (self.draws * self.seeds))
         return stack([as_jax(self.world)] * (self.draws * self.seeds)) if self.compiled else None
+
+    def _lifted(self) -> JaxReward:
+        """A reward of the caller's own, with the data that it holds as arguments of the program, not in it."""
+        reward, state = as_jax(self.reward), jnp.asarray(self.spaces.box.low, jnp.float32)
+        if not isinstance(reward, JaxFunction):
+            return reward
+        return LiftedReward(reward, state)
+
+    def _probe(self, rewards: Any) -> np.ndarray:
+        """The rewards of all runs at some public states: finite, or else refused."""
+        states = self.spaces.box.from_unit(
+            np.random.default_rng(0).random((PROBES, self.spaces.box.dimension)).squeeze()
+        )
+        states = jnp.asarray(np.asarray(states).reshape(PROBES, -1), jnp.float32)
+        one = jax.vmap(lambda reward, state: reward(state, jnp.array(0), state), in_axes=(None, 0))
+        values = np.asarray(jax.vmap(one, in_axes=(0, None))(rewards, states))
+        if not np.isfinite(values).all():
+            raise InvalidInput("reward must be finite everywhere; nothing was drawn or spent.")
+        return values
 
     def _keys(self) -> Any:
         return jax.random.split(jax.random.key(self.seed), self.draws * self.seeds)
@@ -140,10 +162,10 @@ class Training:
         core, rewards, keys = self.method.core(), self._rewards(), self._keys()
         world = self.world
         assert isinstance(world, World)
-        mark = None
+        mark, probe = None, self._probe(rewards)
         if self.directory is not None:
             self.directory.mkdir(parents=True, exist_ok=True)
-            mark = checkpoint.fingerprint(self._settings(), rewards)
+            mark = checkpoint.fingerprint(self._settings(), rewards, probe)
         if resume:
             assert self.directory is not None
             assert mark is not None
@@ -151,6 +173,7 @@ class Training:
             like = noise, trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), self._nothing_seen()
             (noise, carry, seen), header = checkpoint.read(self.directory, like, mark)
             first = int(header["step"])
+            finished = bool(header["finished"])
         else:
             if self.directory is not None and (self.directory / checkpoint.NAME).exists():
                 raise InvalidInput(
@@ -158,13 +181,14 @@ class Training:
                 )
             self._pay()
             noise = self._noise(self.simulate is not None)
-            carry, seen, first = trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), self._nothing_seen(), 0
+            carry, seen = trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), self._nothing_seen()
+            first, finished = 0, False
         runs = trainer.Runs(keys, rewards, noise)
         length = self._piece(progress, callback)
-        while first < self.steps:
+        while first < self.steps and not finished:
             if self.directory is not None:
                 assert mark is not None
-                checkpoint.write(self.directory, (noise, carry, seen), {"fingerprint": mark, "step": first})
+                checkpoint.write(self.directory, (noise, carry, seen), mark, first, finished=False)
             piece = min(length, self.steps - first)
             tell = max(self.steps // 100, 1) if progress == "compiled" else None
             carry, new = trainer.advance(core, world, runs, carry, first, piece, tell)
@@ -177,7 +201,8 @@ class Training:
                 break
         if self.directory is not None:
             assert mark is not None
-            checkpoint.write(self.directory, (noise, carry, seen), {"fingerprint": mark, "step": first})
+            # Before the end is released: a training that ended is not gone on with, only its end is repeated.
+            checkpoint.write(self.directory, (noise, carry, seen), mark, first, finished=True)
         released = trainer.finish(core, runs, carry)
         return jax.block_until_ready(released), tuple(np.asarray(part)[:, :first] for part in seen), first
 
@@ -237,6 +262,14 @@ class Training:
         for name in ("relation", "budget"):
             record[name] = repr(getattr(self.method, name, None))
         return record
+
+
+def _with_world(certificate: Certificate) -> Certificate:
+    """The same for an environment that is not ours: what it shows must not depend on the reward."""
+    text = "The environment's observations and ends depend on the private reward through the agent's actions only."
+    if any("through the agent's actions only" in assumption.text for assumption in certificate.assumptions):
+        return certificate
+    return replace(certificate, assumptions=(*certificate.assumptions, Assumption(text, enforced=False)))
 
 
 def _answers(core: Method, current: Released | None) -> Callable[[np.ndarray], np.ndarray] | None:

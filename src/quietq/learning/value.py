@@ -105,7 +105,7 @@ class ValueNoise(Averaging, Promising):
 
     def finish(self, state: ValueState, noise: Noise) -> LinearQ:
         """The values after the last round, which a short one ends."""
-        short = (state.unreleased.weight > 0).any() & (state.round < noise.normals.shape[0])
+        short = state.unreleased.seen.any() & (state.round < noise.normals.shape[0])
         last = self._release(state, noise)
         return jax.tree.map(lambda new, old: jnp.where(short, new, old), last.network, state.network)
 
@@ -115,18 +115,18 @@ class ValueNoise(Averaging, Promising):
 
     def _release(self, state: ValueState, noise: ValueNoiseDraw) -> ValueState:
         mine, before = state.unreleased, state.public
-        seen = mine.weight > 0
-        present = jnp.where(seen, mine.weight, 1.0)
+        seen = mine.seen
         scale = noise.scale * jnp.sqrt(seen.sum())
-        means = protect(jnp.where(seen, mine.rewards / present, 0.0), noise.normals[state.round], scale)
+        means = protect(mine.means(), noise.normals[state.round], scale)
+        weight = jnp.where(seen, mine.weight, 0.0)
         public = Averages(
-            before.weight + mine.weight,
+            before.weight + weight,
             before.squares + mine.squares,
-            before.rewards + jnp.where(seen, means * mine.weight, 0.0),
-            before.lost,
+            before.rewards + means * weight,
             before.moves + mine.moves,
+            before.lost,
         )
-        variance = state.variance + (scale * mine.weight) ** 2
+        variance = state.variance + (scale * weight) ** 2
         present = jnp.maximum(public.weight, 1e-6)
         means = weighed(public.rewards / present, jnp.sqrt(variance) / present, public.weight, self.spread)
         network = LinearQ(best_values(means, public, self.gamma), state.network.scaled, state.network.features)

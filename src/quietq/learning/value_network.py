@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
-from quietq.learning.gradient import GradientNoiseDraw
+from quietq.learning.gradient import STEEPEST, GradientNoiseDraw
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
@@ -100,7 +100,8 @@ class NetworkValueNoise(DeepQ, Promising):
     ) -> Network:
         """The gradient of the squared loss, without one through the target; its reward part has noise."""
         slopes, build = self.slopes(network, batch)
-        scale = noise.scale * noise.radius * unit_sensitivity(slopes)
+        steep = ~(jnp.abs(slopes) < STEEPEST).all()  # then nothing is released: see protect
+        scale = jnp.where(steep, jnp.nan, noise.scale * noise.radius * unit_sensitivity(slopes))
         private = protect(batch.reward @ slopes / len(slopes), noise.normals[turn], scale)
         following = self.goals(target, batch._replace(reward=jnp.zeros_like(batch.reward)))
         values = chosen(jax.vmap(network)(batch.state), batch.action)

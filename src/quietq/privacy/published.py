@@ -167,7 +167,7 @@ def claimed_budget(sigma: float) -> Budget:
     The theorem is taken with k = 23, from which the appendix's sigma follows (its 2.3 does not give it).
 
     >>> claimed_budget(0.32), round(claimed_budget(0.5).epsilon, 2)
-    (Budget(epsilon=0.9, delta=5e-05), 0.56)
+    (Budget(epsilon=0.9, delta=5e-05), 0.55)
     """
     if positive("sigma", sigma) in _STATED:
         return Budget(_STATED[sigma], 5e-5)

@@ -16,7 +16,7 @@ from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import in_weights
 from quietq.noise.kernels import FiniteRank
 from quietq.noise.private_function import PrivateWeights
-from quietq.noise.rounding import round_release, rounding_step
+from quietq.noise.rounding import check_values, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
@@ -67,6 +67,7 @@ def release_weights(
     values = in_weights(weights, kernel, box, scale)
     if values.size != kernel.rank * ball.actions:
         raise InvalidInput(f"There must be {ball.actions} row(s) of weights, as the relation says, not {values.shape}.")
+    check_values(values, scale)
     if simulate is None:
         certificate, entropy = _certificate(ball, budget, box, scale, values.size, assumptions), SystemEntropy()
     else:

@@ -162,6 +162,23 @@ class JaxFunction(JaxReward):
         return _traced("The reward", self.function, state)
 
 
+class LiftedReward(JaxReward):
+    """A function whose captured arrays are leaves, and so arguments of a compiled program rather than a part of it."""
+
+    captured: tuple[Array, ...]
+    program: Any = eqx.field(static=True)
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, reward: JaxFunction, state: Array) -> None:
+        closed = jax.make_jaxpr(reward.at)(state)
+        self.captured, self.program = tuple(jnp.asarray(one) for one in closed.consts), closed.jaxpr
+        self.by_action = False
+
+    def at(self, state: Array) -> Array:
+        """Its value."""
+        return jax.core.eval_jaxpr(self.program, self.captured, state)[0]
+
+
 def as_jax(reward: object) -> JaxReward:
     """A private function, a fitted reward, or a function that JAX can trace, as a pytree.
 

@@ -75,7 +75,7 @@ def look_ahead(world: World, reward: Preference | None = None, depth: int = 2) -
     """A policy that tries all sequences of `depth` actions, as if chance took its middle, and takes the best's first.
 
     >>> from quietq.worlds.recommender import GENRES, RecommenderWorld
-    >>> look_ahead(RecommenderWorld(taste=tuple(GENRES[3])))(np.zeros((1, 4)))
+    >>> look_ahead(RecommenderWorld(taste=tuple(GENRES[3])))(np.zeros((1, 3)))
     array([3])
     """
     return LookAhead(world, world_reward(world) if reward is None else reward, count("depth", depth, most=5))

@@ -95,8 +95,8 @@ def test_the_text_does_not_learn() -> None:
 
 
 def test_the_code_learns_less_the_more_noise_there_is() -> None:
-    scores = episode_scores([Published.code(sigma) for sigma in (0.0, 0.4) for _ in range(10)], 5000)
-    without, noised = scores[:, -20:].mean(axis=1).reshape(2, 10).mean(axis=1)
+    scores = episode_scores([Published.code(sigma) for sigma in (0.0, 0.4) for _ in range(20)], 5000)
+    without, noised = scores[:, -20:].mean(axis=1).reshape(2, 20).mean(axis=1)
     assert without >= 0.9
     assert noised >= 0.6
     assert noised < without

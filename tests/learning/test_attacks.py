@@ -1,0 +1,172 @@
+"""Ways in which noise could be used twice, left out or undone: each was found to work once, and must not again."""
+
+import os
+import stat
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.spaces import Box as BoxSpace
+from gymnasium.spaces import Discrete
+
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, people, privatise
+from quietq.learning import Agent, GradientNoise, InputNoise, OutputNoise, RewardNoise, ValueNoise
+from quietq.learning import checkpoint as checkpoints
+from quietq.learning.averages import add
+from quietq.learning.method import Spaces, Transition
+from quietq.learning.networks import DeepQNetwork
+from quietq.learning.protect import protect
+from quietq.learning.training import Training
+from quietq.learning.value_network import NetworkValueNoise
+from quietq.noise.box import Box
+from quietq.noise.entropy import SeededEntropy
+from quietq.worlds import WALK, walk_reward
+
+BUDGET, FIFTY = Budget(epsilon=0.9, delta=1e-4), people(50, low=0, high=0.5, slope=1)
+PROMISE: dict[str, Any] = {"relation": FIFTY, "budget": BUDGET}
+POINTS = np.linspace(0, 1, 9)[:, None]
+SPACES = Spaces(Box((0.0,), (1.0,)), 2, 50)
+
+
+@pytest.mark.parametrize("method", [OutputNoise(**PROMISE), ValueNoise(**PROMISE, round_steps=150)])
+def test_a_training_that_was_ended_is_not_gone_on_with(tmp_path, method):
+    """Its end is a release; steps after it would be noised with the same numbers."""
+    again = {"directory": tmp_path, "every": 100}
+    first = Agent("walk", method, seed=1).learn(400, callback=lambda event: event.step == 100, **again)
+    second = Agent("walk", method, seed=1).learn(400, resume=True, **again)
+    assert second.steps == first.steps == 100
+    np.testing.assert_array_equal(first.q_values(POINTS), second.q_values(POINTS))
+
+
+@pytest.mark.parametrize("scale", [0.0, np.nan, np.inf, -1.0, 1e-40, 1e30])
+def test_a_scale_that_is_no_ordinary_number_releases_nothing(scale):
+    released = protect(jnp.array([0.3, 7.0]), jnp.array([0.1, -0.2]), jnp.float32(scale))
+    np.testing.assert_array_equal(np.asarray(released), 0)
+
+
+def test_values_that_are_not_finite_count_as_nothing():
+    normals = jnp.array([0.5, -1.0, 2.0])
+    hostile = protect(jnp.array([jnp.nan, jnp.inf, -jnp.inf]), normals, jnp.float32(1.0))
+    np.testing.assert_array_equal(np.asarray(hostile), np.asarray(protect(jnp.zeros(3), normals, jnp.float32(1.0))))
+
+
+def steep(network: DeepQNetwork) -> DeepQNetwork:
+    """A network with ordinary values and slopes beyond float32's squares."""
+    sizes = [1e-20, 1e20]
+    layers = tuple(
+        jax.tree.map(lambda leaf, size=size: jnp.full_like(leaf, size), layer)
+        for layer, size in zip(network.layers, sizes, strict=True)
+    )
+    return DeepQNetwork(layers, network.scaled)
+
+
+@pytest.mark.parametrize("kind", [GradientNoise, NetworkValueNoise])
+def test_slopes_that_overflow_release_nothing(kind):
+    method = kind(**PROMISE, network="mlp", widths=(1,), batch=4)
+    noise = jax.tree.map(jnp.asarray, method.draw(SPACES, 5000, SeededEntropy(0)))
+    network = steep(method.init(SPACES, jax.random.key(0)).network)
+    zeros, ends = jnp.zeros(4, jnp.int32), jnp.zeros(4, bool)
+    for rewards in (0.0, 0.01):
+        batch = Transition(jnp.ones((4, 1)), zeros, jnp.full(4, rewards), jnp.ones((4, 1)), ends, ends)
+        if kind is GradientNoise:
+            moved = method.noised(network, network, batch, noise, jnp.array(0))
+            assert all((np.asarray(leaf) == 0).all() for leaf in jax.tree.leaves(moved))
+        else:
+            quiet = method.noised(network, network, batch, jnp.array(0), noise)
+            silent = method.noised(network, network, batch._replace(reward=jnp.zeros(4)), jnp.array(0), noise)
+            for one, other in zip(jax.tree.leaves(quiet), jax.tree.leaves(silent), strict=True):
+                np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+class Glitch(gymnasium.Env):
+    """Shows one observation that is no number."""
+
+    observation_space, action_space = BoxSpace(0, 1, (1,), np.float32), Discrete(2)
+    now = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.array([0.5], np.float32), {}
+
+    def step(self, action):
+        self.now += 1
+        return np.array([np.nan if self.now == 50 else 0.5], np.float32), 0.25, False, False, {}
+
+
+def test_an_observation_that_is_no_number_is_refused():
+    with pytest.raises(InvalidInput, match="observations must be finite"):
+        Agent(Glitch(), GradientNoise(**PROMISE, start=10, batch=10)).learn(200)
+
+
+def test_a_reward_of_ones_own_is_no_part_of_the_cached_program():
+    secret = np.linspace(0.1, 0.4, 97).astype(np.float32)
+
+    def own(states: Any) -> Any:
+        return jnp.asarray(secret)[(states * 96).astype(int)]
+
+    training = Training(WALK, SPACES, OutputNoise(**PROMISE), own, 0, 100, 1, None, None, None, None)
+    lifted = training._lifted()
+    assert any(np.array_equal(leaf, secret) for leaf in jax.tree.leaves(lifted))
+
+
+def test_another_reward_does_not_go_on_with_the_noise(tmp_path):
+    class Stopped(Exception):
+        pass
+
+    def stop(event):
+        raise Stopped
+
+    again = {"directory": tmp_path, "every": 100}
+    agent = Agent("walk", OutputNoise(**PROMISE), seed=1, reward=lambda s: 0.2 * s)
+    with pytest.raises(Stopped):
+        agent.learn(400, callback=stop, **again)
+    with pytest.raises(InvalidInput, match="of another training"):
+        Agent("walk", OutputNoise(**PROMISE), seed=1, reward=lambda s: 0.3 * s).learn(400, resume=True, **again)
+
+
+def test_a_mistake_does_not_give_the_budget_back(tmp_path):
+    agent = Agent("walk", InputNoise(**PROMISE), ledger=Accountant(BUDGET)).learn(100)
+    with pytest.raises(InvalidInput):
+        agent.learn(100, resume=True)
+    with pytest.raises(InvalidInput):
+        agent.learn(100, resume=True, directory=tmp_path)
+    with pytest.raises(BudgetExhausted):
+        agent.learn(100, simulate=1)
+    with pytest.raises(BudgetExhausted):
+        agent.learn(100)
+
+
+def test_rewards_that_are_not_finite_are_refused_before_anything_is_spent():
+    agent = Agent("walk", InputNoise(**PROMISE), ledger=(ledger := Accountant(BUDGET)), reward=lambda s: s / 0.0)
+    with pytest.raises(InvalidInput, match="finite"):
+        agent.learn(100)
+    assert ledger.spent_mu == 0
+
+
+def test_a_left_over_file_does_not_open_the_checkpoint_to_others(tmp_path):
+    left_over = tmp_path / f".{checkpoints.NAME}.part"
+    left_over.touch(mode=0o666)
+    os.chmod(left_over, 0o666)
+    Agent("walk", InputNoise(**PROMISE)).learn(100, directory=tmp_path)
+    assert stat.S_IMODE(os.stat(tmp_path / checkpoints.NAME).st_mode) == 0o600
+
+
+def test_knots_that_were_hardly_seen_do_not_count():
+    method = OutputNoise(**PROMISE, knots=2)
+    start = method.init(SPACES, jax.random.key(0))
+    here = jnp.array([[1 - 2.0**-24]])
+    ends = jnp.zeros(1, bool)
+    seen = Transition(here, jnp.zeros(1, jnp.int32), jnp.array([0.3]), here, ends, ends)
+    sums = add(start.sums, seen, start.network)
+    assert sums.seen.tolist() == [[False, True], [False, False]]
+    np.testing.assert_allclose(np.asarray(sums.means()), [[0, 0.3], [0, 0]], rtol=1e-6)
+
+
+def test_an_environment_that_is_not_ours_is_trusted_to_hide_the_reward():
+    private = privatise(walk_reward, BUDGET, relation=FIFTY)
+    agent = Agent(gymnasium.make("quietq/Walk-v0"), RewardNoise(private, widths=(8,))).learn(60)
+    assert any("observations and ends" in one.text and not one.enforced for one in agent.certificate.assumptions)
+    assert agent.certificate.standing == "certified"
