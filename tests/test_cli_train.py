@@ -151,8 +151,8 @@ def test_an_interrupted_training_goes_on(quietq, tmp_path, method, monkeypatch):
     command = f"walk --method {method} {PROMISE} --seed 3"
     write, written = checkpoint.write, []
 
-    def interrupt(*arguments):
-        write(*arguments)
+    def interrupt(*arguments, **named):
+        write(*arguments, **named)
         written.append(arguments)
         if len(written) == 3:
             raise KeyboardInterrupt

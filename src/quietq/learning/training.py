@@ -150,7 +150,7 @@ class Training:
         )
         states = jnp.asarray(np.asarray(states).reshape(PROBES, -1), jnp.float32)
         one = jax.vmap(lambda reward, state: reward(state, jnp.array(0), state), in_axes=(None, 0))
-        values = np.asarray(jax.vmap(one, in_axes=(0, None))(rewards, states))
+        values = np.asarray(jax.vmap(one, in_axes=(0, None), axis_size=self.draws * self.seeds)(rewards, states))
         if not np.isfinite(values).all():
             raise InvalidInput("reward must be finite everywhere; nothing was drawn or spent.")
         return values

@@ -22,6 +22,7 @@ try:
     import jax
     import jax.numpy as jnp
     from jax import Array
+    from jax.core import eval_jaxpr
 except ImportError as error:
     raise MissingExtra("Compiled rewards need JAX and Equinox: pip install 'quietq[train]'.") from error
 
@@ -176,7 +177,7 @@ class LiftedReward(JaxReward):
 
     def at(self, state: Array) -> Array:
         """Its value."""
-        return jax.core.eval_jaxpr(self.program, self.captured, state)[0]
+        return eval_jaxpr(self.program, self.captured, state)[0]
 
 
 def as_jax(reward: object) -> JaxReward:
