@@ -16,6 +16,7 @@ from quietq.learning.actor_critic import ActorCritic
 from quietq.learning.agent import Agent, NotTrained
 from quietq.learning.deep_q import DeepQ
 from quietq.learning.evaluation import Evaluation
+from quietq.learning.events import Event
 from quietq.learning.gradient import GradientNoise
 from quietq.learning.input import InputNoise
 from quietq.learning.judge import NotPrivate
@@ -26,7 +27,6 @@ from quietq.learning.output import OutputNoise
 from quietq.learning.promise import Promising
 from quietq.learning.published import Published
 from quietq.learning.reward import RewardNoise
-from quietq.learning.training import Event
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise
 

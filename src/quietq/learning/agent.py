@@ -5,6 +5,7 @@ What looks at the true reward is under `not_private` and in `evaluate`: for the 
 """
 
 import os
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,9 +18,10 @@ from gymnasium.vector import VectorEnv
 from jaxtyping import Float, Int
 
 from quietq.learning import agent_file, judge
+from quietq.learning.events import Event
 from quietq.learning.method import Method, Released, Spaces
 from quietq.learning.trainer import spaces_of
-from quietq.learning.training import Event, Training
+from quietq.learning.training import Training
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, numbers
@@ -58,7 +60,7 @@ class Agent:
         self.spaces = _spaces(self.world)
         self.seed = int.from_bytes(os.urandom(4)) if seed is None else count("seed", seed, 0)
         self._reward, self._ledger = reward, ledger
-        self._spent = False
+        self._spent, self._training = False, threading.Lock()
         self._released: Released | None = None
         self._draws = self._seeds = 1
         self._certificate: Certificate | None = None
@@ -86,6 +88,17 @@ class Agent:
         with what has been released, and ends the training by returning True. `log` is a folder for TensorBoard.
         `progress` shows a bar; "compiled" is told from inside the compiled program, step by step.
         """
+        if not self._training.acquire(blocking=False):
+            raise InvalidInput("This agent is being trained already: wait for it, or make another one.")
+        try:
+            return self._learn(steps, seeds, simulate, directory, every, resume, progress, callback, log)
+        finally:
+            self._training.release()
+
+    def _learn(
+        self, steps: int, seeds: int, simulate: int | None, directory: Any, every: int | None, resume: bool,
+        progress: bool | str, callback: Callable[[Event], bool | None] | None, log: Any,
+    ) -> "Agent":  # fmt: skip
         if self._spent and not resume:
             raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
         training = Training(

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from quietq.learning import checkpoint, trainer
+from quietq.learning import in_loop, in_pieces
 from quietq.learning.cache import use_disk_cache
-from quietq.learning.loop import loop
+from quietq.learning.events import Event, episode_returns
 from quietq.learning.method import Method, Noise, Released, Spaces
 from quietq.learning.report import Reporter
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
@@ -27,14 +27,6 @@ from quietq.worlds.world import World
 PROBES = 257
 PIECES = 20
 """A bar moves so often at the least."""
-
-
-class Event(NamedTuple):
-    """What a callback gets: the step, and the values that have been released so far (None if nothing has been)."""
-
-    step: int
-    values: Callable[[np.ndarray], np.ndarray] | None
-    """From observations (points, d) to (runs, points, actions)."""
 
 
 class Result(NamedTuple):
@@ -95,9 +87,11 @@ class Training:
         use_disk_cache()
         precise = jax.default_matmul_precision("highest")  # sensitivities allow for float32's rounding and no more
         with precise, Reporter(self.steps, progress, log, not self.method.uses_true_reward) as reporter:
-            work = self._compiled if self.compiled else self._looped
-            released, seen, steps = work(resume, progress, callback, reporter)
-        return Result(released, self.certificate(), _episode_returns(seen), steps)
+            if isinstance(self.world, World):
+                released, seen, steps = in_pieces.run(self, self.world, resume, progress, callback, reporter)
+            else:
+                released, seen, steps = in_loop.run(self, self.world, progress, callback, reporter)
+        return Result(released, self.certificate(), episode_returns(seen), steps)
 
     def certificate(self) -> Certificate:
         """The method's, or for a simulation one that promises nothing."""
@@ -111,7 +105,7 @@ class Training:
             remarks=("Simulated noise from a seed, for an experiment: it protects nobody.",),
         )
 
-    def _pay(self) -> None:
+    def pay(self) -> None:
         """Charges before anything is drawn."""
         budget, relation = getattr(self.method, "budget", None), getattr(self.method, "relation", None)
         if self.ledger is not None and self.method.spends and self.simulate is None:
@@ -120,7 +114,7 @@ class Training:
             self.ledger.charge(budget.mu, relation=relation)
         self.charged = True
 
-    def _noise(self, seeded: bool) -> Noise:
+    def noise(self, seeded: bool) -> Noise:
         """The noise of every run, stacked; the same for all seeds of one draw."""
         drawn = []
         for draw in range(self.draws):
@@ -128,7 +122,7 @@ class Training:
             drawn += [self.method.draw(self.spaces, self.steps, entropy)] * self.seeds
         return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
 
-    def _rewards(self) -> Any:
+    def rewards(self) -> Any:
         """Each run's reward, stacked; None where an environment gives its own."""
         if self.sources is not None:
             return stack([as_jax(one) for one in self.sources for _ in range(self.seeds)])
@@ -143,7 +137,7 @@ class Training:
             return reward
         return LiftedReward(reward, state)
 
-    def _probe(self, rewards: Any) -> np.ndarray:
+    def probe(self, rewards: Any) -> np.ndarray:
         """The rewards of all runs at some public states: finite, or else refused."""
         states = self.spaces.box.from_unit(
             np.random.default_rng(0).random((PROBES, self.spaces.box.dimension)).squeeze()
@@ -155,86 +149,11 @@ class Training:
             raise InvalidInput("reward must be finite everywhere; nothing was drawn or spent.")
         return values
 
-    def _keys(self) -> Any:
+    def keys(self) -> Any:
+        """A key a run."""
         return jax.random.split(jax.random.key(self.seed), self.draws * self.seeds)
 
-    def _compiled(self, resume: bool, progress: Any, callback: Any, reporter: Reporter) -> tuple[Any, Any, int]:
-        core, rewards, keys = self.method.core(), self._rewards(), self._keys()
-        world = self.world
-        assert isinstance(world, World)
-        mark, probe = None, self._probe(rewards)
-        if self.directory is not None:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            mark = checkpoint.fingerprint(self._settings(), rewards, probe)
-        if resume:
-            assert self.directory is not None
-            assert mark is not None
-            noise = self._noise(seeded=True)  # for its shapes
-            like = noise, trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), self._nothing_seen()
-            (noise, carry, seen), header = checkpoint.read(self.directory, like, mark)
-            first = int(header["step"])
-            finished = bool(header["finished"])
-        else:
-            if self.directory is not None and (self.directory / checkpoint.NAME).exists():
-                raise InvalidInput(
-                    f"{str(self.directory)!r} holds a checkpoint already: resume it, or choose another directory."
-                )
-            self._pay()
-            noise = self._noise(self.simulate is not None)
-            carry, seen = trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), self._nothing_seen()
-            first, finished = 0, False
-        runs = trainer.Runs(keys, rewards, noise)
-        length = self._piece(progress, callback)
-        while first < self.steps and not finished:
-            if self.directory is not None:
-                assert mark is not None
-                checkpoint.write(self.directory, (noise, carry, seen), mark, first, finished=False)
-            piece = min(length, self.steps - first)
-            tell = max(self.steps // 100, 1) if progress == "compiled" else None
-            carry, new = trainer.advance(core, world, runs, carry, first, piece, tell)
-            seen = tuple(
-                jax.lax.dynamic_update_slice(old, part, (0, first)) for old, part in zip(seen, new, strict=True)
-            )
-            first += piece
-            reporter.at(first, lambda seen=seen: _recent(seen))
-            if callback is not None and callback(self._event(core, runs, carry, first)) is True:
-                break
-        if self.directory is not None:
-            assert mark is not None
-            # Before the end is released: a training that ended is not gone on with, only its end is repeated.
-            checkpoint.write(self.directory, (noise, carry, seen), mark, first, finished=True)
-        released = trainer.finish(core, runs, carry)
-        return jax.block_until_ready(released), tuple(np.asarray(part)[:, :first] for part in seen), first
-
-    def _looped(self, resume: bool, progress: Any, callback: Any, reporter: Reporter) -> tuple[Any, Any, int]:
-        assert not isinstance(self.world, World)
-        core, rewards, keys = self.method.core(), self._rewards(), self._keys()
-        self._pay()
-        noise = self._noise(self.simulate is not None)
-        all_released, all_seen, steps = [], [], self.steps
-        every = self._piece(progress, callback)
-        for run, key in enumerate(keys):
-            pick = lambda tree, run=run: jax.tree.map(lambda leaf: leaf[run], tree)  # noqa: E731
-            gained, over, now = [], [], None
-            source = None if rewards is None else pick(rewards)
-            for now in loop(core, self.world, self.steps, key, pick(noise), source, self.seed + run):
-                gained.append(now.rewards)
-                over.append(now.over)
-                steps = now.step * len(now.over)
-                if steps // every != (steps - len(now.over)) // every:
-                    reporter.at(steps, lambda gained=gained, over=over: _recent(_columns(gained, over)))
-                    if (
-                        callback is not None
-                        and callback(self._loop_event(core, now.learner, pick(noise), steps)) is True
-                    ):
-                        break
-            assert now is not None
-            all_released.append(jax.jit(core.finish)(now.learner, pick(noise)))
-            all_seen.append(_columns(gained, over))
-        released = jax.tree.map(lambda *leaves: jnp.stack(leaves), *all_released)
-        return released, tuple(np.concatenate(parts) for parts in zip(*all_seen, strict=True)), steps
-
-    def _piece(self, progress: Any, callback: Any) -> int:
+    def piece(self, progress: Any, callback: Any) -> int:
         """How many steps go by between two looks: equal pieces where it can be, for each length is compiled."""
         if self.every is not None:
             return min(self.every, self.steps)
@@ -242,19 +161,8 @@ class Training:
             return next(n for n in range(-(-self.steps // PIECES), self.steps + 1) if self.steps % n == 0)
         return self.steps
 
-    def _event(self, core: Method, runs: trainer.Runs, carry: Any, step: int) -> Event:
-        return Event(step, _answers(core, trainer.current(core, runs, carry)))
-
-    def _loop_event(self, core: Method, learner: Any, noise: Noise, step: int) -> Event:
-        one = jax.tree.map(lambda leaf: leaf[None], jax.jit(core.current)(learner, noise))
-        return Event(step, _answers(core, one))
-
-    def _nothing_seen(self) -> tuple[Any, Any]:
-        shape = (self.draws * self.seeds, self.steps)
-        return jnp.zeros(shape), jnp.zeros(shape, bool)
-
-    def _settings(self) -> dict[str, object]:
-        assert isinstance(self.world, World)
+    def settings(self) -> dict[str, object]:
+        """What makes this training the one that it is, in JSON."""
         record: dict[str, object] = {
             "world": repr(self.world), "seed": self.seed, "steps": self.steps, "seeds": self.seeds,
             "simulate": self.simulate, "every": self.every, "settings": self.method.settings(),
@@ -272,34 +180,6 @@ def _with_world(certificate: Certificate) -> Certificate:
     return replace(certificate, assumptions=(*certificate.assumptions, Assumption(text, enforced=False)))
 
 
-def _answers(core: Method, current: Released | None) -> Callable[[np.ndarray], np.ndarray] | None:
-    if current is None:
-        return None
-    values = jax.vmap(jax.vmap(core.values, in_axes=(None, 0)), in_axes=(0, None))
-    return lambda points: np.asarray(values(current, jnp.asarray(points, jnp.float32)))
-
-
 def _stream(seed: int, draw: int) -> int:
     """A seed for each simulated draw, far from those of other draws."""
     return int.from_bytes(hashlib.blake2b(f"{seed}/{draw}".encode(), digest_size=6).digest())
-
-
-def _columns(gained: list[np.ndarray], over: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """A loop's rewards and ends, one row for all copies in turn if there is one copy, else a row a copy."""
-    return np.stack([np.asarray(one) for one in gained], axis=1), np.stack(over, axis=1)
-
-
-def _recent(seen: Any) -> float | None:
-    """The mean return of the last episodes, for the log."""
-    last = [returns[-1] for returns in _episode_returns(seen) if returns]
-    return float(np.mean(last)) if last else None
-
-
-def _episode_returns(seen: Any) -> list[list[float]]:
-    """The returns of all episodes that ended, one list a row."""
-    rows = []
-    for rewards, over in zip(*(np.asarray(part) for part in seen), strict=True):
-        ends = np.flatnonzero(over) + 1
-        total = np.concatenate([[0.0], np.cumsum(rewards.astype(np.float64))])
-        rows.append(np.diff(total[np.concatenate([[0], ends])]).tolist())
-    return rows

@@ -1,0 +1,73 @@
+"""A training in a compiled world: in pieces, with a checkpoint before each, so that it can be taken up where it was.
+
+Charge, draw, keep, run: what was drawn is on disk before it is used, and what ended is marked as ended before its end
+is released. So a training that is resumed draws nothing, pays nothing, and uses no number for a second purpose.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quietq.learning import checkpoint, trainer
+from quietq.learning.events import Event, answers, recent
+from quietq.learning.report import Reporter
+from quietq.privacy.errors import InvalidInput
+from quietq.worlds.world import World
+
+if TYPE_CHECKING:
+    from quietq.learning import training
+
+
+def run(
+    training: "training.Training", world: World, resume: bool, progress: Any, callback: Any, reporter: Reporter
+) -> tuple[Any, Any, int]:
+    """What was released, what was seen (rewards and ends, a row a run), and after how many steps."""
+    core, rewards, keys = training.method.core(), training.rewards(), training.keys()
+    mark, probe = None, training.probe(rewards)
+    if training.directory is not None:
+        training.directory.mkdir(parents=True, exist_ok=True)
+        mark = checkpoint.fingerprint(training.settings(), rewards, probe)
+    if resume:
+        assert training.directory is not None
+        assert mark is not None
+        noise = training.noise(seeded=True)  # for its shapes
+        like = noise, trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), _nothing_seen(training)
+        (noise, carry, seen), header = checkpoint.read(training.directory, like, mark)
+        first = int(header["step"])
+        finished = bool(header["finished"])
+    else:
+        if training.directory is not None and (training.directory / checkpoint.NAME).exists():
+            raise InvalidInput(
+                f"{str(training.directory)!r} holds a checkpoint already: resume it, or choose another directory."
+            )
+        training.pay()
+        noise = training.noise(training.simulate is not None)
+        carry, seen = trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), _nothing_seen(training)
+        first, finished = 0, False
+    runs = trainer.Runs(keys, rewards, noise)
+    length = training.piece(progress, callback)
+    while first < training.steps and not finished:
+        if training.directory is not None:
+            assert mark is not None
+            checkpoint.write(training.directory, (noise, carry, seen), mark, first, finished=False)
+        piece = min(length, training.steps - first)
+        tell = max(training.steps // 100, 1) if progress == "compiled" else None
+        carry, new = trainer.advance(core, world, runs, carry, first, piece, tell)
+        seen = tuple(jax.lax.dynamic_update_slice(old, part, (0, first)) for old, part in zip(seen, new, strict=True))
+        first += piece
+        reporter.at(first, lambda seen=seen: recent(seen))
+        if callback is not None and callback(Event(first, answers(core, trainer.current(core, runs, carry)))) is True:
+            break
+    if training.directory is not None:
+        assert mark is not None
+        # Before the end is released: a training that ended is not gone on with, only its end is repeated.
+        checkpoint.write(training.directory, (noise, carry, seen), mark, first, finished=True)
+    released = trainer.finish(core, runs, carry)
+    return jax.block_until_ready(released), tuple(np.asarray(part)[:, :first] for part in seen), first
+
+
+def _nothing_seen(training: "training.Training") -> tuple[Any, Any]:
+    shape = (training.draws * training.seeds, training.steps)
+    return jnp.zeros(shape), jnp.zeros(shape, bool)
