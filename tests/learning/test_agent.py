@@ -173,7 +173,7 @@ def test_a_checkpoint_is_marked_private_and_belongs_to_its_training(tmp_path):
     with pytest.raises(InvalidInput, match="damaged"):
         Agent("walk", SPENDERS["value"](), seed=4).learn(400, resume=True, **again)
     with pytest.raises(InvalidInput, match="no checkpoint"):
-        Agent("walk", NoNoise()).learn(100, directory=tmp_path / "elsewhere", resume=True)
+        Agent("walk", NoNoise()).learn(200, directory=tmp_path / "elsewhere", resume=True)
 
 
 def test_callbacks_see_what_was_released_and_can_stop():
@@ -211,6 +211,10 @@ def test_a_saved_agent_answers_the_same(tmp_path, name):
         assert (
             sum(stored[key].size for key in stored.files if key != "record") < 3000
         )  # values only: no buffer, no noise
+    loaded.save(tmp_path / "again.npz")
+    np.testing.assert_array_equal(answers(Agent.load(tmp_path / "again.npz")), answers(agent))
+    with pytest.raises(InvalidInput, match="There is no file"):
+        Agent.load(tmp_path / "nothing.npz")
     (tmp_path / "agent.npz").write_bytes(b"nonsense")
     with pytest.raises(InvalidInput, match="not an agent"):
         Agent.load(tmp_path / "agent.npz")
@@ -242,6 +246,8 @@ def test_any_world_and_any_network():
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [
+        (lambda: Agent("walk", NoNoise()).learn(100), "steps must be at least 128, the start of learning"),
+        (lambda: Agent("walk", RewardNoise(private(1))).learn(100), "or nothing is learned"),
         (lambda: Agent("moon", NoNoise()), "the known ones are walk"),
         (lambda: Agent("walk", NoNoise()).learn(0), "steps must be"),
         (lambda: Agent("walk", NoNoise(gamma=1.5)), "gamma must lie between 0 and 1, not 1.5"),
@@ -251,7 +257,7 @@ def test_any_world_and_any_network():
             lambda: Agent("walk", ValueNoise(relation=FIFTY, budget=Budget(1.0, 0.0))).learn(100),
             "delta must be above 0",
         ),
-        (lambda: Agent("walk", RewardNoise()).learn(100), "needs a private reward"),
+        (lambda: Agent("walk", RewardNoise()).learn(200), "needs a private reward"),
         (lambda: Agent("thermostat", RewardNoise(private(1))).learn(100), "states lie in"),
         (lambda: Agent("walk", RewardNoise([private(), private()])).learn(100), "only simulated ones"),
         (lambda: Agent("walk", RewardNoise(private(1))).learn(100, simulate=2), "give 'reward' simulated rewards"),

@@ -167,6 +167,6 @@ def test_knots_that_were_hardly_seen_do_not_count():
 
 def test_an_environment_that_is_not_ours_is_trusted_to_hide_the_reward():
     private = privatise(walk_reward, BUDGET, relation=FIFTY)
-    agent = Agent(gymnasium.make("quietq/Walk-v0"), RewardNoise(private, widths=(8,))).learn(60)
+    agent = Agent(gymnasium.make("quietq/Walk-v0"), RewardNoise(private, widths=(8,), start=32)).learn(60)
     assert any("observations and ends" in one.text and not one.enforced for one in agent.certificate.assumptions)
     assert agent.certificate.standing == "certified"

@@ -60,6 +60,8 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))
     except qq.QuietqError as error:
         sentence = str(error)
+    except OSError as error:
+        sentence = f"{error.strerror or type(error).__name__}: {str(error.filename or '')!r}."
     except (ArithmeticError, MemoryError):
         sentence = "these numbers are too large or too small, or too far apart, to compute with."
     except KeyboardInterrupt:

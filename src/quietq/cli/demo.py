@@ -97,6 +97,7 @@ def _pictures(agent: Any, private: Any, true: Any, result: dict[str, float], out
         actions=WALK.action_names,
         title=title,
     )
+    (out / OUTCOME).chmod(0o600)  # it shows the true reward
 
 
 def _note(out: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -59,6 +60,9 @@ def reward(
             engine=engine,
             progress=lambda rows: progress.update(task, description=f"Reading ratings: {rows:,} rows"),
         )
+    if out.exists():
+        print(f"quietq: warning: {out} is overwritten by a new release; if the old one was shared, budgets add up.",
+              file=sys.stderr)  # fmt: skip
     private = qq.privatise(group, budget, noise=noise)
     qq.publish(private, out)
     if plot is not None:
@@ -94,6 +98,8 @@ def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
             continue
         if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
             raise qq.InvalidInput(f"{name} must name a file in a folder that can be written to, not {str(path)!r}.")
+        with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
+            pass
         if suffixes is not None and path.suffix.lower() not in suffixes:
             raise qq.InvalidInput(f"{name} must end in .png or .svg, not {path.name!r}.")
         if suffixes is not None:

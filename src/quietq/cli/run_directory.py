@@ -121,6 +121,8 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
         "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
         f"  {SCORES}: how well the released policies do",
     ]
+    if not sees_truth and (out / LOG).exists():
+        lines += [f"  {LOG}/: returns under the private reward, which the promise covers; kept for you all the same"]
     if sees_truth:
         lines += [
             f"  {METRICS}: returns of the episodes of training",

@@ -92,6 +92,8 @@ def train(
         print(f"\nNot private, so not to be published: {', '.join(files)}")
     print(f"What else is in {folder} stays with you; {run.README} says why.")
     print(f"NOT PRIVATE, for you only: score {_spread(result['score'])}, return {_spread(result['return'])}")
+    worst = "the worst policy" if prepared.settings.world == "walk" else "random actions"
+    print(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
 
 
 def carry_out(prepared: Preparation, folder: Path) -> tuple["qq.Agent", dict[str, Any]]:

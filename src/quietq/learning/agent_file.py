@@ -53,6 +53,8 @@ def write(path: Path, agent: "Agent") -> None:
 
 def read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The record and the arrays, as they are."""
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {str(path)!r} to load.")
     try:
         if path.stat().st_size > MOST_BYTES:
             raise InvalidInput(f"{str(path)!r} is larger than an agent can be.")

@@ -156,6 +156,15 @@ def _rmsprop_pytorch(learning_rate: float) -> optax.GradientTransformation:
     return optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
 
 
+def check_learns(method: DeepQ, steps: int) -> None:
+    """Refuses a training that would end before its first gradient step."""
+    if steps < max(method.start, method.train_every):
+        raise InvalidInput(
+            f"steps must be at least {max(method.start, method.train_every)}, the start of learning, or nothing is "
+            f"learned, not {steps}: train longer, or set start lower."
+        )
+
+
 def chosen(values: Float[Array, "batch actions"], action: Int[Array, " batch"]) -> Float[Array, " batch"]:
     """The value of the action that was taken; a sum over actions, because gathers are slow to differentiate."""
     return jnp.where(jnp.arange(values.shape[1]) == action[:, None], values, 0.0).sum(axis=1)

@@ -77,7 +77,10 @@ class GradientNoise(DeepQ, Promising):
         """There must be something to learn."""
         super().check(spaces, steps)
         if self.rounds(steps) == 0:
-            raise InvalidInput(f"steps must be more than {max(self.start, self.train_every)}, or nothing is learned.")
+            raise InvalidInput(
+                f"steps must be at least {max(self.start, self.train_every)}, the start of learning, or nothing is "
+                f"learned, not {steps}: train longer, or set start lower."
+            )
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> GradientNoiseDraw:
         """The normals of all rounds."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quietq.learning.deep_q import DeepQ
+from quietq.learning.deep_q import DeepQ, check_learns
 from quietq.learning.method import Spaces
 from quietq.privacy.certificate import Certificate
 
@@ -13,6 +13,10 @@ class NoNoise(DeepQ):
     """The non-private twin of the other methods."""
 
     name: ClassVar[str] = "none"
+
+    def check(self, spaces: Spaces, steps: int) -> None:
+        """There must be something to learn."""
+        check_learns(self, steps)
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """Standing `none`."""

@@ -102,6 +102,8 @@ class OnPrivateReward(Method):
 
     def settings(self) -> dict[str, object]:
         """The hyper-parameters, and which reward: by a hash of its values, which are public."""
+        if self.private is None:  # an agent that was loaded answers without its reward
+            return super().settings()
         digest = hashlib.sha256()
         for private in self.rewards:
             digest.update(np.ascontiguousarray(_at_some_points(private)).tobytes())

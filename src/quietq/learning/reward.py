@@ -12,7 +12,8 @@ to a constant, and is then to be used with care.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quietq.learning.deep_q import DeepQ
+from quietq.learning.deep_q import DeepQ, check_learns
+from quietq.learning.method import Spaces
 from quietq.learning.private_source import OnPrivateReward
 
 
@@ -24,3 +25,8 @@ class RewardNoise(OnPrivateReward, DeepQ):
     """
 
     name: ClassVar[str] = "reward"
+
+    def check(self, spaces: Spaces, steps: int) -> None:
+        """The reward must fit, and there must be something to learn."""
+        super().check(spaces, steps)
+        check_learns(self, steps)
