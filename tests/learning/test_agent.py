@@ -262,7 +262,7 @@ def test_any_world_and_any_network():
         (lambda: Agent("walk", RewardNoise([private(), private()])).learn(100), "only simulated ones"),
         (lambda: Agent("walk", RewardNoise(private(1))).learn(100, simulate=2), "give 'reward' simulated rewards"),
         (lambda: Agent("navigation", Published.code()).learn(100), "one coordinate"),
-        (lambda: Agent(gymnasium.make("quietq/Walk-v0"), NoNoise()).learn(100, directory="x"), "cannot be saved"),
+        (lambda: Agent(gymnasium.make("quietq/Walk-v0"), NoNoise()).learn(200, directory="x"), "cannot be saved"),
     ],
 )
 def test_wrong_input_is_told_in_a_sentence(attempt, words):
