@@ -1,5 +1,6 @@
 """Deep Q-learning: the learner of `none` and `reward`; `published`, `gradient` and `value-network` are built on it."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -83,6 +84,11 @@ class DeepQ(Method):
     def make_network(self, spaces: Spaces, key: PRNGKeyArray) -> Network:
         """A new network for these spaces."""
         return make_network(self.network, spaces.box, spaces.actions, self.widths, self.features, key)
+
+    def parameters(self, spaces: Spaces) -> int:
+        """How many numbers the network has."""
+        shapes = jax.eval_shape(lambda key: eqx.filter(self.make_network(spaces, key), eqx.is_array), jax.random.key(0))
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
         """A new network, its target the same, and nothing seen."""

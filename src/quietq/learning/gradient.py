@@ -85,11 +85,9 @@ class GradientNoise(DeepQ, Promising):
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> GradientNoiseDraw:
         """The normals of all rounds."""
         _, budget = self.promised()
-        shapes = jax.eval_shape(lambda key: eqx.filter(self.make_network(spaces, key), eqx.is_array), jax.random.key(0))
-        parameters = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))
         rounds = self.rounds(steps)
         return GradientNoiseDraw(
-            entropy.normals((rounds, parameters)).astype(np.float32),
+            entropy.normals((rounds, self.parameters(spaces))).astype(np.float32),
             np.asarray(np.sqrt(rounds) / budget.mu, np.float32),
             np.asarray(self.radius, np.float32),
             np.asarray(self.largest, np.float32),

@@ -15,19 +15,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from quietq.learning.averages import Averages, Averaging, add, at_random, best_values, weighed
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
-from quietq.learning.promise import Promising
+from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
-
-
-class InputNoiseDraw(NamedTuple):
-    """One normal a step, and the deviation that it is scaled to."""
-
-    normals: Float[np.ndarray, " steps"]
-    scale: Float[np.ndarray, ""]
-    largest: Float[np.ndarray, ""]
-    """Rewards are clipped to it."""
 
 
 class InputState(NamedTuple):
@@ -43,15 +34,11 @@ class InputNoise(Averaging, Promising):
 
     name: ClassVar[str] = "input"
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> InputNoiseDraw:
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """One normal for each reward that will be seen."""
         _, budget = self.promised()
         scale = self.allowance(4) * self.radius * np.sqrt(steps) / budget.mu
-        return InputNoiseDraw(
-            entropy.normals((steps,)).astype(np.float32),
-            np.asarray(scale, np.float32),
-            np.asarray(self.largest, np.float32),
-        )
+        return self.drawn(entropy.normals((steps,)), scale)
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> InputState:
         """Nothing seen."""

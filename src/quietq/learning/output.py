@@ -13,29 +13,19 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning.averages import Averages, Averaging, add, at_random, best_values
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option
-from quietq.learning.promise import Promising
+from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
 
 SLACK = 1.001
 """The fixed point is iterated until less than this part is missing."""
-
-
-class OutputNoiseDraw(NamedTuple):
-    """One normal an action and knot, and the deviation that they are scaled to."""
-
-    normals: Float[np.ndarray, "actions knots"]
-    scale: Float[np.ndarray, ""]
-    largest: Float[np.ndarray, ""]
-    """Rewards are clipped to it."""
 
 
 class OutputState(NamedTuple):
@@ -54,18 +44,14 @@ class OutputNoise(Averaging, Promising):
     gamma: float = option(0.1, "Discount of the future; the noise grows as 1/(1 - gamma).")
     spread: float | None = field(default=None, init=False)
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> OutputNoiseDraw:
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """One normal for each value."""
         _, budget = self.promised()
         shape = (spaces.actions, self.number_of_knots(spaces))
         operations = math.ceil((8 + 2 * shape[1]) / (1 - self.gamma))  # values are as much larger than rewards
         sensitivity = self.radius * math.sqrt(shape[0] * shape[1]) / (1 - self.gamma)
         scale = SLACK * self.allowance(operations) * sensitivity / budget.mu
-        return OutputNoiseDraw(
-            entropy.normals(shape).astype(np.float32),
-            np.asarray(scale, np.float32),
-            np.asarray(self.largest, np.float32),
-        )
+        return self.drawn(entropy.normals(shape), scale)
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> OutputState:
         """Nothing seen."""

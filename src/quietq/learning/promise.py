@@ -3,7 +3,10 @@
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
 
 from quietq.learning.method import Method, Spaces
 from quietq.noise.kernels import Additive, Exponential
@@ -16,6 +19,14 @@ from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
 UNIT_ROUNDING = 2.0**-24  # of float32
 _FEWEST = 1024
 _LEAST = 1e-9
+
+
+class Draw(NamedTuple):
+    """The normals of a run in float32, their scale by sensitivity and budget, and what rewards are clipped to."""
+
+    normals: Float[np.ndarray, "..."]
+    scale: Float[np.ndarray, ""]
+    largest: Float[np.ndarray, ""]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +57,10 @@ class Promising(Method):
         Each changes a number of size `largest` by at most 2^-24 of it, and differently for two neighbours.
         """
         return 1 + 2 * operations * UNIT_ROUNDING * self.largest / self.radius
+
+    def drawn(self, normals: Float[np.ndarray, "..."], scale: float) -> Draw:
+        """Float64 normals and their scale, as compiled code takes them."""
+        return Draw(*(np.asarray(each, np.float32) for each in (normals, scale, self.largest)))
 
     def promised(self) -> tuple[Relation, Budget]:
         """The relation and the budget, if both were given."""

@@ -20,21 +20,12 @@ from quietq.learning.averages import Averages, Averaging, add, at_random, best_v
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option
-from quietq.learning.promise import Promising
+from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, real
 from quietq.privacy.errors import InvalidInput
-
-
-class ValueNoiseDraw(NamedTuple):
-    """One normal a round, action and knot, and their deviation for a sensitivity of 1."""
-
-    normals: Float[np.ndarray, "rounds actions knots"]
-    scale: Float[np.ndarray, ""]
-    largest: Float[np.ndarray, ""]
-    """Rewards are clipped to it."""
 
 
 class ValueState(NamedTuple):
@@ -68,15 +59,13 @@ class ValueNoise(Averaging, Promising):
         """How many releases so many steps make; the last round may be a short one."""
         return -(-steps // self.round_steps)
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> ValueNoiseDraw:
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """The normals of all rounds."""
         _, budget = self.promised()
         rounds = self.rounds(steps)
         normals = entropy.normals((rounds, spaces.actions, self.number_of_knots(spaces)))
         scale = self.allowance(8) * self.radius * np.sqrt(rounds) / budget.mu
-        return ValueNoiseDraw(
-            normals.astype(np.float32), np.asarray(scale, np.float32), np.asarray(self.largest, np.float32)
-        )
+        return self.drawn(normals, scale)
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
         """Nothing seen or released."""
@@ -113,7 +102,7 @@ class ValueNoise(Averaging, Promising):
         """The values after the last full round."""
         return state.network
 
-    def _release(self, state: ValueState, noise: ValueNoiseDraw) -> ValueState:
+    def _release(self, state: ValueState, noise: Draw) -> ValueState:
         mine, before = state.unreleased, state.public
         seen = mine.seen
         scale = noise.scale * jnp.sqrt(seen.sum())

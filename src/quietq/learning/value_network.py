@@ -117,18 +117,13 @@ class NetworkValueNoise(DeepQ, Promising):
         _, build = ravel_pytree(eqx.filter(network, eqx.is_array))
         return jax.vmap(lambda one: ravel_pytree(eqx.filter(one, eqx.is_array))[0])(each), build
 
-    def parameters(self, spaces: Spaces) -> int:
-        """How many numbers the network has."""
-        shapes = jax.eval_shape(lambda key: eqx.filter(self.make_network(spaces, key), eqx.is_array), jax.random.key(0))
-        return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))
-
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """Certified, for all rounds together."""
         return self.state_promise(
             spaces,
             self.rounds(steps),
             "each round's own sensitivity, a public function of the gradients' Gram matrix",
-            Assumption("Each reward was used in one round only.", True),
+            Assumption("Each transition was used in one round only; one that is seen again counts as another.", True),
             Assumption("Networks, targets and actions come from noised parameters only.", True),
         )
 

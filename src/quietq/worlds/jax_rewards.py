@@ -5,6 +5,7 @@ rewards of one kind is a leaf, so that many of them can be stacked (`stack`) and
 released function in another precision is post-processing.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,9 +38,9 @@ class JaxReward(eqx.Module):
         """The reward of a step, a scalar."""
         return self.at(before)[action] if self.by_action else self.at(after)
 
+    @abstractmethod
     def at(self, state: Array) -> Array:
         """The value at a state, a scalar, or one value an action."""
-        raise NotImplementedError
 
 
 class WorldReward(JaxReward):
