@@ -1,6 +1,5 @@
-"""Each certified method's private step: how far rewards can move it, how much noise goes on it, and how often."""
+"""Each certified method's private step: how much noise goes on it, and how often; `audit` sees how far it moves."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -30,125 +29,13 @@ PROMISE: dict[str, Any] = {"relation": SupBall(RADIUS), "budget": BUDGET}
 BATCH = 48
 
 
-def transitions(rewards: Any, seed: int = 0, same: bool = False) -> Transition:
+def transitions(rewards: Any, seed: int = 0) -> Transition:
     """A fixed batch of states and actions, with these rewards."""
     rng, n = np.random.default_rng(seed), len(rewards)
     states, actions = rng.random((2, n, 1)).astype(np.float32), rng.integers(0, 2, n).astype(np.int32)
-    if same:
-        states[0], actions[:] = states[0, 0], 0
     before, after = map(jnp.asarray, states)
     nothing = jnp.zeros(n, bool)
     return Transition(before, jnp.asarray(actions), rewards, after, nothing, nothing)
-
-
-def value_round(rewards: Any) -> None:
-    method = ValueNoise(**PROMISE, round_steps=1)
-    noise = jax.tree.map(jnp.asarray, method.draw(SPACES, 3, SeededEntropy(0)))
-    state = method.init(SPACES, jax.random.key(0))
-    seen = value.add(state.unreleased, transitions(rewards), state.network)
-    method._release(state._replace(unreleased=seen), noise)
-
-
-def network_round(rewards: Any, **changes: Any) -> None:
-    method = NetworkValueNoise(**PROMISE, batch=BATCH, **changes)
-    noise = jax.tree.map(jnp.asarray, method.draw(SPACES, 3 * BATCH, SeededEntropy(0)))
-    network = method.init(SPACES, jax.random.key(2), BATCH).network
-    method.noised(network, network, transitions(rewards), jnp.array(1), noise)
-
-
-def gradient_round(rewards: Any, same: bool = False, **changes: Any) -> None:
-    method = GradientNoise(**PROMISE, batch=BATCH, start=1, train_every=1, **changes)
-    noise = jax.tree.map(jnp.asarray, method.draw(SPACES, 3, SeededEntropy(0)))
-    network, batch = method.init(SPACES, jax.random.key(2)).network, transitions(rewards, same=same)
-    method.noised(network, network, batch, noise, jnp.array(1))
-
-
-def output_end(rewards: Any) -> None:
-    method = OutputNoise(**PROMISE)
-    noise = jax.tree.map(jnp.asarray, method.draw(SPACES, BATCH, SeededEntropy(0)))
-    state = method.update(
-        method.init(SPACES, jax.random.key(0)), transitions(rewards), jnp.array(0), jax.random.key(0), noise
-    )
-    method.finish(state, noise)
-
-
-def input_batch(rewards: Any) -> None:
-    method = InputNoise(**PROMISE)
-    noise = jax.tree.map(jnp.asarray, method.draw(SPACES, BATCH, SeededEntropy(0)))
-    method.update(method.init(SPACES, jax.random.key(0)), transitions(rewards), jnp.array(0), jax.random.key(0), noise)
-
-
-# How many rounds there are, and the part of the sensitivity that rewards can reach at the least.
-STEPS: dict[str, tuple[Any, Callable[..., None], dict[str, Any], int, float]] = {
-    "value": (value, value_round, {}, 3, 0.997),
-    "value-network, splines": (value_network, network_round, {}, 3, 0.97),
-    "value-network, mlp": (value_network, network_round, {"network": "mlp"}, 3, 0.7),
-    "value-network, fourier": (value_network, network_round, {"network": "fourier"}, 3, 0.7),
-    "gradient": (gradient, gradient_round, {}, 3, 0.98),
-    "gradient, one state": (gradient, gradient_round, {"same": True}, 3, 0.99),
-    "gradient, clipped": (gradient, gradient_round, {"clip": 0.05, "network": "mlp"}, 3, 0.2),
-    "output": (output, output_end, {}, 1, 0.98),
-    "input": (input, input_batch, {}, 1, 0.998),
-}
-
-
-def before_noise(module: Any, step: Callable[..., None], changes: dict[str, Any], patch: pytest.MonkeyPatch) -> Any:
-    """What would be noised, and the noise's scale, as a function of rewards."""
-
-    def look(rewards: Any) -> tuple[Any, Any]:
-        caught = []
-        patch.setattr(module, "protect", lambda value, normals, scale: caught.append((value, scale)) or value)
-        step(rewards, **changes)
-        ((value, scale),) = caught
-        return jnp.ravel(value), jnp.asarray(scale)
-
-    return look
-
-
-def sensitivities() -> dict[str, Any]:
-    """What the theorems say, computed here anew."""
-    batch = transitions(np.zeros(BATCH))
-
-    def rows(knots: int) -> np.ndarray:
-        hats = np.maximum(0, 1 - np.abs((knots - 1) * np.asarray(batch.state, np.float64) - np.arange(knots)))
-        return np.concatenate([hats * (np.asarray(batch.action) == a)[:, None] for a in (0, 1)], axis=1)
-
-    return {
-        "value": RADIUS * np.sqrt((rows(7).sum(axis=0) > 0).sum()),
-        "value-network, splines": RADIUS * np.sqrt((rows(7) @ rows(7).T).sum()) / BATCH,
-        "gradient": RADIUS * np.linalg.norm(rows(6).mean(axis=0)),
-        "output": RADIUS * np.sqrt(10) / 0.9,
-        "input": RADIUS * np.sqrt(BATCH),
-    }
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_nothing_moves_a_release_farther_than_its_sensitivity(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, step, changes, rounds, least = STEPS[name]
-    look, rng = jax.jit(jax.vmap(before_noise(module, step, changes, monkeypatch))), np.random.default_rng(1)
-    start = rng.uniform(-0.15, 0.15, BATCH)
-    here, scale = look(jnp.asarray(np.tile(start, (BATCH, 1)), jnp.float32))
-
-    def moved(directions: np.ndarray) -> np.ndarray:
-        there, scales = look(jnp.asarray(start + RADIUS * directions, jnp.float32))
-        assert np.allclose(scales, scale[0], rtol=1e-6)  # the scale is public: rewards do not change it
-        return np.linalg.norm(np.asarray(there - here, np.float64), axis=1)
-
-    sensitivity = float(scale[0]) * BUDGET.mu / np.sqrt(rounds)
-    signs = rng.choice([-1.0, 1.0], (BATCH, BATCH))
-    signs[0] = 1
-    tried = [moved(signs), moved(rng.uniform(-1, 1, (BATCH, BATCH)))]
-    best, farthest = signs[tried[0].argmax()], tried[0].max()
-    for _ in range(2 * BATCH):  # greedy: turn the one sign that helps most
-        turned = moved(best * (1 - 2 * np.eye(BATCH)))
-        tried.append(turned)
-        if turned.max() <= farthest:
-            break
-        best, farthest = best * (1 - 2 * np.eye(BATCH))[turned.argmax()], turned.max()
-    assert np.concatenate(tried).max() <= sensitivity * (1 + 1e-5)
-    assert farthest >= least * sensitivity
-    if name in (expected := sensitivities()):
-        assert expected[name] * (1 - 1e-6) <= sensitivity <= 1.03 * expected[name]  # a little more, for rounding
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 3), (64, 100)])

@@ -4,7 +4,14 @@ Floating-point noise leaks through low-order bits unless what is released is rou
 coarser than the last place. In float32 that takes some care: the value is first clipped to 4096 times the noise's size
 (a projection, so no two neighbours get farther apart), where the last place is 2^-11 of that size at the most, and the
 sum is rounded to between 1/64 and 1/128 of it. Both are fixed by the public scale alone.
+
+Nobody looks on, unless within `watched`: the audit measures there what was about to be noised, against its noise.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +25,39 @@ SMALLEST = 1e-20
 _FINER = 6  # bits
 
 
+class Protected(NamedTuple):
+    """One call of `protect`, as it was made: while compiled code is traced, these are tracers of that trace."""
+
+    value: Float[Array, "..."]
+    """THE SECRET, before noise."""
+    normals: Float[Array, "..."]
+    scale: Float[Array | np.ndarray, ""] | float
+
+
+# A context variable, so that what trains in another thread meanwhile is not looked at.
+_watcher: ContextVar[list[Protected] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched() -> Iterator[list[Protected]]:
+    """Every call of `protect` in here is noted in the list that this gives; what it returns is as ever.
+
+    For the audit's grey box, which compares how far rewards move a value with the noise that goes on it, without having
+    to replace any code of what it audits. A program that was compiled before calls nothing, so nothing is noted.
+
+    >>> with watched() as calls:
+    ...     _ = protect(jnp.zeros(2), jnp.ones(2), 0.5)
+    >>> [call.scale for call in calls]
+    [0.5]
+    """
+    calls: list[Protected] = []
+    token = _watcher.set(calls)
+    try:
+        yield calls
+    finally:
+        _watcher.reset(token)
+
+
 def protect(
     value: Float[Array, "*shape"], normals: Float[Array, "*shape"], scale: Float[Array | np.ndarray, ""] | float
 ) -> Float[Array, "*shape"]:
@@ -26,6 +66,8 @@ def protect(
     It fails closed: where the scale is no ordinary number (0, not finite, or out of float32's easy range) the result is
     0, and a value that is not finite counts as 0.
     """
+    if (calls := _watcher.get()) is not None:
+        calls.append(Protected(value, normals, scale))
     scale = jnp.asarray(scale, jnp.float32) * SLACK
     usable = (scale >= SMALLEST) & (scale <= 1 / SMALLEST)  # False for NaN
     safe = jnp.where(usable, scale, 1.0)

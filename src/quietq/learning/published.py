@@ -168,13 +168,15 @@ class Published(DeepQ):
 
     def finish(self, state: PublishedState, noise: Noise) -> PublishedRelease:
         """The network with the last noise of its own; as listed, the text's without any."""
-        paths, _ = noise
-        last = paths[:, -1, ACTING, :]
-        return PublishedRelease(state.learner.network, last if self.preset == "code" else jnp.zeros_like(last))
+        return self._noised(state, noise, -1)
 
     def current(self, state: PublishedState, noise: Noise) -> PublishedRelease:
-        """As at the end."""
-        return self.finish(state, noise)
+        """The network with the noise of this episode; as listed, the text's without any."""
+        return self._noised(state, noise, jnp.minimum(state.episode, noise[0].shape[1] - 1))
+
+    def _noised(self, state: PublishedState, noise: Noise, index: Array | int) -> PublishedRelease:
+        path = noise[0][:, index, ACTING, :]
+        return PublishedRelease(state.learner.network, path if self.preset == "code" else jnp.zeros_like(path))
 
     def values(self, released: PublishedRelease, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """Network plus noise."""

@@ -10,7 +10,7 @@ from quietq.learning.method import Transition
 
 def empty(capacity: int, dimension: int, copies: int) -> Float[Array, "capacity width"]:
     """Room for at least `capacity` transitions, a multiple of `copies`."""
-    return jnp.zeros((-(-capacity // copies) * copies, 2 * dimension + 3))
+    return jnp.zeros((-(-capacity // copies) * copies, 2 * dimension + 3), jnp.float32)
 
 
 def store(

@@ -9,6 +9,7 @@ all episodes have the same length. Neighbours in a LipschitzBall(rho, l) differ 
 sum has a range of at most 2 rho. Uniform points of that body come from a cube by rejection, which is exact.
 """
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -70,6 +71,7 @@ def draw(body: IncrementBody, epsilon: float, entropy: Entropy, draws: int = 1) 
     return length * body.uniform(entropy, draws)
 
 
+@functools.lru_cache(maxsize=64)
 def typical_noise(body: IncrementBody, epsilon: float) -> float:
     """Root mean square of the noise in the released function, up to its constant: public, by a fixed simulation."""
     curves = to_curve(draw(body, epsilon, SeededEntropy(0), draws=2000))

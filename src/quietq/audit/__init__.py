@@ -1,0 +1,1 @@
+"""Lower bounds: what can be told from a release, measured by attack, beside what its certificate promises."""

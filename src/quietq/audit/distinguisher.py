@@ -1,0 +1,155 @@
+"""Distinguishers: a score for what was seen, and thresholds, all of them fixed before the judged runs are looked at.
+
+Where the best test is known in closed form it is used (`Projection`). Otherwise a linear score is learned on some runs
+(`learn`), by Fisher's discriminant with a shrunken covariance, and judged on others. Thresholds are set where normal
+scores would be expected to give the best bounds: a wrong expectation costs power, never validity.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtr
+
+from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
+from quietq.privacy.errors import InvalidInput
+
+SHRINKAGES = (1e-3, 1e-2, 1e-1, 1.0)
+_FEWEST = 10
+_TRIED = 161
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the adversary saw of the runs under r and under r', a row a run."""
+
+    first: Float[np.ndarray, "runs numbers"]
+    second: Float[np.ndarray, "runs numbers"]
+
+    def split(self, number: int) -> tuple["Seen", "Seen"]:
+        """The first `number` runs of each world, and the rest."""
+        return Seen(self.first[:number], self.second[:number]), Seen(self.first[number:], self.second[number:])
+
+    def scored(self, weights: Float[np.ndarray, " numbers"]) -> "Scores":
+        """A linear score of each run."""
+        return Scores(self.first.astype(np.float64) @ weights, self.second.astype(np.float64) @ weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """One number a run, larger where r' is likelier."""
+
+    first: Float[np.ndarray, " runs"]
+    second: Float[np.ndarray, " runs"]
+
+    def normal(self) -> "Expected":
+        """Scores like these, as two normal distributions."""
+        spread = max(np.ptp(np.concatenate([self.first, self.second])), 1.0)
+        return Expected(
+            *(float(f(x)) for x in (self.first, self.second) for f in (np.mean, lambda x: np.std(x) + 1e-9 * spread))
+        )
+
+    def thresholds(self, runs: int, delta: float, confidence: float) -> "Thresholds":
+        """Where scores of another `runs` runs a world are expected to give the best bounds, if they come out alike."""
+        together = np.unique(np.concatenate([self.first, self.second]))
+        between = (together[1:] + together[:-1]) / 2 if len(together) > 1 else together
+        spread = between[np.unique(np.linspace(0, len(between) - 1, _TRIED).round().astype(int))]
+        tried = sorted(spread, key=lambda threshold: abs(threshold - np.median(together)))
+        size = runs / len(self.first), runs / len(self.second)
+        errors = []
+        for threshold in tried:
+            mine = self.errors(float(threshold))
+            alarms, misses = round(mine.false_alarms * size[0]), round(mine.misses * size[1])
+            errors.append(Errors(alarms, runs, misses, runs))
+        return _best(tried, errors, delta, confidence)
+
+    def errors(self, threshold: float) -> Errors:
+        """How often "r' if above the threshold" is wrong."""
+        return Errors.at_threshold(self.first, self.second, threshold)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Scores as they are expected: a normal distribution a world."""
+
+    mean_first: float
+    deviation_first: float
+    mean_second: float
+    deviation_second: float
+
+    def thresholds(self, runs: int, delta: float, confidence: float) -> "Thresholds":
+        """Where so many runs a world are expected to give the best bounds on epsilon and on mu."""
+        low = min(self.mean_first - 5 * self.deviation_first, self.mean_second - 5 * self.deviation_second)
+        high = max(self.mean_first + 5 * self.deviation_first, self.mean_second + 5 * self.deviation_second)
+        middle = (self.mean_first + self.mean_second) / 2
+        tried = sorted(np.linspace(low, high, _TRIED), key=lambda threshold: abs(threshold - middle))
+        return _best(tried, [self._errors(float(threshold), runs) for threshold in tried], delta, confidence)
+
+    def _errors(self, threshold: float, runs: int) -> Errors:
+        alarms = 1 - ndtr((threshold - self.mean_first) / self.deviation_first)
+        misses = ndtr((threshold - self.mean_second) / self.deviation_second)
+        return Errors(round(runs * float(alarms)), runs, round(runs * float(misses)), runs)
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """One for the bound on epsilon, one for the bound on mu."""
+
+    epsilon: float
+    mu: float
+
+
+def _best(tried: Sequence[float], errors: list[Errors], delta: float, confidence: float) -> Thresholds:
+    """Where nothing is expected to be found, ties go to the first that is tried: the one in the middle."""
+    by_epsilon = [epsilon_lower(one, delta, confidence) for one in errors]
+    by_mu = [mu_lower(one, confidence) for one in errors]
+    return Thresholds(float(tried[int(np.argmax(by_epsilon))]), float(tried[int(np.argmax(by_mu))]))
+
+
+def learn(seen: Seen) -> tuple[Float[np.ndarray, " numbers"], Expected]:
+    """A linear score from runs that will not be judged, and how it is expected to come out on others.
+
+    The shrinkage of the covariance is the one that tells halves of these runs apart best by what the other half taught.
+    """
+    runs = min(len(seen.first), len(seen.second))
+    if runs < _FEWEST:
+        raise InvalidInput(f"runs must leave at least {_FEWEST} a world to learn a score from, not {runs}.")
+    halves = Seen(seen.first[::2], seen.second[::2]), Seen(seen.first[1::2], seen.second[1::2])
+    taught = [_fisher(half) for half in halves]
+    crossed = []
+    for index in range(len(SHRINKAGES)):
+        judged = [_in_units(halves[1 - i].scored(taught[i][index])) for i in range(2)]
+        crossed.append(judged)
+    apart = [np.mean([one.mean_second - one.mean_first for one in both]) for both in crossed]
+    best = int(np.argmax(apart))
+    weights = _fisher(seen)[best]
+    own = seen.scored(weights)
+    # On fresh runs scores lie less far apart than on those that taught them: as far as the halves said.
+    fitted, fresh = own.normal(), float(apart[best])
+    middle, unit = (fitted.mean_first + fitted.mean_second) / 2, (fitted.deviation_first + fitted.deviation_second) / 2
+    expected = Expected(
+        middle - max(fresh, 0.0) * unit / 2, fitted.deviation_first, middle + max(fresh, 0.0) * unit / 2,
+        fitted.deviation_second,
+    )  # fmt: skip
+    return weights, expected
+
+
+def _fisher(seen: Seen) -> list[Float[np.ndarray, " numbers"]]:
+    """(S + s I)^-1 (mean' - mean) in units of each number's own deviation, for each shrinkage s."""
+    first, second = seen.first.astype(np.float64), seen.second.astype(np.float64)
+    difference = second.mean(axis=0) - first.mean(axis=0)
+    centred = np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)])
+    unit = centred.std(axis=0)
+    unit = np.where(unit > 1e-12 * max(float(unit.max()), 1e-300), unit, np.inf)  # what never varies teaches nothing
+    whole = np.linalg.svd(centred / unit, full_matrices=False)
+    sizes, axes = whole.S**2 / len(centred), whole.Vh
+    along, scaled = axes @ (difference / unit), difference / unit
+    return [(axes.T @ (along / (sizes + s) - along / s) + scaled / s) / unit for s in SHRINKAGES]
+
+
+def _in_units(scores: Scores) -> Expected:
+    """Scores in units of their own deviation, the first world's mean at 0."""
+    fitted = scores.normal()
+    unit = (fitted.deviation_first + fitted.deviation_second) / 2
+    return Expected(0.0, 1.0, (fitted.mean_second - fitted.mean_first) / unit, 1.0)

@@ -1,0 +1,137 @@
+"""The frozen-noise check: nobody moves a private step farther than its noise was made for.
+
+A certificate says that neighbours are at most so far apart before noise. With the noise held fixed, that can be looked
+at: the method's own code runs again and again on rewards that an adversary chooses within the relation. What it moves
+the farthest is a lower bound of the sensitivity; the noise that goes on it says which one was stated. A movement above
+that refutes the certificate, whatever the theory says; one close to it says that no noise is wasted.
+
+One round is looked at, from public beginnings. What several rounds give away together, and what the released numbers
+look like, is for the distinguishers.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from quietq.audit.frozen_people import frozen_people
+from quietq.audit.frozen_rewards import frozen_knots, frozen_path
+from quietq.audit.frozen_trajectories import frozen_trajectories
+from quietq.audit.frozen_vectors import frozen_observed, frozen_weights
+from quietq.audit.movement import Movement, Unprotected
+from quietq.audit.private_steps import private_step
+from quietq.audit.search import farthest, way_round
+from quietq.learning.evaluation import Evaluation
+from quietq.learning.gradient import GradientNoise
+from quietq.learning.input import InputNoise
+from quietq.learning.method import Spaces
+from quietq.learning.output import OutputNoise
+from quietq.learning.promise import Promising
+from quietq.learning.trajectories import Cells
+from quietq.learning.value import ValueNoise
+from quietq.learning.value_network import NetworkValueNoise
+from quietq.noise.kernels import Features
+from quietq.noise.mechanism import GaussianProcessMechanism
+from quietq.privacy.budget import Budget
+from quietq.privacy.relations import RkhsBall, SupBall, Trajectories, people
+from quietq.worlds.walk import WALK
+
+_PEOPLE = 50
+_TRAJECTORIES = 150
+_AMPLE = Budget(10.0, 1e-6)  # so that so few trajectories are enough for a smooth bound that is also the local one
+
+
+def frozen_sensitivity(
+    method: Promising,
+    spaces: Spaces,
+    *,
+    rewards: int = 24,
+    same: bool = False,
+    name: str | None = None,
+    climb: bool = True,
+    seed: int = 0,
+) -> Movement:
+    """How far an adversary moves a method's private step, beside what its noise is enough for.
+
+    `method` may be any method that noises as it goes, or a copy of one that may be broken; see `private_step` for
+    `rewards` and `same`, and `farthest` for `climb`. Raises Unprotected if rewards reach what is released by another
+    way than through the noise.
+
+    >>> from quietq.noise.box import UNIT
+    >>> method = InputNoise(relation=SupBall(0.1), budget=Budget(0.9, 1e-4))
+    >>> move = frozen_sensitivity(method, Spaces(UNIT, actions=2, steps=50), rewards=9)
+    >>> round(move.stated, 3), round(move.found, 3)  # 0.1 times the root of 9
+    (0.3, 0.3)
+    """
+    step = private_step(method, spaces, rewards=rewards, same=same, name=name, seed=seed)
+    best = farthest(step, climb=climb, seed=seed)
+    move = Movement(step.name, stated=best.scale * step.mu, found=best.found, by=best.by)
+    if not move.exceeds and way_round(step, seed) != 0:  # NaN is no proof either
+        raise Unprotected(f"Rewards reach what {step.name} releases without going through its noise.")
+    return move
+
+
+def checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Callable[[], Movement]]:
+    """The check of each certified method in its usual forms, by name, to be run one by one."""
+    budget = Budget(0.9, 1e-4) if budget is None else budget
+    ball, sup = people(_PEOPLE, low=0, high=0.5, slope=1), SupBall(0.5 / _PEOPLE, people=_PEOPLE)
+    features = RkhsBall(0.02, Features(_polynomials, 3), people=_PEOPLE)
+    promise: dict[str, Any] = {"relation": sup, "budget": budget}
+    spaces = Spaces(WALK.box, WALK.actions, WALK.steps)
+    small = {"network": "mlp", "widths": (16, 16)}
+    methods: dict[str, tuple[Promising, bool]] = {
+        "value": (ValueNoise(**promise), False),
+        "value-network, splines": (NetworkValueNoise(**promise), False),
+        "value-network, mlp": (NetworkValueNoise(**promise, **small), False),
+        "value-network, fourier": (NetworkValueNoise(**promise, network="fourier"), False),
+        "gradient": (GradientNoise(**promise), False),
+        "gradient, one state": (GradientNoise(**promise), True),
+        "gradient, clipped": (GradientNoise(**promise, **small, clip=0.002), False),
+        "input": (InputNoise(**promise), False),
+        "output": (OutputNoise(**promise), False),
+    }
+
+    def path() -> Movement:
+        return frozen_path(GaussianProcessMechanism.for_relation(ball, budget, levels=6), seed=seed)
+
+    found: dict[str, Callable[[], Movement]] = {
+        "reward, path": path,
+        "reward, one of many people": partial(frozen_people, budget, count=_PEOPLE, seed=seed),
+        "reward, k-norm": partial(frozen_knots, ball, budget, "k-norm", seed=seed),
+        "reward, knots": partial(frozen_knots, ball, budget, "knots", seed=seed),
+        "reward, k-norm on weights": partial(frozen_weights, features, budget, "k-norm", seed=seed),
+        "reward, gaussian on weights": partial(frozen_weights, features, budget, "path", seed=seed),
+        "reward, observed": partial(frozen_observed, WALK, sup, budget, seed=seed),
+    }
+    for name, (method, same) in methods.items():
+        found[name] = partial(frozen_sensitivity, method, spaces, same=same, name=name, seed=seed)
+    for kind in ("lsw", "lsl"):
+        found[f"evaluation, {kind}"] = partial(_evaluation, kind, seed)
+    return found
+
+
+def sensitivities(
+    budget: Budget | None = None, seed: int = 0, progress: Callable[[Movement], None] | None = None
+) -> list[Movement]:
+    """The whole table, one movement for each certified method in its usual forms; `progress` is told each at once."""
+    table = []
+    for check in checks(budget, seed).values():
+        table.append(check())
+        if progress is not None:
+            progress(table[-1])
+    return table
+
+
+def _evaluation(kind: Any, seed: int) -> Movement:
+    """Everybody was everywhere and was paid the most."""
+    relation, cells = Trajectories(_TRAJECTORIES, largest_reward=1.0), Cells.states(3)
+    evaluation = Evaluation(
+        budget=_AMPLE, relation=relation, gamma=0.5, cells=cells, kind=kind, ridge=1.0 if kind == "lsl" else None
+    )
+    one = (np.append(np.arange(3), np.zeros(40)), np.ones(43))
+    return frozen_trajectories(evaluation, [one] * _TRAJECTORIES, seed=seed)
+
+
+def _polynomials(x: np.ndarray) -> np.ndarray:
+    return np.stack([np.ones_like(x), x, x**2], axis=-1)

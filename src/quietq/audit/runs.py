@@ -1,0 +1,102 @@
+"""Thousands of complete trainings under r and under r', as one compiled program, kept on disk as they come.
+
+Each batch is half r and half r', with keys and noise of its own, all from one seed: simulation, on which no release
+rests. What is seen of a batch is written to a file before the next begins, so a stopped audit goes on where it was.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from quietq.audit.distinguisher import Seen
+from quietq.audit.pairs import Pair, PairReward
+from quietq.audit.store import Store
+from quietq.audit.views import View
+from quietq.learning import trainer
+from quietq.learning.cache import use_disk_cache
+from quietq.learning.method import Method
+from quietq.noise.entropy import SeededEntropy
+from quietq.noise.private_function import PrivateFunction
+from quietq.worlds.jax_rewards import JaxReward, as_jax, stack
+
+BATCH = 64
+"""Runs side by side, half of them under r'."""
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """What is trained, and what of it is seen."""
+
+    method: Method
+    pair: Pair
+    view: View
+    steps: int = 5000
+    seed: int = 0
+    private: Callable[[int, int], PrivateFunction] | None = None
+    """For methods that learn from a private reward: it, by side (0 for r, 1 for r') and seed."""
+
+    def describe(self) -> dict[str, object]:
+        """All that the outcome depends on, in JSON."""
+        promise = {name: repr(getattr(self.method, name, None)) for name in ("relation", "budget")}
+        settings = self.method.settings() | promise
+        return {
+            "settings": settings, "pair": repr(self.pair), "view": repr(self.view), "steps": self.steps,
+            "seed": self.seed, "batch": BATCH,
+        }  # fmt: skip
+
+    def run(self, runs: int, store: Store, progress: Callable[[int, int], None] | None = None) -> Seen:
+        """What is seen of so many runs a world; `progress` hears how many batches of how many are there."""
+        batches = -(-2 * runs // BATCH)
+        found = []
+        for number in range(batches):
+            seen = store.get(number)
+            if seen is None:
+                seen = self._batch(number)
+                store.put(number, seen)
+            found.append(seen)
+            if progress is not None:
+                progress(number + 1, batches)
+        both = np.stack(found)  # batch, world, run, number
+        flat = both.transpose(1, 0, 2, 3).reshape(2, -1, both.shape[-1])[:, :runs]
+        return Seen(flat[0], flat[1])
+
+    def _batch(self, number: int) -> Float[np.ndarray, "2 runs numbers"]:
+        """One batch: an equal number of runs under r and under r'."""
+        use_disk_cache()
+        spaces, core = trainer.spaces_of(self.pair.world), self.method.core()
+        drawn = [self.method.draw(spaces, self.steps, SeededEntropy(self._stream(number, run))) for run in range(BATCH)]
+        noise = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
+        rewards = stack([self._reward(run // (BATCH // 2), self._stream(number, run)) for run in range(BATCH)])
+        keys = jax.random.split(jax.random.key(self._stream(number, BATCH) % 2**32), BATCH)
+        runs = trainer.Runs(keys, rewards, noise)
+        with jax.default_matmul_precision("highest"):
+            seen = self._looks(core, runs)
+        return seen.reshape(2, BATCH // 2, -1)
+
+    def _reward(self, side: int, stream: int) -> JaxReward:
+        return PairReward(self.pair, side) if self.private is None else as_jax(self.private(side, stream))
+
+    def _looks(self, core: Method, runs: trainer.Runs) -> Float[np.ndarray, "runs numbers"]:
+        """Trains to the end, and looks as often as the view says."""
+        world, box = self.pair.world, self.pair.world.box
+        carry, rows, first = trainer.begin(core, world, runs), [], 0
+        for look in range(self.view.looks):
+            last = self.steps * (look + 1) // self.view.looks
+            carry, _ = trainer.advance(core, world, runs, carry, first, last - first)
+            first = last
+            ended = look + 1 == self.view.looks
+            released = trainer.finish(core, runs, carry) if ended else trainer.current(core, runs, carry)
+            if released is not None:
+                rows.append(self.view.seen(core, released, box))
+        return np.concatenate(rows, axis=1)
+
+    def _stream(self, number: int, run: int) -> int:
+        """A seed for each run's noise, far from those of other runs."""
+        text = json.dumps([self.describe(), number, run]).encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())

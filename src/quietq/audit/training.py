@@ -1,0 +1,84 @@
+"""The audit of a method that is trained: complete runs under r and r', a score, and what it tells."""
+
+import time
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from quietq.audit.distinguisher import Seen, learn
+from quietq.audit.draws import Progress
+from quietq.audit.finding import Attack, Finding, Promise, judge
+from quietq.audit.pairs import neighbours
+from quietq.audit.runs import Trainings
+from quietq.audit.store import Store
+from quietq.audit.views import View
+from quietq.learning.method import Method
+from quietq.learning.promise import Promising
+from quietq.learning.published import Published
+from quietq.learning.trainer import spaces_of
+from quietq.privacy.checks import count
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import Relation, SupBall
+from quietq.worlds.world import World
+
+ScoreKind = Literal["mean", "learned"]
+LEARNED_SHARE = 0.25
+"""Of the runs, to learn the score or only its thresholds on; they are not judged."""
+
+
+def audit_training(
+    method: Method,
+    world: World,
+    runs: int = 1000,
+    *,
+    move: str = "shift",
+    view: View | None = None,
+    score: ScoreKind | None = None,
+    steps: int = 5000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Finding:
+    """Trains `runs` times under the world's reward and as often under its neighbour, and tells them apart if it can.
+
+    The score is the mean of all values seen where r' is r shifted, which raises them all, and else one that is learned.
+    Results are kept in `folder`, batch by batch, if one is given.
+    """
+    began, view = time.monotonic(), View() if view is None else view
+    relation = relation_of(method)
+    pair = neighbours(world, relation, move)
+    score = ("mean" if move == "shift" and view.kind != "policy" else "learned") if score is None else score
+    if score not in get_args(ScoreKind):
+        raise InvalidInput(f"score must be one of {', '.join(get_args(ScoreKind))}, not {score!r}.")
+    learned_on = round(LEARNED_SHARE * count("runs", runs, 40))
+    certificate = method.certificate(spaces_of(world), steps)
+    promise = Promise.of(certificate)
+    trainings = Trainings(method, pair, view, steps, seed)
+    seen = trainings.run(runs, Store(folder, trainings.describe()), progress)
+    taught, judged = seen.split(learned_on)
+    if score == "learned":
+        weights, expected = learn(taught)
+    else:
+        weights = np.full(seen.first.shape[1], 1 / seen.first.shape[1])
+        expected = taught.scored(weights).normal()
+    thresholds = expected.thresholds(runs - learned_on, promise.delta, confidence)
+    attack = Attack(method.name, world.name, str(relation), move, _in_words(view, seen), score)
+    return judge(judged.scored(weights), thresholds, attack, promise, confidence, learned_on, time.monotonic() - began)
+
+
+def relation_of(method: Method) -> Relation:
+    """What the method's promise is about: for the paper's, rewards that differ by at most 1."""
+    if isinstance(method, Published):
+        return SupBall(1.0)
+    if isinstance(method, Promising):
+        return method.promised()[0]
+    raise InvalidInput(
+        f"{method.name!r} makes no promise of its own that training could break: audit the private reward instead."
+    )
+
+
+def _in_words(view: View, seen: Seen) -> str:
+    what = {"final": "released values", "policy": "released policy", "every": f"values at {view.moments} moments"}
+    return f"{what[view.kind]}, {seen.first.shape[1]} numbers"

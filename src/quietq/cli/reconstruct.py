@@ -1,0 +1,139 @@
+"""`quietq reconstruct`."""
+
+import json
+import statistics
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import quietq as qq
+from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Attack, Reconstruction, discount
+from quietq.audit.reconstruct import reconstruct as attack_all
+from quietq.cli import run_directory as run
+from quietq.cli.app import AsJson, app
+from quietq.cli.settings import world_of
+from quietq.privacy.certificate import Certificate
+from quietq.worlds.environment import world_reward
+from quietq.worlds.world import World
+
+REWARD_SUFFIX = ".qq"
+
+
+@app.command()
+def reconstruct(
+    release: Annotated[
+        Path, typer.Argument(help="An agent (agent.npz, or its run's folder) or a private reward (.qq).")
+    ],
+    world: Annotated[
+        str | None, typer.Option(help="Where it belongs; default: the agent's own world, and walk for a reward.")
+    ] = None,
+    points: Annotated[
+        int | None, typer.Option(help="Points of the grid a coordinate; default 65, or 13 in two.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="A picture of what was recovered (NOT PRIVATE), .png or .svg.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a thief learns of the reward from a release: attacks, measured against the world's own reward."""
+    if plot is not None:
+        from quietq import report  # says what to install, if it has to, before anything is computed
+
+        report.require()
+        if plot.suffix.lower() not in (".png", ".svg") or not plot.parent.is_dir():
+            raise qq.InvalidInput(f"plot must name a .png or .svg file in a folder that exists, not {str(plot)!r}.")
+    kind, certificate, there, found = _attacked(release, world, points)
+    if plot is not None:
+        from quietq.report.reconstruction import plot_reconstruction
+
+        heading = f"what a thief learns of the {there.name}'s reward, first of {len(found)} draws"
+        plot_reconstruction(found[0], plot, certificate=certificate, title=None if len(found) == 1 else heading)
+    record = {
+        "release": kind,
+        "world": there.name,
+        "standing": certificate.standing,
+        "points": found[0].grid.points,
+        "draws": len(found),
+        "attacks": [_record(same) for same in zip(*(one.attacks for one in found), strict=True)],
+        "not_private": {"constant_rmse": found[0].constant_error},
+    }
+    if found[0].planned is not None:
+        record["not_private"]["planned_score"] = found[0].planned
+    if as_json:
+        print(json.dumps(record))
+        return
+    _show(record)
+
+
+def _attacked(
+    release: Path, name: str | None, points: int | None
+) -> tuple[str, Certificate, World, list[Reconstruction]]:
+    """The kind of release, its certificate, its world and the attacks on each of its draws."""
+    file = release / run.AGENT if release.is_dir() else release
+    if not file.is_file():
+        what = f"{run.AGENT} in the folder" if release.is_dir() else "file"
+        raise qq.InvalidInput(f"There is no {what} {str(release)!r} to attack.")
+    if file.suffix == REWARD_SUFFIX:
+        private = qq.load(file)
+        world = world_of("walk" if name is None else name)
+        found = [attack_all(private, world, truth=world_reward(world), points=points)]
+        return "private reward", private.certificate, world, found
+    from quietq.learning import agent_file
+
+    record, _ = agent_file.read(file)
+    own = record.get("world")
+    if own is None:
+        raise qq.InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one has another.")
+    if name is not None and world_of(name).name != own:
+        raise qq.InvalidInput(
+            f"The agent was trained in the {own}, not in the {world_of(name).name}: leave --world out."
+        )
+    agent, world = qq.Agent.load(file), world_of(own)
+    gamma = discount(agent.method.settings(), world.steps)
+    # Seeds of one release are averaged; simulated draws are releases of their own.
+    draws = int(record["trained"]["draws"])
+    members = [None] if draws == 1 else range(agent.members)
+    # Probabilities are no values: there is no Bellman equation to turn round.
+    attacks = ON_POLICIES if agent.method.name == "actor-critic" else ATTACKS
+    truth = world_reward(world)
+    found = [
+        attack_all(
+            lambda states, member=member: agent.q_values(states, member),
+            world, gamma, truth=truth, points=points, attacks=attacks,
+        )
+        for member in members
+    ]  # fmt: skip
+    return f"agent ({agent.method.name})", agent.certificate, world, found
+
+
+def _record(same: tuple[Attack, ...]) -> dict[str, Any]:
+    """One attack on all draws: means, and each draw's correlation if there are several."""
+    judged = [attack.not_private.to_dict() for attack in same if attack.not_private is not None]
+    means: dict[str, Any] = {name: statistics.fmean(one[name] for one in judged) for name in judged[0]}
+    if len(judged) > 1:
+        means["correlations"] = [one["correlation"] for one in judged]
+    return {"name": same[0].name, "blind_to": list(same[0].blind_to), "not_private": means}
+
+
+def _show(record: dict[str, Any]) -> None:
+    """The same as a table."""
+    many = f", means of {record['draws']} simulated draws" if record["draws"] > 1 else ""
+    table = Table(
+        title=f"NOT PRIVATE: the {record['world']}'s reward, as recovered from this {record['release']}{many}"
+    )
+    for heading in ("attack", "blind to", "correlation", "error (rms)", "relative error"):
+        table.add_column(heading, justify="left" if heading in ("attack", "blind to") else "right")
+    for attack in record["attacks"]:
+        numbers = [attack["not_private"][name] for name in ("correlation", "rmse", "relative_error")]
+        table.add_row(attack["name"], ", ".join(attack["blind_to"]) or "-", *(f"{number:.3f}" for number in numbers))
+    Console().print(table)
+    print(
+        f"The release's standing: {record['standing']}. A relative error of 1 is that of guessing the mean everywhere."
+    )
+    if "planned_score" in record["not_private"]:
+        score = record["not_private"]["planned_score"]
+        print(f"Planning on it scores {score:.3f}, where random actions have 0 and the best policy 1.")
+    print("A private release is meant to tell what people want together; what it hides is any one of them.")

@@ -1,0 +1,131 @@
+"""One person of many: the best attack stays below the ceiling, comes near it, and catches who was counted twice."""
+
+import json
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import norm
+
+from quietq import Budget, Features, InvalidInput
+from quietq.audit.person import PersonAttack, attack_person, replace_person
+
+SURE = 1 - 1e-6
+PEOPLE = 40
+READING: dict[str, Any] = {"box": (0, 1), "low": 0.0, "high": 1.0, "slope": 0.2, "count": PEOPLE}
+HIGH, LOW = [(0.0, 1.0), (0.5, 1.0), (1.0, 1.0)], [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0)]
+MU_ONE = Budget.from_mu(1.0, 1e-4)
+
+
+def table(*extremes: str) -> pl.DataFrame:
+    """Forty people, some of whom rate everything as high as they can."""
+    rng = np.random.default_rng(1)
+    names = [*extremes, *(f"person {i}" for i in range(PEOPLE - len(extremes)))]
+    rows = [(name, *row) for name in extremes for row in HIGH]
+    rows += [(name, rng.random(), rng.random()) for name in names[len(extremes) :] for _ in range(4)]
+    return pl.DataFrame(rows, schema=["person", "state", "rating"], orient="row")
+
+
+def attack(*names: str, **changes: Any) -> PersonAttack:
+    settings: dict[str, Any] = {"instead": LOW, "budget": MU_ONE, "releases": 140, "confidence": SURE, "noise": "path"}
+    return attack_person(table(*names), list(names), **(settings | READING | changes))
+
+
+def test_the_worst_person_is_nearly_as_easy_to_tell_as_promised_and_no_easier() -> None:
+    strong = Budget.from_mu(2.0, 1e-4)
+    found = attack("ann", budget=strong)
+    assert not found.broken
+    assert found.exact_mu is not None
+    assert 0.9 * strong.mu < found.exact_mu <= strong.mu
+    expected = float(norm.cdf(found.exact_mu / 2))
+    assert abs(found.accuracy - expected) < 5 * np.sqrt(expected * (1 - expected) / (2 * found.releases))
+    assert 0.5 * strong.mu < found.mu_lower < strong.mu  # at a confidence of 1 - 1e-6, from 280 releases
+    assert 0 < found.epsilon_lower < strong.epsilon
+
+
+def test_a_person_counted_twice_is_caught() -> None:
+    strong = Budget.from_mu(2.0, 1e-4)
+    found = attack("ann", "ann smith", budget=strong)
+    assert found.broken
+    assert found.mu_lower > strong.mu
+    assert found.accuracy > found.ceiling + 0.05
+    assert "BROKEN" in found.verdict
+
+
+def test_presence_is_harder_to_tell_than_the_opposite_opinion() -> None:
+    found = attack("ann", instead=[], releases=40)
+    assert found.kind == "presence"
+    assert found.exact_mu == pytest.approx((attack("ann", releases=1).exact_mu or 0) / 2, rel=1e-6)
+    assert not found.broken
+
+
+@pytest.mark.parametrize(("noise", "releases"), [("knots", 120), ("k-norm", 40)])
+def test_noise_on_knots_keeps_its_promise(noise: Any, releases: int) -> None:
+    """A person who likes what they disliked, on the way from 0 to 1."""
+    data = pl.concat([table("x").filter(pl.col("person") != "x"), rows_of("ann", [(0.0, 0.0), (1.0, 1.0)])])
+    budget, reading = Budget(3.0, 1e-4), READING | {"slope": 1.0, "noise": noise, "pieces": 4}
+    turned = [(0.0, 1.0), (1.0, 0.0)]
+    found = attack_person(data, "ann", turned, budget, releases=releases, confidence=SURE, **reading)
+    assert not found.broken
+    assert found.pure == (noise == "k-norm") == (found.exact_mu is None)
+    assert 0.55 < found.accuracy < found.ceiling + 0.05
+    assert found.exact_mu is None or 0.5 * budget.mu < found.exact_mu <= budget.mu
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-4])
+def test_weights_of_features_keep_their_promise(delta: float) -> None:
+    """Two features, so pure noise is the smaller one and is taken whenever it may be."""
+    features = Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
+    noise = "k-norm" if delta == 0 else "path"
+    reading = READING | {"features": features, "norm": 1.0, "noise": noise}
+    found = attack_person(table("ann"), "ann", LOW, Budget(3.0, delta), releases=120, confidence=SURE, **reading)
+    assert not found.broken
+    assert found.pure == (delta == 0)
+    assert 0.55 < found.accuracy < found.ceiling + 0.1
+
+
+def test_two_coordinates_are_one_release() -> None:
+    rng = np.random.default_rng(4)
+    data = pl.DataFrame({"who": np.arange(20), "x": rng.random(20), "y": rng.random(20), "mark": rng.random(20)})
+    reading = {"box": [(0, 1), (0, 1)], "low": 0, "high": 1, "slope": 0.2, "count": 20}
+    names = {"person": "who", "state": ["x", "y"], "rating": "mark"}
+    marked = replace_person(data, [3], [(0.5, 0.5, 1.0)], **names)
+    found = attack_person(marked, 3, [(0.5, 0.5, 0.0)], MU_ONE, releases=40, confidence=SURE, **reading, **names)
+    assert found.exact_mu is not None
+    assert 0.7 * MU_ONE.mu < found.exact_mu <= MU_ONE.mu
+    assert found.accuracy > 0.55
+    assert not found.broken
+
+
+def test_nothing_changes_nothing() -> None:
+    found = attack("ann", instead=HIGH, releases=20)
+    assert found.exact_mu == pytest.approx(0, abs=1e-9)
+    assert found.mu_lower == 0
+
+
+def test_the_record_keeps_what_is_not_private_apart() -> None:
+    record = attack("ann", releases=5).to_dict()
+    assert json.loads(json.dumps(record)) == record
+    assert set(record) == {"kind", "releases", "confidence", "promised", "not_private"}
+    assert record["promised"]["accuracy"] == pytest.approx(norm.cdf(0.5))
+    assert record["not_private"]["errors"]["runs_with"] == 5
+
+
+def test_a_person_goes_by_every_spelling_of_the_name() -> None:
+    data = pl.DataFrame({"person": ["007", "7", "Bob", "eve"], "state": [0.1] * 4, "rating": [1.0] * 4})
+    assert replace_person(data, [7], []).rows() == [("Bob", 0.1, 1.0), ("eve", 0.1, 1.0)]
+    assert replace_person(data, [" BOB", "Eve"], [(0.2, 0.0)])["rating"].to_list() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_wrong_input_is_refused_in_a_sentence() -> None:
+    with pytest.raises(InvalidInput, match="target must be somebody"):
+        replace_person(table("ann"), ["nobody"], [])
+    with pytest.raises(InvalidInput, match="instead must hold rows"):
+        replace_person(table("ann"), ["ann"], [(0.5,)])
+    with pytest.raises(InvalidInput, match="releases must be"):
+        attack("ann", releases=0)
+
+
+def rows_of(name: str, rows: list[tuple[float, float]]) -> pl.DataFrame:
+    return pl.DataFrame([(name, *row) for row in rows], schema=["person", "state", "rating"], orient="row")

@@ -1,0 +1,133 @@
+"""`quietq reconstruct`, in this process, so that JAX is loaded once and types are checked.
+
+Its agents are as they are before the first step of training: what is attacked here is the file, and compiling takes
+longer than attacking. Trained ones are in audit/test_reconstruction.py.
+"""
+
+import json
+import sys
+import warnings
+
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+
+import quietq as qq
+from quietq.cli import main
+from quietq.learning import ActorCritic, Agent, Method, NoNoise, Published
+from quietq.noise.entropy import SeededEntropy
+from quietq.worlds import walk_reward
+
+FIFTY, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
+FIELDS = {"release", "world", "standing", "points", "draws", "attacks", "not_private"}
+
+
+@pytest.fixture
+def quietq(monkeypatch, capsys, tmp_path):
+    """Runs a command in an empty folder: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
+
+    def call(arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["quietq", *arguments.split()])
+        with pytest.raises(SystemExit) as done:
+            main()
+        return (done.value.code or 0, *capsys.readouterr())  # type: ignore[return-value]
+
+    return call
+
+
+def result(quietq, arguments: str) -> dict:
+    code, out, err = quietq(f"reconstruct {arguments} --json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def saved(name: str, world: str, method: Method, draws: int = 1) -> None:
+    """The file of an agent that has not learnt anything yet."""
+    agent = Agent(world, method, seed=1)
+    runs = []
+    for i in range(draws):
+        noise = jax.tree.map(jnp.asarray, method.draw(agent.spaces, 100, SeededEntropy(i)))
+        runs.append(method.finish(method.init(agent.spaces, jax.random.key(i)), noise))
+    agent._released = jax.tree.map(lambda *leaves: jnp.stack(leaves), *runs)
+    agent._certificate, agent.steps, agent._draws = method.certificate(agent.spaces, 100), 100, draws
+    agent.save(name)
+
+
+def test_an_agent_by_its_file_or_its_folder(quietq, tmp_path):
+    (tmp_path / "run").mkdir()
+    saved("run/agent.npz", "walk", NoNoise(widths=(8,)))
+    found = result(quietq, "run --points 17")
+    assert found == result(quietq, "run/agent.npz --points 17 --world walk")
+    assert set(found) == FIELDS
+    assert (found["release"], found["world"], found["standing"]) == ("agent (none)", "walk", "none")
+    assert (found["points"], found["draws"]) == (17, 1)
+    assert [attack["name"] for attack in found["attacks"]] == ["bellman", "inverse-rl", "apprenticeship"]
+    assert [attack["blind_to"] for attack in found["attacks"]] == [[], ["scale", "shift"], ["scale", "shift"]]
+    for attack in found["attacks"]:  # whatever looks at the truth is under not_private
+        assert set(attack) == {"name", "blind_to", "not_private"}
+        assert set(attack["not_private"]) == {"correlation", "rmse", "relative_error"}
+    assert set(found["not_private"]) == {"constant_rmse"}
+    code, out, _ = quietq("reconstruct run --points 17 --plot picture.png")
+    assert code == 0
+    assert "NOT PRIVATE" in out
+    assert "standing: none" in out
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+def test_simulated_draws_are_attacked_one_by_one_and_with_their_noise(quietq):
+    saved("agent.npz", "walk", Published.code(0.32, replay=200), draws=3)
+    found = result(quietq, "agent.npz --points 17 --plot picture.svg")
+    assert (found["release"], found["draws"]) == ("agent (published)", 3)
+    for attack in found["attacks"]:
+        each = attack["not_private"]["correlations"]
+        assert len(set(each)) == 3
+        assert attack["not_private"]["correlation"] == pytest.approx(sum(each) / 3)
+
+
+def test_a_policy_of_probabilities_has_no_bellman_equation(quietq):
+    private = qq.privatise(walk_reward, BUDGET, relation=FIFTY, noise="path")
+    saved("agent.npz", "walk", ActorCritic(private))
+    found = result(quietq, "agent.npz --points 17")
+    assert found["standing"] == "certified"
+    assert [attack["name"] for attack in found["attacks"]] == ["inverse-rl", "apprenticeship"]
+
+
+def test_a_private_reward(quietq, tmp_path):
+    qq.publish(qq.privatise(walk_reward, BUDGET, relation=FIFTY, noise="path"), "reward.qq")
+    found = result(quietq, "reward.qq --plot picture.png")
+    assert (found["release"], found["standing"]) == ("private reward", "certified")
+    (read,) = found["attacks"]
+    assert (read["name"], read["blind_to"]) == ("read", [])
+    assert set(found["not_private"]) == {"constant_rmse", "planned_score"}
+    assert (tmp_path / "picture.png").exists()
+    _, out, _ = quietq("reconstruct reward.qq")
+    assert "Planning on it scores" in out
+
+
+def test_wrong_input_is_one_sentence(quietq, tmp_path):
+    saved("agent.npz", "walk", NoNoise(widths=(8,)))
+    saved("genres.npz", "recommender", NoNoise(widths=(8,)))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.qq").write_text("not a release")
+    (tmp_path / "other.npz").write_text("not an agent")
+    for arguments, words in {
+        "nothing.npz": "There is no file 'nothing.npz' to attack.",
+        "empty": "There is no agent.npz in the folder 'empty' to attack.",
+        "other.qq": "not a release",
+        "other.npz": "is not an agent that was saved",
+        "agent.npz --world thermostat": "The agent was trained in the walk, not in the thermostat: leave --world out.",
+        "agent.npz --world moon": "There is no world called 'moon'",
+        "agent.npz --points 2": "points must be a whole number of at least 5, not 2.",
+        "agent.npz --plot picture.gif": "plot must name a .png or .svg file",
+        "agent.npz --plot nowhere/picture.png": "plot must name a .png or .svg file",
+        "genres.npz": "at most 2 coordinates, but the recommender has 3.",
+    }.items():
+        code, out, err = quietq(f"reconstruct {arguments}")
+        assert (code, out) == (2, "")
+        assert words in err
+        assert err.count("\n") == 1
