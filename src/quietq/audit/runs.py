@@ -23,10 +23,31 @@ from quietq.learning.cache import use_disk_cache
 from quietq.learning.method import Method
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.private_function import PrivateFunction
+from quietq.privacy.budget import Budget
+from quietq.privacy.relations import Relation
+from quietq.rewards.choice import Noise
+from quietq.rewards.privatise import privatise
 from quietq.worlds.jax_rewards import JaxReward, as_jax, stack
 
 BATCH = 64
 """Runs side by side, half of them under r'."""
+
+
+@dataclass(frozen=True)
+class PrivateSource:
+    """How a reward is made private before anything is trained on it."""
+
+    relation: Relation
+    budget: Budget
+    noise: Noise = "path"
+    pieces: int | None = None
+
+    def __call__(self, pair: Pair, side: int, seed: int) -> PrivateFunction:
+        """A simulated release of r (side 0) or of r' (side 1)."""
+        return privatise(
+            pair.second if side else pair.first, self.budget, relation=self.relation, domain=pair.world.box,
+            noise=self.noise, pieces=self.pieces, simulate=seed,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,8 +59,8 @@ class Trainings:
     view: View
     steps: int = 5000
     seed: int = 0
-    private: Callable[[int, int], PrivateFunction] | None = None
-    """For methods that learn from a private reward: it, by side (0 for r, 1 for r') and seed."""
+    private: PrivateSource | None = None
+    """How the reward is made private, for methods that learn from one that is."""
 
     def describe(self) -> dict[str, object]:
         """All that the outcome depends on, in JSON."""
@@ -47,7 +68,7 @@ class Trainings:
         settings = self.method.settings() | promise
         return {
             "settings": settings, "pair": repr(self.pair), "view": repr(self.view), "steps": self.steps,
-            "seed": self.seed, "batch": BATCH,
+            "seed": self.seed, "batch": BATCH, "private": repr(self.private),
         }  # fmt: skip
 
     def run(self, runs: int, store: Store, progress: Callable[[int, int], None] | None = None) -> Seen:
@@ -80,7 +101,7 @@ class Trainings:
         return seen.reshape(2, BATCH // 2, -1)
 
     def _reward(self, side: int, stream: int) -> JaxReward:
-        return PairReward(self.pair, side) if self.private is None else as_jax(self.private(side, stream))
+        return PairReward(self.pair, side) if self.private is None else as_jax(self.private(self.pair, side, stream))
 
     def _looks(self, core: Method, runs: trainer.Runs) -> Float[np.ndarray, "runs numbers"]:
         """Trains to the end, and looks as often as the view says."""

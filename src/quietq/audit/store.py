@@ -10,8 +10,8 @@ import numpy as np
 
 import quietq
 
-ROOMS = ("privacy", "noise", "rewards", "worlds", "learning", "audit")
-"""What results can depend on."""
+CODE = ("privacy", "noise", "rewards", "worlds", "learning", "audit/pairs.py", "audit/runs.py", "audit/views.py")
+"""What results can depend on: rooms, and files."""
 
 
 class Store:
@@ -50,7 +50,7 @@ class Store:
 def _code() -> str:
     """A hash of the code that results can depend on."""
     digest, root = hashlib.sha256(), Path(quietq.__file__).parent
-    for room in ROOMS:
-        for file in sorted((root / room).rglob("*.py")):
+    for place in CODE:
+        for file in sorted((root / place).rglob("*.py")) or [root / place]:
             digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()

@@ -10,7 +10,8 @@ from quietq.audit.distinguisher import Seen, learn
 from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, judge
 from quietq.audit.pairs import neighbours
-from quietq.audit.runs import Trainings
+from quietq.audit.release import promised
+from quietq.audit.runs import PrivateSource, Trainings
 from quietq.audit.store import Store
 from quietq.audit.views import View
 from quietq.learning.method import Method
@@ -39,23 +40,28 @@ def audit_training(
     seed: int = 0,
     confidence: float = 0.95,
     folder: Path | None = None,
+    private: PrivateSource | None = None,
     progress: Progress | None = None,
 ) -> Finding:
     """Trains `runs` times under the world's reward and as often under its neighbour, and tells them apart if it can.
 
     The score is the mean of all values seen where r' is r shifted, which raises them all, and else one that is learned.
-    Results are kept in `folder`, batch by batch, if one is given.
+    Methods that learn from a private reward need to know how it is made `private`. Results are kept in `folder`, batch
+    by batch, if one is given.
     """
     began, view = time.monotonic(), View() if view is None else view
-    relation = relation_of(method)
+    relation = relation_of(method) if private is None else private.relation
     pair = neighbours(world, relation, move)
     score = ("mean" if move == "shift" and view.kind != "policy" else "learned") if score is None else score
     if score not in get_args(ScoreKind):
         raise InvalidInput(f"score must be one of {', '.join(get_args(ScoreKind))}, not {score!r}.")
     learned_on = round(LEARNED_SHARE * count("runs", runs, 40))
-    certificate = method.certificate(spaces_of(world), steps)
-    promise = Promise.of(certificate)
-    trainings = Trainings(method, pair, view, steps, seed)
+    if private is None:
+        method.check(spaces_of(world), steps)
+        promise = Promise.of(method.certificate(spaces_of(world), steps))
+    else:
+        promise = promised(private.budget, private(pair, 0, 0))
+    trainings = Trainings(method, pair, view, steps, seed, private)
     seen = trainings.run(runs, Store(folder, trainings.describe()), progress)
     taught, judged = seen.split(learned_on)
     if score == "learned":

@@ -3,21 +3,22 @@
 import json
 import statistics
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 import quietq as qq
-from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Attack, Reconstruction, discount
-from quietq.audit.reconstruct import reconstruct as attack_all
 from quietq.cli import run_directory as run
 from quietq.cli.app import AsJson, app
 from quietq.cli.settings import world_of
 from quietq.privacy.certificate import Certificate
 from quietq.worlds.environment import world_reward
 from quietq.worlds.world import World
+
+if TYPE_CHECKING:
+    from quietq.audit.reconstruct import Attack, Reconstruction
 
 REWARD_SUFFIX = ".qq"
 
@@ -70,12 +71,15 @@ def reconstruct(
 
 def _attacked(
     release: Path, name: str | None, points: int | None
-) -> tuple[str, Certificate, World, list[Reconstruction]]:
+) -> tuple[str, Certificate, World, list["Reconstruction"]]:
     """The kind of release, its certificate, its world and the attacks on each of its draws."""
     file = release / run.AGENT if release.is_dir() else release
     if not file.is_file():
         what = f"{run.AGENT} in the folder" if release.is_dir() else "file"
         raise qq.InvalidInput(f"There is no {what} {str(release)!r} to attack.")
+    from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, discount  # slow to import: other commands go without
+    from quietq.audit.reconstruct import reconstruct as attack_all
+
     if file.suffix == REWARD_SUFFIX:
         private = qq.load(file)
         world = world_of("walk" if name is None else name)
@@ -109,7 +113,7 @@ def _attacked(
     return f"agent ({agent.method.name})", agent.certificate, world, found
 
 
-def _record(same: tuple[Attack, ...]) -> dict[str, Any]:
+def _record(same: tuple["Attack", ...]) -> dict[str, Any]:
     """One attack on all draws: means, and each draw's correlation if there are several."""
     judged = [attack.not_private.to_dict() for attack in same if attack.not_private is not None]
     means: dict[str, Any] = {name: statistics.fmean(one[name] for one in judged) for name in judged[0]}

@@ -2,15 +2,17 @@
 
 import os
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quietq.audit.reconstruct import Attack, Reconstruction
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.report.agent import _figure, _plain, _target
 from quietq.report.reward import STYLES, promise
+
+if TYPE_CHECKING:
+    from quietq.audit.reconstruct import Attack, Reconstruction
 
 SAID = {
     "bellman": "Bellman equation, from the values",
@@ -22,7 +24,7 @@ SAID = {
 
 
 def plot_reconstruction(
-    found: Reconstruction, path: str | os.PathLike[str], *, certificate: Certificate | None = None,
+    found: "Reconstruction", path: str | os.PathLike[str], *, certificate: Certificate | None = None,
     title: str | None = None,
 ) -> None:  # fmt: skip
     """Draws the true reward and what each attack recovers, to a PNG or SVG file; over two coordinates, as maps.
@@ -42,7 +44,7 @@ def plot_reconstruction(
     figure.savefig(target, format=target.suffix.lower()[1:])
 
 
-def _lines(figure: Any, found: Reconstruction, truth: np.ndarray) -> None:
+def _lines(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
     rows = (1 + len(found.attacks), 16)  # the legend has a row of its own
     key, panel = figure.subplots(2, 1, height_ratios=rows)
     states = found.grid.states[:, 0]
@@ -58,7 +60,7 @@ def _lines(figure: Any, found: Reconstruction, truth: np.ndarray) -> None:
     key.legend(*panel.get_legend_handles_labels(), loc="center", fontsize=11, frameon=False)
 
 
-def _maps(figure: Any, found: Reconstruction, truth: np.ndarray) -> None:
+def _maps(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
     """One map each, all in the true reward's colours."""
     box, side = found.grid.world.box, found.grid.points
     panels = figure.subplots(1, 1 + len(found.attacks), sharey=True, squeeze=False)[0]
@@ -75,11 +77,11 @@ def _maps(figure: Any, found: Reconstruction, truth: np.ndarray) -> None:
     figure.colorbar(image, ax=list(panels), label="reward", extend="both")  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
-def _shown(attack: Attack) -> np.ndarray:
+def _shown(attack: "Attack") -> np.ndarray:
     return attack.rewards if attack.not_private is None else attack.not_private.aligned
 
 
-def _details(attack: Attack) -> list[str]:
+def _details(attack: "Attack") -> list[str]:
     """What had to be fitted, and how well it did."""
     fitted = [f"{' and '.join(attack.blind_to)} fitted"] if attack.blind_to else []
     return fitted + ([] if attack.not_private is None else [f"correlation {attack.not_private.correlation:.2f}"])

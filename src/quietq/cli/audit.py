@@ -1,0 +1,224 @@
+"""`quietq audit`."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+import quietq as qq
+from quietq.cli import hyper
+from quietq.cli.app import AsJson, app
+
+if TYPE_CHECKING:
+    from quietq.audit import Finding
+
+FROM_PRIVATE = ("reward", "actor-critic")
+"""Methods that learn from a private reward."""
+
+
+@app.command(cls=hyper.WithHyperParameters)
+def audit(
+    context: typer.Context,
+    method: Annotated[str, typer.Argument(help="One of the methods that `quietq methods` lists, or all.")],
+    world: Annotated[str, typer.Option(help="One of the worlds that `quietq worlds` lists.")] = "walk",
+    runs: Annotated[int, typer.Option(help="Runs under r, and as many under r'.")] = 1000,
+    people: Annotated[int, typer.Option(help="How many people stand behind the reward.")] = 50,
+    radius: Annotated[
+        float | None, typer.Option(help="Instead of people: most that neighbouring rewards differ, however rough.")
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="Privacy budget that is promised; published claims its own.")] = 0.9,
+    delta: Annotated[float, typer.Option(help="Probability that the promise may fail.")] = 1e-4,
+    noise: Annotated[
+        Literal["auto", "path", "k-norm", "knots"] | None, typer.Option(help="Noise of a private reward; default path.")
+    ] = None,
+    pieces: Annotated[int | None, typer.Option(help="Pieces between the knots of k-norm and knots.")] = None,
+    move: Annotated[
+        str | None, typer.Option(help="How r' differs from r: shift, flip, bumps, zigzag; default the worst known.")
+    ] = None,
+    view: Annotated[
+        Literal["reward", "final", "policy", "every"] | None,
+        typer.Option(help="What the adversary sees: final values, the policy, every release, or the private reward."),
+    ] = None,
+    queries: Annotated[int | None, typer.Option(help="States a coordinate that are asked for.")] = None,
+    moments: Annotated[int, typer.Option(help="How often the adversary looks, with --view every.")] = 10,
+    score: Annotated[
+        Literal["mean", "learned"] | None, typer.Option(help="Mean of what is seen, or learned on a quarter of it.")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps of each training.")] = 5000,
+    seed: Annotated[int, typer.Option(help="Of all randomness: audits are simulations.")] = 0,
+    confidence: Annotated[float, typer.Option(help="With which the bounds hold.")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="Folder for the table and the plot of `all`.")] = None,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Keep results, and go on where an audit was stopped.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Measures what a method gives away: trains it under two neighbouring rewards and tries to tell them apart."""
+    texts = hyper.given(context)
+    folder = _folder() if cache else None
+    if method == "all":
+        _all(runs, people, epsilon, delta, confidence, Path("runs/audit") if out is None else out, folder, as_json)
+        return
+    if out is not None:
+        raise qq.InvalidInput("--out is for `quietq audit all`, which writes a table and a plot.")
+    run = _prepared(
+        method, world, runs, people, radius, qq.Budget(epsilon, delta), noise, pieces, move, view, queries, moments,
+        score, steps, seed, confidence, texts, folder,
+    )  # fmt: skip
+    with _bar(method) as progress:
+        finding = run(progress)
+    if as_json:
+        print(json.dumps(finding.to_dict()))
+        return
+    _print([finding])
+    print(sentence(finding))
+
+
+def sentence(finding: "Finding") -> str:
+    """The outcome in words."""
+    promise, bound = finding.promise, finding.epsilon_lower
+    word = "claims" if promise.standing == "claimed" else "is certified for"
+    text = f"{finding.attack.method} {word} epsilon {promise.epsilon:g} at delta {promise.delta:g}"
+    if promise.mu is not None:
+        text += f" (mu {promise.mu:.4g})"
+    text += f"; measured: epsilon at least {bound:.3g}, mu at least {finding.mu_lower:.3g}"
+    text += f", at confidence {finding.confidence:g}, by {finding.runs} runs a world."
+    if finding.verdict == "refuted":
+        return f"REFUTED. {text}"
+    return f"Consistent. {text} A lower bound cannot prove a promise; it can only fail to break it."
+
+
+def _prepared(
+    name: str, place: str, runs: int, people: int, radius: float | None, budget: qq.Budget, noise: Any,
+    pieces: int | None, move: str | None, view: Any, queries: int | None, moments: int, score: Any, steps: int,
+    seed: int, confidence: float, texts: dict[str, Any], folder: Path | None,
+) -> "Callable[[Any], Finding]":  # fmt: skip
+    """The audit that was asked for, with everything checked that can be before it runs."""
+    from quietq import audit as room
+    from quietq.audit.bounds import significance_of
+    from quietq.learning import METHODS, Published
+    from quietq.worlds import find_world
+
+    significance_of(confidence)
+    world = find_world(place)
+    relation = world.relation(people) if radius is None else qq.SupBall(radius)
+    if name == "evaluation":
+        return lambda progress: room.audit_evaluation(
+            people, budget, runs, seed=seed, confidence=confidence, progress=progress
+        )
+    if name not in METHODS or name == "none":
+        known = ", ".join(sorted(set(METHODS) - {"none"} | {"evaluation", "all"}))
+        raise qq.InvalidInput(f"There is no method called {name!r} to audit: they are {known}.")
+    kind = METHODS[name]
+    values = hyper.read(kind, texts)
+    if name not in FROM_PRIVATE and (noise is not None or pieces is not None):
+        raise qq.InvalidInput(f"--noise and --pieces are for a private reward, and {name!r} has none.")
+    if view == "reward" and name not in FROM_PRIVATE:
+        raise qq.InvalidInput(f"--view reward is for methods that learn from a private reward; {name!r} has none.")
+    common: dict[str, Any] = {"seed": seed, "confidence": confidence}
+    if name in FROM_PRIVATE and view in (None, "reward"):
+        return _of_reward(world, relation, budget, runs, noise, pieces, move, texts, common)
+    private = None
+    if name in FROM_PRIVATE:
+        private = room.PrivateSource(relation, budget, "path" if noise is None else noise, pieces)
+        method = hyper.made(kind, values)
+    elif issubclass(kind, Published):
+        method = hyper.made(kind, values)
+    else:
+        method = hyper.made(kind, values, relation=relation, budget=budget)
+    looked = "final" if view is None else view
+    what = room.View(looked, (9 if looked == "every" else 65) if queries is None else queries, moments)
+    return lambda progress: room.audit_training(
+        method, world, runs, move="shift" if move is None else move, view=what, score=score, steps=steps,
+        folder=folder, private=private, progress=progress, **common,
+    )  # fmt: skip
+
+
+def _of_reward(
+    world: Any, relation: Any, budget: qq.Budget, runs: int, noise: Any, pieces: int | None, move: str | None,
+    texts: dict[str, Any], common: dict[str, Any],
+) -> "Callable[[Any], Finding]":  # fmt: skip
+    """The audit of the private reward itself, of which all training is post-processing."""
+    from quietq import audit as room
+
+    if texts:
+        raise qq.InvalidInput(
+            "Hyper-parameters do not matter for the private reward itself: add --view final to audit what is trained."
+        )
+    if isinstance(relation, qq.SupBall):
+        return lambda progress: room.audit_observed(world, relation, budget, runs, progress=progress, **common)
+    if isinstance(relation, qq.LipschitzBall):
+        chosen = ("k-norm" if budget.is_pure else "path") if noise is None else noise
+        return lambda progress: room.audit_reward(
+            world, relation, budget, runs, noise=chosen, pieces=pieces, move="worst" if move is None else move,
+            progress=progress, **common,
+        )  # fmt: skip
+    chosen = "k-norm" if noise is None else noise
+    people = relation.people
+    return lambda progress: room.audit_weights(
+        world, people, budget, runs, noise=chosen, progress=progress, **common
+    )  # fmt: skip
+
+
+def _all(
+    runs: int, people: int, epsilon: float, delta: float, confidence: float, out: Path, folder: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from quietq.audit import entries, write_table
+    from quietq.report.audit import plot_findings, require
+
+    require()
+    out.mkdir(parents=True, exist_ok=True)
+    planned = list(entries(runs, qq.Budget(epsilon, delta), people, folder))
+    each = 1 - (1 - confidence) / len(planned)  # so that all bounds hold together with this confidence
+    findings: dict[str, Finding] = {}
+    for entry in planned:
+        with _bar(entry.title) as progress:
+            findings[entry.title] = entry.run(progress).at(each)
+    files = [*write_table(findings, out), out / "audit.png"]
+    plot_findings(findings, out / "audit.png")
+    if as_json:
+        table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
+        print(json.dumps({"findings": table, "files": [str(file) for file in files]}))
+        return
+    _print(list(findings.values()), list(findings))
+    print(f"Written: {', '.join(str(file) for file in files)}")
+
+
+def _print(findings: "list[Finding]", names: list[str] | None = None) -> None:
+    table = Table(title="What is promised, and what was measured")
+    headings = ("method", "standing", "epsilon", "measured", "mu", "measured", "runs", "verdict")
+    for index, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if 2 <= index <= 6 else "left", no_wrap=index == 0)
+    for index, finding in enumerate(findings):
+        promise = finding.promise
+        table.add_row(
+            finding.attack.method if names is None else names[index], promise.standing, f"{promise.epsilon:.3g}",
+            f"≥ {finding.epsilon_lower:.3g}", "-" if promise.mu is None else f"{promise.mu:.3g}",
+            f"≥ {finding.mu_lower:.3g}", str(finding.runs), finding.verdict,
+        )  # fmt: skip
+    Console().print(table)
+
+
+def _folder() -> Path | None:
+    from quietq.learning.cache import cache_folder
+
+    place = cache_folder()
+    return None if place is None else place / "audit"
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr with the time left, if somebody looks."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
+               TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(f"Audit of {title}", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
