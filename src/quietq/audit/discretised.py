@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 
 from quietq.privacy.checks import count, instance, numbers, probability
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.planning import MOST_ON_A_GRID, _after, _corners
+from quietq.worlds.planning import MOST_ON_A_GRID, after, corners_of
 from quietq.worlds.tabular import Tabular
 from quietq.worlds.world import World
 
@@ -80,7 +80,7 @@ class Discretised:
 
     def hats(self, knots: int) -> Float[np.ndarray, "n features"]:
         """Hat functions on a coarser grid of so many knots a coordinate, at the grid's points."""
-        corners, shares = _corners(self.world.box, knots - 1, self.states)
+        corners, shares = corners_of(self.world.box, knots - 1, self.states)
         features = np.zeros((len(self.states), knots**self.world.box.dimension))
         np.add.at(features, (np.arange(len(features))[:, None], corners), shares)
         return features
@@ -122,13 +122,13 @@ def discretise(world: World, points: int | None = None) -> Discretised:
     axis = np.linspace(0, 1, points)
     mesh = np.stack(np.meshgrid(*[axis] * box.dimension, indexing="ij"), axis=-1).reshape(-1, box.dimension)
     states = mesh * np.subtract(box.high, box.low) + box.low
-    each = [_after(world, _nothing, points - 1, states, action)[1].toarray() for action in range(world.actions)]
+    each = [after(world, _nothing, points - 1, states, action)[1].toarray() for action in range(world.actions)]
     transitions = np.stack(each, axis=1)
     if not np.allclose(transitions.sum(axis=-1), 1):
         raise InvalidInput(f"Rewards are reconstructed in worlds without an early end, and the {world.name} has one.")
     middles = (np.arange(_STARTS) + 0.5) / _STARTS
     draws = np.stack(np.meshgrid(*[middles] * world.draws, indexing="ij"), axis=-1).reshape(-1, world.draws)
-    corners, shares = _corners(box, points - 1, world.start(draws, np))
+    corners, shares = corners_of(box, points - 1, world.start(draws, np))
     start = np.bincount(corners.ravel(), shares.ravel(), len(states)) / len(draws)
     return Discretised(world, points, states, transitions, start)
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -15,12 +15,10 @@ from rich.table import Table
 import quietq as qq
 from quietq.cli import hyper
 from quietq.cli.app import AsJson, app
+from quietq.cli.audit_plan import Plan
 
 if TYPE_CHECKING:
     from quietq.audit import Finding
-
-FROM_PRIVATE = ("reward", "actor-critic")
-"""Methods that learn from a private reward."""
 
 
 @app.command(cls=hyper.WithHyperParameters)
@@ -68,10 +66,11 @@ def audit(
         return
     if out is not None:
         raise qq.InvalidInput("--out is for `quietq audit all`, which writes a table and a plot.")
-    run = _prepared(
-        method, world, runs, people, radius, qq.Budget(epsilon, delta), noise, pieces, move, view, queries, moments,
-        score, steps, seed, confidence, texts, folder,
-    )  # fmt: skip
+    run = Plan(
+        method=method, world=world, runs=runs, people=people, radius=radius, epsilon=epsilon, delta=delta, noise=noise,
+        pieces=pieces, move=move, view=view, queries=queries, moments=moments, score=score, steps=steps, seed=seed,
+        confidence=confidence, hyper_parameters=texts, folder=folder,
+    ).audit()  # fmt: skip
     with _bar(method) as progress:
         finding = run(progress)
     if as_json:
@@ -95,84 +94,13 @@ def sentence(finding: "Finding") -> str:
     return f"Consistent. {text} A lower bound cannot prove a promise; it can only fail to break it."
 
 
-def _prepared(
-    name: str, place: str, runs: int, people: int, radius: float | None, budget: qq.Budget, noise: Any,
-    pieces: int | None, move: str | None, view: Any, queries: int | None, moments: int, score: Any, steps: int,
-    seed: int, confidence: float, texts: dict[str, Any], folder: Path | None,
-) -> "Callable[[Any], Finding]":  # fmt: skip
-    """The audit that was asked for, with everything checked that can be before it runs."""
-    from quietq import audit as room
-    from quietq.audit.bounds import significance_of
-    from quietq.learning import METHODS, Published
-    from quietq.worlds import find_world
-
-    significance_of(confidence)
-    world = find_world(place)
-    relation = world.relation(people) if radius is None else qq.SupBall(radius)
-    if name == "evaluation":
-        return lambda progress: room.audit_evaluation(
-            people, budget, runs, seed=seed, confidence=confidence, progress=progress
-        )
-    if name not in METHODS or name == "none":
-        known = ", ".join(sorted(set(METHODS) - {"none"} | {"evaluation", "all"}))
-        raise qq.InvalidInput(f"There is no method called {name!r} to audit: they are {known}.")
-    kind = METHODS[name]
-    values = hyper.read(kind, texts)
-    if name not in FROM_PRIVATE and (noise is not None or pieces is not None):
-        raise qq.InvalidInput(f"--noise and --pieces are for a private reward, and {name!r} has none.")
-    if view == "reward" and name not in FROM_PRIVATE:
-        raise qq.InvalidInput(f"--view reward is for methods that learn from a private reward; {name!r} has none.")
-    common: dict[str, Any] = {"seed": seed, "confidence": confidence}
-    if name in FROM_PRIVATE and view in (None, "reward"):
-        return _of_reward(world, relation, budget, runs, noise, pieces, move, texts, common)
-    private = None
-    if name in FROM_PRIVATE:
-        private = room.PrivateSource(relation, budget, "path" if noise is None else noise, pieces)
-        method = hyper.made(kind, values)
-    elif issubclass(kind, Published):
-        method = hyper.made(kind, values)
-    else:
-        method = hyper.made(kind, values, relation=relation, budget=budget)
-    looked = "final" if view is None else view
-    what = room.View(looked, (9 if looked == "every" else 65) if queries is None else queries, moments)
-    return lambda progress: room.audit_training(
-        method, world, runs, move="shift" if move is None else move, view=what, score=score, steps=steps,
-        folder=folder, private=private, progress=progress, **common,
-    )  # fmt: skip
-
-
-def _of_reward(
-    world: Any, relation: Any, budget: qq.Budget, runs: int, noise: Any, pieces: int | None, move: str | None,
-    texts: dict[str, Any], common: dict[str, Any],
-) -> "Callable[[Any], Finding]":  # fmt: skip
-    """The audit of the private reward itself, of which all training is post-processing."""
-    from quietq import audit as room
-
-    if texts:
-        raise qq.InvalidInput(
-            "Hyper-parameters do not matter for the private reward itself: add --view final to audit what is trained."
-        )
-    if isinstance(relation, qq.SupBall):
-        return lambda progress: room.audit_observed(world, relation, budget, runs, progress=progress, **common)
-    if isinstance(relation, qq.LipschitzBall):
-        chosen = ("k-norm" if budget.is_pure else "path") if noise is None else noise
-        return lambda progress: room.audit_reward(
-            world, relation, budget, runs, noise=chosen, pieces=pieces, move="worst" if move is None else move,
-            progress=progress, **common,
-        )  # fmt: skip
-    chosen = "k-norm" if noise is None else noise
-    people = relation.people
-    return lambda progress: room.audit_weights(
-        world, people, budget, runs, noise=chosen, progress=progress, **common
-    )  # fmt: skip
-
-
 def _all(
     runs: int, people: int, epsilon: float, delta: float, confidence: float, out: Path, folder: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
     from quietq.audit import entries, write_table
-    from quietq.report.audit import plot_findings, require
+    from quietq.report import require
+    from quietq.report.audit import plot_findings
 
     require()
     out.mkdir(parents=True, exist_ok=True)
@@ -194,15 +122,14 @@ def _all(
 
 def _print(findings: "list[Finding]", names: list[str] | None = None) -> None:
     table = Table(title="What is promised, and what was measured")
-    headings = ("method", "standing", "epsilon", "measured", "mu", "measured", "runs", "verdict")
-    for index, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if 2 <= index <= 6 else "left", no_wrap=index == 0)
+    for heading in ("method", "epsilon", "at least", "mu", "at least", "runs", "verdict"):
+        table.add_column(heading, justify="left" if heading in ("method", "epsilon", "verdict") else "right")
     for index, finding in enumerate(findings):
         promise = finding.promise
         table.add_row(
-            finding.attack.method if names is None else names[index], promise.standing, f"{promise.epsilon:.3g}",
-            f"≥ {finding.epsilon_lower:.3g}", "-" if promise.mu is None else f"{promise.mu:.3g}",
-            f"≥ {finding.mu_lower:.3g}", str(finding.runs), finding.verdict,
+            finding.attack.method if names is None else names[index], f"{promise.epsilon:.3g} {promise.standing}",
+            f"{finding.epsilon_lower:.3g}", "-" if promise.mu is None else f"{promise.mu:.3g}",
+            f"{finding.mu_lower:.3g}", str(finding.runs), finding.verdict,
         )  # fmt: skip
     Console().print(table)
 

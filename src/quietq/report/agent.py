@@ -7,13 +7,13 @@
 import os
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quietq.privacy.errors import InvalidInput
-from quietq.report.reward import POINTS, STYLES, SUFFIXES, promise, require
+from quietq.report.look import STYLES, checked, new_figure, plain
+from quietq.report.reward import POINTS, promise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,20 +31,20 @@ def plot_values(
 
     Below them is the action that is best there. Of several seeds it is the mean, or the run that `member` names.
     """
-    target = _target(path)
+    target = checked(path)
     box = agent.spaces.box
     if box.dimension != 1:
         raise InvalidInput(f"A plot shows values over one coordinate; this world has {box.dimension}.")
     states = np.linspace(box.low[0], box.high[0], POINTS)
     values = agent.q_values(states[:, None], member)
     names = getattr(agent.world, "action_names", [f"action {i}" for i in range(values.shape[1])])
-    figure = _figure()
+    figure = new_figure()
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(9, 1))
     for i, name in enumerate(names):
         color, line = STYLES[i % len(STYLES)]
         top.plot(states, values[:, i], color=color, linestyle=line, linewidth=1.8, label=name)
     top.set_ylabel("released value", fontsize=12)
-    _plain(top)
+    plain(top)
     top.legend(fontsize=11, frameon=False, title="value of going" if set(names) <= {"left", "right"} else "value of")
     _regions(bottom, states, {"best action": values.argmax(axis=1)}, names)
     bottom.set_xlabel("state", fontsize=12)
@@ -66,41 +66,18 @@ def plot_outcome(
     title: str,
 ) -> None:
     """Draws the true reward beside the private one, and policies' actions below: NOT PRIVATE, for the operator."""
-    target = _target(path)
-    figure = _figure()
+    target = checked(path)
+    figure = new_figure()
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(4, len(policies)))
     top.plot(states, true(states), color="black", linewidth=2.2, label="true mean reward (NOT PRIVATE)")
     top.plot(states, private(states), color=STYLES[1][0], linewidth=1.2, label="private reward, which the agent saw")
     top.set_ylabel("reward", fontsize=12)
-    _plain(top)
+    plain(top)
     top.legend(fontsize=11, frameon=False)
     _regions(bottom, states, policies, actions)
     bottom.set_xlabel("state", fontsize=12)
     figure.suptitle(textwrap.fill(f"NOT PRIVATE: {title}", 76), fontsize=14)
     figure.savefig(target, format=target.suffix.lower()[1:])
-
-
-def _target(path: str | os.PathLike[str]) -> Path:
-    require()
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InvalidInput(f"path must end in .png or .svg, not {target.name!r}.")
-    return target
-
-
-def _figure() -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.4, 5.2), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _plain(panel: "Axes") -> None:
-    panel.tick_params(labelsize=11)
-    panel.grid(alpha=0.3)
-    panel.spines[["top", "right"]].set_visible(False)
 
 
 def _regions(panel: "Axes", states: np.ndarray, policies: Mapping[str, np.ndarray], actions: Sequence[str]) -> None:

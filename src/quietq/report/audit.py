@@ -5,13 +5,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from quietq.audit.finding import Finding
-from quietq.report.agent import _figure, _target
-from quietq.report.reward import require
+from quietq.report.look import checked, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_findings", "require"]
 
 CLAIMED, CERTIFIED, MEASURED = "#D55E00", "#0072B2", "#000000"
 REFUTED = "REFUTED"
@@ -19,9 +16,8 @@ REFUTED = "REFUTED"
 
 def plot_findings(findings: Mapping[str, Finding], path: str | os.PathLike[str]) -> None:
     """Draws one line a method: its promise as a bar's end, and the measured lower bound as a mark, to PNG or SVG."""
-    target = _target(path)
-    figure = _figure()
-    figure.set_size_inches(9.6, 1.9 + 0.42 * len(findings))
+    target = checked(path)
+    figure = new_figure(9.6, 1.9 + 0.42 * len(findings))
     axes = figure.subplots()
     for row, finding in enumerate(findings.values()):
         _line(axes, len(findings) - 1 - row, finding)

@@ -8,8 +8,8 @@ import numpy as np
 
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.report.agent import _figure, _plain, _target
-from quietq.report.reward import STYLES, promise
+from quietq.report.look import STYLES, checked, new_figure, plain
+from quietq.report.reward import promise
 
 if TYPE_CHECKING:
     from quietq.audit.reconstruct import Attack, Reconstruction
@@ -31,11 +31,11 @@ def plot_reconstruction(
 
     What an attack is blind to is fitted to the truth, as the legend says.
     """
-    target = _target(path)
+    target = checked(path)
     truth = found.truth
     if truth is None:
         raise InvalidInput("A plot shows what was recovered beside the truth: give reconstruct a truth.")
-    figure = _figure()
+    figure = new_figure()
     (_lines if found.grid.world.box.dimension == 1 else _maps)(figure, found, truth)
     heading = f"what a thief learns of the {found.grid.world.name}'s reward" if title is None else title
     figure.suptitle(textwrap.fill(f"NOT PRIVATE: {heading}", 76), fontsize=14)
@@ -55,7 +55,7 @@ def _lines(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
     panel.set(xlim=(states[0], states[-1]))
     panel.set_xlabel("state", fontsize=12)
     panel.set_ylabel("reward", fontsize=12)
-    _plain(panel)
+    plain(panel)
     key.axis("off")
     key.legend(*panel.get_legend_handles_labels(), loc="center", fontsize=11, frameon=False)
 

@@ -3,32 +3,22 @@
 All of it comes from the release and its certificate, so the picture may leave with them. The true reward is not in it.
 """
 
-import importlib.util
 import os
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quietq.noise.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateWeights
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.privacy.errors import InvalidInput
+from quietq.report.look import STYLES, checked, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".png", ".svg")
 POINTS = 1025
-# Okabe and Ito's colours, dark first, and a line style each: told apart by colour-blind readers and in grey.
-STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":"))
 BAND = "#9ECAE9"
-
-
-def require() -> None:
-    """Raises MissingExtra unless Matplotlib is installed."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtra("Plots need Matplotlib: pip install 'quietq[report]'.")
 
 
 def plot_reward(private: PrivateFunction, path: str | os.PathLike[str], *, title: str | None = None) -> None:
@@ -36,20 +26,13 @@ def plot_reward(private: PrivateFunction, path: str | os.PathLike[str], *, title
 
     The band is the released value plus and minus twice the standard deviation of the noise, which is public.
     """
-    require()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InvalidInput(f"path must end in .png or .svg, not {target.name!r}.")
+    target = checked(path)
     parts = private.parts if isinstance(private, PrivateSum) else (private,)
     if any(part.box.dimension != 1 for part in parts):
         raise InvalidInput("A plot shows a reward of one coordinate, or a sum of such; this one has several.")
 
     width = max(8.4, 4.2 * len(parts))
-    figure = Figure(figsize=(width, 5.2), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(width)
     grid = figure.add_gridspec(2, len(parts), height_ratios=(1, 16))  # the legend has a row of its own
     panels = [figure.add_subplot(grid[1, i]) for i in range(len(parts))]
     for i, (panel, part) in enumerate(zip(panels, parts, strict=True)):
@@ -95,9 +78,7 @@ def _draw(panel: "Axes", part: PrivateFunction) -> None:
         knots = part.box.from_unit(np.linspace(0, 1, len(part.values)))
         panel.plot(knots, part.values, "o", color=STYLES[0][0], markersize=7, clip_on=False, label="knots")
     panel.set_xlim(low, high)
-    panel.tick_params(labelsize=11)
-    panel.grid(alpha=0.3)
-    panel.spines[["top", "right"]].set_visible(False)
+    plain(panel)
 
 
 def _noise(part: PrivateFunction, states: np.ndarray) -> np.ndarray | None:

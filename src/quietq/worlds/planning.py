@@ -34,7 +34,7 @@ class GridPlan:
 
     def at(self, step: int, states: np.ndarray) -> Int[np.ndarray, " points"]:
         """The best actions at states (points, d), with `step` steps behind."""
-        corners, shares = _corners(self.box, self.cells, states)
+        corners, shares = corners_of(self.box, self.cells, states)
         return np.asarray((self.values[step][:, corners] * shares).sum(axis=-1).argmax(axis=0))
 
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, " points"]:
@@ -63,7 +63,7 @@ def plan_on_grid(world: World, reward: Preference | None = None, cells: int | No
     axis = np.linspace(0, 1, cells + 1)
     mesh = np.meshgrid(*[axis] * box.dimension, indexing="ij")
     states = np.stack(mesh, axis=-1).reshape(-1, box.dimension) * np.subtract(box.high, box.low) + box.low
-    gains, moves = zip(*(_after(world, reward, cells, states, action) for action in range(world.actions)), strict=True)
+    gains, moves = zip(*(after(world, reward, cells, states, action) for action in range(world.actions)), strict=True)
     value, rows = np.zeros(len(states)), []
     for _ in range(world.steps):
         rows.append(np.stack([gain + move @ value for gain, move in zip(gains, moves, strict=True)]))
@@ -102,7 +102,7 @@ class LookAhead:
         return np.asarray(total.argmax(axis=0) // world.actions ** (self.depth - 1))
 
 
-def _after(
+def after(
     world: World, reward: Preference, cells: int, states: np.ndarray, action: int
 ) -> tuple[Float[np.ndarray, " points"], Any]:
     """The mean reward after an action, and the sparse matrix that takes values to their mean after it."""
@@ -113,13 +113,13 @@ def _after(
     moved, ended = world.move(states, np.asarray(action), draws, np)  # (nodes, points, d)
     points = moved.reshape(-1, moved.shape[-1])
     gain = rewards_at(flat(points), reward, points.shape[-1]).reshape(moved.shape[:-1]).mean(axis=0)
-    corners, shares = _corners(world.box, cells, points)
+    corners, shares = corners_of(world.box, cells, points)
     weights = shares * ~np.broadcast_to(ended, moved.shape[:-1]).reshape(-1, 1) / len(draws)
     rows = np.repeat(np.tile(np.arange(len(states)), len(draws)), corners.shape[1])
     return gain, csr_matrix((weights.ravel(), (rows, corners.ravel())), shape=(len(states),) * 2)
 
 
-def _corners(
+def corners_of(
     box: Box, cells: int, states: np.ndarray
 ) -> tuple[Int[np.ndarray, "points corners"], Float[np.ndarray, "points corners"]]:
     """The grid points around each state, and their shares in a linear interpolation."""
