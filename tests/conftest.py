@@ -2,7 +2,10 @@
 
 import os
 import sys
+import warnings
+from collections.abc import Callable
 
+import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -11,3 +14,20 @@ install_import_hook("quietq", "typecheck.typecheck")
 
 settings.register_profile("quietq", deadline=None, derandomize=True, max_examples=200, database=None)
 settings.load_profile("quietq")
+
+
+@pytest.fixture
+def quietq(monkeypatch, capsys, tmp_path) -> Callable[[str], tuple[int, str, str]]:
+    """Runs a command in this process and in an empty folder: exit code, stdout, stderr."""
+    from quietq.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
+
+    def call(arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["quietq", *arguments.split()])
+        with pytest.raises(SystemExit) as done:
+            main()
+        return (done.value.code or 0, *capsys.readouterr())  # type: ignore[return-value]
+
+    return call

@@ -5,8 +5,6 @@ longer than attacking. Trained ones are in audit/test_reconstruction.py.
 """
 
 import json
-import sys
-import warnings
 
 import pytest
 
@@ -16,28 +14,12 @@ import jax
 import jax.numpy as jnp
 
 import quietq as qq
-from quietq.cli import main
 from quietq.learning import ActorCritic, Agent, Method, NoNoise, Published
 from quietq.noise.entropy import SeededEntropy
 from quietq.worlds import walk_reward
 
 FIFTY, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
 FIELDS = {"release", "world", "standing", "points", "draws", "attacks", "not_private"}
-
-
-@pytest.fixture
-def quietq(monkeypatch, capsys, tmp_path):
-    """Runs a command in an empty folder: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
-
-    def call(arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["quietq", *arguments.split()])
-        with pytest.raises(SystemExit) as done:
-            main()
-        return (done.value.code or 0, *capsys.readouterr())  # type: ignore[return-value]
-
-    return call
 
 
 def result(quietq, arguments: str) -> dict:

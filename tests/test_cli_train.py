@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from test_cli import run
 pytest.importorskip("jax")
 
 import quietq as qq
-from quietq.cli import main
 from quietq.cli.preparation import prepare
 from quietq.cli.settings import fresh
 from quietq.learning import METHODS, Agent, checkpoint
@@ -21,21 +19,6 @@ TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"  #
 PROMISE = "--people 50 --epsilon 0.9 --delta 1e-4"
 ROUNDS = "--steps 100 --round-steps 50 --every 25"
 FIELDS = {"certificate", "out", "seconds", "not_private"}
-
-
-@pytest.fixture
-def quietq(monkeypatch, capsys, tmp_path):
-    """Runs a command in an empty folder: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
-
-    def call(arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["quietq", *arguments.split()])
-        with pytest.raises(SystemExit) as done:
-            main()
-        return (done.value.code or 0, *capsys.readouterr())  # type: ignore[return-value]
-
-    return call
 
 
 def trained(quietq, arguments: str) -> dict:

@@ -27,7 +27,7 @@ from quietq.audit.reconstruct import reconstruct
 from quietq.audit.release import audit_reward
 from quietq.audit.runs import PrivateSource, Trainings
 from quietq.audit.successive import rewards_from_successive
-from quietq.audit.table import write_table
+from quietq.audit.table import write_movements, write_table
 from quietq.audit.training import audit_training
 from quietq.audit.views import View
 
@@ -68,5 +68,6 @@ __all__ = [
     "rewards_from_successive",
     "runs_needed",
     "sensitivities",
+    "write_movements",
     "write_table",
 ]

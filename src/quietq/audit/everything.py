@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from quietq.audit.draws import Progress
 from quietq.audit.finding import Finding
 from quietq.audit.mechanism import audit_mechanism
 from quietq.audit.other_releases import audit_evaluation, audit_observed, audit_weights
+from quietq.audit.person import attack_person
 from quietq.audit.release import audit_reward
 from quietq.audit.training import audit_training
 from quietq.audit.views import View
@@ -22,8 +25,8 @@ from quietq.worlds.walk import WALK
 EVERY = View("every", queries=9, moments=10)
 TRAINED = {"input": 4, "value": 1, "output": 4, "gradient": 1, "value-network": 1}
 """Certified methods that noise as they train, and how many times as many runs they get, because they are cheap."""
-WEAK_EPSILON = 4.0
-"""A second, weaker budget for methods whose runs are dear: a larger mu needs fewer of them to be seen."""
+EXTREME: dict[str, list[tuple[float, float]]] = {"rating": [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0)], "presence": []}
+"""What one person's rows are replaced by, who gives the most everywhere: the least everywhere, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,11 @@ def entries(runs: int, budget: Budget, people: int, folder: Path | None) -> Iter
         "reward, observed",
         lambda progress: audit_observed(WALK, SupBall(relation.radius), budget, runs, progress=progress),
     )
+    for kind, instead in EXTREME.items():
+        yield Entry(
+            f"reward, one person's {kind}",
+            lambda progress, instead=instead: _one_of(people, instead, budget, runs),
+        )
     for name, times in TRAINED.items():
         method = METHODS[name](relation=relation, budget=budget)  # pyright: ignore[reportCallIssue]
         yield Entry(
@@ -66,4 +74,19 @@ def entries(runs: int, budget: Budget, people: int, folder: Path | None) -> Iter
                 method, WALK, times * runs, view=EVERY, folder=folder, progress=progress
             ),
         )
-    yield Entry("evaluation", lambda progress: audit_evaluation(200, budget, runs, progress=progress))
+    yield Entry("evaluation", lambda progress: audit_evaluation(60, budget, runs, progress=progress))
+
+
+def _one_of(people: int, instead: list[tuple[float, float]], budget: Budget, runs: int) -> Finding:
+    """Somebody who likes everything, among people who each like one place."""
+    import polars as pl
+
+    liked = np.linspace(0, 1, people - 1)
+    places = [(i, x, place) for i, place in enumerate(liked) for x in (0.0, 0.5, 1.0)]
+    others = [(f"person {i}", x, 0.5 - abs(x - float(place))) for i, x, place in places]
+    rows = [*others, *(("somebody", x, 0.5) for x in (0.0, 0.5, 1.0))]
+    ratings = pl.DataFrame(rows, schema=["person", "state", "rating"], orient="row")
+    return attack_person(
+        ratings, "somebody", instead, budget, releases=runs, noise="path", box=(0, 1), low=0.0, high=0.5, slope=1.0,
+        count=people,
+    ).finding()  # fmt: skip

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, significance_of
+from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.likelihood import best_test
 from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.budget import Budget
@@ -70,6 +71,15 @@ class PersonAttack:
         told = f"{self.accuracy:.3f} of the guesses were right, and the promise allows {self.ceiling:.3f}"
         end = "the promise is BROKEN" if self.broken else "the promise stands"
         return f"{told}: {end}, at confidence {self.confidence:.7g}."
+
+    def finding(self) -> Finding:
+        """The same beside audits of other kinds."""
+        promise = Promise(
+            "certified", self.budget.epsilon, 0.0 if self.pure else self.budget.delta,
+            None if self.pure else self.budget.mu,
+        )  # fmt: skip
+        attack = Attack("reward", "none", "one person", self.kind, "the private reward", "likelihood ratio")
+        return Finding(attack, promise, self.releases, self.errors, self.errors, self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """In JSON types; what comes of true ratings stands under `not_private`."""

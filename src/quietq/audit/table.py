@@ -2,10 +2,11 @@
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from quietq.audit.finding import Finding
+from quietq.audit.movement import Movement
 
 COLUMNS = (
     "name", "standing", "epsilon", "delta", "mu", "epsilon_lower", "mu_lower", "confidence", "runs", "move", "view",
@@ -25,6 +26,17 @@ def write_table(findings: Mapping[str, Finding], folder: Path) -> list[Path]:
         writer.writerows(rows)
     table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
     files[2].write_text(json.dumps(table, indent=1))
+    return files
+
+
+def write_movements(movements: Sequence[Movement], folder: Path) -> list[Path]:
+    """Writes sensitivity.md and sensitivity.json: how far private steps were moved, with their noise held fixed."""
+    columns = ("name", "norm", "stated", "found", "share", "by")
+    rows = [movement.to_dict() for movement in movements]
+    lines = [columns, ("---",) * len(columns), *([_written(row[column]) for column in columns] for row in rows)]
+    files = [folder / "sensitivity.md", folder / "sensitivity.json"]
+    files[0].write_text("".join(f"| {' | '.join(line)} |\n" for line in lines))
+    files[1].write_text(json.dumps(rows, indent=1))
     return files
 
 

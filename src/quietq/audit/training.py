@@ -20,7 +20,7 @@ from quietq.learning.published import Published
 from quietq.learning.trainer import spaces_of
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation, SupBall
+from quietq.privacy.relations import Relation, RkhsBall, SupBall
 from quietq.worlds.world import World
 
 ScoreKind = Literal["mean", "learned"]
@@ -79,7 +79,9 @@ def relation_of(method: Method) -> Relation:
     if isinstance(method, Published):
         return SupBall(1.0)
     if isinstance(method, Promising):
-        return method.promised()[0]
+        relation = method.promised()[0]
+        # Their noise covers whatever moves no reward by more than the radius, and a norm's ball is part of that.
+        return SupBall(method.radius) if isinstance(relation, RkhsBall) else relation
     raise InvalidInput(
         f"{method.name!r} makes no promise of its own that training could break: audit the private reward instead."
     )

@@ -91,14 +91,27 @@ def sentence(finding: "Finding") -> str:
     text += f", at confidence {finding.confidence:g}, by {finding.runs} runs a world."
     if finding.verdict == "refuted":
         return f"REFUTED. {text}"
-    return f"Consistent. {text} A lower bound cannot prove a promise; it can only fail to break it."
+    text = f"Consistent. {text} A lower bound cannot prove a promise; it can only fail to break it."
+    if promise.mu is not None:
+        text += f" The best test would see twice the promised mu by {_needed(2 * promise.mu, promise.mu)} runs a world"
+        text += f", a tenth more by {_needed(1.1 * promise.mu, promise.mu)}."
+    return text
+
+
+def _needed(true: float, promised: float) -> str:
+    from quietq.audit import runs_needed
+
+    try:
+        return str(runs_needed(true, promised))
+    except qq.InvalidInput:  # beyond what is worth computing
+        return "more than a million"
 
 
 def _all(
     runs: int, people: int, epsilon: float, delta: float, confidence: float, out: Path, folder: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    from quietq.audit import entries, write_table
+    from quietq.audit import entries, sensitivities, write_movements, write_table
     from quietq.report import require
     from quietq.report.audit import plot_findings
 
@@ -110,13 +123,19 @@ def _all(
     for entry in planned:
         with _bar(entry.title) as progress:
             findings[entry.title] = entry.run(progress).at(each)
-    files = [*write_table(findings, out), out / "audit.png"]
+    with _bar("sensitivity, with frozen noise"):
+        movements = sensitivities(qq.Budget(epsilon, delta))
+    files = [*write_table(findings, out), *write_movements(movements, out), out / "audit.png"]
     plot_findings(findings, out / "audit.png")
     if as_json:
         table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
-        print(json.dumps({"findings": table, "files": [str(file) for file in files]}))
+        moved = [movement.to_dict() for movement in movements]
+        print(json.dumps({"findings": table, "sensitivity": moved, "files": [str(file) for file in files]}))
         return
     _print(list(findings.values()), list(findings))
+    exceeding = [movement.name for movement in movements if movement.exceeds]
+    found = "none of them" if not exceeding else ", ".join(exceeding)
+    print(f"With the noise held fixed, of {len(movements)} private steps {found} moved farther than stated.")
     print(f"Written: {', '.join(str(file) for file in files)}")
 
 

@@ -1,0 +1,134 @@
+"""`quietq audit`, in this process, so that JAX is loaded once and types are checked."""
+
+import json
+
+import pytest
+
+pytest.importorskip("jax")
+
+from quietq import Budget
+from quietq import audit as room
+from quietq.cli.audit import sentence
+from quietq.worlds import WALK
+
+SMALL = "--steps 130 --widths 4 --batch 16 --runs 40"
+"""The network has barely begun to learn: what is shown here is the command, not the audit."""
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path / "cache"))
+
+
+def found(quietq, arguments: str) -> dict:
+    code, out, err = quietq(f"audit {arguments} --json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_the_papers_program(quietq, tmp_path):
+    result = found(quietq, f"published --preset code --sigma 0.32 {SMALL}")
+    assert result["claimed_epsilon"] == 0.9
+    assert (result["delta"], result["confidence"], result["runs"], result["judged"]) == (1e-4, 0.95, 40, 30)
+    assert result["verdict"] == ("refuted" if result["epsilon_lower"] > 0.9 else "consistent")
+    kept = list((tmp_path / "cache" / "audit").rglob("*.npy"))
+    assert kept
+    again = found(quietq, f"published --preset code --sigma 0.32 {SMALL}")
+    assert {**result, "seconds": None} == {**again, "seconds": None}
+    assert again["seconds"] < result["seconds"]
+
+
+def test_a_private_reward(quietq):
+    result = found(quietq, "reward --people 50 --epsilon 0.9 --delta 1e-4 --runs 100")
+    assert (result["certified_epsilon"], result["verdict"], result["runs"]) == (0.9, "consistent", 100)
+    assert 0 <= result["mu_lower"] < result["certified_mu"]
+    pure = found(quietq, "reward --noise k-norm --pieces 4 --runs 20 --move bumps")
+    assert (pure["delta"], pure["certified_mu"], pure["move"]) == (0, None, "bumps")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "method"),
+    [
+        ("reward --radius 0.01 --runs 20", "reward/observed"),
+        ("reward --world recommender --people 100 --runs 20", "reward/weights, k-norm"),
+        ("evaluation --people 30 --runs 20", "evaluation"),
+        ("input --steps 50 --runs 40 --view policy --no-cache", "input"),
+    ],
+)
+def test_other_kinds(quietq, arguments: str, method: str):
+    result = found(quietq, arguments)
+    assert (result["method"], result["verdict"]) == (method, "consistent")
+
+
+def test_in_words(quietq):
+    code, out, _ = quietq("audit reward --runs 40")
+    assert code == 0
+    assert "reward/path is certified for epsilon 0.9" in out
+    assert "twice the promised mu by 337 runs" in out
+    finding = room.audit_reward(WALK, WALK.relation(50), Budget(50.0, 1e-4), 60, confidence=0.99)
+    broken = room.Finding(finding.attack, room.Promise("claimed", 0.1, 1e-4), 60, finding.by_epsilon, finding.by_mu)
+    assert sentence(broken).startswith("REFUTED. reward/path claims epsilon 0.1 at delta 0.0001; measured: epsilon at")
+
+
+def test_all_of_them_in_a_table_and_a_plot(quietq, tmp_path, monkeypatch):
+    cheap = [
+        one for one in room.entries(20, Budget(0.9, 1e-4), 50, None) if one.title in ("reward, knots", "evaluation")
+    ]
+    monkeypatch.setattr(room, "entries", lambda *_: iter(cheap))
+    move = room.Movement("value", stated=1.0, found=0.9, by="greedy")
+    monkeypatch.setattr(room, "sensitivities", lambda *_: [move])
+    result = found(quietq, "all --runs 20 --out here")
+    assert [one["name"] for one in result["findings"]] == names
+    assert result["findings"][0]["confidence"] == 0.975  # so that both hold together
+    assert result["sensitivity"] == [move.to_dict()]
+    written = {path.name for path in (tmp_path / "here").iterdir()}
+    assert written == {"audit.md", "audit.csv", "audit.json", "audit.png", "sensitivity.md", "sensitivity.json"}
+    assert json.loads((tmp_path / "here" / "audit.json").read_text()) == result["findings"]
+    code, out, _ = quietq("audit all --runs 20 --out here")
+    assert code == 0
+    assert "none of them moved farther than stated" in out
+
+
+def test_every_audit_of_the_table_has_a_name_of_its_own():
+    titles = [entry.title for entry in room.entries(100, Budget(0.9, 1e-4), 50, None)]
+    assert len(set(titles)) == len(titles) >= 15
+
+
+@pytest.mark.slow
+def test_the_whole_table_runs(quietq):
+    result = found(quietq, "all --runs 40 --out here")
+    assert {one["name"] for one in result["findings"] if one["verdict"] == "refuted"} == {
+        "published, sigma 0.32", "published, sigma 0.74",
+    }  # fmt: skip
+    assert not any(move["exceeds"] for move in result["sensitivity"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("nothing", "There is no method called 'nothing' to audit"),
+        ("none", "There is no method called 'none' to audit"),
+        ("reward --world nowhere", "There is no world called 'nowhere'"),
+        ("value --view reward", "--view reward is for a private reward"),
+        ("value --noise path", "--noise and --pieces are for a private reward"),
+        ("value --sigma 1", "'value' has no option --sigma"),
+        ("value --out here", "--out is for `quietq audit all`"),
+        ("value --confidence 1", "confidence must be above 0.5 and below 1"),
+        ("value --runs 3", "runs must be a whole number of at least 40"),
+        ("value --epsilon -1", "epsilon must be above 0"),
+        ("value --delta 0", "delta must be above 0"),
+        ("value --move up", "move must be one of shift, flip, bumps, zigzag"),
+        ("value --view final --queries 0", "queries must be a whole number of at least 1"),
+        ("reward --gamma 0.5", "add --view final"),
+        ("reward --radius 0.01 --move flip", "--move is for a private reward of one coordinate"),
+        ("reward --world navigation", "has no reward of features"),
+        ("published --sigma 0", "this certificate promises nothing"),
+        ("value --world navigation --move bumps", "is for worlds of one coordinate"),
+        ("published --world navigation", "published adds noise along one coordinate"),
+    ],
+)
+def test_wrong_input_is_one_sentence(quietq, arguments: str, sentence: str):
+    code, out, err = quietq(f"audit {arguments}")
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert len(err.strip().splitlines()) == 1
