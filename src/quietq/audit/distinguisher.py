@@ -136,11 +136,11 @@ def learn(seen: Seen) -> tuple[Float[np.ndarray, " numbers"], Expected]:
 
 
 def _fisher(seen: Seen) -> list[Float[np.ndarray, " numbers"]]:
-    """(S + s I)^-1 (mean' - mean) in units of each number's own deviation, for each shrinkage s."""
+    """(S + s I)^-1 (mean' - mean) in units of each number's own deviation in both worlds, for each shrinkage s."""
     first, second = seen.first.astype(np.float64), seen.second.astype(np.float64)
     difference = second.mean(axis=0) - first.mean(axis=0)
     centred = np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)])
-    unit = centred.std(axis=0)
+    unit = np.concatenate([first, second]).std(axis=0)  # of both worlds: what only the world changes teaches the most
     unit = np.where(unit > 1e-12 * max(float(unit.max()), 1e-300), unit, np.inf)  # what never varies teaches nothing
     whole = np.linalg.svd(centred / unit, full_matrices=False)
     sizes, axes = whole.S**2 / len(centred), whole.Vh

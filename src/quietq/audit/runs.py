@@ -64,8 +64,9 @@ class Trainings:
 
     def describe(self) -> dict[str, object]:
         """All that the outcome depends on, in JSON."""
-        promise = {name: repr(getattr(self.method, name, None)) for name in ("relation", "budget")}
-        settings = self.method.settings() | promise
+        kind = type(self.method)  # a subclass may go by the same name, and an optimiser is no setting in JSON
+        further = {name: repr(getattr(self.method, name, None)) for name in ("relation", "budget", "optimiser")}
+        settings = self.method.settings() | further | {"kind": f"{kind.__module__}.{kind.__qualname__}"}
         return {
             "settings": settings, "pair": repr(self.pair), "view": repr(self.view), "steps": self.steps,
             "seed": self.seed, "batch": BATCH, "private": repr(self.private),

@@ -47,7 +47,7 @@ class View:
         """What is seen of each run's release, a row a run."""
         values = np.asarray(_values(method, released, jnp.asarray(self.states(box), jnp.float32)))
         if self.kind == "policy":
-            values = values == values.max(axis=-1, keepdims=True)
+            values = np.eye(values.shape[-1])[values.argmax(axis=-1)]  # the first of those that are equal, as agents do
         return values.reshape(len(values), -1).astype(np.float32)
 
 

@@ -1,0 +1,135 @@
+"""Neighbours are neighbours: every move stays within its relation, and goes as far as that lets it."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from quietq import Budget, InvalidInput, LipschitzBall, SupBall
+from quietq.audit.pairs import MOVES, Pair, PairReward, neighbours
+from quietq.audit.projection import distance
+from quietq.audit.release import worst_pair
+from quietq.noise.kernels import Exponential
+from quietq.privacy.relations import RkhsBall
+from quietq.rewards.privatise import privatise
+from quietq.worlds import WALK
+from quietq.worlds.registry import find_world
+from quietq.worlds.world import World
+
+THERMOSTAT = find_world("thermostat")
+WORLDS = {"walk": WALK, "thermostat": THERMOSTAT}
+RELATIONS: list[Any] = [
+    SupBall(1.0), SupBall(0.03), WALK.relation(50), THERMOSTAT.relation(1000), LipschitzBall(0.5, 0.7),
+    LipschitzBall(0.01, 3.0), LipschitzBall(1.0, 100.0),
+]  # fmt: skip
+POINTS = 3 * 2**13 + 1
+"""Finer than, and not aligned with, the points that moves turn at."""
+
+
+def moved(pair: Pair) -> np.ndarray:
+    """r' - r on a fine grid of the box."""
+    low, high = pair.world.box.low[0], pair.world.box.high[0]
+    states = np.linspace(low, high, POINTS)
+    return pair.second(states) - pair.first(states)
+
+
+def check_within(pair: Pair, relation: Any) -> None:
+    move = moved(pair)
+    assert np.abs(move).max() <= relation.radius * (1 + 1e-12)
+    if isinstance(relation, LipschitzBall):
+        # Differences of numbers of size 1 are off by 1e-16, and so are slopes by that over the step.
+        assert np.abs(np.diff(move)).max() * (POINTS - 1) <= relation.lipschitz * (1 + 1e-9) + 1e-15 * POINTS
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=str)
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_every_move_lies_within_its_relation_and_reaches_its_edge(world: World, name: str, relation: Any) -> None:
+    pair = neighbours(world, relation, name)
+    check_within(pair, relation)
+    size = np.abs(moved(pair)).max()
+    if name == "flip":
+        states = np.linspace(world.box.low[0], world.box.high[0], POINTS)
+        rewards = pair.first(states)
+        whole = np.ptp(rewards)
+        steepest = np.abs(np.diff(rewards)).max() * (POINTS - 1)
+        slope = getattr(relation, "lipschitz", np.inf)
+        part = min(1.0, relation.radius / whole, slope / (2 * steepest))
+        assert size == pytest.approx(part * whole, rel=1e-4)
+        mirrored = rewards.max() + rewards.min() - rewards
+        np.testing.assert_allclose(pair.second(states), (1 - part) * rewards + part * mirrored, atol=1e-4 * size)
+    else:
+        assert size == pytest.approx(relation.radius, rel=1e-9)
+
+
+@pytest.mark.parametrize("relation", RELATIONS[2:], ids=str)
+def test_a_zigzag_and_bumps_are_as_steep_as_is_allowed(relation: LipschitzBall) -> None:
+    for name in ("zigzag", "bumps"):
+        steepest = np.abs(np.diff(moved(neighbours(WALK, relation, name)))).max() * (POINTS - 1)
+        allowed = relation.lipschitz if name == "zigzag" else min(relation.lipschitz, 64 * relation.radius)
+        assert steepest == pytest.approx(allowed, rel=1e-6)
+
+
+def test_a_zigzag_on_its_own_grid_has_nearly_the_largest_norm() -> None:
+    """Values at the points of the grid, as a table of the private reward shows them."""
+    ball, kernel = WALK.relation(50), Exponential(WALK.relation(50).best_beta())
+    points = np.linspace(0, 1, 2**10 + 1)
+    pair = neighbours(WALK, ball, "zigzag", cells=2**10)
+    found = distance(kernel, pair.second(points) - pair.first(points))
+    assert 0.998 * ball.rkhs_radius(kernel) < found <= ball.rkhs_radius(kernel) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("noise", "pieces"), [("path", None), ("knots", 3), ("knots", 6), ("k-norm", 5)])
+@pytest.mark.parametrize("relation", [WALK.relation(50), LipschitzBall(0.01, 0.2)], ids=str)
+def test_the_worst_pair_lies_within_the_relation_too(noise: Any, pieces: int | None, relation: LipschitzBall) -> None:
+    sample = privatise(
+        lambda s: 0 * s, Budget(0.9, 1e-4), relation=relation, noise=noise, pieces=pieces, simulate=0
+    )  # fmt: skip
+    pair = worst_pair(WALK, relation, sample)
+    check_within(pair, relation)
+    assert np.abs(moved(pair)).max() == pytest.approx(relation.radius, rel=1e-6)
+
+
+@pytest.mark.parametrize("relation", [SupBall(1.0), WALK.relation(50), LipschitzBall(0.5, 2.0)], ids=str)
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_compiled_rewards_are_the_same_to_single_precision(world: World, name: str, relation: Any) -> None:
+    pair = neighbours(world, relation, name)
+    # States that single precision has, at which both forms look at the very same place.
+    states = np.random.default_rng(0).uniform(world.box.low[0], world.box.high[0], 400).astype(np.float32)
+    for side, reward in enumerate((pair.first, pair.second)):
+        compiled = jax.vmap(PairReward(pair, side).at)(jnp.asarray(states[:, None]))
+        # A phase is rounded in units of the whole box, and multiplied by how often the move turns.
+        slope = 1e-7 * (2**11 if name == "zigzag" else 64) * relation.radius
+        np.testing.assert_allclose(compiled, reward(states), rtol=0, atol=2e-6 + slope)
+
+
+def test_to_flip_the_walk_is_to_turn_it_over() -> None:
+    states = np.linspace(0, 1, 1001)
+    for radius in (0.5, 1.0, 7.0):
+        pair = neighbours(WALK, SupBall(radius), "flip")
+        np.testing.assert_allclose(pair.second(states), 0.5 - pair.first(states), atol=1e-8)
+        assert np.abs(moved(pair)).max() == pytest.approx(0.5, rel=1e-8)
+    half = neighbours(WALK, SupBall(0.25), "flip")
+    np.testing.assert_allclose(half.second(states), 0.25, atol=1e-8)  # half of the way there is nothing left to want
+
+
+def test_a_shift_needs_no_coordinate() -> None:
+    world = find_world("navigation")
+    pair = neighbours(world, SupBall(0.2), "shift")
+    states = np.random.default_rng(1).uniform(world.box.low, world.box.high, (9, world.box.dimension))
+    np.testing.assert_allclose(pair.second(states) - pair.first(states), 0.2, atol=1e-12)
+    compiled = jax.vmap(PairReward(pair, 1).at)(jnp.asarray(states, jnp.float32))
+    np.testing.assert_allclose(compiled, pair.second(states), atol=2e-6)
+
+
+def test_what_makes_no_pair_is_refused_in_a_sentence() -> None:
+    with pytest.raises(InvalidInput, match="move must be one of shift, flip, bumps, zigzag, not 'jump'"):
+        neighbours(WALK, SupBall(1.0), "jump")
+    with pytest.raises(InvalidInput, match="not for a RkhsBall"):
+        neighbours(WALK, RkhsBall(1.0, Exponential(1.0)), "shift")
+    for name in MOVES[1:]:
+        with pytest.raises(InvalidInput, match="for worlds of one coordinate; take 'shift'"):
+            neighbours(find_world("navigation"), SupBall(1.0), name)

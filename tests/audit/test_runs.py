@@ -1,0 +1,228 @@
+"""Trainings of an audit: kept as they come, taken up where they were, and alike in all but the reward."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from quietq import Budget, InvalidInput, SupBall
+from quietq.audit import runs, store
+from quietq.audit.distinguisher import Seen
+from quietq.audit.pairs import neighbours
+from quietq.audit.runs import PrivateSource, Trainings
+from quietq.audit.store import Store
+from quietq.audit.training import audit_training
+from quietq.audit.views import View
+from quietq.learning import InputNoise, NetworkValueNoise, NoNoise
+from quietq.learning.published import ACTING, Published
+from quietq.learning.trainer import spaces_of
+from quietq.noise.entropy import SeededEntropy
+from quietq.worlds import WALK
+
+METHOD = InputNoise(relation=SupBall(0.5), budget=Budget(0.9, 1e-4), knots=3)
+PAIR = neighbours(WALK, SupBall(0.5), "shift")
+VIEW = View(queries=3)
+
+
+def trainings(**changes: Any) -> Trainings:
+    return Trainings(**({"method": METHOD, "pair": PAIR, "view": VIEW, "steps": 30} | changes))
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "BATCH", 8)
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of the batches that are computed from here on."""
+    numbers: list[int] = []
+    batch: Callable[..., np.ndarray] = Trainings._batch
+
+    def noting(self: Trainings, number: int) -> np.ndarray:
+        numbers.append(number)
+        return batch(self, number)
+
+    monkeypatch.setattr(Trainings, "_batch", noting)
+    return numbers
+
+
+def kept(folder: Path | None, one: Trainings, number: int = 10, progress: Any = None) -> Seen:
+    return one.run(number, Store(folder, one.describe()), progress)
+
+
+def same(one: Seen, other: Seen) -> bool:
+    return bool((one.first == other.first).all() and (one.second == other.second).all())
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(batches: int) -> Callable[[int, int], None]:
+    def progress(done: int, of: int) -> None:
+        assert of == 3
+        if done == batches:
+            raise Stopped
+
+    return progress
+
+
+def test_a_stopped_audit_goes_on_where_it_was(tmp_path: Path, computed: list[int]) -> None:
+    whole = kept(None, trainings())
+    assert computed == [0, 1, 2]
+    with pytest.raises(Stopped):
+        kept(tmp_path, trainings(), progress=stop_after(1))
+    assert computed == [0, 1, 2, 0]
+    heard: list[tuple[int, int]] = []
+    later = kept(tmp_path, trainings(), progress=lambda done, of: heard.append((done, of)))
+    assert computed == [0, 1, 2, 0, 1, 2]
+    assert heard == [(1, 3), (2, 3), (3, 3)]
+    assert same(later, whole)
+    assert same(kept(tmp_path, trainings()), whole)
+    assert len(computed) == 6
+    assert whole.first.shape == whole.second.shape == (10, 6)
+    assert whole.first.dtype == np.float32
+    assert len(np.unique(np.concatenate([whole.first, whole.second]), axis=0)) == 20  # no run is another's copy
+
+
+def test_more_runs_begin_with_those_that_are_there(tmp_path: Path, computed: list[int]) -> None:
+    few, more = kept(tmp_path, trainings(), 5), kept(tmp_path, trainings(), 14)
+    assert computed == [0, 1, 2, 3]
+    assert same(few, more.split(5)[0])
+
+
+@pytest.mark.parametrize("harm", ["truncated", "empty", "garbage", "gone"])
+def test_a_harmed_file_is_computed_anew(harm: str, tmp_path: Path, computed: list[int]) -> None:
+    whole = kept(tmp_path, trainings())
+    (folder,) = tmp_path.iterdir()
+    file = folder / "00001.npy"
+    content = file.read_bytes()
+    file.write_bytes({"truncated": content[:-7], "empty": b"", "garbage": b"not an array"}.get(harm, b""))
+    if harm == "gone":
+        file.unlink()
+    assert same(kept(tmp_path, trainings()), whole)
+    assert computed == [0, 1, 2, 1]
+    assert file.read_bytes() == content
+    assert {path.name for path in folder.iterdir()} == {f"0000{i}.npy" for i in range(3)} | {"configuration.json"}
+
+
+class Other(InputNoise):
+    """Goes by the name of what it was made from."""
+
+
+def network(optimiser: Any) -> NetworkValueNoise:
+    return NetworkValueNoise(relation=SupBall(0.5), budget=Budget(0.9, 1e-4), optimiser=optimiser)
+
+
+def test_another_configuration_is_kept_apart() -> None:
+    promise: dict[str, Any] = {"relation": SupBall(0.5), "budget": Budget(0.9, 1e-4)}
+    private = PrivateSource(WALK.relation(50), Budget(0.9, 1e-4))
+    ones = [
+        trainings(), trainings(steps=31), trainings(seed=1), trainings(view=View(queries=4)),
+        trainings(view=View("policy", queries=3)), trainings(view=View("every", queries=3, moments=3)),
+        trainings(pair=neighbours(WALK, SupBall(0.5), "flip")), trainings(pair=neighbours(WALK, SupBall(0.4), "shift")),
+        trainings(method=InputNoise(**promise, knots=4)), trainings(method=InputNoise(**promise, knots=3, gamma=0.5)),
+        trainings(method=InputNoise(relation=SupBall(0.5), budget=Budget(0.8, 1e-4), knots=3)),
+        trainings(method=InputNoise(relation=SupBall(0.4), budget=Budget(0.9, 1e-4), knots=3)),
+        trainings(method=Other(**promise, knots=3)), trainings(method=NoNoise()),
+        trainings(method=NoNoise(), private=private), trainings(method=network("sgd")),
+        trainings(method=network("adam")), trainings(method=network(optax.sgd(0.1))),
+        trainings(method=network(optax.sgd(0.2))),
+    ]  # fmt: skip
+    names = [Store(None, one.describe()).name for one in ones]
+    assert len(set(names)) == len(ones)
+    assert Store(None, trainings().describe()).name == names[0]
+
+
+def test_another_configuration_is_computed_anew(tmp_path: Path, computed: list[int]) -> None:
+    kept(tmp_path, trainings(), 4)
+    copy = Other(relation=METHOD.relation, budget=METHOD.budget, knots=METHOD.knots)
+    other = kept(tmp_path, trainings(method=copy), 4)
+    assert computed == [0, 0]
+    assert len(list(tmp_path.iterdir())) == 2
+    assert not same(kept(tmp_path, trainings(), 4), other)
+
+
+def test_other_code_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Store(None, {}).name
+    monkeypatch.setattr(store, "_code", lambda: "other code")
+    assert Store(None, {}).name != before
+
+
+def test_worlds_differ_in_the_reward_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of a batch is of each world, and all runs have keys and noise of their own, of one and the same law."""
+    given: list[Any] = []
+
+    def noting(self: Trainings, core: Any, runs: Any) -> np.ndarray:
+        given.append(runs)
+        return np.zeros((8, 1), np.float32)
+
+    monkeypatch.setattr(Trainings, "_looks", noting)
+    for number in range(2):
+        trainings()._batch(number)
+    for one in given:
+        assert one.reward.side.tolist() == [0.0] * 4 + [1.0] * 4
+        assert jax.tree.structure(one.reward) == jax.tree.structure(given[0].reward)
+        assert len(set(one.noise.scale.tolist())) == len(set(one.noise.largest.tolist())) == 1
+    keys = np.concatenate([jax.random.key_data(one.keys) for one in given])
+    normals = np.concatenate([one.noise.normals for one in given])
+    assert len(np.unique(keys, axis=0)) == len(np.unique(normals, axis=0)) == 16
+    assert np.abs(np.corrcoef(normals) - np.eye(16)).max() < 0.9
+    again = trainings()._batch(0)
+    assert again.shape == (2, 4, 1)
+    assert (given[2].noise.normals == given[0].noise.normals).all()
+
+
+def test_what_is_seen_is_as_much_as_the_view_says(tmp_path: Path) -> None:
+    final = kept(None, trainings(), 4)
+    policy = kept(None, trainings(view=View("policy", queries=3)), 4)
+    every = kept(None, trainings(view=View("every", queries=3, moments=4)), 4)
+    assert final.first.shape == (4, 6)
+    one_hot = policy.second.reshape(4, 3, 2)
+    assert set(one_hot.ravel().tolist()) == {0.0, 1.0}
+    assert (one_hot.sum(axis=2) == 1).all()  # where values are equal too
+    assert every.first.shape == (4, 4 * 6)
+    looks = every.first.reshape(4, 4, 6)
+    assert (np.abs(np.diff(looks, axis=1)).max(axis=(0, 2)) > 0).all()
+
+
+def test_a_view_asks_at_equal_distances() -> None:
+    assert View(queries=3).states(WALK.box).tolist() == [[0.0], [0.5], [1.0]]
+    assert (View().looks, View("policy", moments=7).looks, View("every", moments=7).looks) == (1, 1, 7)
+
+
+def test_wrong_input_is_refused_in_a_sentence() -> None:
+    view = View()
+    object.__setattr__(view, "kind", "rewards")  # past the type checker
+    with pytest.raises(InvalidInput, match="view must be one of final, policy, every, not 'rewards'"):
+        view.__post_init__()
+    for wrong in (0, 10_001):
+        with pytest.raises(InvalidInput, match="queries must be"):
+            View(queries=wrong)
+        with pytest.raises(InvalidInput, match="moments must be"):
+            View(moments=wrong)
+    with pytest.raises(InvalidInput, match="runs must be a whole number of at least 40, not 39"):
+        audit_training(METHOD, WALK, 39)
+    with pytest.raises(InvalidInput, match="audit the private reward instead"):
+        audit_training(NoNoise(), WALK, 40)
+
+
+def test_the_published_code_shows_the_noise_of_its_episode() -> None:
+    method, spaces = Published.code(widths=(4,), levels=3), spaces_of(WALK)
+    paths, _ = noise = method.draw(spaces, 3 * spaces.steps, SeededEntropy(0))
+    state = method.init(spaces, jax.random.key(0))
+    place = jnp.array([0.5])
+    for episode, path in ((0, 0), (1, 1), (2, 2), (3, 2)):  # beyond the last, the last
+        released = method.current(state._replace(episode=jnp.array(episode)), noise)
+        assert (released.path == paths[:, path, ACTING]).all()
+        shown = method.values(released, place) - state.learner.network(place)
+        np.testing.assert_allclose(shown, paths[4, path, ACTING], atol=1e-6)
+    assert (method.finish(state, noise).path == paths[:, -1, ACTING]).all()
+    text = Published.text(widths=(4,), levels=3)
+    assert not text.current(state, text.draw(spaces, 128, SeededEntropy(0))).path.any()
