@@ -64,7 +64,7 @@ def test_in_words(quietq):
     code, out, _ = quietq("audit reward --runs 40")
     assert code == 0
     assert "reward/path is certified for epsilon 0.9" in out
-    assert "twice the promised mu by 337 runs" in out
+    assert "twice the promised mu by 416 runs" in out
     finding = room.audit_reward(WALK, WALK.relation(50), Budget(50.0, 1e-4), 60, confidence=0.99)
     broken = room.Finding(finding.attack, room.Promise("claimed", 0.1, 1e-4), 60, finding.by_epsilon, finding.by_mu)
     assert sentence(broken).startswith("REFUTED. reward/path claims epsilon 0.1 at delta 0.0001; measured: epsilon at")
@@ -76,14 +76,14 @@ def test_all_of_them_in_a_table_and_a_plot(quietq, tmp_path, monkeypatch):
     monkeypatch.setattr(room, "entries", lambda *_: iter(cheap))
     move = room.Movement("value", stated=1.0, found=0.9, by="greedy")
     monkeypatch.setattr(room, "sensitivities", lambda *_: [move])
-    result = found(quietq, "all --runs 20 --out here")
+    result = found(quietq, "all --runs 40 --out here")
     assert [one["name"] for one in result["findings"]] == names
     assert result["findings"][0]["confidence"] == 0.975  # so that both hold together
     assert result["sensitivity"] == [move.to_dict()]
     written = {path.name for path in (tmp_path / "here").iterdir()}
     assert written == {"audit.md", "audit.csv", "audit.json", "audit.png", "sensitivity.md", "sensitivity.json"}
     assert json.loads((tmp_path / "here" / "audit.json").read_text()) == result["findings"]
-    code, out, _ = quietq("audit all --runs 20 --out here")
+    code, out, _ = quietq("audit all --runs 40 --out here")
     assert code == 0
     assert "none of them moved farther than stated" in out
 
@@ -109,9 +109,9 @@ def test_the_whole_table_runs(quietq):
         ("none", "There is no method called 'none' to audit"),
         ("reward --world nowhere", "There is no world called 'nowhere'"),
         ("value --view reward", "--view reward is for a private reward"),
-        ("value --noise path", "--noise and --pieces are for a private reward"),
+        ("value --noise path", "--noise makes no difference to this audit of 'value'"),
         ("value --sigma 1", "'value' has no option --sigma"),
-        ("value --out here", "--out is for `quietq audit all`"),
+        ("value --out here", "--out makes no difference"),
         ("value --confidence 1", "confidence must be above 0.5 and below 1"),
         ("value --runs 3", "runs must be a whole number of at least 40"),
         ("value --epsilon -1", "epsilon must be above 0"),
@@ -119,10 +119,25 @@ def test_the_whole_table_runs(quietq):
         ("value --move up", "move must be one of shift, flip, bumps, zigzag"),
         ("value --view final --queries 0", "queries must be a whole number of at least 1"),
         ("reward --gamma 0.5", "add --view final"),
-        ("reward --radius 0.01 --move flip", "--move is for a private reward of one coordinate"),
+        ("reward --steps 50", "add --view final"),
+        ("reward --radius 0.01 --move flip", "--move makes no difference"),
         ("reward --world navigation", "has no reward of features"),
         ("published --sigma 0", "this certificate promises nothing"),
         ("value --world navigation --move bumps", "is for worlds of one coordinate"),
+        ("all --confidence 2", "confidence must be above 0.5 and below 1"),
+        ("all --gamma 0.5", "--gamma makes no difference"),
+        ("all --runs 3", "runs must be a whole number of at least 40"),
+        ("value --confidence 0.9999999999999999", "confidence must be above 0.5 and below 1"),
+        ("value --seed -1", "seed must be a whole number of at least 0, not -1"),
+        ("value --steps 0", "steps must be a whole number of at least 1"),
+        ("reward --view final --steps -1", "steps must be a whole number of at least 1"),
+        ("value --view every --moments 100 --steps 10", "moments must be at most the number of steps"),
+        ("value --moments 3", "--moments is for --view every"),
+        ("value --world navigation --queries 5000", "queries must be fewer"),
+        ("value --runs 1000001", "runs must be at most 1000000"),
+        ("value --people 5 --radius 0.1", "--people or --radius, not both"),
+        ("evaluation --move flip", "--move makes no difference"),
+        ("published --people 3", "--people makes no difference"),
         ("published --world navigation", "published adds noise along one coordinate"),
     ],
 )

@@ -5,6 +5,7 @@ longer than attacking. Trained ones are in audit/test_reconstruction.py.
 """
 
 import json
+import stat
 
 import pytest
 
@@ -19,7 +20,8 @@ from quietq.noise.entropy import SeededEntropy
 from quietq.worlds import walk_reward
 
 FIFTY, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
-FIELDS = {"release", "world", "standing", "points", "draws", "attacks", "not_private"}
+FIELDS = {"release", "world", "standing", "points", "draws", "attacks", "caveat", "not_private"}
+CAVEAT = "holds only if the release was made from that reward"
 
 
 def result(quietq, arguments: str) -> dict:
@@ -58,7 +60,12 @@ def test_an_agent_by_its_file_or_its_folder(quietq, tmp_path):
     assert code == 0
     assert "NOT PRIVATE" in out
     assert "standing: none" in out
-    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    assert "the walk's own reward" in out
+    assert CAVEAT in out
+    assert CAVEAT in found["caveat"]
+    picture = (tmp_path / "picture.png").stat()
+    assert picture.st_size > 10_000
+    assert stat.S_IMODE(picture.st_mode) == 0o600  # it shows the true reward
 
 
 def test_simulated_draws_are_attacked_one_by_one_and_with_their_noise(quietq):
@@ -81,14 +88,32 @@ def test_a_policy_of_probabilities_has_no_bellman_equation(quietq):
 
 def test_a_private_reward(quietq, tmp_path):
     qq.publish(qq.privatise(walk_reward, BUDGET, relation=FIFTY, noise="path"), "reward.qq")
-    found = result(quietq, "reward.qq --plot picture.png")
+    found = result(quietq, "reward.qq --world walk --plot picture.png")
+    assert set(found) == FIELDS
     assert (found["release"], found["standing"]) == ("private reward", "certified")
     (read,) = found["attacks"]
     assert (read["name"], read["blind_to"]) == ("read", [])
     assert set(found["not_private"]) == {"constant_rmse", "planned_score"}
     assert (tmp_path / "picture.png").exists()
-    _, out, _ = quietq("reconstruct reward.qq")
+    _, out, _ = quietq("reconstruct reward.qq --world walk")
     assert "Planning on it scores" in out
+    assert CAVEAT in out
+
+
+def test_a_private_reward_of_unknown_making_is_compared_with_nothing(quietq, tmp_path):
+    qq.publish(qq.privatise(lambda x: 0.5 - walk_reward(x), BUDGET, relation=FIFTY, noise="path"), "other.qq")
+    code, out, err = quietq("reconstruct other.qq")
+    assert (code, err) == (0, "")
+    assert "private reward. Its standing: certified. There is nothing to compare with" in out
+    assert "correlation" not in out
+    found = result(quietq, "other.qq")
+    assert set(found) == FIELDS
+    assert (found["world"], found["attacks"], found["not_private"]) == (None, [], None)
+    for option in ("--plot picture.png", "--points 17"):
+        code, _, err = quietq(f"reconstruct other.qq {option}")
+        assert code == 2
+        assert "need --world" in err
+    assert not (tmp_path / "picture.png").exists()
 
 
 def test_wrong_input_is_one_sentence(quietq, tmp_path):
@@ -97,6 +122,7 @@ def test_wrong_input_is_one_sentence(quietq, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "other.qq").write_text("not a release")
     (tmp_path / "other.npz").write_text("not an agent")
+    (tmp_path / "folder.png").mkdir()
     for arguments, words in {
         "nothing.npz": "There is no file 'nothing.npz' to attack.",
         "empty": "There is no agent.npz in the folder 'empty' to attack.",
@@ -107,6 +133,7 @@ def test_wrong_input_is_one_sentence(quietq, tmp_path):
         "agent.npz --points 2": "points must be a whole number of at least 5, not 2.",
         "agent.npz --plot picture.gif": "plot must name a .png or .svg file",
         "agent.npz --plot nowhere/picture.png": "plot must name a .png or .svg file",
+        "agent.npz --points 5 --plot folder.png": "path must be a file that can be written to, not 'folder.png'.",
         "genres.npz": "at most 2 coordinates, but the recommender has 3.",
     }.items():
         code, out, err = quietq(f"reconstruct {arguments}")

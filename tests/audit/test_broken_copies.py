@@ -35,7 +35,6 @@ from quietq.learning import (
     evaluation,
 )
 from quietq.learning.observed import observe
-from quietq.learning.smooth_sensitivity import Admissible
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.grid_path import draw_grid, grid_points
@@ -135,7 +134,7 @@ REWARDS: dict[str, Callable[[bool], Finding]] = {
     "path": path_audit,
     "knots": lambda broken: knots_audit("knots", 200, STRONG, broken),
     "weights, gaussian": lambda broken: audit_weights(Likings(), 50, STRONG, 200, noise="path"),
-    "observed": lambda broken: audit_observed(WALK, SupBall(0.1), STRONG, 200, rewards=300),
+    "observed": lambda broken: audit_observed(WALK, SupBall(0.1), STRONG, 200, rewards=60),
 }
 MANY: dict[str, Callable[[bool], Finding]] = {
     "k-norm": lambda broken: knots_audit("k-norm", 2000, Budget(PURE, 0.0), broken),
@@ -430,5 +429,4 @@ def test_evaluation_with_hardly_any_noise_is_caught(part: float, monkeypatch: py
     (Half of it is caught from inside, in `test_frozen`.) With a thousandth of it, no run is mistaken.
     """
     monkeypatch.setattr(evaluation, "SLACK", part)
-    monkeypatch.setattr(Admissible, "for_budget", functools.cache(Admissible.for_budget))  # slow, always the same
-    check(audit_evaluation(60, Budget(0.9, DELTA), 60), broken=part < 0.5)
+    check(audit_evaluation(12, Budget(0.9, DELTA), 60), broken=part < 0.5)

@@ -1,11 +1,13 @@
 """The frozen-noise check: no certified method is moved farther than stated, and broken copies of them are caught."""
 
+import asyncio
 import dataclasses
 import itertools
 import math
 import threading
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,8 +20,8 @@ from quietq.audit.frozen_rewards import frozen_knots, frozen_path
 from quietq.audit.frozen_trajectories import frozen_trajectories
 from quietq.audit.frozen_vectors import frozen_observed, frozen_weights
 from quietq.audit.movement import Movement, Unprotected
-from quietq.audit.private_steps import PrivateStep, private_step
-from quietq.audit.search import farthest
+from quietq.audit.private_steps import Emptied, PrivateStep, private_step
+from quietq.audit.search import check_ways, farthest
 from quietq.learning import (
     GradientNoise,
     InputNoise,
@@ -69,8 +71,11 @@ LEAST = {
     "evaluation, lsl": 0.9999,
 }
 
+# Other forms of methods that are checked anyway.
+SLOW = {"value-network, mlp", "value-network, fourier", "gradient, one state", "gradient, clipped"}
 
-@pytest.mark.parametrize("name", LEAST)
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in LEAST])
 def test_nothing_moves_a_release_farther_than_stated_and_something_nearly_as_far(name: str) -> None:
     move = checks()[name]()
     assert move.name == name
@@ -225,12 +230,110 @@ class Bare(InputNoise):
         return state._replace(sums=averages.add(state.sums, seen, state.network))
 
 
+class Stopped(ValueNoise):
+    """A little of the mean rewards goes round the noise, where no derivative sees it."""
+
+    def _release(self, state: Any, noise: Any) -> Any:
+        released, raw = super()._release(state, noise), state.unreleased.means()
+        weights = released.network.weights + jax.lax.stop_gradient(1e-3 * raw)
+        return released._replace(network=dataclasses.replace(released.network, weights=weights))
+
+
+class Comparing(InputNoise):
+    """Whether a reward is positive decides what is learned."""
+
+    def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
+        after = super().update(state, seen, step, key, noise)
+        some = (seen.reward[0] > 0).astype(int).astype(float)
+        return after._replace(sums=after.sums._replace(rewards=after.sums.rewards * (1 + 1e-3 * some)))
+
+
 @pytest.mark.parametrize(
-    ("kind", "words"), [(Leaking, "without going through"), (Following, "not public"), (Bare, "0 times")]
+    ("kind", "words"),
+    [
+        (Leaking, "without going through"),
+        (Following, "not public"),
+        (Bare, "0 times"),
+    ],
 )
 def test_a_way_round_the_noise_is_caught(kind: Any, words: str) -> None:
     with pytest.raises(Unprotected, match=words):
         frozen_sensitivity(kind(**PROMISE), SPACES, rewards=8, climb=False)
+
+
+@pytest.mark.parametrize("kind", [Stopped, Comparing])
+def test_so_is_one_that_has_no_derivative(kind: Any) -> None:
+    with pytest.raises(Unprotected, match="without going through"):
+        check_ways(private_step(kind(**PROMISE), SPACES, rewards=8))
+
+
+def reusing(kind: type, change: Any) -> Any:
+    """A copy of a method that draws its normals and then changes them."""
+
+    def draw(self: Any, *arguments: Any) -> Any:
+        noise = kind.draw(self, *arguments)
+        return noise._replace(normals=change(noise.normals))
+
+    return type(f"Reusing{kind.__name__}", (kind,), {"draw": draw})(**PROMISE)
+
+
+def one_for_all(normals: np.ndarray) -> np.ndarray:
+    """The first normal, or the first round's, for all that follow too."""
+    return np.broadcast_to(normals[:1], normals.shape)
+
+
+def rows_mixed(normals: np.ndarray) -> np.ndarray:
+    """Normals of the right size, each of which shares a half with the one that comes before."""
+    return (normals + np.roll(normals, 1)) / math.sqrt(2)
+
+
+class Standing(ValueNoise):
+    """Rounds are not counted, so each has the normals of the first."""
+
+    def _release(self, state: Any, noise: Any) -> Any:
+        return super()._release(state, noise)._replace(round=state.round)
+
+
+@pytest.mark.parametrize(
+    "method", [reusing(ValueNoise, one_for_all), reusing(GradientNoise, one_for_all), Standing(**PROMISE)]
+)
+def test_normals_that_are_the_same_in_each_round_are_caught(method: Any) -> None:
+    with pytest.raises(Unprotected, match="twice"):
+        check_ways(private_step(method, SPACES, rewards=8))
+
+
+def test_normals_that_are_not_as_drawn_are_caught() -> None:
+    step = private_step(InputNoise(**PROMISE), SPACES, rewards=8)
+    check_ways(step)
+    for change in (rows_mixed, np.abs, lambda normals: np.clip(normals, -3, 3), lambda normals: 0 * normals):
+        ones, tagged = (each._replace(normals=change(np.asarray(each.normals))) for each in (step.ones, step.tagged))
+        with pytest.raises(Unprotected, match="not the independent"):
+            check_ways(dataclasses.replace(step, ones=ones, tagged=tagged))
+
+
+def test_one_normal_for_all_rewards_is_caught() -> None:
+    with pytest.raises(Unprotected, match="twice"):
+        frozen_sensitivity(reusing(InputNoise, one_for_all), SPACES, rewards=8, climb=False)
+
+
+def test_twice_the_noise_in_another_order_is_not() -> None:
+    method = reusing(InputNoise, lambda normals: 2 * normals[::-1])
+    assert frozen_sensitivity(method, SPACES, rewards=8, climb=False).share == pytest.approx(0.5, rel=0.01)
+
+
+def test_a_step_that_is_compiled_inside_is_refused() -> None:
+    class Compiled(InputNoise):
+        def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
+            return eqx.filter_jit(super().update)(state, seen, step, key, noise)
+
+    with pytest.raises(InvalidInput, match="compiled code of its own"):
+        frozen_sensitivity(Compiled(**PROMISE), SPACES, rewards=8, climb=False)
+
+
+def test_more_normals_than_can_be_told_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quietq.audit.private_steps._TAGS", 8)
+    with pytest.raises(InvalidInput, match="smaller network"):
+        private_step(InputNoise(**PROMISE), SPACES)
 
 
 def test_noise_of_another_law_is_caught() -> None:
@@ -247,7 +350,10 @@ def test_the_search_finds_the_farthest_corner_of_a_cube(seed: int) -> None:
     corners = np.array(list(itertools.product([-1, 1], repeat=10)))
     exact = 0.7 * np.linalg.norm(corners @ matrix.T, axis=1).max()
     rows = jnp.asarray(matrix, jnp.float32)
-    step = PrivateStep("a matrix", lambda r: (rows @ r, jnp.ones(())), lambda r: 0 * r, np.zeros(10), 0.7, 1.0)
+    step = PrivateStep(
+        "a matrix", lambda r: (rows @ r, jnp.ones(())), lambda *_: Emptied([], []), None, None, np.zeros(0), 1,
+        centre=np.zeros(10), radius=0.7, mu=1.0,
+    )  # fmt: skip
     best = farthest(step, seed=seed)
     assert best.found == pytest.approx(exact, rel=1e-5)
     assert 0.7 * np.linalg.norm(matrix @ best.direction) == pytest.approx(exact, rel=1e-5)
@@ -270,6 +376,19 @@ def test_calls_of_protect_are_seen_while_watched_and_only_then() -> None:
     noised()
     assert len(calls) == len(inner) == 1
     assert (calls[0].value.shape, calls[0].scale) == ((3,), 0.25)
+
+
+def test_another_thread_is_watched_if_it_copies_the_context() -> None:
+    with watched() as calls:
+        asyncio.run(asyncio.to_thread(protect, jnp.zeros(3), jnp.ones(3), 0.25))
+    assert len(calls) == 1
+
+
+def test_something_else_can_be_noised_while_watched() -> None:
+    with watched(instead=lambda call: jnp.zeros_like(call.value)):
+        nothing = protect(jnp.full(3, 5.0), jnp.ones(3), 0.25)
+    assert (nothing == protect(jnp.zeros(3), jnp.ones(3), 0.25)).all()
+    assert (nothing != protect(jnp.full(3, 5.0), jnp.ones(3), 0.25)).all()
 
 
 def test_a_movement_says_what_it_found() -> None:

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from quietq import Budget, Features, InvalidInput
+from quietq.audit.bounds import Errors, mu_lower
 from quietq.audit.person import PersonAttack, attack_person, replace_person
 
 SURE = 1 - 1e-6
@@ -28,8 +29,15 @@ def table(*extremes: str) -> pl.DataFrame:
 
 
 def attack(*names: str, **changes: Any) -> PersonAttack:
-    settings: dict[str, Any] = {"instead": LOW, "budget": MU_ONE, "releases": 140, "confidence": SURE, "noise": "path"}
-    return attack_person(table(*names), list(names), **(settings | READING | changes))
+    settings: dict[str, Any] = {
+        "target": list(names),
+        "instead": LOW,
+        "budget": MU_ONE,
+        "releases": 140,
+        "confidence": SURE,
+        "noise": "path",
+    }
+    return attack_person(table(*names), **(settings | READING | changes))
 
 
 def test_the_worst_person_is_nearly_as_easy_to_tell_as_promised_and_no_easier() -> None:
@@ -51,6 +59,26 @@ def test_a_person_counted_twice_is_caught() -> None:
     assert found.mu_lower > strong.mu
     assert found.accuracy > found.ceiling + 0.05
     assert "BROKEN" in found.verdict
+    assert "the person goes by 2 names and is counted as often" in found.verdict
+    assert "the certificate covers one name's rows only" in found.verdict
+    assert found.to_dict()["names"] == 2
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_one_rule_breaks_a_promise(pure: bool) -> None:
+    """With 79 errors of 200 each, mu alone at 0.95 would refute what epsilon and mu together, at 0.95, do not."""
+    edge = Errors(79, 200, 79, 200)
+    budget = Budget.from_mu((mu_lower(edge, 0.95) + mu_lower(edge, 0.975)) / 2, 1e-4)
+    outcomes = set()
+    for wrong in (10, 40, 70, 79, 100):
+        errors = Errors(wrong, 200, wrong, 200)
+        found = PersonAttack("rating", budget, pure, 200, 0.95, errors, None if pure else budget.mu)
+        finding = found.finding()
+        assert found.broken == (finding.verdict == "refuted") == ("BROKEN" in found.verdict)
+        assert (found.epsilon_lower, found.mu_lower) == (finding.epsilon_lower, finding.mu_lower)
+        outcomes.add(found.broken)
+        assert errors != edge or not found.broken
+    assert outcomes == {True, False}
 
 
 def test_presence_is_harder_to_tell_than_the_opposite_opinion() -> None:
@@ -107,7 +135,10 @@ def test_nothing_changes_nothing() -> None:
 def test_the_record_keeps_what_is_not_private_apart() -> None:
     record = attack("ann", releases=5).to_dict()
     assert json.loads(json.dumps(record)) == record
-    assert set(record) == {"kind", "releases", "confidence", "promised", "not_private"}
+    assert set(record) == {"kind", "names", "releases", "confidence", "promised", "not_private"}
+    assert record["names"] == 1
+    assert "names" not in record["not_private"]["verdict"]
+    assert attack("ann", releases=1, target=["ann", " ANN"]).names == 1  # two spellings, one name
     assert record["promised"]["accuracy"] == pytest.approx(norm.cdf(0.5))
     assert record["not_private"]["errors"]["runs_with"] == 5
 
@@ -125,6 +156,28 @@ def test_wrong_input_is_refused_in_a_sentence() -> None:
         replace_person(table("ann"), ["ann"], [(0.5,)])
     with pytest.raises(InvalidInput, match="releases must be"):
         attack("ann", releases=0)
+
+
+@pytest.mark.parametrize(
+    "instead", [[("secret", 0)], 3, [3], [(0.5, 10**400)], [(0.5, None)], [(0.5, float("nan"))], [(0.5,), (1, 2)], "ab"]
+)
+def test_rows_that_are_none_are_refused_without_showing_them(instead: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        attack("ann", instead=instead)
+    assert str(refused.value) == "instead must hold rows (state, rating), 2 finite numbers each, or none."
+
+
+@pytest.mark.parametrize(
+    "target",
+    [[], "secret", ["ann", "secret"], 10**400, [10**5000], [None], "", b"ann", True, float("nan"), "\ud800", [[]]],
+)
+def test_names_of_nobody_are_refused_without_showing_them(target: Any) -> None:
+    with pytest.raises(InvalidInput, match="target must be ") as refused:
+        attack("ann", target=target)
+    message = str(refused.value)
+    assert "secret" not in message
+    assert "000" not in message
+    assert message.count(".") == 1
 
 
 def rows_of(name: str, rows: list[tuple[float, float]]) -> pl.DataFrame:

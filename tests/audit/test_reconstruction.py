@@ -237,6 +237,9 @@ def test_a_picture(name: str, tmp_path) -> None:
     plot_reconstruction(found, tmp_path / "picture.png", certificate=private(50, 1).certificate)
     plot_reconstruction(found, tmp_path / "picture.svg", title="a title")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+    files = list(tmp_path.iterdir())
+    assert sorted(file.name for file in files) == ["picture.png", "picture.svg"]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
     blind = reconstruct(lambda states: values, world, GAMMA, points=points)
     with pytest.raises(InvalidInput, match="give reconstruct a truth"):
         plot_reconstruction(blind, tmp_path / "other.png")

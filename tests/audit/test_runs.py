@@ -132,12 +132,36 @@ def test_another_configuration_is_kept_apart() -> None:
         trainings(method=InputNoise(relation=SupBall(0.4), budget=Budget(0.9, 1e-4), knots=3)),
         trainings(method=Other(**promise, knots=3)), trainings(method=NoNoise()),
         trainings(method=NoNoise(), private=private), trainings(method=network("sgd")),
-        trainings(method=network("adam")), trainings(method=network(optax.sgd(0.1))),
-        trainings(method=network(optax.sgd(0.2))),
+        trainings(method=network("adam")), trainings(public_walk=True),
     ]  # fmt: skip
     names = [Store(None, one.describe()).name for one in ones]
     assert len(set(names)) == len(ones)
     assert Store(None, trainings().describe()).name == names[0]
+
+
+def test_what_code_or_objects_of_ones_own_make_is_not_kept(tmp_path: Path) -> None:
+    """Nothing tells two classes of one name apart, or two optimisers that are no names."""
+    assert trainings().known
+    assert trainings(method=network("sgd")).known
+    assert not trainings(method=Other(relation=METHOD.relation, budget=METHOD.budget)).known
+    assert not trainings(method=network(optax.sgd(0.1))).known
+    copy = Other(relation=METHOD.relation, budget=METHOD.budget, knots=METHOD.knots)
+    audit_training(copy, WALK, 40, view=VIEW, steps=30, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_on_a_public_walk_only_the_noise_differs() -> None:
+    loud = InputNoise(relation=SupBall(1e-3), budget=Budget(1e4, 1e-4), knots=3, spread=None)  # next to no noise
+    secret, public = (kept(None, trainings(method=loud, public_walk=public), 8) for public in (False, True))
+    assert np.ptp(secret.first, axis=0).max() > 0.05
+    assert np.ptp(public.first, axis=0).max() < 0.01
+
+
+def test_what_is_no_number_counts_as_zero() -> None:
+    method = NoNoise(network="splines", features=3)
+    network = method.init(spaces_of(WALK), jax.random.key(0)).network
+    broken = jax.tree.map(lambda leaf: jnp.full((2, *leaf.shape), jnp.nan), network)
+    assert not View(queries=3).seen(method, broken, WALK.box).any()
 
 
 def test_another_configuration_is_computed_anew(tmp_path: Path, computed: list[int]) -> None:

@@ -15,7 +15,8 @@ from scipy.special import ndtr
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.privacy.errors import InvalidInput
 
-SHRINKAGES = (1e-3, 1e-2, 1e-1, 1.0)
+SHRINKAGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1.0)
+"""Of the covariance, to choose from: the least of them see directions that have no noise at all."""
 _FEWEST = 10
 _TRIED = 161
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quietq.audit.distinguisher import Expected, Scores
+from quietq.audit.bounds import MOST_RUNS
+from quietq.audit.distinguisher import Expected, Scores, Seen, learn
 from quietq.audit.finding import Attack, Finding, Promise, judge
 from quietq.privacy.checks import count
 
@@ -19,28 +20,34 @@ Progress = Callable[[int, int], None]
 
 
 def audit_draws(
-    draw: Draw, score: Score, runs: int, attack: Attack, promise: Promise, *, expected: Expected | None = None,
+    draw: Draw, score: Score | None, runs: int, attack: Attack, promise: Promise, *, expected: Expected | None = None,
     seed: int = 0, confidence: float = 0.95, progress: Progress | None = None,
 ) -> Finding:  # fmt: skip
     """Draws `runs` releases a world and judges them.
 
     Thresholds are set by what is `expected` of the scores; without that, on as many draws again, which are not judged.
+    Without a `score`, for draws that are rows of numbers, a linear one is learned on those too.
     """
-    began, runs = time.monotonic(), count("runs", runs, 20)
+    began, runs, seed = time.monotonic(), count("runs", runs, 20, MOST_RUNS), count("seed", seed, 0)
     total = runs if expected is not None else 2 * runs
 
-    def scores(side: int) -> Float[np.ndarray, " runs"]:
-        found = np.empty(total)
+    def drawn(side: int) -> Float[np.ndarray, "runs ..."]:
+        found = []
         for run in range(total):
-            found[run] = score(draw(side, (seed << 64) + 2 * run + side))
+            one = draw(side, (seed << 64) + 2 * run + side)
+            found.append(one if score is None else score(one))
             if progress is not None:
                 progress(side * total + run + 1, 2 * total)
-        return found
+        return np.asarray(found, np.float64)
 
-    first, second = scores(0), scores(1)
+    first, second = drawn(0), drawn(1)
     if expected is not None:
-        thresholds = expected.thresholds(runs, promise.delta, confidence)
-    else:
+        judged, thresholds = Scores(first, second), expected.thresholds(runs, promise.delta, confidence)
+    elif score is not None:
+        judged = Scores(first[:runs], second[:runs])
         thresholds = Scores(first[runs:], second[runs:]).thresholds(runs, promise.delta, confidence)
-    judged = Scores(first[:runs], second[:runs])
+    else:
+        judged_rows, pilot = Seen(first, second).split(runs)
+        weights, fitted = learn(pilot)
+        judged, thresholds = judged_rows.scored(weights), fitted.thresholds(runs, promise.delta, confidence)
     return judge(judged, thresholds, attack, promise, confidence, total - runs, time.monotonic() - began)

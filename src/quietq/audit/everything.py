@@ -16,6 +16,7 @@ from quietq.audit.release import audit_reward
 from quietq.audit.training import audit_training
 from quietq.audit.views import View
 from quietq.learning import METHODS
+from quietq.learning.input import InputNoise
 from quietq.learning.published import Published
 from quietq.privacy.budget import Budget
 from quietq.privacy.relations import SupBall
@@ -46,12 +47,14 @@ def entries(runs: int, budget: Budget, people: int, folder: Path | None) -> Iter
             f"published, sigma {sigma:g}",
             lambda progress, method=method: audit_training(method, WALK, runs, folder=folder, progress=progress),
         )
-    yield Entry(
-        "gaussian-process",
-        lambda progress: audit_mechanism(budget.mu, max(200_000, runs), delta=budget.delta),
-    )
+    for title, seed in (("gaussian-process", 0), ("gaussian-process, real noise", None)):
+        yield Entry(
+            title,
+            lambda progress, seed=seed: audit_mechanism(budget.mu, max(200_000, runs), delta=budget.delta, seed=seed),
+        )
     for noise, pieces in (("path", None), ("knots", 6), ("k-norm", 6)):
-        kind = partial(audit_reward, WALK, relation, budget, 4 * runs, noise=noise, pieces=pieces)
+        times = 2 if noise == "k-norm" else 4  # as many again set its thresholds
+        kind = partial(audit_reward, WALK, relation, budget, times * runs, noise=noise, pieces=pieces)
         yield Entry(f"reward, {noise}", lambda progress, kind=kind: kind(progress=progress))
     recommender = find_world("recommender")
     for noise in ("k-norm", "path"):
@@ -74,6 +77,13 @@ def entries(runs: int, budget: Budget, people: int, folder: Path | None) -> Iter
                 method, WALK, times * runs, view=EVERY, folder=folder, progress=progress
             ),
         )
+    bumpy = InputNoise(relation=relation, budget=budget)
+    yield Entry(
+        "input, bumps",
+        lambda progress: audit_training(
+            bumpy, WALK, 4 * runs, move="bumps", view=EVERY, folder=folder, progress=progress
+        ),
+    )
     yield Entry("evaluation", lambda progress: audit_evaluation(60, budget, runs, progress=progress))
 
 

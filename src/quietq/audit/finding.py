@@ -57,19 +57,19 @@ class Finding:
     seconds: float | None = None
 
     @property
-    def _each(self) -> float:
-        """With a promise on mu there are two bounds that could refute it: each has half of what may go wrong."""
-        return self.confidence if self.promise.mu is None else (1 + self.confidence) / 2
+    def each(self) -> float:
+        """The confidence of each of the two bounds alone: each has half of what may go wrong."""
+        return (1 + self.confidence) / 2
 
     @property
     def epsilon_lower(self) -> float:
         """No (epsilon, delta)-DP method with a smaller epsilon is behind this, at the promise's delta."""
-        return epsilon_lower(self.by_epsilon, self.promise.delta, self._each)
+        return epsilon_lower(self.by_epsilon, self.promise.delta, self.each)
 
     @property
     def mu_lower(self) -> float:
         """No mu-GDP method with a smaller mu is behind this."""
-        return mu_lower(self.by_mu, self._each)
+        return mu_lower(self.by_mu, self.each)
 
     @property
     def verdict(self) -> Verdict:

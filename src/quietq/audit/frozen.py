@@ -5,23 +5,25 @@ at: the method's own code runs again and again on rewards that an adversary choo
 the farthest is a lower bound of the sensitivity; the noise that goes on it says which one was stated. A movement above
 that refutes the certificate, whatever the theory says; one close to it says that no noise is wasted.
 
-One round is looked at, from public beginnings. What several rounds give away together, and what the released numbers
-look like, is for the distinguishers.
+How far rewards move a step is looked at in one round, from public beginnings. Through all rounds of a short training,
+nothing but the noise may stand between rewards and what is released, and no normal may be used twice. What released
+numbers look like is for the distinguishers.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from quietq.audit.frozen_people import frozen_people
 from quietq.audit.frozen_rewards import frozen_knots, frozen_path
 from quietq.audit.frozen_trajectories import frozen_trajectories
 from quietq.audit.frozen_vectors import frozen_observed, frozen_weights
-from quietq.audit.movement import Movement, Unprotected
+from quietq.audit.movement import Movement
 from quietq.audit.private_steps import private_step
-from quietq.audit.search import farthest, way_round
+from quietq.audit.search import check_ways, farthest
 from quietq.learning.evaluation import Evaluation
 from quietq.learning.gradient import GradientNoise
 from quietq.learning.input import InputNoise
@@ -34,6 +36,7 @@ from quietq.learning.value_network import NetworkValueNoise
 from quietq.noise.kernels import Features
 from quietq.noise.mechanism import GaussianProcessMechanism
 from quietq.privacy.budget import Budget
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall, SupBall, Trajectories, people
 from quietq.worlds.walk import WALK
 
@@ -56,7 +59,7 @@ def frozen_sensitivity(
 
     `method` may be any method that noises as it goes, or a copy of one that may be broken; see `private_step` for
     `rewards` and `same`, and `farthest` for `climb`. Raises Unprotected if rewards reach what is released by another
-    way than through the noise.
+    way than through the noise, or if a normal is used twice.
 
     >>> from quietq.noise.box import UNIT
     >>> method = InputNoise(relation=SupBall(0.1), budget=Budget(0.9, 1e-4))
@@ -64,11 +67,17 @@ def frozen_sensitivity(
     >>> round(move.stated, 3), round(move.found, 3)  # 0.1 times the root of 9
     (0.3, 0.3)
     """
-    step = private_step(method, spaces, rewards=rewards, same=same, name=name, seed=seed)
-    best = farthest(step, climb=climb, seed=seed)
-    move = Movement(step.name, stated=best.scale * step.mu, found=best.found, by=best.by)
-    if not move.exceeds and way_round(step, seed) != 0:  # NaN is no proof either
-        raise Unprotected(f"Rewards reach what {step.name} releases without going through its noise.")
+    try:
+        step = private_step(method, spaces, rewards=rewards, same=same, name=name, seed=seed)
+        best = farthest(step, climb=climb, seed=seed)
+        move = Movement(step.name, stated=best.scale * step.mu, found=best.found, by=best.by)
+        if not move.exceeds:
+            check_ways(step, seed)
+    except jax.errors.UnexpectedTracerError as error:
+        raise InvalidInput(
+            f"{name or method.name} cannot be looked into: it noises inside compiled code of its own (jit, scan or "
+            "cond). Give the audit a private step that is not compiled yet."
+        ) from error
     return move
 
 

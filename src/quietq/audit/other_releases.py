@@ -95,10 +95,10 @@ def audit_evaluation(
     worlds = [[*others, (list(range(_HORIZON)), [sign * _REWARD] * _HORIZON)] for sign in (-1, 1)]
     attack = Attack(
         "evaluation", "a chain of three states", str(relation), "one trajectory's rewards", "the released weights",
-        "sum",
+        "learned",
     )  # fmt: skip
     promise = Promise("certified", budget.epsilon, budget.delta)
     return audit_draws(
-        lambda side, stream: evaluation.release(worlds[side], simulate=stream).weights,
-        lambda seen: float(seen.sum()), runs, attack, promise, seed=seed, confidence=confidence, progress=progress,
+        lambda side, stream: evaluation.release(worlds[side], simulate=stream).weights, None, runs, attack, promise,
+        seed=seed, confidence=confidence, progress=progress,
     )  # fmt: skip

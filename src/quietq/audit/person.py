@@ -6,6 +6,9 @@ knows everything but which of the two it was: all other people's rows, both vers
 apply the best test there is, by Neyman and Pearson: the likelihood ratio of the very release, with the threshold in the
 middle, fixed before a release is drawn.
 
+The relation of a certificate is one name's rows. A person who goes by several names is counted as often and leaves it:
+attacking all of their names at once shows what that costs, and refutes nothing that was promised of one name.
+
 By the promise nobody guesses right more often than Phi(mu/2), or e^epsilon/(1 + e^epsilon) under pure epsilon-DP. All
 that is measured here was made from true ratings: it is for the operator, and no certificate covers it.
 """
@@ -13,24 +16,25 @@ that is measured here was made from true ratings: it is for the operator, and no
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtr
 
-from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, significance_of
+from quietq.audit.bounds import Errors, significance_of
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.likelihood import best_test
 from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, numbers
 from quietq.privacy.errors import InvalidInput
 from quietq.rewards.choice import Noise
 from quietq.rewards.people import People
 from quietq.rewards.privatise import privatise
 
 Kind = Literal["rating", "presence"]
-Name = str | int | float
+_NO_NAME = "target must be a person's name, a text or a number, or a list of one person's names."
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,8 @@ class PersonAttack:
     errors: Errors
     exact_mu: float | None
     """How far apart the two populations' releases are, if the noise is what it says it is; None for pure noise."""
-    epsilon_lower: float
-    mu_lower: float
+    names: int = 1
+    """How many names of the person were attacked together; the promise is for one."""
 
     @property
     def accuracy(self) -> float:
@@ -61,19 +65,39 @@ class PersonAttack:
         return 1 / (1 + math.exp(-self.budget.epsilon)) if self.pure else float(ndtr(self.budget.mu / 2))
 
     @property
+    def epsilon_lower(self) -> float:
+        """The finding's lower bound of epsilon."""
+        return self.finding().epsilon_lower
+
+    @property
+    def mu_lower(self) -> float:
+        """The finding's lower bound of mu."""
+        return self.finding().mu_lower
+
+    @property
     def broken(self) -> bool:
-        """Whether the promise is refuted at this confidence."""
-        return self.epsilon_lower > self.budget.epsilon if self.pure else self.mu_lower > self.budget.mu
+        """Whether the finding refutes the promise at this confidence, by epsilon or by mu."""
+        return self.finding().verdict == "refuted"
 
     @property
     def verdict(self) -> str:
-        """The outcome in a sentence."""
+        """The outcome in a sentence, and in a second one how many names it is about, if it is not one."""
         told = f"{self.accuracy:.3f} of the guesses were right, and the promise allows {self.ceiling:.3f}"
         end = "the promise is BROKEN" if self.broken else "the promise stands"
-        return f"{told}: {end}, at confidence {self.confidence:.7g}."
+        first = f"{told}: {end}, at confidence {self.confidence:.7g}."
+        if self.names == 1:
+            return first
+        return (
+            f"{first} But the person goes by {self.names} names and is counted as often, and the certificate covers one"
+            " name's rows only."
+        )
 
     def finding(self) -> Finding:
-        """The same beside audits of other kinds."""
+        """The same beside audits of other kinds: for simulations with public data, because it is NOT private.
+
+        Its errors, bounds and verdict, in its `to_dict` as well, come from the true ratings and are not marked. Where
+        ratings are private, `to_dict` of this attack is the record to keep: there they stand under `not_private`.
+        """
         promise = Promise(
             "certified", self.budget.epsilon, 0.0 if self.pure else self.budget.delta,
             None if self.pure else self.budget.mu,
@@ -85,6 +109,7 @@ class PersonAttack:
         """In JSON types; what comes of true ratings stands under `not_private`."""
         return {
             "kind": self.kind,
+            "names": self.names,
             "releases": self.releases,
             "confidence": self.confidence,
             "promised": {
@@ -107,8 +132,8 @@ class PersonAttack:
 
 def attack_person(
     ratings: object,
-    target: Name | Sequence[Name],
-    instead: Sequence[Sequence[float]],
+    target: object,
+    instead: object,
     budget: Budget,
     *,
     releases: int = 500,
@@ -120,9 +145,9 @@ def attack_person(
 ) -> PersonAttack:
     """Attacks one person, the `target`, whose rows in `ratings` are replaced by the rows `instead`: (state, rating).
 
-    With no rows `instead` it is their presence that is attacked. Several names are one person who goes by all of them,
-    against the promise for one. `noise` and `pieces` are those of `privatise`; `reading` is what `People.read` takes:
-    box, low, high, slope, count, and names of columns.
+    With no rows `instead` it is their presence that is attacked. `target` is a name; several, in a list, are one person
+    who goes by all of them, against the promise for one. `noise` and `pieces` are those of `privatise`; `reading` is
+    what `People.read` takes: box, low, high, slope, count, and names of columns.
 
     >>> import polars
     >>> table = polars.DataFrame({"person": range(20), "state": [0.5] * 20, "rating": [1.0] * 20})
@@ -131,12 +156,12 @@ def attack_person(
     >>> attack.kind, attack.broken, round(attack.ceiling, 3), round(attack.exact_mu, 3)
     ('rating', False, 0.557, 0.172)
     """
-    names = list(target) if isinstance(target, Sequence) and not isinstance(target, str) else [target]
+    names = _told_apart(target if isinstance(target, Sequence) and not isinstance(target, str | bytes) else [target])
     significance_of(confidence)  # refused before the work, not after it
     releases = count("releases", releases)
     before = People.read(ratings, **reading)
     columns = {name: reading[name] for name in ("person", "state", "rating") if name in reading}
-    after = People.read(replace_person(ratings, names, instead, **columns), **reading)
+    after = People.read(replace_person(ratings, list(names.values()), instead, **columns), **reading)
     seeds = np.random.SeedSequence(count("seed", seed, 0)).generate_state(2 * releases + 1, np.uint64)
 
     def release(people: People, simulate: int) -> PrivateFunction:
@@ -144,31 +169,30 @@ def attack_person(
 
     score, exact_mu = best_test(before, after, before.relation, budget, release(before, int(seeds[-1])))
     scores = [[score(release(people, int(s))) for s in seeds[i:-1:2]] for i, people in enumerate((before, after))]
-    errors, pure = Errors.at_threshold(*scores, threshold=0.0), exact_mu is None
-    delta = 0.0 if pure else budget.delta
     return PersonAttack(
-        kind="rating" if len(instead) else "presence",
+        kind="rating" if len(numbers("instead", instead)) else "presence",
         budget=budget,
-        pure=pure,
+        pure=exact_mu is None,
         releases=releases,
         confidence=confidence,
-        errors=errors,
+        errors=Errors.at_threshold(*scores, threshold=0.0),
         exact_mu=exact_mu,
-        epsilon_lower=epsilon_lower(errors, delta, confidence),
-        mu_lower=mu_lower(errors, confidence),
+        names=len(names),
     )
 
 
 def replace_person(
     ratings: object,
-    names: Sequence[Name],
-    instead: Sequence[Sequence[float]],
+    names: Sequence[object],
+    instead: object,
     *,
     person: str = "person",
     state: str | Sequence[str] = "state",
     rating: str = "rating",
 ) -> Any:
     """The ratings as a Polars frame, with all rows under these names replaced by the rows `instead` under each.
+
+    Spellings of one name are one name. A refusal shows no name and no rating.
 
     >>> import polars
     >>> table = polars.DataFrame({"person": ["Ann", "bob"], "state": [0.1, 0.2], "rating": [1.0, 0.0]})
@@ -180,19 +204,53 @@ def replace_person(
     from quietq.rewards.ratings import NAME, NUMBER, Columns, batches, identity
 
     columns = Columns(person, (state,) if isinstance(state, str) else tuple(state), rating)
+    rows, targets = _rows(instead, columns.numbers), _told_apart(names)
     types: dict[str, Any] = {person: pl.String, **dict.fromkeys(columns.numbers, pl.Float64)}
     plain = [pl.col(name).cast(dtype, strict=False) for name, dtype in types.items()]
-    frame = pl.concat([batch.select(*plain, *identity(batch, person)) for batch in batches(ratings, columns)])
-    targets = pl.concat(
-        [one.select(*identity(one, person)) for one in (pl.DataFrame({person: [name]}) for name in names)]
-    )
-    kept = frame.join(targets, on=[NUMBER, NAME], how="anti", nulls_equal=True, maintain_order="left")
-    if kept.height == frame.height:
-        raise InvalidInput(f"target must be somebody in the ratings, and there is no row of {names!r}.")
-    if any(len(row) != len(columns.numbers) for row in instead):
-        raise InvalidInput(
-            f"instead must hold rows ({', '.join(columns.numbers)}), {len(columns.numbers)} numbers each."
-        )
-    rows = [(str(name), *map(float, row)) for name in names for row in instead]
-    added = pl.DataFrame(rows, schema=types, orient="row")
+    parts = [batch.select(*plain, *identity(batch, person)) for batch in batches(ratings, columns)]
+    who = pl.DataFrame(list(targets), schema={NUMBER: pl.Int64, NAME: pl.String}, orient="row")
+    same: dict[str, Any] = {"on": [NUMBER, NAME], "nulls_equal": True}
+    if not parts or who.join(frame := pl.concat(parts), how="anti", **same).height:
+        raise InvalidInput("target must be somebody in the ratings, and there is no row of that name.")
+    kept = frame.join(who, how="anti", maintain_order="left", **same)
+    added = pl.DataFrame([(name, *row) for name in targets.values() for row in rows], schema=types, orient="row")
     return pl.concat([kept.select(columns.all), added])
+
+
+def _told_apart(names: Sequence[object]) -> dict[tuple[int | None, str | None], str]:
+    """One spelling of each name, by who it is when ratings are read."""
+    import polars as pl
+
+    from quietq.rewards.ratings import identity
+
+    found: dict[tuple[int | None, str | None], str] = {}
+    for name in names:
+        if not isinstance(name, str | Real) or isinstance(name, bool):
+            raise InvalidInput(_NO_NAME)
+        try:
+            given = name if isinstance(name, str) else str(int(name)) if isinstance(name, Integral) else float(name)
+            one = pl.DataFrame({"name": [given]})
+            ((number, text),) = one.select(*identity(one, "name")).rows()
+        except InvalidInput:
+            raise
+        except (ValueError, OverflowError) as error:  # thousands of digits, or half of a character
+            raise InvalidInput(_NO_NAME) from error
+        if number is None and text is None:
+            raise InvalidInput(_NO_NAME)
+        found.setdefault((number, text), str(given))
+    if not found:
+        raise InvalidInput("target must be somebody in the ratings, and it names nobody.")
+    return found
+
+
+def _rows(instead: object, columns: Sequence[str]) -> list[list[float]]:
+    """The rows in numbers; a refusal does not show them."""
+    refusal = f"instead must hold rows ({', '.join(columns)}), {len(columns)} finite numbers each, or none."
+    try:
+        rows = numbers("instead", instead)
+    except InvalidInput as error:
+        raise InvalidInput(refusal) from error
+    none = rows.ndim > 0 and len(rows) == 0
+    if not none and (rows.ndim != 2 or rows.shape[1] != len(columns) or not np.isfinite(rows).all()):
+        raise InvalidInput(refusal)
+    return rows.tolist()

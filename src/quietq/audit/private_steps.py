@@ -1,20 +1,20 @@
 """Each certified method's private step, as a function of rewards: what would be noised, and by how much.
 
 Networks, states and actions are public, hence fixed here, and so is the noise. The step is the method's own code,
-looked at through `watched`; a broken copy of a method goes the same way, by the class that it was made from. Normals
-are all 1, so that whatever a method does to them on the way shows as a change of the noise's size.
+looked at through `watched`; a broken copy of a method goes the same way, by the class that it was made from. For its
+size, normals are all 1, so that whatever a method does to them on the way shows as a change of the noise's size. For
+who uses them, they are tags that are all different, through all rounds of a training.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from quietq.audit.movement import Unprotected
@@ -24,13 +24,24 @@ from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces, Transition
 from quietq.learning.output import OutputNoise
 from quietq.learning.promise import Promising
-from quietq.learning.protect import watched
+from quietq.learning.protect import Protected, watched
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise
 from quietq.privacy.errors import InvalidInput
 
 ROUNDS = 3
 """Rounds that a run of the step's method has, where it has rounds: their number is part of what is audited."""
+_WIDEST = 8.0
+_TAGS = 2**18
+
+
+class Emptied(NamedTuple):
+    """What all rounds of a training gave, when there were zeros in place of everything that was noised."""
+
+    public: list[np.ndarray]
+    """Whatever it let out on the way and at the end."""
+    normals: list[np.ndarray]
+    """The normals of each call of `protect`, in no order."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +51,16 @@ class PrivateStep:
     name: str
     look: Callable[[Float[Array, " rewards"]], tuple[Float[Array, " numbers"], Float[Array, ""]]]
     """From rewards to what would be noised, in units in which the noise is alike everywhere, and the noise's scale."""
-    released: Callable[[Float[Array, " rewards"]], Float[Array, " numbers"]]
-    """From rewards to what the step lets out, with noise; `protect` rounds it, so its derivative must be 0."""
+    emptied: Callable[[Float[np.ndarray, " rewards"], Any], Emptied]
+    """From rewards, and what the method drew, to all rounds without what goes through the noise."""
+    ones: Any
+    """What the method draws where all normals are 1."""
+    tagged: Any
+    """What it draws where all normals are different."""
+    tags: Float[np.ndarray, " drawn"]
+    """Those normals."""
+    rounds: int
+    """How often a training noises."""
     centre: Float[np.ndarray, " rewards"]
     """Rewards around which the step is most sensitive, as far as is known."""
     radius: float
@@ -62,6 +81,22 @@ class _Ones:
         raise InvalidInput("Only normal noise can be audited by its private step.")
 
 
+class _Tags(_Ones):
+    """Normals that are all different, exact in float32, and wide: no mean, sum or cut-off of them is one of them."""
+
+    def __init__(self) -> None:
+        self._left = (np.random.default_rng(0).permutation(_TAGS) + 0.5) * (2 * _WIDEST / _TAGS) - _WIDEST
+        self.drawn = np.zeros(0)
+
+    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        number = math.prod(shape)
+        if number > len(self._left):
+            raise InvalidInput(f"At most {_TAGS} normals can be told apart: audit a smaller network.")
+        out, self._left = np.split(self._left, [number])
+        self.drawn = np.append(self.drawn, out)
+        return out.reshape(shape)
+
+
 def private_step(
     method: Promising, spaces: Spaces, *, rewards: int = 24, same: bool = False, name: str | None = None, seed: int = 0
 ) -> PrivateStep:
@@ -71,17 +106,30 @@ def private_step(
     """
     for kind, make in _STEPS.items():
         if isinstance(method, kind):
-            batch = _transitions(spaces, rewards, same, seed)
-            method, steps, rounds, run, centre = make(method, spaces, batch, jax.random.key(seed))
-            noise = jax.tree.map(jnp.asarray, method.draw(spaces, steps, _Ones()))
-            mu = method.certificate(spaces, steps).mu
+            batch, key = _transitions(spaces, rewards, same, seed), jax.random.key(seed)
+            made: _Made = make(method, spaces, batch, key)
+            tags = _Tags()
+            ones, tagged = (
+                jax.tree.map(jnp.asarray, made.method.draw(spaces, made.steps, entropy)) for entropy in (_Ones(), tags)
+            )
+            mu = made.method.certificate(spaces, made.steps).mu
             assert mu is not None
-            look, released = _looking(run, batch, noise)
-            return PrivateStep(name or method.name, look, released, centre, method.radius, mu / math.sqrt(rounds))
+            return PrivateStep(
+                name=name or method.name,
+                look=_looking(made.run, batch, ones),
+                emptied=_emptying(made, batch, made.method.init(spaces, key, rewards)),
+                ones=ones,
+                tagged=tagged,
+                tags=tags.drawn,
+                rounds=made.rounds,
+                centre=made.centre,
+                radius=method.radius,
+                mu=mu / math.sqrt(made.rounds),
+            )
     raise InvalidInput(f"There is no private step to audit in {type(method).__name__}.")
 
 
-def _looking(run: Callable[[Transition, Any], Any], batch: Transition, noise: Any) -> tuple[Any, Any]:
+def _looking(run: Callable[[Transition, Any], Any], batch: Transition, noise: Any) -> Any:
     def look(rewards: Float[Array, " rewards"]) -> tuple[Float[Array, " numbers"], Float[Array, ""]]:
         with watched() as calls:
             run(batch._replace(reward=rewards), noise)
@@ -90,11 +138,38 @@ def _looking(run: Callable[[Transition, Any], Any], batch: Transition, noise: An
         value, normals, scale = calls[0]
         return jnp.ravel(value / normals), jnp.asarray(scale)
 
-    def released(rewards: Float[Array, " rewards"]) -> Float[Array, " numbers"]:
-        out = run(batch._replace(reward=rewards), noise)
-        return ravel_pytree(eqx.filter(out, eqx.is_inexact_array))[0]
+    return look
 
-    return look, released
+
+def _emptying(made: "_Made", batch: Transition, state: Any) -> Any:
+    """All rounds in the method's own compiled steps: what it noises is told as it runs, and zeros take its place."""
+    told: list[np.ndarray] = []
+
+    def tell(call: Protected) -> Array:
+        jax.debug.callback(lambda normals: told.append(np.array(normals)), call.normals)
+        return jnp.zeros_like(call.value)
+
+    @eqx.filter_jit
+    def update(state: Any, rewards: Array, step: Array, noise: Any) -> Any:
+        with watched(instead=tell):
+            return made.method.update(state, batch._replace(reward=rewards), step, jax.random.key(0), noise)
+
+    @eqx.filter_jit
+    def finish(state: Any, noise: Any) -> Any:
+        with watched(instead=tell):
+            return made.method.finish(state, noise)
+
+    def emptied(rewards: Float[np.ndarray, " rewards"], noise: Any) -> Emptied:
+        told.clear()
+        now, public = state, []
+        for step in range(made.calls):
+            now = update(now, jnp.asarray(rewards, jnp.float32), jnp.array(step), noise)
+            public.append(made.public(now))
+        public.append(finish(now, noise))
+        jax.effects_barrier()
+        return Emptied([np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(public, eqx.is_array))], list(told))
+
+    return emptied
 
 
 def _transitions(spaces: Spaces, number: int, same: bool, seed: int) -> Transition:
@@ -109,21 +184,36 @@ def _transitions(spaces: Spaces, number: int, same: bool, seed: int) -> Transiti
     return Transition(before, jnp.asarray(actions), jnp.zeros(number), after, nothing, nothing)
 
 
-# Each of these gives the method as it is audited, its steps, how many rounds share the budget, the private step of one
-# round, and the rewards around which to search.
+class _Made(NamedTuple):
+    """What is particular to a method."""
+
+    method: Any
+    """As it is audited."""
+    steps: int
+    rounds: int
+    """How many rounds share the budget."""
+    calls: int
+    """Of `update`, before `finish`, in all rounds."""
+    run: Callable[[Transition, Any], Any]
+    """The private step of one round."""
+    public: Callable[[Any], Any]
+    """What may be seen of a state."""
+    centre: Float[np.ndarray, " rewards"]
+    """Rewards around which to search."""
 
 
-def _value(method: ValueNoise, spaces: Spaces, batch: Transition, key: Array) -> tuple[Any, ...]:
+def _value(method: ValueNoise, spaces: Spaces, batch: Transition, key: Array) -> _Made:
     method = replace(method, round_steps=2)  # so that the first step, all copies at once, ends none
-    state = method.init(spaces, key, len(batch.action))
+    number, steps = len(batch.action), 2 * ROUNDS - 1  # and so that the end of training ends the last
+    state = method.init(spaces, key, number)
 
     def run(seen: Transition, noise: Any) -> Any:
         return method.finish(_unwatched(method.update, state, seen, noise), noise)
 
-    return method, 2 * ROUNDS, ROUNDS, run, np.zeros(len(batch.action))
+    return _Made(method, steps, ROUNDS, steps, run, lambda now: now._replace(unreleased=None), np.zeros(number))
 
 
-def _network(method: NetworkValueNoise, spaces: Spaces, batch: Transition, key: Array) -> tuple[Any, ...]:
+def _network(method: NetworkValueNoise, spaces: Spaces, batch: Transition, key: Array) -> _Made:
     number = len(batch.action)
     method = replace(method, batch=number)
     network = method.init(spaces, key, number).network
@@ -131,11 +221,12 @@ def _network(method: NetworkValueNoise, spaces: Spaces, batch: Transition, key: 
     def run(seen: Transition, noise: Any) -> Any:
         return method.noised(network, network, seen, jnp.array(1), noise)
 
-    return method, ROUNDS * number, ROUNDS, run, np.zeros(number)
+    return _Made(method, ROUNDS * number, ROUNDS, ROUNDS, run, _but_for_replay, np.zeros(number))
 
 
-def _gradient(method: GradientNoise, spaces: Spaces, batch: Transition, key: Array) -> tuple[Any, ...]:
-    method = replace(method, batch=len(batch.action), start=1, train_every=1)
+def _gradient(method: GradientNoise, spaces: Spaces, batch: Transition, key: Array) -> _Made:
+    number = len(batch.action)
+    method = replace(method, batch=number, start=1, train_every=1, replay=ROUNDS * number)
     network = method.init(spaces, key).network
 
     def run(seen: Transition, noise: Any) -> Any:
@@ -143,26 +234,32 @@ def _gradient(method: GradientNoise, spaces: Spaces, batch: Transition, key: Arr
 
     # Where nothing is a surprise: from there, clipping cuts off the least of what rewards move.
     expected = chosen(jax.vmap(network)(batch.state), batch.action) - method.goals(network, batch)
-    return method, ROUNDS, ROUNDS, run, np.asarray(expected, np.float64)
+    return _Made(method, ROUNDS, ROUNDS, ROUNDS, run, _but_for_replay, np.asarray(expected, np.float64))
 
 
-def _input(method: InputNoise, spaces: Spaces, batch: Transition, key: Array) -> tuple[Any, ...]:
+def _input(method: InputNoise, spaces: Spaces, batch: Transition, key: Array) -> _Made:
     number = len(batch.action)
     state = method.init(spaces, key, number)
 
     def run(seen: Transition, noise: Any) -> Any:
         return method.update(state, seen, jnp.array(0), key, noise)
 
-    return method, number, 1, run, np.zeros(number)  # each reward is a round of its own, all of them one vector
+    # Each reward is a round of its own, and so many of them are one vector.
+    return _Made(method, ROUNDS * number, ROUNDS, ROUNDS, run, lambda now: now, np.zeros(number))
 
 
-def _output(method: OutputNoise, spaces: Spaces, batch: Transition, key: Array) -> tuple[Any, ...]:
-    state = method.init(spaces, key, len(batch.action))
+def _output(method: OutputNoise, spaces: Spaces, batch: Transition, key: Array) -> _Made:
+    number = len(batch.action)
+    state = method.init(spaces, key, number)
 
     def run(seen: Transition, noise: Any) -> Any:
         return method.finish(_unwatched(method.update, state, seen, noise), noise)
 
-    return method, len(batch.action), 1, run, np.zeros(len(batch.action))
+    return _Made(method, number, 1, 1, run, lambda now: now.network, np.zeros(number))
+
+
+def _but_for_replay(state: Any) -> Any:
+    return state._replace(replay=None)
 
 
 def _unwatched(update: Callable[..., Any], state: Any, seen: Transition, noise: Any) -> Any:
@@ -171,7 +268,7 @@ def _unwatched(update: Callable[..., Any], state: Any, seen: Transition, noise: 
         return update(state, seen, jnp.array(0), jax.random.key(0), noise)
 
 
-_STEPS: dict[type[Promising], Callable[..., tuple[Any, ...]]] = {
+_STEPS: dict[type[Promising], Callable[..., _Made]] = {
     ValueNoise: _value,
     NetworkValueNoise: _network,
     GradientNoise: _gradient,

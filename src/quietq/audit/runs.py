@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PRNGKeyArray
 
 from quietq.audit.distinguisher import Seen
 from quietq.audit.pairs import Pair, PairReward
@@ -61,15 +61,26 @@ class Trainings:
     seed: int = 0
     private: PrivateSource | None = None
     """How the reward is made private, for methods that learn from one that is."""
+    public_walk: bool = False
+    """Whether the adversary knows the randomness of the walk and of the learner: then it is the same in all runs, and
+    only the noise differs. Certificates hold against them too, for states are public."""
+
+    @property
+    def known(self) -> bool:
+        """Whether all that the outcome depends on is in this package and in `describe`, so that it can be kept."""
+        parts = (self.method, self.pair.world, self.pair.move)
+        ours = all(type(part).__module__.startswith("quietq.") for part in parts)
+        return ours and isinstance(getattr(self.method, "optimiser", ""), str)
 
     def describe(self) -> dict[str, object]:
         """All that the outcome depends on, in JSON."""
-        kind = type(self.method)  # a subclass may go by the same name, and an optimiser is no setting in JSON
-        further = {name: repr(getattr(self.method, name, None)) for name in ("relation", "budget", "optimiser")}
+        kind = type(self.method)  # a subclass may go by the same name
+        further = {name: repr(getattr(self.method, name, None)) for name in ("relation", "budget")}
         settings = self.method.settings() | further | {"kind": f"{kind.__module__}.{kind.__qualname__}"}
         return {
             "settings": settings, "pair": repr(self.pair), "view": repr(self.view), "steps": self.steps,
             "seed": self.seed, "batch": BATCH, "private": repr(self.private),
+            "public_walk": self.public_walk,
         }  # fmt: skip
 
     def run(self, runs: int, store: Store, progress: Callable[[int, int], None] | None = None) -> Seen:
@@ -78,7 +89,7 @@ class Trainings:
         found = []
         for number in range(batches):
             seen = store.get(number)
-            if seen is None:
+            if seen is None or seen.ndim != 3 or seen.shape[:2] != (2, BATCH // 2) or not np.isfinite(seen).all():
                 seen = self._batch(number)
                 store.put(number, seen)
             found.append(seen)
@@ -95,7 +106,8 @@ class Trainings:
         drawn = [self.method.draw(spaces, self.steps, SeededEntropy(self._stream(number, run))) for run in range(BATCH)]
         noise = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
         rewards = stack([self._reward(run // (BATCH // 2), self._stream(number, run)) for run in range(BATCH)])
-        keys = jax.random.split(jax.random.key(self._stream(number, BATCH) % 2**32), BATCH)
+        keys = jax.random.split(self._key(0 if self.public_walk else number), BATCH)
+        keys = keys[jnp.zeros(BATCH, int)] if self.public_walk else keys
         runs = trainer.Runs(keys, rewards, noise)
         with jax.default_matmul_precision("highest"):
             seen = self._looks(core, runs)
@@ -117,6 +129,10 @@ class Trainings:
             if released is not None:
                 rows.append(self.view.seen(core, released, box))
         return np.concatenate(rows, axis=1)
+
+    def _key(self, number: int) -> PRNGKeyArray:
+        high, low = divmod(self._stream(number, BATCH), 2**32)
+        return jax.random.fold_in(jax.random.key(high), low)
 
     def _stream(self, number: int, run: int) -> int:
         """A seed for each run's noise, far from those of other runs."""

@@ -18,6 +18,7 @@ from quietq.audit.movement import Unprotected
 from quietq.audit.private_steps import PrivateStep
 
 _CLIMBS = 12
+_NEAR = 1e-5  # far above rounding, far below what is between two tags
 
 
 class Farthest(NamedTuple):
@@ -41,19 +42,45 @@ def farthest(step: PrivateStep, *, climb: bool = True, seed: int = 0) -> Farthes
     return _Search(step, climb, seed).run()
 
 
-def way_round(step: PrivateStep, seed: int = 0) -> float:
-    """How fast what a step lets out changes with rewards, but for what goes through the noise: 0 if nothing does.
+def check_ways(step: PrivateStep, seed: int = 0) -> None:
+    """Raises Unprotected if rewards reach what is released round the noise, or if a normal was used twice.
 
-    What `protect` lets through is rounded, and rounding has no derivative; whatever has one came another way. What goes
-    round by a mere comparison has none either: that is left to the distinguishers.
+    All rounds are run with zeros in place of what they noise. What they let out must then be the same, bit for bit,
+    whatever the rewards, and so must the normals that they used: of each that was drawn, a fixed part, once.
     """
-    direction = np.random.default_rng(seed).normal(size=len(step.centre))
+    number, rng = len(step.centre), np.random.default_rng(seed)
+    spread, signs = rng.normal(size=number), rng.choice([-1.0, 1.0], number)
+    first = step.emptied(step.centre, step.tagged)
+    others = [step.centre + step.radius * rng.uniform(-1, 1, number), 1e-3 * spread, spread, 1e3 * spread, 1e30 * signs]
+    others += [np.zeros(number), np.ones(number), -np.ones(number), np.full(number, np.inf), np.full(number, np.nan)]
+    for rewards in others:
+        other = step.emptied(rewards, step.tagged)
+        if _bits(other.public) != _bits(first.public):
+            raise Unprotected(f"Rewards reach what {step.name} releases without going through its noise.")
+        if sorted(_bits(other.normals)) != sorted(_bits(first.normals)):
+            raise Unprotected(f"Which normals {step.name} uses depends on rewards.")
+    if len(first.normals) != step.rounds:
+        raise Unprotected(f"{step.name} has {step.rounds} rounds, but noised {len(first.normals)} times.")
+    _check_used_once(step, first.normals)
 
-    @jax.jit
-    def slope(centre: Float[Array, " rewards"], tangent: Float[Array, " rewards"]) -> Float[Array, ""]:
-        return jnp.abs(jax.jvp(step.released, (centre,), (tangent,))[1]).max()
 
-    return float(slope(jnp.asarray(step.centre, jnp.float32), jnp.asarray(direction, jnp.float32)))
+def _check_used_once(step: PrivateStep, used: list[np.ndarray]) -> None:
+    """Against what all normals would be if every one that was drawn were 1."""
+    sizes = np.concatenate([each.ravel() for each in step.emptied(step.centre, step.ones).normals]).astype(np.float64)
+    normals = np.concatenate([each.ravel() for each in used])
+    tags = np.sort(step.tags)
+    with np.errstate(all="ignore"):
+        found = normals / sizes
+    places = np.searchsorted(tags, found - _NEAR)
+    near = np.abs(np.append(tags, np.inf)[places] - found) <= _NEAR
+    if not near.all():  # False for NaN
+        raise Unprotected(f"What {step.name} uses for noise is not the independent normals that were drawn.")
+    if len(np.unique(places)) < len(places):
+        raise Unprotected(f"{step.name} uses a normal twice: two of its noises are the same.")
+
+
+def _bits(arrays: list[np.ndarray]) -> list[bytes]:
+    return [each.tobytes() for each in arrays]
 
 
 class _Search:

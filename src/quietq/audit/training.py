@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import Seen, learn
 from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, judge
@@ -41,11 +42,15 @@ def audit_training(
     confidence: float = 0.95,
     folder: Path | None = None,
     private: PrivateSource | None = None,
+    public_walk: bool | None = None,
     progress: Progress | None = None,
 ) -> Finding:
     """Trains `runs` times under the world's reward and as often under its neighbour, and tells them apart if it can.
 
     The score is the mean of all values seen where r' is r shifted, which raises them all, and else one that is learned.
+    With a `public_walk`, only the noise differs between runs, which is what certificates are about and so the default
+    for methods that have one; else the adversary does not know how the walk went.
+
     Methods that learn from a private reward need to know how it is made `private`. Results are kept in `folder`, batch
     by batch, if one is given.
     """
@@ -55,14 +60,17 @@ def audit_training(
     score = ("mean" if move == "shift" and view.kind != "policy" else "learned") if score is None else score
     if score not in get_args(ScoreKind):
         raise InvalidInput(f"score must be one of {', '.join(get_args(ScoreKind))}, not {score!r}.")
-    learned_on = round(LEARNED_SHARE * count("runs", runs, 40))
+    learned_on = round(LEARNED_SHARE * count("runs", runs, 40, MOST_RUNS))
+    view.check(world.box, count("steps", steps))
+    public_walk = not isinstance(method, Published) if public_walk is None else public_walk
     if private is None:
         method.check(spaces_of(world), steps)
         promise = Promise.of(method.certificate(spaces_of(world), steps))
     else:
         promise = promised(private.budget, private(pair, 0, 0))
-    trainings = Trainings(method, pair, view, steps, seed, private)
-    seen = trainings.run(runs, Store(folder, trainings.describe()), progress)
+    trainings = Trainings(method, pair, view, steps, count("seed", seed, 0), private, public_walk)
+    store = Store(folder if trainings.known else None, trainings.describe())
+    seen = trainings.run(runs, store, progress)
     taught, judged = seen.split(learned_on)
     if score == "learned":
         weights, expected = learn(taught)
@@ -70,7 +78,7 @@ def audit_training(
         weights = np.full(seen.first.shape[1], 1 / seen.first.shape[1])
         expected = taught.scored(weights).normal()
     thresholds = expected.thresholds(runs - learned_on, promise.delta, confidence)
-    attack = Attack(method.name, world.name, str(relation), move, _in_words(view, seen), score)
+    attack = Attack(method.name, world.name, str(relation), move, _in_words(view, seen, public_walk), score)
     return judge(judged.scored(weights), thresholds, attack, promise, confidence, learned_on, time.monotonic() - began)
 
 
@@ -87,6 +95,6 @@ def relation_of(method: Method) -> Relation:
     )
 
 
-def _in_words(view: View, seen: Seen) -> str:
+def _in_words(view: View, seen: Seen, public_walk: bool) -> str:
     what = {"final": "released values", "policy": "released policy", "every": f"values at {view.moments} moments"}
-    return f"{what[view.kind]}, {seen.first.shape[1]} numbers"
+    return f"{what[view.kind]}, {seen.first.shape[1]} numbers{', and the walk' if public_walk else ''}"

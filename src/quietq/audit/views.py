@@ -15,6 +15,7 @@ from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 
 Kind = Literal["final", "policy", "every"]
+MOST_STATES = 100_000
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,16 @@ class View:
         count("queries", self.queries, 1, 10_000)
         count("moments", self.moments, 1, 1000)
 
+    def check(self, box: Box, steps: int) -> None:
+        """Refuses to look more often, or at more numbers, than makes sense."""
+        if self.looks > steps:
+            raise InvalidInput(f"moments must be at most the number of steps, {steps}, not {self.moments}.")
+        if self.queries**box.dimension * self.looks > MOST_STATES:
+            raise InvalidInput(
+                f"queries must be fewer: {self.queries} a coordinate, {box.dimension} coordinate(s) and {self.looks} "
+                f"look(s) are more than {MOST_STATES} states."
+            )
+
     @property
     def looks(self) -> int:
         """How often the adversary looks."""
@@ -48,7 +59,8 @@ class View:
         values = np.asarray(_values(method, released, jnp.asarray(self.states(box), jnp.float32)))
         if self.kind == "policy":
             values = np.eye(values.shape[-1])[values.argmax(axis=-1)]  # the first of those that are equal, as agents do
-        return values.reshape(len(values), -1).astype(np.float32)
+        # What is not finite counts as 0: a score stays a number, whatever training came to.
+        return np.where(np.isfinite(values), values, 0.0).reshape(len(values), -1).astype(np.float32)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -1,6 +1,7 @@
 """`quietq audit`."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,14 +26,18 @@ if TYPE_CHECKING:
 def audit(
     context: typer.Context,
     method: Annotated[str, typer.Argument(help="One of the methods that `quietq methods` lists, or all.")],
-    world: Annotated[str, typer.Option(help="One of the worlds that `quietq worlds` lists.")] = "walk",
+    world: Annotated[
+        str | None, typer.Option(help="One of the worlds that `quietq worlds` lists; default walk.")
+    ] = None,
     runs: Annotated[int, typer.Option(help="Runs under r, and as many under r'.")] = 1000,
-    people: Annotated[int, typer.Option(help="How many people stand behind the reward.")] = 50,
+    people: Annotated[
+        int | None, typer.Option(help="How many people stand behind the reward; default 50.")
+    ] = None,
     radius: Annotated[
         float | None, typer.Option(help="Instead of people: most that neighbouring rewards differ, however rough.")
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="Privacy budget that is promised; published claims its own.")] = 0.9,
-    delta: Annotated[float, typer.Option(help="Probability that the promise may fail.")] = 1e-4,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget that is promised; default 0.9.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Probability that the promise may fail; default 1e-4.")] = None,
     noise: Annotated[
         Literal["auto", "path", "k-norm", "knots"] | None, typer.Option(help="Noise of a private reward; default path.")
     ] = None,
@@ -44,14 +49,20 @@ def audit(
         Literal["reward", "final", "policy", "every"] | None,
         typer.Option(help="What the adversary sees: final values, the policy, every release, or the private reward."),
     ] = None,
-    queries: Annotated[int | None, typer.Option(help="States a coordinate that are asked for.")] = None,
-    moments: Annotated[int, typer.Option(help="How often the adversary looks, with --view every.")] = 10,
+    queries: Annotated[int | None, typer.Option(help="States a coordinate that are asked for; 65 or 9.")] = None,
+    moments: Annotated[
+        int | None, typer.Option(help="How often the adversary looks, with --view every; default 10.")
+    ] = None,
     score: Annotated[
         Literal["mean", "learned"] | None, typer.Option(help="Mean of what is seen, or learned on a quarter of it.")
     ] = None,
-    steps: Annotated[int, typer.Option(help="Steps of each training.")] = 5000,
-    seed: Annotated[int, typer.Option(help="Of all randomness: audits are simulations.")] = 0,
-    confidence: Annotated[float, typer.Option(help="With which the bounds hold.")] = 0.95,
+    public_walk: Annotated[
+        bool | None,
+        typer.Option("--public-walk/--secret-walk", help="Does the adversary know the walk? Default: not published's."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of each training; default 5000.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of all randomness: audits are simulations; default 0.")] = None,
+    confidence: Annotated[float, typer.Option(help="With which the bounds hold together.")] = 0.95,
     out: Annotated[Path | None, typer.Option(help="Folder for the table and the plot of `all`.")] = None,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Keep results, and go on where an audit was stopped.")
@@ -59,18 +70,17 @@ def audit(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Measures what a method gives away: trains it under two neighbouring rewards and tries to tell them apart."""
-    texts = hyper.given(context)
-    folder = _folder() if cache else None
+    named = {
+        "world": world, "people": people, "radius": radius, "epsilon": epsilon, "delta": delta, "noise": noise,
+        "pieces": pieces, "move": move, "view": view, "queries": queries, "moments": moments, "score": score,
+        "public_walk": public_walk, "steps": steps, "seed": seed, "out": out,
+    }  # fmt: skip
+    given = {name: value for name, value in named.items() if value is not None}
+    plan = Plan(method, runs, confidence, given, hyper.given(context), _folder() if cache else None)
     if method == "all":
-        _all(runs, people, epsilon, delta, confidence, Path("runs/audit") if out is None else out, folder, as_json)
+        _all(plan, as_json)
         return
-    if out is not None:
-        raise qq.InvalidInput("--out is for `quietq audit all`, which writes a table and a plot.")
-    run = Plan(
-        method=method, world=world, runs=runs, people=people, radius=radius, epsilon=epsilon, delta=delta, noise=noise,
-        pieces=pieces, move=move, view=view, queries=queries, moments=moments, score=score, steps=steps, seed=seed,
-        confidence=confidence, hyper_parameters=texts, folder=folder,
-    ).audit()  # fmt: skip
+    run = plan.audit()
     with _bar(method) as progress:
         finding = run(progress)
     if as_json:
@@ -93,38 +103,40 @@ def sentence(finding: "Finding") -> str:
         return f"REFUTED. {text}"
     text = f"Consistent. {text} A lower bound cannot prove a promise; it can only fail to break it."
     if promise.mu is not None:
-        text += f" The best test would see twice the promised mu by {_needed(2 * promise.mu, promise.mu)} runs a world"
-        text += f", a tenth more by {_needed(1.1 * promise.mu, promise.mu)}."
+        text += f" The best test would see twice the promised mu by {_needed(finding, 2.0)} runs a world"
+        text += f", a tenth more by {_needed(finding, 1.1)}."
     return text
 
 
-def _needed(true: float, promised: float) -> str:
+def _needed(finding: "Finding", times: float) -> str:
+    """Runs a world, those included that are not judged, to refute the promise nine times out of ten."""
     from quietq.audit import runs_needed
 
+    promised = finding.promise.mu
+    assert promised is not None
     try:
-        return str(runs_needed(true, promised))
+        judged = runs_needed(times * promised, promised, finding.each)
     except qq.InvalidInput:  # beyond what is worth computing
         return "more than a million"
+    return str(math.ceil(judged * finding.runs / finding.by_mu.runs_with))
 
 
-def _all(
-    runs: int, people: int, epsilon: float, delta: float, confidence: float, out: Path, folder: Path | None,
-    as_json: bool,
-) -> None:  # fmt: skip
+def _all(plan: Plan, as_json: bool) -> None:
     from quietq.audit import entries, sensitivities, write_movements, write_table
     from quietq.report import require
     from quietq.report.audit import plot_findings
 
     require()
+    budget, people, out = plan.for_all()
     out.mkdir(parents=True, exist_ok=True)
-    planned = list(entries(runs, qq.Budget(epsilon, delta), people, folder))
-    each = 1 - (1 - confidence) / len(planned)  # so that all bounds hold together with this confidence
+    planned = list(entries(plan.runs, budget, people, plan.folder))
+    each = 1 - (1 - plan.confidence) / len(planned)  # so that all bounds hold together with this confidence
     findings: dict[str, Finding] = {}
     for entry in planned:
         with _bar(entry.title) as progress:
             findings[entry.title] = entry.run(progress).at(each)
     with _bar("sensitivity, with frozen noise"):
-        movements = sensitivities(qq.Budget(epsilon, delta))
+        movements = sensitivities(budget)
     files = [*write_table(findings, out), *write_movements(movements, out), out / "audit.png"]
     plot_findings(findings, out / "audit.png")
     if as_json:

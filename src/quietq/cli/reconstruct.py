@@ -20,7 +20,15 @@ from quietq.worlds.world import World
 if TYPE_CHECKING:
     from quietq.audit.reconstruct import Attack, Reconstruction
 
-REWARD_SUFFIX = ".qq"
+REWARD_SUFFIX, PRIVATE_REWARD = ".qq", "private reward"
+CAVEAT = (
+    "The comparison is with the {}'s own reward, and holds only if the release was made from that reward: made from "
+    "ratings or any other, these numbers say nothing of how well it is hidden."
+)
+ALONE = (
+    "There is nothing to compare with: the file does not say which reward it was made from. If it was a world's own, "
+    "name that world with --world."
+)
 
 
 @app.command()
@@ -29,7 +37,8 @@ def reconstruct(
         Path, typer.Argument(help="An agent (agent.npz, or its run's folder) or a private reward (.qq).")
     ],
     world: Annotated[
-        str | None, typer.Option(help="Where it belongs; default: the agent's own world, and walk for a reward.")
+        str | None,
+        typer.Option(help="Whose reward to compare with; default: the agent's own world, and none for a reward."),
     ] = None,
     points: Annotated[
         int | None, typer.Option(help="Points of the grid a coordinate; default 65, or 13 in two.")
@@ -46,7 +55,15 @@ def reconstruct(
         report.require()
         if plot.suffix.lower() not in (".png", ".svg") or not plot.parent.is_dir():
             raise qq.InvalidInput(f"plot must name a .png or .svg file in a folder that exists, not {str(plot)!r}.")
-    kind, certificate, there, found = _attacked(release, world, points)
+    file = _file(release)
+    if file.suffix == REWARD_SUFFIX and world is None:
+        if plot is not None or points is not None:
+            raise qq.InvalidInput(
+                "--plot and --points need --world, the world whose own reward this one was made from."
+            )
+        _show_alone(qq.load(file).certificate, as_json)
+        return
+    kind, certificate, there, found = _attacked(file, world, points)
     if plot is not None:
         from quietq.report.reconstruction import plot_reconstruction
 
@@ -59,6 +76,7 @@ def reconstruct(
         "points": found[0].grid.points,
         "draws": len(found),
         "attacks": [_record(same) for same in zip(*(one.attacks for one in found), strict=True)],
+        "caveat": CAVEAT.format(there.name),
         "not_private": {"constant_rmse": found[0].constant_error},
     }
     if found[0].planned is not None:
@@ -69,33 +87,37 @@ def reconstruct(
     _show(record)
 
 
-def _attacked(
-    release: Path, name: str | None, points: int | None
-) -> tuple[str, Certificate, World, list["Reconstruction"]]:
-    """The kind of release, its certificate, its world and the attacks on each of its draws."""
+def _file(release: Path) -> Path:
+    """The file to attack, which is there."""
     file = release / run.AGENT if release.is_dir() else release
     if not file.is_file():
         what = f"{run.AGENT} in the folder" if release.is_dir() else "file"
         raise qq.InvalidInput(f"There is no {what} {str(release)!r} to attack.")
+    return file
+
+
+def _attacked(
+    file: Path, name: str | None, points: int | None
+) -> tuple[str, Certificate, World, list["Reconstruction"]]:
+    """The kind of release, its certificate, its world and the attacks on each of its draws."""
     from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, discount  # slow to import: other commands go without
     from quietq.audit.reconstruct import reconstruct as attack_all
 
-    if file.suffix == REWARD_SUFFIX:
-        private = qq.load(file)
-        world = world_of("walk" if name is None else name)
+    if file.suffix == REWARD_SUFFIX and name is not None:
+        private, world = qq.load(file), world_of(name)
         found = [attack_all(private, world, truth=world_reward(world), points=points)]
-        return "private reward", private.certificate, world, found
+        return PRIVATE_REWARD, private.certificate, world, found
     from quietq.learning import agent_file
 
-    record, _ = agent_file.read(file)
+    record, leaves = agent_file.read(file)
     own = record.get("world")
     if own is None:
         raise qq.InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one has another.")
+    agent, world = agent_file.restore(qq.Agent, record, leaves, None), world_of(own)
     if name is not None and world_of(name).name != own:
         raise qq.InvalidInput(
             f"The agent was trained in the {own}, not in the {world_of(name).name}: leave --world out."
         )
-    agent, world = qq.Agent.load(file), world_of(own)
     gamma = discount(agent.method.settings(), world.steps)
     # Seeds of one release are averaged; simulated draws are releases of their own.
     draws = int(record["trained"]["draws"])
@@ -111,6 +133,15 @@ def _attacked(
         for member in members
     ]  # fmt: skip
     return f"agent ({agent.method.name})", agent.certificate, world, found
+
+
+def _show_alone(certificate: Certificate, as_json: bool) -> None:
+    """A private reward of which nobody said what it was made from."""
+    if as_json:
+        record = {"release": PRIVATE_REWARD, "world": None, "standing": certificate.standing, "points": None}
+        print(json.dumps(record | {"draws": 1, "attacks": [], "caveat": ALONE, "not_private": None}))
+        return
+    print(f"The release: {PRIVATE_REWARD}. Its standing: {certificate.standing}. {ALONE}")
 
 
 def _record(same: tuple["Attack", ...]) -> dict[str, Any]:
@@ -140,4 +171,5 @@ def _show(record: dict[str, Any]) -> None:
     if "planned_score" in record["not_private"]:
         score = record["not_private"]["planned_score"]
         print(f"Planning on it scores {score:.3f}, where random actions have 0 and the best policy 1.")
+    print(record["caveat"])
     print("A private release is meant to tell what people want together; what it hides is any one of them.")

@@ -1,6 +1,11 @@
-"""An agent on disk: what was released, its certificate and its settings. No pickle: arrays and one line of JSON."""
+"""An agent on disk: what was released, its certificate and its settings. No pickle: arrays and one line of JSON.
+
+A file may come from anybody: nothing in it is believed before it was checked, and a file that claims more than it holds
+is refused before memory or time is spent on it.
+"""
 
 import json
+import math
 import os
 import zipfile
 from dataclasses import replace
@@ -10,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
 from quietq.learning.promise import Promising
 from quietq.noise.box import Box
-from quietq.noise.entropy import SeededEntropy
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import count, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import SupBall
+from quietq.worlds import WORLDS
 from quietq.worlds.world import World
 
 if TYPE_CHECKING:
@@ -27,6 +34,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MOST_BYTES = 2**30
+"""Of a file, and of the noise of one run in float32."""
+MOST_STEPS = 10**8
 
 
 def write(path: Path, agent: "Agent") -> None:
@@ -56,16 +65,27 @@ def read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     if not path.is_file():
         raise InvalidInput(f"There is no file {str(path)!r} to load.")
     try:
-        if path.stat().st_size > MOST_BYTES:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
             raise InvalidInput(f"{str(path)!r} is larger than an agent can be.")
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            record = json.loads(stored["record"].tobytes())
-            leaves = [stored[f"leaf{i}"] for i in range(len(stored.files) - 1)]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
+        with open(path, "rb") as file, zipfile.ZipFile(file) as packed:
+            members = packed.infolist()
+            if sum(member.file_size for member in members) > size:  # agents are stored as they are
+                raise InvalidInput(f"{str(path)!r} would unpack to more than its own size, and an agent does not.")
+            record = json.loads(_array(packed, "record").tobytes())
+            leaves = [_array(packed, f"leaf{i}") for i in range(len(members) - 1)]
+    except InvalidInput:
+        raise
+    except Exception as error:  # a hostile file can make any reader fail in any way
         raise InvalidInput(f"{str(path)!r} is not an agent that was saved, or a damaged one.") from error
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise InvalidInput(f"{str(path)!r} was written by another version.")
     return record, leaves
+
+
+def _array(packed: zipfile.ZipFile, name: str) -> np.ndarray:
+    with packed.open(f"{name}.npy") as member:
+        return np.lib.format.read_array(member, allow_pickle=False)
 
 
 def restore(kind: "type[Agent]", record: dict[str, Any], leaves: list[np.ndarray], world: "Place | None") -> "Agent":
@@ -73,32 +93,35 @@ def restore(kind: "type[Agent]", record: dict[str, Any], leaves: list[np.ndarray
     try:
         spaces = Spaces(
             Box(tuple(record["spaces"]["low"]), tuple(record["spaces"]["high"])),
-            int(record["spaces"]["actions"]),
-            int(record["spaces"]["steps"]),
+            count("actions", record["spaces"]["actions"]),
+            count("steps", record["spaces"]["steps"]),
         )
         method, trained = method_from(record["settings"]), record["trained"]
+        steps = count("The file's steps", trained["steps"], most=MOST_STEPS)
+        draws, seeds = (count(f"The file's {name}", trained[name]) for name in ("draws", "seeds"))
         certificate = Certificate.from_dict(record["certificate"])
         place = record["world"] if world is None else world
         if place is None:
             raise InvalidInput("This agent was trained in an environment without a name: give it as `world`.")
+        if world is None and place not in WORLDS:  # a name of Gymnasium's could import any module
+            raise InvalidInput(f"The file names a world that is not one of quietq's, {shown(place)}.")
         agent = kind(place, method, seed=0)
         if agent.spaces.box != spaces.box or agent.spaces.actions != spaces.actions:
             raise InvalidInput(
                 "The world has other observations or actions than the one that the agent was trained in."
             )
-        like = _like(method, spaces, int(trained["steps"]))
+        shapes, build = jax.tree.flatten(_like(method, spaces, steps))
         arrays = [jnp.asarray(leaf) for leaf in leaves]
-        runs = int(trained["draws"]) * int(trained["seeds"])
-        shapes, build = jax.tree.flatten(like)
-        if [(runs, *shape.shape) for shape in shapes] != [leaf.shape for leaf in arrays]:
+        expected = [((draws * seeds, *shape.shape), shape.dtype) for shape in shapes]
+        if expected != [(leaf.shape, leaf.dtype) for leaf in arrays]:
             raise InvalidInput("The file's arrays do not fit its settings.")
-        agent._released, agent._certificate, agent.steps = build.unflatten(arrays), certificate, int(trained["steps"])
-        agent._draws, agent._seeds = int(trained["draws"]), int(trained["seeds"])
+        agent._released, agent._certificate, agent.steps = build.unflatten(arrays), certificate, steps
+        agent._draws, agent._seeds = draws, seeds
         agent._spent = method.spends
         return agent
     except InvalidInput:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # of whatever kind: a setting that nobody thought of may fail anywhere
         raise InvalidInput("This is not an agent that was saved, or a damaged one.") from error
 
 
@@ -107,7 +130,7 @@ def method_from(settings: dict[str, Any]) -> Method:
     from quietq.learning import METHODS
 
     if settings.get("method") not in METHODS:
-        raise InvalidInput(f"There is no method called {settings.get('method')!r}.")
+        raise InvalidInput(f"There is no method called {shown(settings.get('method'))}.")
     kind = METHODS[settings["method"]]
     known = {name: settings[name] for name in options_of(kind) if name in settings}
     if str(known.get("optimiser")).startswith("GradientTransformation"):  # an object; answering needs none
@@ -119,5 +142,21 @@ def _like(method: Method, spaces: Spaces, steps: int) -> Any:
     """The shapes of what a run of this method releases."""
     if isinstance(method, Promising):  # any promise will do: shapes do not depend on it
         method = replace(method, relation=SupBall(1.0), budget=Budget(1.0, 1e-5))
-    noise = method.draw(spaces, steps, SeededEntropy(0))
+    noise = method.draw(spaces, steps, _Nothing())
     return jax.eval_shape(lambda noise: method.finish(method.init(spaces, jax.random.key(0)), noise), noise)
+
+
+class _Nothing:
+    """Noise of zeros, for its shape; no more of it than a training could have held."""
+
+    reproducible = True
+
+    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        """Zeros."""
+        if 4 * math.prod(shape) > MOST_BYTES:
+            raise InvalidInput("The file's steps and settings ask for more noise than a training can hold.")
+        return np.zeros(shape)
+
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        """Halves."""
+        return self.normals(shape) + 0.5

@@ -8,7 +8,7 @@ sum is rounded to between 1/64 and 1/128 of it. Both are fixed by the public sca
 Nobody looks on, unless within `watched`: the audit measures there what was about to be noised, against its noise.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -34,24 +34,34 @@ class Protected(NamedTuple):
     scale: Float[Array | np.ndarray, ""] | float
 
 
-# A context variable, so that what trains in another thread meanwhile is not looked at.
-_watcher: ContextVar[list[Protected] | None] = ContextVar("watcher", default=None)
+# A context variable: a thread that was started by `threading` is not looked at, but what copies its context (as tasks
+# and `asyncio.to_thread` do) is.
+_watcher: ContextVar[Callable[[Protected], Array] | None] = ContextVar("watcher", default=None)
 
 
 @contextmanager
-def watched() -> Iterator[list[Protected]]:
+def watched(instead: Callable[[Protected], Array] | None = None) -> Iterator[list[Protected]]:
     """Every call of `protect` in here is noted in the list that this gives; what it returns is as ever.
 
     For the audit's grey box, which compares how far rewards move a value with the noise that goes on it, without having
-    to replace any code of what it audits. A program that was compiled before calls nothing, so nothing is noted.
+    to replace any code of what it audits. A program that was compiled before calls nothing, so nothing is noted. With
+    `instead`, what it makes of the call is noised in place of the value; a program compiled in here keeps to that.
 
     >>> with watched() as calls:
     ...     _ = protect(jnp.zeros(2), jnp.ones(2), 0.5)
     >>> [call.scale for call in calls]
     [0.5]
+    >>> with watched(instead=lambda call: 0 * call.value):
+    ...     print(protect(jnp.full(2, 7.0), jnp.ones(2), 0.5))
+    [0.5 0.5]
     """
     calls: list[Protected] = []
-    token = _watcher.set(calls)
+
+    def note(call: Protected) -> Array:
+        calls.append(call)
+        return call.value if instead is None else instead(call)
+
+    token = _watcher.set(note)
     try:
         yield calls
     finally:
@@ -66,8 +76,8 @@ def protect(
     It fails closed: where the scale is no ordinary number (0, not finite, or out of float32's easy range) the result is
     0, and a value that is not finite counts as 0.
     """
-    if (calls := _watcher.get()) is not None:
-        calls.append(Protected(value, normals, scale))
+    if (watcher := _watcher.get()) is not None:
+        value = watcher(Protected(value, normals, scale))
     scale = jnp.asarray(scale, jnp.float32) * SLACK
     usable = (scale >= SMALLEST) & (scale <= 1 / SMALLEST)  # False for NaN
     safe = jnp.where(usable, scale, 1.0)

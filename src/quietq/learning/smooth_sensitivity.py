@@ -17,6 +17,7 @@ Its alpha = epsilon/(5 sqrt(2 ln(2/delta))) and beta = epsilon/(4 (d + ln(2/delt
 small, but are not enough at epsilon = 50; those here are larger at usual budgets, and hold at all.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ class Admissible:
     """S must change by a factor of at most e^beta between neighbours."""
 
     @classmethod
+    @functools.lru_cache(maxsize=64)
     def for_budget(cls, budget: Budget, dimension: int, share: float = 0.5) -> "Admissible":
         """The largest beta that takes this `share` of epsilon, then the largest alpha that the rest allows."""
         d, delta = count("dimension", dimension), positive_delta(budget.delta)

@@ -29,7 +29,7 @@ def plot_reconstruction(
 ) -> None:  # fmt: skip
     """Draws the true reward and what each attack recovers, to a PNG or SVG file; over two coordinates, as maps.
 
-    What an attack is blind to is fitted to the truth, as the legend says.
+    What an attack is blind to is fitted to the truth, as the legend says. Only its owner can read the file.
     """
     target = checked(path)
     truth = found.truth
@@ -41,7 +41,19 @@ def plot_reconstruction(
     figure.suptitle(textwrap.fill(f"NOT PRIVATE: {heading}", 76), fontsize=14)
     if certificate is not None:
         figure.supxlabel(textwrap.fill(f"The release that was attacked: {promise(certificate)}", 120), fontsize=9)
-    figure.savefig(target, format=target.suffix.lower()[1:])
+    temporary = target.with_name(f".{target.name}.part")
+    try:
+        temporary.unlink(missing_ok=True)
+        with open(temporary, "wb", opener=_owner_only) as file:
+            figure.savefig(file, format=target.suffix.lower()[1:])
+        os.replace(temporary, target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InvalidInput(f"path must be a file that can be written to, not {str(target)!r}.") from error
+
+
+def _owner_only(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
 
 
 def _lines(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
