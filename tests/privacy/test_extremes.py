@@ -22,8 +22,13 @@ EPSILONS = [1e-100, 1e-50, 1e-8, 1e-3, 0.01, 0.1, 0.9, 5.0, 50.0, 1e4, 1e6]
 DELTAS = [1e-100, 1e-20, 1e-15, 1e-10, 1e-3, 0.01, 0.05, 0.5, 0.999999]
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("rounds", [1, 3, 1000])
+def slow_but(kept: list, values: list) -> list:
+    """The values, all of which are slow tests but those that are kept."""
+    return [value if value in kept else pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+@pytest.mark.parametrize("epsilon", slow_but([1e-100, 1e-8, 0.01, 0.9, 5.0, 1e6], EPSILONS))
+@pytest.mark.parametrize("rounds", slow_but([1, 1000], [1, 3, 1000]))
 def test_every_theorem_has_an_answer_or_does_not_apply(epsilon, rounds):
     for delta in DELTAS:
         rows = {row.theorem: row for row in compare(Budget(epsilon, delta), rounds)}

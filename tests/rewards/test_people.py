@@ -39,7 +39,7 @@ def mean_reward(people: dict[str, list[tuple[float, float]]], count: int, low: f
     return read, read.functions()[0](GRID)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(rows, min_size=1, max_size=4), rows, rows, bounds)
 def test_one_person_moves_the_reward_by_no_more_than_stated(others, before, after, bounds):
     low, width, slope = bounds

@@ -26,7 +26,7 @@ from quietq.audit.person import PersonAttack, attack_person
 from quietq.audit.reconstruct import reconstruct
 from quietq.audit.release import audit_reward
 from quietq.audit.runs import PrivateSource, Trainings
-from quietq.audit.successive import rewards_from_successive
+from quietq.audit.successive import Steps, released_rounds, rewards_from_successive
 from quietq.audit.table import write_movements, write_table
 from quietq.audit.training import audit_training
 from quietq.audit.views import View
@@ -45,6 +45,7 @@ __all__ = [
     "Promise",
     "Scores",
     "Seen",
+    "Steps",
     "Thresholds",
     "Trainings",
     "Unprotected",
@@ -65,6 +66,7 @@ __all__ = [
     "mu_lower",
     "neighbours",
     "reconstruct",
+    "released_rounds",
     "rewards_from_successive",
     "runs_needed",
     "sensitivities",

@@ -17,6 +17,8 @@ from quietq.privacy.errors import InvalidInput
 
 SHRINKAGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Of the covariance, to choose from: the least of them see directions that have no noise at all."""
+LEARNED_SHARE = 0.25
+"""Of the runs, to learn a score or only its thresholds on; they are not judged."""
 _FEWEST = 10
 _TRIED = 161
 

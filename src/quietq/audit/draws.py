@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.audit.bounds import MOST_RUNS
-from quietq.audit.distinguisher import Expected, Scores, Seen, learn
+from quietq.audit.distinguisher import LEARNED_SHARE, Expected, Scores, Seen, learn
 from quietq.audit.finding import Attack, Finding, Promise, judge
 from quietq.privacy.checks import count
 
@@ -25,29 +25,28 @@ def audit_draws(
 ) -> Finding:  # fmt: skip
     """Draws `runs` releases a world and judges them.
 
-    Thresholds are set by what is `expected` of the scores; without that, on as many draws again, which are not judged.
-    Without a `score`, for draws that are rows of numbers, a linear one is learned on those too.
+    Thresholds are set by what is `expected` of the scores; without that, on a quarter of the draws, which are not
+    judged. Without a `score`, for draws that are rows of numbers, a linear one is learned on those too.
     """
-    began, runs, seed = time.monotonic(), count("runs", runs, 20, MOST_RUNS), count("seed", seed, 0)
-    total = runs if expected is not None else 2 * runs
+    began, runs, seed = time.monotonic(), count("runs", runs, 40, MOST_RUNS), count("seed", seed, 0)
+    pilot = 0 if expected is not None else round(LEARNED_SHARE * runs)
 
     def drawn(side: int) -> Float[np.ndarray, "runs ..."]:
         found = []
-        for run in range(total):
+        for run in range(runs):
             one = draw(side, (seed << 64) + 2 * run + side)
             found.append(one if score is None else score(one))
             if progress is not None:
-                progress(side * total + run + 1, 2 * total)
+                progress(side * runs + run + 1, 2 * runs)
         return np.asarray(found, np.float64)
 
     first, second = drawn(0), drawn(1)
-    if expected is not None:
-        judged, thresholds = Scores(first, second), expected.thresholds(runs, promise.delta, confidence)
-    elif score is not None:
-        judged = Scores(first[:runs], second[:runs])
-        thresholds = Scores(first[runs:], second[runs:]).thresholds(runs, promise.delta, confidence)
+    if score is None:
+        taught, rest = Seen(first, second).split(pilot)
+        weights, expected = learn(taught)
+        judged = rest.scored(weights)
     else:
-        judged_rows, pilot = Seen(first, second).split(runs)
-        weights, fitted = learn(pilot)
-        judged, thresholds = judged_rows.scored(weights), fitted.thresholds(runs, promise.delta, confidence)
-    return judge(judged, thresholds, attack, promise, confidence, total - runs, time.monotonic() - began)
+        judged = Scores(first[pilot:], second[pilot:])
+    known = Scores(first[:pilot], second[:pilot]) if expected is None else expected
+    thresholds = known.thresholds(runs - pilot, promise.delta, confidence)
+    return judge(judged, thresholds, attack, promise, confidence, pilot, time.monotonic() - began)

@@ -53,8 +53,7 @@ def entries(runs: int, budget: Budget, people: int, folder: Path | None) -> Iter
             lambda progress, seed=seed: audit_mechanism(budget.mu, max(200_000, runs), delta=budget.delta, seed=seed),
         )
     for noise, pieces in (("path", None), ("knots", 6), ("k-norm", 6)):
-        times = 2 if noise == "k-norm" else 4  # as many again set its thresholds
-        kind = partial(audit_reward, WALK, relation, budget, times * runs, noise=noise, pieces=pieces)
+        kind = partial(audit_reward, WALK, relation, budget, 4 * runs, noise=noise, pieces=pieces)
         yield Entry(f"reward, {noise}", lambda progress, kind=kind: kind(progress=progress))
     recommender = find_world("recommender")
     for noise in ("k-norm", "path"):

@@ -30,6 +30,7 @@ from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces
 from quietq.learning.output import OutputNoise
 from quietq.learning.promise import Promising
+from quietq.learning.trainer import spaces_of
 from quietq.learning.trajectories import Cells
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise
@@ -39,6 +40,7 @@ from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall, SupBall, Trajectories, people
 from quietq.worlds.walk import WALK
+from quietq.worlds.world import World
 
 _PEOPLE = 50
 _TRAJECTORIES = 150
@@ -47,7 +49,7 @@ _AMPLE = Budget(10.0, 1e-6)  # so that so few trajectories are enough for a smoo
 
 def frozen_sensitivity(
     method: Promising,
-    spaces: Spaces,
+    spaces: Spaces | World,
     *,
     rewards: int = 24,
     same: bool = False,
@@ -57,16 +59,16 @@ def frozen_sensitivity(
 ) -> Movement:
     """How far an adversary moves a method's private step, beside what its noise is enough for.
 
-    `method` may be any method that noises as it goes, or a copy of one that may be broken; see `private_step` for
-    `rewards` and `same`, and `farthest` for `climb`. Raises Unprotected if rewards reach what is released by another
-    way than through the noise, or if a normal is used twice.
+    `spaces` are a world, or what is public about an environment. `method` may be any method that noises as it goes, or
+    a copy of one that may be broken; see `private_step` for `rewards` and `same`, and `farthest` for `climb`. Raises
+    Unprotected if rewards reach what is released by another way than through the noise, or if a normal is used twice.
 
-    >>> from quietq.noise.box import UNIT
     >>> method = InputNoise(relation=SupBall(0.1), budget=Budget(0.9, 1e-4))
-    >>> move = frozen_sensitivity(method, Spaces(UNIT, actions=2, steps=50), rewards=9)
+    >>> move = frozen_sensitivity(method, WALK, rewards=9)
     >>> round(move.stated, 3), round(move.found, 3)  # 0.1 times the root of 9
     (0.3, 0.3)
     """
+    spaces = spaces_of(spaces) if isinstance(spaces, World) else spaces
     try:
         step = private_step(method, spaces, rewards=rewards, same=same, name=name, seed=seed)
         best = farthest(step, climb=climb, seed=seed)
@@ -87,7 +89,7 @@ def checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Callable[[]
     ball, sup = people(_PEOPLE, low=0, high=0.5, slope=1), SupBall(0.5 / _PEOPLE, people=_PEOPLE)
     features = RkhsBall(0.02, Features(_polynomials, 3), people=_PEOPLE)
     promise: dict[str, Any] = {"relation": sup, "budget": budget}
-    spaces = Spaces(WALK.box, WALK.actions, WALK.steps)
+    spaces = spaces_of(WALK)
     small = {"network": "mlp", "widths": (16, 16)}
     methods: dict[str, tuple[Promising, bool]] = {
         "value": (ValueNoise(**promise), False),

@@ -31,7 +31,10 @@ def audit_weights(
     """A reward of features: its weights are moved as far as one person can, in one direction, which are all alike."""
     relation = world.relation(people)
     if not isinstance(relation, RkhsBall) or not isinstance(relation.kernel, Features):
-        raise InvalidInput(f"The world {world.name!r} has no reward of features.")
+        raise InvalidInput(
+            f"The private reward of {world.name!r} is a sum over coordinates, which cannot be audited here: take walk, "
+            "thermostat or recommender."
+        )
     weights = np.asarray(world.preference(), np.float64)
     moved = weights.copy()
     moved.flat[0] += relation.radius

@@ -83,7 +83,8 @@ class PersonAttack:
     def verdict(self) -> str:
         """The outcome in a sentence, and in a second one how many names it is about, if it is not one."""
         told = f"{self.accuracy:.3f} of the guesses were right, and the promise allows {self.ceiling:.3f}"
-        end = "the promise is BROKEN" if self.broken else "the promise stands"
+        chance = ", which may be chance" if self.accuracy > self.ceiling and not self.broken else ""
+        end = "the promise is BROKEN" if self.broken else f"the promise stands{chance}"
         first = f"{told}: {end}, at confidence {self.confidence:.7g}."
         if self.names == 1:
             return first

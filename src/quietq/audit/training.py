@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from quietq.audit.bounds import MOST_RUNS
-from quietq.audit.distinguisher import Seen, learn
+from quietq.audit.distinguisher import LEARNED_SHARE, Seen, learn
 from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, judge
 from quietq.audit.pairs import neighbours
@@ -25,8 +25,6 @@ from quietq.privacy.relations import Relation, RkhsBall, SupBall
 from quietq.worlds.world import World
 
 ScoreKind = Literal["mean", "learned"]
-LEARNED_SHARE = 0.25
-"""Of the runs, to learn the score or only its thresholds on; they are not judged."""
 
 
 def audit_training(

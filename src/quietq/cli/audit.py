@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 import quietq as qq
@@ -29,7 +28,7 @@ def audit(
     world: Annotated[
         str | None, typer.Option(help="One of the worlds that `quietq worlds` lists; default walk.")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs under r, and as many under r'.")] = 1000,
+    runs: Annotated[int, typer.Option(help="Runs under r, and as many under r', at least 40; most are judged.")] = 1000,
     people: Annotated[
         int | None, typer.Option(help="How many people stand behind the reward; default 50.")
     ] = None,
@@ -49,7 +48,7 @@ def audit(
         Literal["reward", "final", "policy", "every"] | None,
         typer.Option(help="What the adversary sees: final values, the policy, every release, or the private reward."),
     ] = None,
-    queries: Annotated[int | None, typer.Option(help="States a coordinate that are asked for; 65 or 9.")] = None,
+    queries: Annotated[int | None, typer.Option(help="States a coordinate that are asked for.")] = None,
     moments: Annotated[
         int | None, typer.Option(help="How often the adversary looks, with --view every; default 10.")
     ] = None,
@@ -58,7 +57,9 @@ def audit(
     ] = None,
     public_walk: Annotated[
         bool | None,
-        typer.Option("--public-walk/--secret-walk", help="Does the adversary know the walk? Default: not published's."),
+        typer.Option(
+            "--public-walk/--secret-walk", help="Is the walk known to the adversary? Default yes, but of published no."
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of each training; default 5000.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of all randomness: audits are simulations; default 0.")] = None,
@@ -87,6 +88,8 @@ def audit(
         print(json.dumps(finding.to_dict()))
         return
     _print([finding])
+    attack = finding.attack
+    print(f"r' differs from r by the move {attack.move!r}. Seen: {attack.view}. Score: {attack.score}.")
     print(sentence(finding))
 
 
@@ -153,7 +156,7 @@ def _all(plan: Plan, as_json: bool) -> None:
 
 def _print(findings: "list[Finding]", names: list[str] | None = None) -> None:
     table = Table(title="What is promised, and what was measured")
-    for heading in ("method", "epsilon", "at least", "mu", "at least", "runs", "verdict"):
+    for heading in ("method", "epsilon", "epsilon ≥", "mu", "mu ≥", "runs", "verdict"):
         table.add_column(heading, justify="left" if heading in ("method", "epsilon", "verdict") else "right")
     for index, finding in enumerate(findings):
         promise = finding.promise
@@ -175,8 +178,12 @@ def _folder() -> Path | None:
 @contextmanager
 def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr with the time left, if somebody looks."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
-               TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(f"Audit of {title}", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    from quietq.learning.report import bar
+
+    try:
+        with bar(sys.stderr.isatty()) as shown:
+            task = shown.add_task(f"Audit of {title}", total=None)
+            yield lambda done, total: shown.update(task, completed=done, total=total)
+    except KeyboardInterrupt:
+        print("\nquietq: stopped; trainings that are done are kept: run it again to go on.", file=sys.stderr)
+        raise

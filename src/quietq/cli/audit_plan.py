@@ -44,7 +44,9 @@ class Plan:
             self._only("people", "epsilon", "delta", "seed")
             people, budget = self.given.get("people", 50), self._budget()
             return lambda progress: audit_evaluation(people, budget, self.runs, progress=progress, **self._further())
-        if self.method not in METHODS or self.method == "none":
+        if self.method == "none":
+            raise qq.InvalidInput("There is nothing to audit in 'none': it promises nothing.")
+        if self.method not in METHODS:
             known = ", ".join(sorted(set(METHODS) - {"none"} | {"evaluation", "all"}))
             raise qq.InvalidInput(f"There is no method called {self.method!r} to audit: they are {known}.")
         if self.method in FROM_PRIVATE and self.given.get("view", "reward") == "reward":

@@ -12,13 +12,18 @@ from quietq.learning import trainer
 from quietq.privacy.errors import MissingExtra
 
 
+def bar(shown: bool) -> Progress:
+    """A bar on stderr, with the time that went by and the time left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
+               TimeElapsedColumn(), TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left"))  # fmt: skip
+    return Progress(*columns, console=Console(stderr=True), disable=not shown)
+
+
 class Reporter:
     """Shows a bar on stderr and writes a log, if asked to."""
 
     def __init__(self, steps: int, progress: bool | str, log: Path | None, covered: bool) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
-                   TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())  # fmt: skip
-        self._bar = Progress(*columns, console=Console(stderr=True), disable=not progress)
+        self._bar = bar(bool(progress))
         self._task = self._bar.add_task("Training", total=steps)
         self._inside = progress == "compiled"
         self._tag = "private_reward/return" if covered else "not_private/return"
