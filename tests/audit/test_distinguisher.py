@@ -164,13 +164,13 @@ def judged_by(monkeypatch: pytest.MonkeyPatch, module: Any) -> list[tuple[Scores
 
 def test_thresholds_of_draws_do_not_look_at_what_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     given = judged_by(monkeypatch, draws)
-    for change in (0.0, 5.0):  # judged are the first 30 of 60 draws a world
+    for change in (0.0, 5.0):  # judged are the last 30 of 40 draws a world
 
         def draw(side: int, stream: int, change: float = change) -> float:
             value = float(np.random.default_rng(stream).normal()) + side
-            return value + (change * side if stream // 2 < 30 else 0.0)
+            return value + (change * side if stream // 2 >= 10 else 0.0)
 
-        audit_draws(draw, lambda seen: seen, 30, ATTACK, NOTHING)
+        audit_draws(draw, lambda seen: seen, 40, ATTACK, NOTHING)
     assert given[0][1] == given[1][1]
     assert given[1][0].second.mean() > given[0][0].second.mean() + 4
 

@@ -37,8 +37,8 @@ def plot_findings(findings: Mapping[str, Finding], path: str | os.PathLike[str])
     )
     one = next(iter(findings.values()))
     figure.supxlabel(
-        f"Measured: lower bounds, each at confidence {one.confidence:g}. They rise with the number of runs, and cannot "
-        "prove a promise, only break it.",
+        f"Measured: lower bounds, each at confidence {one.confidence:.3g}. They rise with the number of runs, and "
+        "cannot prove a promise, only break it.",
         fontsize=9,
     )
     figure.savefig(target, format=target.suffix.lower()[1:])
@@ -54,7 +54,7 @@ def _line(axes: "Axes", height: int, finding: Finding) -> None:
         label=finding.promise.standing,
     )  # fmt: skip
     axes.plot(
-        finding.epsilon_lower, height, color=MEASURED, marker=">", markersize=9, linestyle="none",
+        finding.epsilon_lower, height, color=MEASURED, marker=">", markersize=9, linestyle="none", clip_on=False,
         label="measured: at least this",
     )  # fmt: skip
     if finding.epsilon_lower > promise:
