@@ -1,8 +1,10 @@
 """What an audit says: keys that were promised, verdicts that follow, bounds that are tight and hold, one table."""
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,12 @@ from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.audit.finding import Attack, Finding, Promise, judge
 from quietq.audit.mechanism import audit_mechanism
+from quietq.audit.movement import Unprotected
 from quietq.audit.table import COLUMNS, write_table
 from quietq.learning import InputNoise, NoNoise
 from quietq.learning.published import Published
 from quietq.learning.trainer import spaces_of
+from quietq.noise.mechanism import GaussianProcessMechanism
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.worlds import WALK
 
@@ -133,3 +137,24 @@ def test_a_table_is_the_same_in_all_three_files(tmp_path: Path) -> None:
             assert float(row[column]) == record[column]
             assert float(written[column]) == pytest.approx(record[column], rel=1e-3)
         assert (written["mu"] == "") == (one.promise.mu is None)
+
+
+def test_real_releases_keep_the_promise_too() -> None:
+    finding = audit_mechanism(1.0, 40_000, seed=None).at(1 - 1e-6)
+    assert "the operating system's noise" in finding.attack.view
+    assert finding.verdict == "consistent"
+    assert finding.mu_lower > 0.9  # 0.954 is expected of a promise of 1, give or take 0.009
+
+
+class Shared(GaussianProcessMechanism):
+    """One path for all outputs."""
+
+    def simulate(self, f: Any, seed: int) -> Any:
+        sound: Any = super().simulate(f, seed)
+        noise = sound.values - f(None)
+        return dataclasses.replace(sound, values=f(None) + noise[:, :1])
+
+
+def test_outputs_that_share_their_noise_are_no_releases_of_their_own() -> None:
+    with pytest.raises(Unprotected, match="share their noise"):
+        audit_mechanism(1.0, 4000, kind=Shared)

@@ -14,7 +14,7 @@ from quietq import Budget, InvalidInput, SupBall
 from quietq.audit import runs, store
 from quietq.audit.distinguisher import Seen
 from quietq.audit.pairs import neighbours
-from quietq.audit.runs import PrivateSource, Trainings
+from quietq.audit.runs import Privatising, Trainings
 from quietq.audit.store import Store
 from quietq.audit.training import audit_training
 from quietq.audit.views import View
@@ -122,7 +122,7 @@ def network(optimiser: Any) -> NetworkValueNoise:
 
 def test_another_configuration_is_kept_apart() -> None:
     promise: dict[str, Any] = {"relation": SupBall(0.5), "budget": Budget(0.9, 1e-4)}
-    private = PrivateSource(WALK.relation(50), Budget(0.9, 1e-4))
+    private = Privatising(WALK.relation(50), Budget(0.9, 1e-4))
     ones = [
         trainings(), trainings(steps=31), trainings(seed=1), trainings(view=View(queries=4)),
         trainings(view=View("policy", queries=3)), trainings(view=View("every", queries=3, moments=3)),

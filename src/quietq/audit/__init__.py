@@ -25,7 +25,7 @@ from quietq.audit.pairs import MOVES, Pair, neighbours
 from quietq.audit.person import PersonAttack, attack_person
 from quietq.audit.reconstruct import reconstruct
 from quietq.audit.release import audit_reward
-from quietq.audit.runs import PrivateSource, Trainings
+from quietq.audit.runs import Privatising, Trainings
 from quietq.audit.successive import Steps, released_rounds, rewards_from_successive
 from quietq.audit.table import write_movements, write_table
 from quietq.audit.training import audit_training
@@ -41,7 +41,7 @@ __all__ = [
     "Movement",
     "Pair",
     "PersonAttack",
-    "PrivateSource",
+    "Privatising",
     "Promise",
     "Scores",
     "Seen",

@@ -5,6 +5,7 @@ from typing import Literal
 
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.audit.distinguisher import Scores, Thresholds
+from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 
@@ -19,6 +20,11 @@ class Promise:
     epsilon: float
     delta: float
     mu: float | None = None
+
+    @classmethod
+    def certified(cls, budget: Budget, pure: bool = False) -> "Promise":
+        """What noise of this budget promises: Gaussian noise a mu too, pure noise epsilon alone."""
+        return cls("certified", budget.epsilon, 0.0 if pure else budget.delta, None if pure else budget.mu)
 
     @classmethod
     def of(cls, certificate: Certificate) -> "Promise":

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from quietq.audit.distinguisher import Expected
 from quietq.audit.projection import optimal_weights
 from quietq.noise.grid_path import grid_points
 from quietq.noise.kernels import Additive, Exponential
@@ -35,6 +36,11 @@ class BestTest(NamedTuple):
     """Of a release: above 0 where the second source is the likelier."""
     mu: float | None
     """How far apart the two are in Gaussian DP, exactly; None for pure noise, which has no mu."""
+
+    @property
+    def expected(self) -> Expected | None:
+        """How scores come out, which is known for Gaussian noise."""
+        return None if self.mu is None else Expected(-(self.mu**2) / 2, self.mu, self.mu**2 / 2, self.mu)
 
 
 def best_test(before: Source, after: Source, relation: Relation, budget: Budget, release: PrivateFunction) -> BestTest:

@@ -64,7 +64,7 @@ def audit_mechanism(
         return np.concatenate(found)[:runs]
 
     expected = Expected(0.0, 1 / budget.mu, float(weights @ move), 1 / budget.mu)
-    promise = Promise("certified", budget.epsilon, delta, budget.mu)
+    promise = Promise.certified(budget)
     noise = "simulated noise" if seed is not None else "the operating system's noise"
     attack = Attack(
         "gaussian-process", "none", str(RkhsBall(1.0, kernel)), "bump",

@@ -3,12 +3,10 @@
 import numpy as np
 from jaxtyping import Float
 
-from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import Progress, audit_draws
 from quietq.audit.finding import Attack, Finding, Promise
-from quietq.audit.likelihood import best_test
+from quietq.audit.likelihood import best_test, is_pure
 from quietq.audit.pairs import neighbours
-from quietq.audit.release import promised
 from quietq.learning.evaluation import Evaluation
 from quietq.learning.observed import observe
 from quietq.learning.trajectories import Cells, Trajectory
@@ -44,14 +42,14 @@ def audit_weights(
         return privatise(source, budget, relation=relation, domain=world.box, noise=noise, simulate=stream)
 
     sample = draw(0, 0)
-    score, mu = best_test(weights, moved, relation, budget, sample)
+    best = best_test(weights, moved, relation, budget, sample)
     attack = Attack(
         f"reward/weights, {noise}", world.name, str(relation), "one direction", f"{weights.size} weights",
         "likelihood ratio",
     )  # fmt: skip
     return audit_draws(
-        draw, score, runs, attack, promised(budget, sample),
-        expected=None if mu is None else Expected(-(mu**2) / 2, mu, mu**2 / 2, mu), seed=seed, confidence=confidence,
+        draw, best.score, runs, attack, Promise.certified(budget, is_pure(sample)),
+        expected=best.expected, seed=seed, confidence=confidence,
         progress=progress,
     )  # fmt: skip
 
@@ -74,7 +72,7 @@ def audit_observed(
         return np.asarray(fitted.mean)
 
     attack = Attack("reward/observed", world.name, str(relation), "shift", "the fitted reward at its knots", "mean")
-    promise = Promise("certified", budget.epsilon, budget.delta, budget.mu)
+    promise = Promise.certified(budget)
     return audit_draws(
         draw, lambda seen: float(seen.mean()), runs, attack, promise, seed=seed, confidence=confidence,
         progress=progress,

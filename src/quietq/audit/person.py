@@ -99,10 +99,7 @@ class PersonAttack:
         Its errors, bounds and verdict, in its `to_dict` as well, come from the true ratings and are not marked. Where
         ratings are private, `to_dict` of this attack is the record to keep: there they stand under `not_private`.
         """
-        promise = Promise(
-            "certified", self.budget.epsilon, 0.0 if self.pure else self.budget.delta,
-            None if self.pure else self.budget.mu,
-        )  # fmt: skip
+        promise = Promise.certified(self.budget, self.pure)
         attack = Attack("reward", "none", "one person", self.kind, "the private reward", "likelihood ratio")
         return Finding(attack, promise, self.releases, self.errors, self.errors, self.confidence)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import Progress, audit_draws
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.likelihood import best_test, is_pure, noised
@@ -65,18 +64,12 @@ def audit_reward(
         move if move != "worst" else f"worst ({pair.move.name})",
         f"the private reward, {len(noised(sample))} numbers", "likelihood ratio",
     )  # fmt: skip
-    score, mu = best_test(pair.first, pair.second, relation, budget, sample)
+    best = best_test(pair.first, pair.second, relation, budget, sample)
+    promise = Promise.certified(budget, is_pure(sample))
     return audit_draws(
-        lambda side, stream: release_of(pair, side, stream), score, runs, attack, promised(budget, sample),
-        expected=None if mu is None else Expected(-(mu**2) / 2, mu, mu**2 / 2, mu), seed=seed, confidence=confidence,
-        progress=progress,
+        lambda side, stream: release_of(pair, side, stream), best.score, runs, attack, promise,
+        expected=best.expected, seed=seed, confidence=confidence, progress=progress,
     )  # fmt: skip
-
-
-def promised(budget: Budget, sample: PrivateFunction) -> Promise:
-    """What a release of this kind promises, if the noise is not simulated."""
-    pure = is_pure(sample)
-    return Promise("certified", budget.epsilon, 0.0 if pure else budget.delta, None if pure else budget.mu)
 
 
 def kind_of(sample: PrivateFunction) -> str:

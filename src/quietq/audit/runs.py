@@ -34,7 +34,7 @@ BATCH = 64
 
 
 @dataclass(frozen=True)
-class PrivateSource:
+class Privatising:
     """How a reward is made private before anything is trained on it."""
 
     relation: Relation
@@ -59,7 +59,7 @@ class Trainings:
     view: View
     steps: int = 5000
     seed: int = 0
-    private: PrivateSource | None = None
+    private: Privatising | None = None
     """How the reward is made private, for methods that learn from one that is."""
     public_walk: bool = False
     """Whether the adversary knows the randomness of the walk and of the learner: then it is the same in all runs, and

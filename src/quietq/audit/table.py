@@ -18,8 +18,7 @@ def write_table(findings: Mapping[str, Finding], folder: Path) -> list[Path]:
     """Writes audit.md, audit.csv and audit.json to a folder that exists."""
     rows = [_row(name, finding) for name, finding in findings.items()]
     files = [folder / f"audit.{ending}" for ending in ("md", "csv", "json")]
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *([_written(row[column]) for column in COLUMNS] for row in rows)]
-    files[0].write_text("".join(f"| {' | '.join(line)} |\n" for line in lines))
+    files[0].write_text(_markdown(COLUMNS, rows))
     with files[1].open("w", newline="") as stream:
         writer = csv.DictWriter(stream, list[str](COLUMNS))
         writer.writeheader()
@@ -33,9 +32,8 @@ def write_movements(movements: Sequence[Movement], folder: Path) -> list[Path]:
     """Writes sensitivity.md and sensitivity.json: how far private steps were moved, with their noise held fixed."""
     columns = ("name", "norm", "stated", "found", "share", "by")
     rows = [movement.to_dict() for movement in movements]
-    lines = [columns, ("---",) * len(columns), *([_written(row[column]) for column in columns] for row in rows)]
     files = [folder / "sensitivity.md", folder / "sensitivity.json"]
-    files[0].write_text("".join(f"| {' | '.join(line)} |\n" for line in lines))
+    files[0].write_text(_markdown(columns, rows))
     files[1].write_text(json.dumps(rows, indent=1))
     return files
 
@@ -48,6 +46,11 @@ def _row(name: str, finding: Finding) -> dict[str, object]:
         "confidence": finding.confidence, "runs": finding.runs, "move": attack.move, "view": attack.view,
         "score": attack.score, "verdict": finding.verdict,
     }  # fmt: skip
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
+    lines = [columns, ("---",) * len(columns), *([_written(row[column]) for column in columns] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _written(value: object) -> str:

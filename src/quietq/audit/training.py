@@ -10,9 +10,9 @@ from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import LEARNED_SHARE, Seen, learn
 from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, judge
+from quietq.audit.likelihood import is_pure
 from quietq.audit.pairs import neighbours
-from quietq.audit.release import promised
-from quietq.audit.runs import PrivateSource, Trainings
+from quietq.audit.runs import Privatising, Trainings
 from quietq.audit.store import Store
 from quietq.audit.views import View
 from quietq.learning.method import Method
@@ -39,7 +39,7 @@ def audit_training(
     seed: int = 0,
     confidence: float = 0.95,
     folder: Path | None = None,
-    private: PrivateSource | None = None,
+    private: Privatising | None = None,
     public_walk: bool | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -65,7 +65,7 @@ def audit_training(
         method.check(spaces_of(world), steps)
         promise = Promise.of(method.certificate(spaces_of(world), steps))
     else:
-        promise = promised(private.budget, private(pair, 0, 0))
+        promise = Promise.certified(private.budget, is_pure(private(pair, 0, 0)))
     trainings = Trainings(method, pair, view, steps, count("seed", seed, 0), private, public_walk)
     store = Store(folder if trainings.known else None, trainings.describe())
     seen = trainings.run(runs, store, progress)

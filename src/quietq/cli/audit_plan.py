@@ -97,7 +97,7 @@ class Plan:
 
     def _of_training(self, kind: Any) -> "Audit":
         """Of what is trained, by complete runs."""
-        from quietq.audit import PrivateSource, View, audit_training
+        from quietq.audit import Privatising, View, audit_training
 
         if self.given.get("view") == "reward":
             raise qq.InvalidInput(f"--view reward is for a private reward, and {self.method!r} has none.")
@@ -106,7 +106,7 @@ class Plan:
         if self.method in FROM_PRIVATE:
             self._only(*TRAINING, *PROMISE, "noise", "pieces", hyper_parameters=True)
             noise = self.given.get("noise", "path")
-            private = PrivateSource(self._relation(world), self._budget(), noise, self.given.get("pieces"))
+            private = Privatising(self._relation(world), self._budget(), noise, self.given.get("pieces"))
         elif self.method == "published":
             self._only(*TRAINING, hyper_parameters=True)
         else:
