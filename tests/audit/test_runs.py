@@ -175,7 +175,7 @@ def test_another_configuration_is_computed_anew(tmp_path: Path, computed: list[i
 
 def test_other_code_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     before = Store(None, {}).name
-    monkeypatch.setattr(store, "_code", lambda: "other code")
+    monkeypatch.setattr(store, "hash_of_code", lambda places: "other code")
     assert Store(None, {}).name != before
 
 

@@ -18,7 +18,7 @@ class Store:
     """A folder of numbered arrays, named by a hash of the configuration and of the code; None keeps nothing."""
 
     def __init__(self, folder: Path | None, configuration: object) -> None:
-        text = json.dumps([configuration, _code()], sort_keys=True).encode()
+        text = json.dumps([configuration, hash_of_code(CODE)], sort_keys=True).encode()
         self.name = hashlib.sha256(text).hexdigest()[:24]
         self.folder = None if folder is None else folder / self.name
         self._configuration = configuration
@@ -47,10 +47,10 @@ class Store:
 
 
 @functools.cache
-def _code() -> str:
-    """A hash of the code that results can depend on."""
+def hash_of_code(places: tuple[str, ...]) -> str:
+    """A hash of the code in these rooms and files, on which results depend."""
     digest, root = hashlib.sha256(), Path(quietq.__file__).parent
-    for place in CODE:
+    for place in places:
         for file in sorted((root / place).rglob("*.py")) or [root / place]:
             digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()

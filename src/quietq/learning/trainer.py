@@ -8,8 +8,10 @@ it was: each step's randomness comes from the run's key and the step's number, a
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +27,7 @@ from quietq.worlds.world import World
 
 FEWEST_RUNS = 8
 """A core is worth using for at least so many runs."""
+_one_core: ContextVar[bool] = ContextVar("one_core", default=False)
 
 
 class Carry(NamedTuple):
@@ -47,6 +50,16 @@ class Runs(NamedTuple):
     keys: PRNGKeyArray
     reward: Any
     noise: Noise
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """In here runs are not spread over cores, so that a run's bits are the same on machines of any size."""
+    token = _one_core.set(True)
+    try:
+        yield
+    finally:
+        _one_core.reset(token)
 
 
 def spaces_of(world: World) -> Spaces:
@@ -140,7 +153,7 @@ def _spread(program: Callable[..., Any], runs: Runs, carry: Carry | None) -> Any
     Threads, because XLA leaves Python's lock while it works; the parts are equal, because each size is compiled.
     """
     number = len(runs.keys)
-    parts = min(os.cpu_count() or 1, max(number // FEWEST_RUNS, 1))
+    parts = 1 if _one_core.get() else min(os.cpu_count() or 1, max(number // FEWEST_RUNS, 1))
     if parts == 1:
         return program(runs, carry)
     size = math.ceil(number / parts)

@@ -26,6 +26,7 @@ from quietq.rewards.declared import Declared
 from quietq.rewards.grouping import by_person, partition_of
 from quietq.rewards.preferences import Preferences
 from quietq.rewards.ratings import NAME, NUMBER, PARQUET, RATING, Columns, batches, check_columns, clean, scan
+from quietq.rewards.ray_cluster import cluster
 
 try:
     import pyarrow as pa
@@ -58,7 +59,7 @@ def aggregate(
     if not pieces:
         raise InvalidInput("There is no file or data frame to read ratings from.")
     total, counts = empty(declared, preferences), Counter[str](used_rows=0)
-    with _cluster(), _settings():
+    with cluster(), _settings():
         processors = int(ray.cluster_resources().get("CPU", 1))
         partitions = min(2 ** (4 * processors).bit_length(), 512)
         read = partial(_read, columns=columns, declared=declared, partitions=partitions)
@@ -172,19 +173,6 @@ def _check_one_partitioning(counts: Counter[str]) -> None:
 
 def _to_arrow(frame: pl.DataFrame) -> pa.Table:
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-
-
-@contextmanager
-def _cluster() -> Iterator[None]:
-    """Ray, started and stopped here unless it is there already."""
-    if ray.is_initialized():
-        yield
-        return
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 @contextmanager

@@ -1,0 +1,65 @@
+"""Doing many tasks: on the cores of this machine, or on a Ray cluster; what was done before is taken from the shelf."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Literal, get_args
+
+from quietq.experiments.shelf import Shelf
+from quietq.experiments.task import Row, Task
+from quietq.learning.cache import use_disk_cache
+from quietq.learning.trainer import on_one_core
+from quietq.privacy.errors import InvalidInput
+
+Engine = Literal["local", "ray"]
+Progress = Callable[[int, int, str], None]
+"""Hears how many tasks of how many are done, and what was done last."""
+Done = Mapping[Task, list[Row]]
+
+
+def carry_out(
+    tasks: Sequence[Task], shelf: Shelf, engine: Engine = "local", progress: Progress | None = None
+) -> dict[Task, list[Row]]:
+    """The rows of every task, in the tasks' order. Each is kept as soon as it is there, so nothing is done twice."""
+    if engine not in get_args(Engine):
+        raise InvalidInput(f"engine must be one of {', '.join(get_args(Engine))}, not {engine!r}.")
+    wanted = list(dict.fromkeys(tasks))
+    found = {task: rows for task in wanted if (rows := shelf.get(task)) is not None}
+    left = [task for task in wanted if task not in found]
+    tell = progress or (lambda done, total, title: None)
+    tell(len(found), len(wanted), "")
+    for task, rows in _work(left, engine):
+        shelf.put(task, rows)
+        found[task] = rows
+        tell(len(found), len(wanted), task.title)
+    return {task: found[task] for task in wanted}
+
+
+def do(task: Task) -> list[Row]:
+    """One task, on one core."""
+    use_disk_cache()
+    with on_one_core():
+        return task.rows()
+
+
+def _work(tasks: Sequence[Task], engine: Engine) -> Iterator[tuple[Task, list[Row]]]:
+    if not tasks:
+        return
+    if engine == "ray":
+        from quietq.experiments import ray_engine
+
+        yield from ray_engine.work(tasks)
+        return
+    yield from _local(tasks)
+
+
+def _local(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
+    """A thread a core: XLA and NumPy leave Python's lock while they work."""
+    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    try:
+        running: dict[Future[list[Row]], Task] = {pool.submit(do, task): task for task in tasks}
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+    finally:  # after Ctrl-C or an error: what has not begun is not begun
+        pool.shutdown(wait=False, cancel_futures=True)
