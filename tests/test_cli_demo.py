@@ -1,5 +1,6 @@
 """`quietq demo` as a newcomer runs it."""
 
+import base64
 import importlib.util
 import json
 import sys
@@ -14,8 +15,14 @@ import quietq as qq  # noqa: E402
 from quietq.cli import main  # noqa: E402
 from quietq.learning import Agent  # noqa: E402
 
-RELEASED = {"reward.qq", "reward.png", "agent.npz", "values.png", "certificate.json"}
-KEPT = {"PRIVATE-ratings.csv", "NOT-PRIVATE-scores.json", "NOT-PRIVATE-outcome.png", "README.txt"}
+RELEASED = {"reward.qq", "reward.png", "agent.npz", "values.png", "certificate.json", "report.html"}
+KEPT = {
+    "PRIVATE-ratings.csv",
+    "NOT-PRIVATE-scores.json",
+    "NOT-PRIVATE-outcome.png",
+    "NOT-PRIVATE-report.html",
+    "README.txt",
+}
 
 
 @pytest.fixture
@@ -45,11 +52,21 @@ def test_from_ratings_to_a_private_agent(quietq, tmp_path):
     assert qq.load(folder / "reward.qq").certificate == Agent.load(folder / "agent.npz").certificate
     for path in folder.glob("*.png"):
         assert path.read_bytes().startswith(b"\x89PNG")
+    true = base64.b64encode((folder / "NOT-PRIVATE-outcome.png").read_bytes()).decode()
+    published, kept = ((folder / name).read_text() for name in ("report.html", "NOT-PRIVATE-report.html"))
+    assert true in kept
+    assert kept.index("NOT PRIVATE: this page") < kept.index("What is promised")
+    assert true not in published
+    assert f"{told['return']:.3g}</td>" in kept
+    assert f"{told['return']:.3g}</td>" not in published
+    assert "What the audit found" in published
+    for path in folder.glob("*PRIVATE*"):
+        assert path.stat().st_mode & 0o077 == 0
     code, out, err = quietq("demo --quick --out here")  # over the first
     assert code == 0
     assert "4/4" in err
     assert "NOT PRIVATE, for you only" in out
-    assert out.index("may be published") < out.index("Look at here/reward.png")
+    assert out.index("may be published") < out.index("Read here/report.html")
 
 
 def test_nothing_of_somebody_else_is_replaced(quietq, tmp_path):

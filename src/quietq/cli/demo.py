@@ -19,7 +19,11 @@ BUDGET = (0.5, 1e-5)
 RATINGS, REWARD_PLOT, VALUES_PLOT, OUTCOME = (
     "PRIVATE-ratings.csv", "reward.png", "values.png", "NOT-PRIVATE-outcome.png",
 )  # fmt: skip
-RELEASED = (run.REWARD, REWARD_PLOT, run.AGENT, VALUES_PLOT, run.CERTIFICATE)
+REPORT, OUTCOME_REPORT = "report.html", "NOT-PRIVATE-report.html"
+RELEASED = (run.REWARD, REWARD_PLOT, run.AGENT, VALUES_PLOT, run.CERTIFICATE, REPORT)
+RETURNS = {"the agent": "return", "the best policy": "best", "random actions": "random", "the worst policy": "worst"}
+AUDITED = 100_000
+"""Releases of each of two functions, to attack the mechanism with."""
 
 
 @app.command()
@@ -30,7 +34,7 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="Train for a fifth of the steps.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """944 voters end to end: ratings in; a private reward, a private agent, a certificate and pictures out."""
+    """944 voters end to end: ratings in; a private reward, a private agent, their certificate and a report out."""
     began = time.monotonic()
     voters.require()
     from quietq import report
@@ -59,6 +63,7 @@ def demo(
               "random": random_return(true), "worst": worst_return(true)}  # fmt: skip
     run.write_json(out / run.SCORES, result)
     _pictures(agent, private, true, result, out)
+    _reports(agent.certificate, result, out)
     _note(out)
     seconds = round(time.monotonic() - began, 3)
     if as_json:
@@ -77,7 +82,7 @@ def demo(
         f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
         f"{result['worst']:.2f}."
     )
-    print(f"Look at {out / REWARD_PLOT}, {out / VALUES_PLOT} and {out / OUTCOME}. It took {seconds:.0f} seconds.")
+    print(f"Read {out / REPORT}, or {out / OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.")
 
 
 def _pictures(agent: Any, private: Any, true: Any, result: dict[str, float], out: Path) -> None:
@@ -88,6 +93,7 @@ def _pictures(agent: Any, private: Any, true: Any, result: dict[str, float], out
     states = np.linspace(0, 1, 1025)
     policies = {"agent": agent.predict(states[:, None])[0], "best policy": plan(true)(states)}
     title = f"true return of the agent {result['return']:.2f}, of the best policy {result['best']:.2f}"
+    run.write(out / OUTCOME, "")  # for its owner only, before anything is in it: it shows the true reward
     plot_outcome(
         out / OUTCOME,
         states=states,
@@ -97,7 +103,32 @@ def _pictures(agent: Any, private: Any, true: Any, result: dict[str, float], out
         actions=WALK.action_names,
         title=title,
     )
-    (out / OUTCOME).chmod(0o600)  # it shows the true reward
+
+
+def _reports(certificate: qq.Certificate, result: dict[str, float], out: Path) -> None:
+    """One page that may be published, and one for the operator, which also tells how well the agent does."""
+    from quietq.audit import audit_mechanism
+    from quietq.report.page import Picture
+    from quietq.report.release_page import write_release_report
+
+    budget = qq.Budget(*BUDGET)
+    common: Any = {
+        "title": "What 944 voters like, and what an agent made of it",
+        "lead": "In the American National Election Study of 1996, 944 people said where they stand between left and "
+        "right. What they like together was made private, once, as a function; an agent was trained on that.",
+        "certificate": certificate,
+        "range_of_one": 1.0,
+        "finding": audit_mechanism(budget.mu, AUDITED, delta=budget.delta, seed=None),
+        "pictures": [
+            Picture(out / REWARD_PLOT, f"`{run.REWARD}`: the voters' mean reward with noise on it.", "private reward"),
+            Picture(out / VALUES_PLOT, f"`{run.AGENT}`: the agent's values of going left and right.", "agent's values"),
+        ],
+    }
+    write_release_report(out / REPORT, **common)
+    shown = Picture(out / OUTCOME, "The true reward, the private one, and what the agent does.", "true reward")
+    returns = {name: result[key] for name, key in RETURNS.items()}
+    run.write(out / OUTCOME_REPORT, "")
+    write_release_report(out / OUTCOME_REPORT, **common, outcome=shown, returns=returns)
 
 
 def _note(out: Path) -> None:
@@ -106,10 +137,12 @@ def _note(out: Path) -> None:
         f"  {run.REWARD}: the voters' mean reward, made private; {REWARD_PLOT} shows it",
         f"  {run.AGENT}: an agent that was trained on it; {VALUES_PLOT} shows its values",
         f"  {run.CERTIFICATE}: what was promised, to whom and under which assumptions",
+        f"  {REPORT}: all of this in words and pictures, with an audit",
         "Every demo draws new noise: if you publish several, their budgets add up.",
         "",
         "NOT PRIVATE, for you only, because they look at the true reward:",
         f"  {run.SCORES}: how well the agent does; {OUTCOME} shows it",
+        f"  {OUTCOME_REPORT}: the report, with how well the agent does",
         "",
         "PRIVATE:",
         f"  {RATINGS}: what the voters like; it is not needed any more",
@@ -119,7 +152,7 @@ def _note(out: Path) -> None:
 
 def _check_folder(out: Path) -> None:
     """An earlier demo may be replaced, and nothing else."""
-    own = {*RELEASED, RATINGS, OUTCOME, run.SCORES, run.README}
+    own = {*RELEASED, RATINGS, OUTCOME, OUTCOME_REPORT, run.SCORES, run.README}
     if out.is_dir() and {path.name for path in out.iterdir()} <= own:
         return
     run.choose(out, "", "")

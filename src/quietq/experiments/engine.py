@@ -25,7 +25,7 @@ def carry_out(
         raise InvalidInput(f"engine must be one of {', '.join(get_args(Engine))}, not {engine!r}.")
     wanted = list(dict.fromkeys(tasks))
     found = {task: rows for task in wanted if (rows := shelf.get(task)) is not None}
-    left = [task for task in wanted if task not in found]
+    left = _firsts_first([task for task in wanted if task not in found])
     tell = progress or (lambda done, total, title: None)
     tell(len(found), len(wanted), "")
     for task, rows in _work(left, engine):
@@ -40,6 +40,12 @@ def do(task: Task) -> list[Row]:
     use_disk_cache()
     with on_one_core():
         return task.rows()
+
+
+def _firsts_first(tasks: Sequence[Task]) -> list[Task]:
+    """The first task of each program before all others: two threads that meet would compile the same one twice."""
+    firsts = {task.program: task for task in reversed(tasks)}
+    return sorted(tasks, key=lambda task: firsts[task.program] is not task)
 
 
 def _work(tasks: Sequence[Task], engine: Engine) -> Iterator[tuple[Task, list[Row]]]:

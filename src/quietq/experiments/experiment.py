@@ -45,6 +45,10 @@ class Experiment(ABC):
     def claims(self, tables: Tables) -> list[Claim]:
         """What the rows say about what the paper printed; none if it printed nothing about it."""
 
+    def further(self) -> dict[str, list[Row]]:
+        """Tables that are looked up anew every time, because they depend on more than the code; by default none."""
+        return {}
+
 
 def tables_of(done: Mapping[Task, list[Row]]) -> dict[str, list[Row]]:
     """The rows of all tasks, by the name of their table."""

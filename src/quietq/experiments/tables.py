@@ -7,24 +7,28 @@ from pathlib import Path
 
 import quietq
 from quietq.audit.store import hash_of_code
+from quietq.experiments.experiment import Claim
 from quietq.experiments.shelf import CODE
 from quietq.experiments.task import Row, Task
 
 
-def write_tables(done: Mapping[Task, Sequence[Row]], folder: Path) -> list[Path]:
-    """Writes NAME.csv and NAME.json for every table, to a folder that exists."""
+def write_tables(
+    tables: Mapping[str, Sequence[Row]], claims: Sequence[Claim], tasks: Sequence[Task], folder: Path
+) -> list[Path]:
+    """Writes NAME.csv and NAME.json for every table, and the verdicts, to a folder that exists."""
+    everything = {**tables, "verdicts": [claim.to_dict() for claim in claims]}
     files = []
-    for name in dict.fromkeys(task.table for task in done):
-        tasks = [task for task in done if task.table == name]
-        rows = [row for task in tasks for row in done[task]]
-        made_by = {"quietq": quietq.__version__, "code": hash_of_code(CODE), "tasks": [t.describe() for t in tasks]}
-        files += [write_csv(rows, folder / f"{name}.csv"), folder / f"{name}.json"]
-        files[-1].write_text(json.dumps(made_by, indent=1))
+    for name, rows in everything.items():
+        if not rows:
+            continue
+        made_by = [task.describe() for task in tasks if task.table == name or name == "verdicts"]
+        note = {"quietq": quietq.__version__, "code": hash_of_code(CODE), "tasks": made_by}
+        files += [_csv(rows, folder / f"{name}.csv"), folder / f"{name}.json"]
+        files[-1].write_text(json.dumps(note, indent=1))
     return files
 
 
-def write_csv(rows: Sequence[Mapping[str, object]], path: Path) -> Path:
-    """One line a row, with a line of names first."""
+def _csv(rows: Sequence[Mapping[str, object]], path: Path) -> Path:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     with path.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, columns)

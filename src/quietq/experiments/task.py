@@ -27,6 +27,11 @@ class Task(ABC):
     def title(self) -> str:
         """What it does, in a few words, for the bar."""
 
+    @property
+    def program(self) -> str:
+        """What it compiles, by any name: tasks of one program follow its first one, so that it is compiled once."""
+        return type(self).__qualname__
+
     @abstractmethod
     def rows(self) -> list[Row]:
         """Does it."""
@@ -34,4 +39,4 @@ class Task(ABC):
     def describe(self) -> dict[str, object]:
         """The configuration, in JSON."""
         kind = type(self)
-        return {"kind": f"{kind.__module__}.{kind.__qualname__}", **dataclasses.asdict(self)}
+        return {"task": f"{kind.__module__}.{kind.__qualname__}", "settings": dataclasses.asdict(self)}

@@ -1,0 +1,54 @@
+"""Tasks on Ray: the same numbers as on this machine, and nothing is lost with a worker."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+from small_tasks import DiesOnce, Fails, Square, Trains
+
+from quietq.experiments import Shelf, carry_out
+from quietq.privacy.errors import MissingExtra
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Tip. In future versions of Ray:FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray = pytest.importorskip("ray")
+    here = {"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}}
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR", runtime_env=here)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_killed_worker_loses_nothing(tmp_path):
+    marks, kept = str(tmp_path / "marks"), Shelf(tmp_path / "shelf")
+    tasks = [*(Square(i, marks) for i in range(3)), DiesOnce(7, marks), DiesOnce(8, marks)]
+    found = carry_out(tasks, kept, "ray")
+    assert [row["square"] for rows in found.values() for row in rows] == [0, 1, 4, 49, 64]
+    assert all((tmp_path / f"marks.{number}").exists() for number in (7, 8))  # they did die
+    assert all(kept.get(task) == found[task] for task in tasks)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_same_numbers_as_local():
+    tasks = [Trains(1), Trains(2)]
+    assert carry_out(tasks, Shelf(None), "ray") == carry_out(tasks, Shelf(None), "local")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_error_comes_back_as_it_was(tmp_path):
+    with pytest.raises(ArithmeticError, match="7 is too much"):
+        carry_out([Fails(7, str(tmp_path / "marks"))], Shelf(None), "ray")
+
+
+def test_without_ray(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "quietq.experiments.ray_engine", raising=False)
+    with pytest.raises(MissingExtra, match=r"quietq\[ray\]"):
+        importlib.import_module("quietq.experiments.ray_engine")

@@ -1,0 +1,103 @@
+"""Pages stand alone, escape what they are given, and say what they may say."""
+
+import html.parser
+import math
+from dataclasses import replace
+from statistics import NormalDist
+
+import pytest
+
+from quietq.audit import audit_mechanism
+from quietq.privacy import Budget, Certificate, LipschitzBall
+from quietq.privacy.errors import InvalidInput
+from quietq.report.page import Listing, Picture, Section, Table, write_page
+from quietq.report.release_page import guess, write_release_report
+from quietq.rewards.privatise import privatise
+
+NASTY = "<script>alert('x')</script> & \"quoted\""
+
+
+class Reader(html.parser.HTMLParser):
+    """What a browser would do with it: elements that are opened and closed, and what is fetched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.fetched: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.fetched += [value for name, value in attrs if name in ("src", "href") and value]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def read(path) -> Reader:
+    reader = Reader()
+    reader.feed(path.read_text())
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture
+def picture(tmp_path):
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"\x89PNG and so on")
+    return Picture(path, f"caption {NASTY}", f"alternative {NASTY}")
+
+
+def test_a_page_stands_alone_and_escapes_everything(tmp_path, picture):
+    parts = [NASTY, picture, Table((NASTY, "n"), [(NASTY, 1234), (None, 0.123456)]), Listing(NASTY)]
+    page = read(write_page(tmp_path / "page.html", NASTY, NASTY, [Section(NASTY, parts), Section("b", [])], NASTY))
+    assert "script" not in page.tags
+    assert all(address.startswith(("data:image/png;base64,", "#")) for address in page.fetched)
+    assert page.text.count("alert('x')") >= 9
+    assert "1,234" in page.text
+    assert "0.123" in page.text
+
+
+def certificate(budget: Budget, noise: str) -> Certificate:
+    people = LipschitzBall(radius=1 / 944, lipschitz=2 / 944, people=944)
+    return privatise(lambda x: 0 * x, budget, relation=people, noise=noise).certificate  # type: ignore[arg-type]
+
+
+def report(path, stated: Certificate, picture, **further):
+    finding = audit_mechanism(1.0, 2000)
+    return write_release_report(
+        path, title="t", lead="l", certificate=stated, range_of_one=2.0, finding=finding, pictures=[picture], **further
+    )
+
+
+def test_a_release_report_says_what_is_promised_and_not_how_well_it_does(tmp_path, picture):
+    page = read(report(tmp_path / "report.html", certificate(Budget(0.5, 1e-5), "path"), picture))
+    for words in ("any one of 944 people", "epsilon = 0.5", "in at most 52.8", "0.6% of the range", "not on this page"):
+        assert words in page.text
+    assert "NOT PRIVATE" not in page.text
+
+
+def test_with_the_outcome_it_is_marked_from_the_top(tmp_path, picture):
+    further = {"outcome": picture, "returns": {"the agent": 39.25}}
+    page = read(report(tmp_path / "report.html", certificate(Budget(0.5, 1e-5), "path"), picture, **further))
+    assert page.text.index("NOT PRIVATE: this page") < page.text.index("What is promised")
+    assert "39.2" in page.text
+
+
+def test_only_what_is_certified_has_a_release_report(tmp_path, picture):
+    with pytest.raises(InvalidInput, match="for a certified release"):
+        report(tmp_path / "report.html", Certificate(method="m", standing="none"), picture)
+
+
+def test_a_guess_is_right_as_often_as_the_promise_allows():
+    pure = certificate(Budget(math.log(3), 0), "k-norm")
+    assert guess(pure) == pytest.approx(0.75)  # randomised response attains it
+    assert guess(replace(pure, delta=0.1)) == pytest.approx(0.775)
+    gaussian = certificate(Budget(0.9, 1e-4), "path")
+    assert guess(gaussian) == pytest.approx(NormalDist().cdf(gaussian.mu / 2))
