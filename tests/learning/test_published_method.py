@@ -144,6 +144,48 @@ def test_the_codes_noise_is_drawn_anew_every_episode_and_for_each_network() -> N
     assert one.std() == pytest.approx(1, abs=0.08)
 
 
+@pytest.mark.parametrize("resets", [None, 1, 3, 10, 99])
+def test_the_codes_noise_is_shared_by_stretches_of_episodes(resets: int | None) -> None:
+    method = Published.code(1.0, levels=3, resets=resets)
+    noise, state = marked(method, 500), method.init(SPACES, jax.random.key(0))
+    paths = min(resets or 10, 10)
+    assert noise[0].shape == (9, paths, 2, 2)
+    used = []
+    for episode in range(11):  # the last is over: nothing has noise of its own after it
+        now = state._replace(episode=jnp.array(episode))
+        values = method._at(now, jnp.array([[0.5]]), jnp.array(0), noise, ACTING)
+        assert (method.current(now, noise).path == values[0, 0]).all()
+        assert (method._at(now, jnp.array([[0.5]]), jnp.array(499), noise, BOOTSTRAP) == values + 1).all()
+        used.append(int(values[0, 0]) // 10)
+    assert used[-1] == used[-2] == paths - 1
+    assert used[:10] == sorted(used[:10])
+    lengths = np.bincount(used[:10], minlength=paths)
+    assert lengths.max() - lengths.min() <= 1  # as equal as they can be
+    assert (method.finish(state, noise).path == 10 * (paths - 1)).all()
+
+
+def test_by_default_the_codes_noise_is_as_if_it_were_reset_every_episode() -> None:
+    every, default = (Published.code(0.4, levels=5, resets=resets) for resets in (100, None))
+    for one, other in zip(*(m.draw(SPACES, 5000, SeededEntropy(0)) for m in (every, default)), strict=True):
+        assert np.array_equal(one, other)
+    assert np.array_equal(default.draw(SPACES, 5000, SeededEntropy(0))[1], np.arange(100))
+
+
+@pytest.mark.parametrize(
+    ("resets", "words"),
+    [
+        (None, "redrawn every episode"),
+        (100, "redrawn every episode"),
+        (10, "10 paths in the whole run"),
+        (1, "one path for the whole run"),
+    ],
+)
+def test_the_certificate_says_how_often_the_codes_noise_is_drawn(resets: int | None, words: str) -> None:
+    remarks = Published.code(0.32, resets=resets).certificate(SPACES, 5000).remarks
+    assert words in remarks[-1]
+    assert ("redrawn" in remarks[-1]) == (resets in (None, 100))
+
+
 @pytest.mark.parametrize("resets", [None, 1, 3, 78])
 def test_the_texts_noise_is_drawn_j_times_and_shared(resets: int | None) -> None:
     method = Published.text(1.0, levels=3, resets=resets)

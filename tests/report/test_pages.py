@@ -99,5 +99,5 @@ def test_a_guess_is_right_as_often_as_the_promise_allows():
     pure = certificate(Budget(math.log(3), 0), "k-norm")
     assert guess(pure) == pytest.approx(0.75)  # randomised response attains it
     assert guess(replace(pure, delta=0.1)) == pytest.approx(0.775)
-    gaussian = certificate(Budget(0.9, 1e-4), "path")
-    assert guess(gaussian) == pytest.approx(NormalDist().cdf(gaussian.mu / 2))
+    budget = Budget(0.9, 1e-4)
+    assert guess(certificate(budget, "path")) == pytest.approx(NormalDist().cdf(budget.mu / 2))

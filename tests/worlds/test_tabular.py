@@ -1,4 +1,4 @@
-"""Tabular worlds: both linear programs against value iteration and each other, and the paper's Proposition 3."""
+"""Tabular worlds: both linear programs against value iteration and each other, and the paper's Proposition 10."""
 
 import math
 
@@ -71,7 +71,7 @@ def test_the_bound_is_of_the_right_order():
 
 
 def test_the_printed_bound_fails():
-    """The paper's Proposition 3: 100 states, 2 actions, sigma 0.3, gamma 0.9."""
+    """The paper's Proposition 10: 100 states, 2 actions, sigma 0.3, gamma 0.9."""
     means = [errors(random_mdp(100, 2, 0.9, seed), 0.3, [seed]).mean() for seed in range(100)]
     printed = printed_value_error_bound(100, 0.3, 0.9)
     assert printed == pytest.approx(0.479, abs=5e-4)

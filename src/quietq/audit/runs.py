@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -82,6 +83,11 @@ class Trainings:
             "seed": self.seed, "batch": BATCH, "private": repr(self.private),
             "public_walk": self.public_walk,
         }  # fmt: skip
+
+    def kept(self, runs: int, folder: Path) -> bool:
+        """Whether so many runs a world are in the audits' folder, so that they need not be trained."""
+        store = Store(folder, self.describe())
+        return all(store.get(number) is not None for number in range(-(-2 * runs // BATCH)))
 
     def run(self, runs: int, store: Store, progress: Callable[[int, int], None] | None = None) -> Seen:
         """What is seen of so many runs a world; `progress` hears how many batches of how many are there."""

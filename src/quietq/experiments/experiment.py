@@ -45,8 +45,8 @@ class Experiment(ABC):
     def claims(self, tables: Tables) -> list[Claim]:
         """What the rows say about what the paper printed; none if it printed nothing about it."""
 
-    def further(self) -> dict[str, list[Row]]:
-        """Tables that are looked up anew every time, because they depend on more than the code; by default none."""
+    def further(self, tables: Tables) -> dict[str, list[Row]]:
+        """Tables that are made anew every time: from the others, or because they depend on more than the code."""
         return {}
 
 

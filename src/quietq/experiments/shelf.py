@@ -18,11 +18,7 @@ CODE = ("privacy", "noise", "rewards", "worlds", "learning", "audit", "experimen
 
 
 class Shelf:
-    """A folder of outcomes; None keeps nothing.
-
-    >>> Shelf(None).get(...) is None
-    True
-    """
+    """A folder of outcomes; None keeps nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder

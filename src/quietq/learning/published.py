@@ -8,7 +8,7 @@ and its program are different algorithms:
   by the values that act, learn and are bootstrapped from; it returns the value function *without* noise. What the
   listing garbles (the sign of the step, the index t, the noise in the target) is read as it must be meant.
 - `Published.code()`: RMSprop, replay, a target network with noise of its own, epsilon-greedy, Huber's loss, noise
-  redrawn every episode.
+  redrawn every episode; or, with `resets`, J times in a run, each path for as many episodes.
 """
 
 # pyright: reportIncompatibleMethodOverride=false
@@ -66,7 +66,7 @@ class Published(DeepQ):
     preset: Preset = option("code", "The algorithm as its authors ran it (code) or as the paper lists it (text).")
     sigma: float = option(0.32, "Standard deviation of the noise; the paper claims epsilon 0.9 at 0.32, 0.45 at 0.74.")
     beta: float = option(1.0, "How quickly the noise forgets along the state.")
-    resets: int | None = option(None, "J, how often the text's noise is drawn anew; by default in every round.")
+    resets: int | None = option(None, "J, noise paths in a run; by default one a round (text) or an episode (code).")
     levels: int = option(10, "Noise paths are drawn on 2^levels cells; states are snapped to them.")
 
     @classmethod
@@ -115,18 +115,25 @@ class Published(DeepQ):
             raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
 
     def paths(self, spaces: Spaces, steps: int) -> int:
-        """How many noise paths a run uses: one an episode, or J."""
-        if self.preset == "code":
-            return -(-steps // spaces.steps)
-        rounds = steps // self.batch
-        return rounds if self.resets is None else min(self.resets, rounds)
+        """How many noise paths a run uses: J, but at most one an episode (code) or a round (text)."""
+        most = self._stretches(spaces, steps)
+        return most if self.resets is None else min(self.resets, most)
+
+    def _stretches(self, spaces: Spaces, steps: int) -> int:
+        """Episodes that are begun, or rounds that are whole: within one, the noise stays as it is."""
+        return -(-steps // spaces.steps) if self.preset == "code" else steps // self.batch
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Noise:
-        """All paths of one run, on the grid; in float32, because nothing is certified that hangs on them."""
+        """All paths of one run, on the grid, and which of them is used when: by episode (code) or by step (text).
+
+        They are in float32, because nothing is certified that hangs on them.
+        """
         networks = 2 if self.preset == "code" else 1
         outputs = (self.paths(spaces, steps), networks, spaces.actions)
         paths = draw_grid(Exponential(self.beta), self.levels, outputs, entropy)
-        index = np.arange(steps) // self.batch * outputs[0] // max(steps // self.batch, 1)
+        stretches = max(self._stretches(spaces, steps), 1)
+        number = np.arange(stretches) if self.preset == "code" else np.arange(steps) // self.batch
+        index = number * outputs[0] // stretches
         return (self.sigma * paths).astype(np.float32), np.minimum(index, outputs[0] - 1).astype(np.int32)
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> PublishedState:
@@ -168,11 +175,11 @@ class Published(DeepQ):
 
     def finish(self, state: PublishedState, noise: Noise) -> PublishedRelease:
         """The network with the last noise of its own; as listed, the text's without any."""
-        return self._noised(state, noise, -1)
+        return self._noised(state, noise, noise[0].shape[1] - 1)
 
     def current(self, state: PublishedState, noise: Noise) -> PublishedRelease:
         """The network with the noise of this episode; as listed, the text's without any."""
-        return self._noised(state, noise, jnp.minimum(state.episode, noise[0].shape[1] - 1))
+        return self._noised(state, noise, _of_episode(state, noise) if self.preset == "code" else 0)
 
     def _noised(self, state: PublishedState, noise: Noise, index: Array | int) -> PublishedRelease:
         path = noise[0][:, index, ACTING, :]
@@ -191,9 +198,15 @@ class Published(DeepQ):
             return certificate
         other = (
             "This is the authors' program, another algorithm than the theorem's: replay, RMSprop, a target network, "
-            f"and noise with beta {self.beta:g} redrawn every episode."
+            f"and noise with beta {self.beta:g}, {self._redrawn(spaces, steps)}."
         )
         return replace(certificate, remarks=(*certificate.remarks, other))
+
+    def _redrawn(self, spaces: Spaces, steps: int) -> str:
+        paths = self.paths(spaces, steps)
+        if paths == self._stretches(spaces, steps):
+            return "redrawn every episode"
+        return "one path for the whole run" if paths == 1 else f"{paths} paths in the whole run"
 
     def _batch(self, buffer: Array, step: Array, copies: int, key: PRNGKeyArray) -> Transition:
         if self.preset == "code":
@@ -203,10 +216,16 @@ class Published(DeepQ):
     def _at(
         self, state: PublishedState, states: Float[Array, "batch d"], step: Array, noise: Noise, network: int
     ) -> Float[Array, "batch actions"]:
-        paths, by_step = noise
-        path = jnp.minimum(state.episode, paths.shape[1] - 1) if self.preset == "code" else by_step[step]
+        paths, index = noise
+        path = _of_episode(state, noise) if self.preset == "code" else index[step]
         cells = jax.vmap(lambda s: self._cell(state.learner.network, s))(states)
         return paths[cells, path, min(network, paths.shape[2] - 1), :]
 
     def _cell(self, network: Network, state: Float[Array, " d"]) -> Int[Array, ""]:
         return jnp.round(network.scaled(state)[0] * 2**self.levels).astype(jnp.int32)
+
+
+def _of_episode(state: PublishedState, noise: Noise) -> Int[Array, ""]:
+    """Which path belongs to the episode; after the last one, which has none of its own, still the last path."""
+    _, index = noise
+    return jnp.asarray(index)[jnp.minimum(state.episode, index.shape[0] - 1)]

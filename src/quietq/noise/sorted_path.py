@@ -1,4 +1,4 @@
-"""The paper's sampler: a sorted list of what was asked before, O(log n) a query (its proposition 2, repaired)."""
+"""The paper's sampler: a sorted list of what was asked before, O(log n) a query (its Proposition 9, repaired)."""
 
 import math
 import os

@@ -19,9 +19,10 @@ p, li { max-width: 46rem; }
 figure { margin: 1.4rem 0; } figure img { max-width: 100%; height: auto; }
 figcaption { font-size: .9rem; color: #444; max-width: 50rem; }
 .table { overflow-x: auto; } table { border-collapse: collapse; font-size: .88rem; margin: 1rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .7rem; border-bottom: 1px solid #ddd; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .7rem; border-bottom: 1px solid #ddd;
+         overflow-wrap: anywhere; min-width: 3.6rem; }
 th { border-bottom: 2px solid #999; } td.number { text-align: right; white-space: nowrap; }
-tr.strong td:last-child, .strong { font-weight: bold; }
+tr.strong td:last-child { font-weight: bold; }
 code, pre { font: .86em ui-monospace, Menlo, Consolas, monospace; background: #f3f3f3; }
 pre { padding: .7rem; overflow-x: auto; white-space: pre-wrap; } code { padding: 0 .2em; }
 .warning { border: 3px solid #b00020; padding: .6rem 1rem; font-weight: bold; }

@@ -1,0 +1,84 @@
+"""What the Discussion says of several dimensions and of other kernels, beside what the rows say."""
+
+import math
+from collections.abc import Sequence
+
+from quietq.experiments.experiment import Claim, Verdict
+from quietq.experiments.extensions.product import PRODUCT
+from quietq.experiments.extensions.row import BAND_LIMITED, DIMENSIONS, QUERIES, sentences, values
+from quietq.experiments.extensions.verdicts import COMMAND
+from quietq.experiments.extensions.words import by_setting, listed, scores
+from quietq.experiments.task import Row
+
+FAR = 6.0
+"""Standard errors that no covariance of right draws is off by."""
+LINEAR = 1.5
+"""A power of the number of queries below this is nearer to 1 than to 2."""
+SETTLED = 1.05
+"""A norm that grows by less than this when cells are halved is taken for bounded."""
+
+
+def kernel_claims(rows: Sequence[Row]) -> list[Claim]:
+    """One claim an extension; each verdict would be another with other rows."""
+    return [make(rows) for make in (_several_dimensions, _band_limited, _queries)]
+
+
+def _several_dimensions(rows: Sequence[Row]) -> Claim:
+    off = max(values(rows, DIMENSIONS, None, "the same in standard errors"), default=math.nan)
+    peak, unit = (growth(rows, f"{PRODUCT}, {name}") for name in ("smooth peak", "ReLU unit"))
+    words = sentences(rows, DIMENSIONS)
+    quiet = max(values(rows, DIMENSIONS, None, "noise left in the quietest direction"), default=math.nan)
+    verdict: Verdict = "fails" if not off < FAR else "holds" if unit < SETTLED and not any(words) else "in part"
+    return Claim(
+        "several dimensions",
+        "High-dimensional spaces by a high-dimensional kernel, such as exp(-beta |x - y|) with the Manhattan distance.",
+        f"Its draws are right (covariance off by at most {off:.1f} standard errors), but Lipschitz functions and ReLU "
+        f"networks have no norm in it: a unit's grows {unit:.2f}-fold when the grid's cells are halved (a peak with a "
+        f"mixed derivative: {peak:.2f}). Refused: {words[-1] if words else 'nothing'} With mixed derivatives bounded, "
+        f"sigma: {listed(by_setting(rows, DIMENSIONS, 'sigma'))}. Random features that approximate a kernel leave "
+        f"{quiet:.1g} of the noise in a direction. What works, mean scores: {scores(rows, DIMENSIONS, 100)}.",
+        verdict,
+        f"{COMMAND}; tests/noise/test_kernels.py",
+    )
+
+
+def _band_limited(rows: Sequence[Row]) -> Claim:
+    off = max(values(rows, BAND_LIMITED, None, "the same in standard errors"), default=math.nan)
+    terms = by_setting(rows, BAND_LIMITED, "terms")
+    raw = by_setting(rows, BAND_LIMITED, "norm of the reward as it is, projected")
+    kept = by_setting(rows, BAND_LIMITED, "norm of the reward without high frequencies")
+    sigmas = by_setting(rows, BAND_LIMITED, "sigma", 100)
+    return Claim(
+        "band-limited functions",
+        "Other kernels are possible, such as that of band-limited functions, for the respective norm.",
+        f"Draws are right (covariance off by at most {off:.1f} standard errors), if the reward is projected on the "
+        f"same terms ({listed(terms)}). The promise is another: each person has no frequency above W, and a bounded "
+        f"norm; for the walk's reward without high frequencies {listed(kept)}, with its kink {listed(raw)}. Sigma for "
+        f"100 people: {listed(sigmas)}. Mean scores: {scores(rows, BAND_LIMITED, 50)}.",
+        "holds" if off < FAR else "fails",
+        f"{COMMAND}; tests/noise/test_kernels.py",
+    )
+
+
+def _queries(rows: Sequence[Row]) -> Claim:
+    powers = by_setting(rows, QUERIES, "power of the number of queries")
+    linear = bool(powers) and all(power < LINEAR for power in powers.values())
+    return Claim(
+        "time for other kernels",
+        "The time of Proposition 9 does not extend to other kernels, which take O(N^2) to draw noise for N queries.",
+        "So it is for a kernel without structure, drawn point by point. These are drawn at once, as tables or weights; "
+        f"then seconds for N queries grow as N to the power: {listed(powers)}.",
+        "in part" if linear else "holds",
+        COMMAND,
+    )
+
+
+def growth(rows: Sequence[Row], setting: str) -> float:
+    """By how much a norm on a grid grows in the last halving of the cells; the mean of the last ones if some miss."""
+    norms = sorted(
+        (float(one["at"] or 0.0), float(one["value"] or 0.0))
+        for one in rows
+        if (one["setting"], one["quantity"]) == (setting, "norm on a grid")
+    )
+    (coarse, before), (fine, after) = norms[-2:]
+    return (after / before) ** (1 / math.log2(fine / coarse))

@@ -1,0 +1,74 @@
+"""How long releases of other kernels take to answer, by the number of queries. Seconds are this machine's."""
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+import quietq as qq
+from quietq.experiments.extensions.row import QUERIES, TABLE, row
+from quietq.experiments.task import Row, Task
+from quietq.noise.kernels import BandLimited
+from quietq.noise.private_function import PrivateFunction
+from quietq.worlds import NavigationWorld, RecommenderWorld, walk_reward
+
+Kernel = Literal["exponential", "additive", "product", "features", "band-limited"]
+REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Queries(Task):
+    """One release, asked more and more."""
+
+    table: ClassVar[str] = TABLE
+    kernel: Kernel
+    numbers: tuple[int, ...]
+
+    @property
+    def title(self) -> str:
+        """Which kernel."""
+        return f"extensions: queries, {self.kernel} kernel"
+
+    def rows(self) -> list[Row]:
+        """Seconds, the best of some, for each number of queries; and the power of the number that they grow with."""
+        release = self._release()
+        d, setting = release.box.dimension, f"{self.kernel} kernel"
+        seconds = []
+        for number in self.numbers:
+            unit = np.random.default_rng(0).random((number, d) if d > 1 else number)
+            states = release.box.from_unit(unit)
+            seconds.append(min(_seconds(release, states) for _ in range(REPEATS)))
+        power = np.polyfit(np.log(self.numbers), np.log(seconds), 1)[0]
+        return [
+            *(
+                row(QUERIES, setting, "seconds", taken, at=number)
+                for number, taken in zip(self.numbers, seconds, strict=True)
+            ),
+            row(QUERIES, setting, "power of the number of queries", float(power)),
+        ]
+
+    def _release(self) -> PrivateFunction:
+        budget, navigation, recommender = qq.Budget(1.0, 1e-5), NavigationWorld(), RecommenderWorld()
+        if self.kernel == "additive":
+            return qq.privatise(navigation.preference(), budget, relation=navigation.relation(100), simulate=0)
+        if self.kernel == "features":
+            return qq.privatise(
+                recommender.preference(), budget, relation=recommender.relation(100), domain=recommender.box,
+                noise="path", simulate=0,
+            )  # fmt: skip
+        relation = qq.people(100, low=0.0, high=0.5, slope=1.0)
+        if self.kernel == "product":
+            relation = qq.RkhsBall(0.02, qq.Product((4.0, 4.0)), people=100)
+            mechanism = qq.GaussianProcessMechanism.for_relation(relation, budget, levels=8)
+            return mechanism.simulate(lambda s: walk_reward(s[:, 0]) * walk_reward(s[:, 1]), 0)
+        if self.kernel == "band-limited":
+            relation = qq.RkhsBall(0.02, BandLimited(5.0), people=100)
+        return qq.GaussianProcessMechanism.for_relation(relation, budget).simulate(walk_reward, 0)
+
+
+def _seconds(release: PrivateFunction, states: np.ndarray) -> float:
+    """Of this thread alone, so that others on the machine do not count."""
+    began = time.thread_time()
+    release(states)
+    return time.thread_time() - began

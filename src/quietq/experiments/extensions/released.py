@@ -1,0 +1,91 @@
+"""Values that a method has released, as a source for another learner; and sources that are refused."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+import quietq as qq
+from quietq.experiments.extensions.learners import DELTA, EPSILON, KEPT, SHARES, STEPS, exploring, keeping
+from quietq.experiments.extensions.row import ACTOR_CRITIC, EXPLORATION, REPLAY, TABLE, refusal, row
+from quietq.experiments.task import Row, Task
+from quietq.learning.networks import Hats, LinearQ, Network, Scaled
+from quietq.learning.private_source import ReleasedValues
+from quietq.learning.trainer import spaces_of
+from quietq.noise.private_function import PrivateFunction
+from quietq.worlds import WALK, walk_reward
+
+
+class AtMany(eqx.Module):
+    """A network of values, at many states at once."""
+
+    network: Network
+
+    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
+        """The values of all actions."""
+        return jax.vmap(self.network)(states)
+
+
+def values_of(agent: qq.Agent) -> list[ReleasedValues]:
+    """What an agent released, one source a run, each with the agent's certificate."""
+    return [
+        ReleasedValues(AtMany(jax.tree.map(lambda leaf, i=i: leaf[i], agent.released)), WALK.box, agent.certificate)
+        for i in range(agent.members)
+    ]
+
+
+@dataclass(frozen=True)
+class Promises(Task):
+    """What covers an actor's policy, and which sources an actor does not learn from."""
+
+    table: ClassVar[str] = TABLE
+    people: int
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "extensions: what covers a policy"
+
+    def rows(self) -> list[Row]:
+        """The epsilon of the source and of the policy, drawn for protection and not simulated; and refusals."""
+        relation, budget, spaces = WALK.relation(self.people), qq.Budget(EPSILON, DELTA), spaces_of(WALK)
+        private = qq.privatise(walk_reward, budget, relation=relation, noise="path")
+        noised = qq.InputNoise(relation=relation, budget=budget).certificate(spaces, STEPS)
+        sources = {"private reward": private, "values released by input": self._values(noised)}
+        found = []
+        for name, source in sources.items():
+            method = qq.ActorCritic(source)
+            method.check(spaces, STEPS)
+            covers = method.certificate(spaces, STEPS)
+            for whose, promise in (("source", source.certificate), ("policy", covers)):
+                found.append(
+                    row(ACTOR_CRITIC, name, f"epsilon of the {whose}", promise.epsilon or float("inf"),
+                        people=self.people, epsilon=EPSILON, delta=promise.delta)
+                )  # fmt: skip
+        for extension, setting, method in self._learners(private):
+            method.check(spaces, STEPS)
+            epsilon = method.certificate(spaces, STEPS).epsilon or float("inf")
+            found.append(row(extension, setting, "epsilon of the policy", epsilon, people=self.people, epsilon=EPSILON))
+        unnoised = self._values(qq.NoNoise().certificate(spaces, STEPS))
+        attempts = {"raw rewards": None, "values without noise": unnoised}  # None leaves the world's own
+        return found + [
+            refusal(ACTOR_CRITIC, name, lambda it=it: qq.Agent(WALK, qq.ActorCritic(it), seed=0).learn(STEPS))
+            for name, it in attempts.items()
+        ]
+
+    def _learners(self, private: PrivateFunction) -> list[tuple[str, str, qq.RewardNoise]]:
+        """Deep Q-learning on the private reward, as the learners' tasks have it."""
+        shares = [(share, qq.RewardNoise(private, explore_first=share, explore_last=share)) for share in SHARES]
+        kept = [(number, qq.RewardNoise(private, replay=number)) for number in KEPT]
+        return [
+            *((EXPLORATION, exploring(share), method) for share, method in shares),
+            *((REPLAY, keeping(number), method) for number, method in kept),
+        ]
+
+    def _values(self, certificate: qq.Certificate) -> ReleasedValues:
+        """Values of some kind with this certificate: what is asked here is what it covers."""
+        weights = jax.numpy.asarray([[0.0, 1.0], [1.0, 0.0]])
+        network = LinearQ(weights, Scaled(WALK.box.low, WALK.box.high), Hats(2))
+        return ReleasedValues(AtMany(network), WALK.box, certificate)

@@ -1,0 +1,78 @@
+"""`quietq reproduce`: tables, pictures, verdicts and a page, kept and found again."""
+
+import csv
+import json
+import re
+
+import pytest
+
+for package in ("jax", "matplotlib"):
+    pytest.importorskip(package)
+
+from quietq.experiments import everything  # noqa: E402
+from quietq.experiments.figures.figure1 import NoiseLevel  # noqa: E402
+
+TINY = [
+    NoiseLevel(preset, sigma, resets, steps=250, seeds=2)  # type: ignore[arg-type]
+    for preset, sigma, resets in (("code", 0.0, None), ("code", 0.4, None), ("text", 0.0, None), ("text", 1.0, None))
+]
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """Figure 1 with as little as shows everything, and a cache of its own."""
+    monkeypatch.setattr(type(everything.EXPERIMENTS["figure1"]), "tasks", lambda self, quick: TINY)
+    monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_one_figure_from_tasks_to_page_and_again_from_the_cache(quietq, tmp_path, monkeypatch):
+    code, out, err = quietq("reproduce figure1 --out here --quick --json")
+    assert code == 0
+    assert "4 of 4 done" in err
+    result = json.loads(out)
+    assert {"claims", "figures", "seconds"} <= set(result)
+    assert all({"name", "printed", "measured", "verdict"} <= set(claim) for claim in result["claims"])
+    assert {claim["verdict"] for claim in result["claims"]} <= {"holds", "in part", "fails"}
+    assert result["figures"] == ["here/figure1.png", "here/figure1.svg"]
+    folder = tmp_path / "here"
+    assert (folder / "figure1.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (folder / "figure1.svg").read_text()[:1000]
+    with (folder / "figure1.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 4 * 2 * 5  # settings, seeds, episodes
+    assert len(json.loads((folder / "figure1.json").read_text())["tasks"]) == 4
+    page = (folder / "report.html").read_text()
+    assert re.findall(r"(?:src|href)='(?!data:|#)", page) == []
+    assert "This was a quick run" in page
+    assert all(claim["verdict"] in page for claim in result["claims"])
+
+    monkeypatch.setattr(NoiseLevel, "rows", lambda self: pytest.fail("it was done before"))
+    code, again, _ = quietq("reproduce figure1 --out there --quick")
+    assert code == 0
+    assert "Read there/report.html" in again
+    assert (tmp_path / "there" / "figure1.csv").read_bytes() == (folder / "figure1.csv").read_bytes()
+
+
+def test_wrong_input_is_one_sentence(quietq, tmp_path):
+    for command, part in (
+        ("reproduce figure3", "figure3"),
+        ("reproduce --engine spark", "spark"),
+        ("reproduce figure1 --out file", "--out must be a folder, and 'file' is a file"),
+    ):
+        (tmp_path / "file").touch()
+        code, out, err = quietq(command)
+        assert (code, out) == (2, "")
+        assert part in err
+        assert len(err.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_all_of_it_quickly(quietq, tmp_path):
+    code, out, _ = quietq("reproduce all --out here --quick --json")
+    assert code == 0
+    result = json.loads(out)
+    assert len(result["claims"]) > 70
+    names = {"figure1", "figure2", "claims", "honest", "needed", "extensions"}
+    assert {file.stem for file in (tmp_path / "here").glob("*.png")} == names
+    assert (tmp_path / "here" / "report.html").stat().st_size > 500_000
