@@ -1,6 +1,7 @@
 """`quietq reproduce`."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -107,5 +108,5 @@ def _bar(what: str) -> "Iterator[Progress]":
             task = shown.add_task(f"Reproducing {what}", total=None)
             yield tell
     except KeyboardInterrupt:
-        print("\nquietq: stopped; what is done is kept: run it again to go on.", file=sys.stderr)
-        raise
+        print("\nquietq: stopped; what is done is kept: run it again to go on.", file=sys.stderr, flush=True)
+        os._exit(130)  # at once: Python would wait for the tasks that are under way, which are lost anyway

@@ -89,8 +89,8 @@ def _full() -> list[Task]:
 
 
 def _quick() -> list[Task]:
-    """Few programs to compile, short trainings, few draws."""
-    tasks: list[Task] = [Scored("walk", "reward", "path", people, 3, 1000) for people in QUICK_PEOPLE]
+    """Few programs to compile, few draws, and short trainings where that is enough: deep Q-learning takes longer."""
+    tasks: list[Task] = [Scored("walk", "reward", "path", people, 4) for people in QUICK_PEOPLE]
     for world, methods in {"walk": ("input", "value", "output"), "thermostat": ("input",)}.items():
         tasks += [Scored(world, method, None, people, 8, 1000) for method in methods for people in QUICK_PEOPLE]
         tasks += [Scored(world, "random", None, None, 1), Caps(world, AXIS)]
