@@ -45,6 +45,18 @@ class DiesOnce(Square):
 
 
 @dataclass(frozen=True)
+class AtHome(Square):
+    """Is not sent anywhere: it would not find its process there."""
+
+    at_home: ClassVar[bool] = True
+    process: int = os.getpid()
+
+    def rows(self) -> list[Row]:
+        assert os.getpid() == self.process
+        return super().rows()
+
+
+@dataclass(frozen=True)
 class Fails(Square):
     """Raises."""
 

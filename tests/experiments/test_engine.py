@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
-from small_tasks import Fails, Square, Trains
+from small_tasks import Fails, Square
 
 from quietq.experiments import Claim, Shelf, carry_out, shelf, tables_of, write_tables
 from quietq.learning import trainer
@@ -43,12 +44,27 @@ def test_another_configuration_or_other_code_is_another_task(tmp_path, monkeypat
     assert kept.get(Square(0, str(marks))) is None
 
 
-@pytest.mark.parametrize("torn", ["", '{"rows": [{"num', "[]", "{}", '{"rows": [1]}', "\x00\x01"])
+@pytest.mark.parametrize(
+    "torn",
+    [
+        "",
+        '{"rows": [{"num',
+        "[]",
+        "{}",
+        '{"rows": [1]}',
+        "\x00\x01",
+        "[" * 100_000,
+        '{"rows": [{"number": 3, "square": 9}]}',
+        '{"configuration": OWN, "rows": []}',
+        '{"configuration": OWN, "rows": [{"number": [3]}]}',
+        '{"configuration": {}, "rows": [{"number": 3}]}',
+    ],
+)
 def test_a_torn_file_is_as_none(tmp_path, torn):
     kept, task = Shelf(tmp_path), Square(3, str(tmp_path / "marks"))
     kept.put(task, task.rows())
     (file,) = (path for path in tmp_path.iterdir() if path.suffix == ".json")
-    file.write_text(torn)
+    file.write_text(torn.replace("OWN", json.dumps(task.describe())))
     assert kept.get(task) is None
     assert carry_out([task], kept)[task] == [{"number": 3, "square": 9}]
     assert kept.get(task) == [{"number": 3, "square": 9}]
@@ -57,9 +73,17 @@ def test_a_torn_file_is_as_none(tmp_path, torn):
 def test_an_error_loses_nothing_that_was_done(tmp_path):
     marks, kept = tmp_path / "marks", Shelf(tmp_path / "shelf")
     with pytest.raises(ArithmeticError, match="7 is too much"):
-        carry_out([*squares(marks, 3), Fails(7, str(marks))], kept)
-    assert all(kept.get(task) is not None for task in squares(marks, 3) if task.number in done(marks)[:1])
-    assert len(carry_out(squares(marks, 3), kept)) == 3
+        carry_out([*squares(marks, 3), Fails(7, str(marks)), *squares(marks, 40)], kept)
+    assert set(done(marks)) >= {0}
+    assert [number for number in done(marks) if kept.get(Square(number, str(marks))) is None] == []
+
+
+def test_what_cannot_be_kept_is_given_all_the_same(tmp_path, monkeypatch):
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(shelf.tempfile, "NamedTemporaryFile", lambda *_, **__: (_ for _ in ()).throw(full))
+    task = Square(3, str(tmp_path / "marks"))
+    with pytest.warns(RuntimeWarning, match=r"'square of 3' could not be kept: No space left on device\."):
+        assert carry_out([task], Shelf(tmp_path))[task] == [{"number": 3, "square": 9}]
 
 
 def test_the_first_of_each_program_comes_before_the_others(tmp_path, monkeypatch):
@@ -114,12 +138,15 @@ def test_tables_are_written_with_what_made_them(tmp_path):
 
 
 def test_on_one_core_runs_are_not_spread(monkeypatch):
-    parts = []
-    pool = trainer.ThreadPoolExecutor
-    monkeypatch.setattr(trainer, "ThreadPoolExecutor", lambda number: parts.append(number) or pool(number))
     monkeypatch.setattr(trainer.os, "cpu_count", lambda: 2)
+    runs, sizes = trainer.Runs(jnp.arange(16), None, None), []  # type: ignore[arg-type]
+
+    def program(runs: trainer.Runs, carry: None) -> jnp.ndarray:
+        sizes.append(len(runs.keys))
+        return runs.keys
+
     with trainer.on_one_core():
-        Trains(1).rows()
-    assert parts == []
-    Trains(1).rows()
-    assert set(parts) == {2}
+        trainer._spread(program, runs, None)
+    assert sizes == [16]
+    trainer._spread(program, runs, None)
+    assert sizes == [16, 8, 8]

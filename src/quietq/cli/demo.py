@@ -111,14 +111,14 @@ def _reports(certificate: qq.Certificate, result: dict[str, float], out: Path) -
     from quietq.report.page import Picture
     from quietq.report.release_page import write_release_report
 
-    budget = qq.Budget(*BUDGET)
+    budget, beta = qq.Budget(*BUDGET), qq.people(voters.COUNT, low=0, high=1, slope=1).best_beta()
     common: Any = {
         "title": "What 944 voters like, and what an agent made of it",
         "lead": "In the American National Election Study of 1996, 944 people said where they stand between left and "
         "right. What they like together was made private, once, as a function; an agent was trained on that.",
         "certificate": certificate,
         "range_of_one": 1.0,
-        "finding": audit_mechanism(budget.mu, AUDITED, delta=budget.delta, seed=None),
+        "finding": audit_mechanism(budget.mu, AUDITED, beta=beta, delta=budget.delta, seed=None),
         "pictures": [
             Picture(out / REWARD_PLOT, f"`{run.REWARD}`: the voters' mean reward with noise on it.", "private reward"),
             Picture(out / VALUES_PLOT, f"`{run.AGENT}`: the agent's values of going left and right.", "agent's values"),

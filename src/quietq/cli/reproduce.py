@@ -52,10 +52,10 @@ def reproduce(
 
     chosen = list(EXPERIMENTS.values()) if what == "all" else [EXPERIMENTS[what]]
     out.mkdir(parents=True, exist_ok=True)
-    tasks = [task for experiment in chosen for task in experiment.tasks(quick)]
-    with _bar(what) as progress:
-        done = carry_out(tasks, Shelf.usual() if cache else Shelf(None), engine, progress)
-    outcome = gather(chosen, done)
+    with _cache(cache), _bar(what) as progress:
+        tasks = [task for experiment in chosen for task in experiment.tasks(quick)]
+        done = carry_out(tasks, Shelf.usual(), engine, progress)
+        outcome = gather(chosen, done)
     tables = write_tables(outcome.tables, outcome.claims, list(done), out)
     figures = draw(outcome, out)
     seconds = round(time.monotonic() - began, 3)
@@ -87,6 +87,19 @@ def _print(claims: "list[Claim]") -> None:
     for claim in claims:
         table.add_row(claim.name, claim.verdict)
     Console().print(table)
+
+
+@contextmanager
+def _cache(used: bool) -> Iterator[None]:
+    """Without it nothing is kept or looked up anywhere: neither outcomes nor trainings of audits."""
+    before = os.environ.get("QUIETQ_CACHE")
+    if not used:
+        os.environ["QUIETQ_CACHE"] = ""
+    try:
+        yield
+    finally:
+        if not used:
+            os.environ.pop("QUIETQ_CACHE") if before is None else os.environ.update(QUIETQ_CACHE=before)
 
 
 @contextmanager

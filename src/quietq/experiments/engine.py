@@ -1,6 +1,7 @@
 """Doing many tasks: on the cores of this machine, or on a Ray cluster; what was done before is taken from the shelf."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Literal, get_args
@@ -29,7 +30,10 @@ def carry_out(
     tell = progress or (lambda done, total, title: None)
     tell(len(found), len(wanted), "")
     for task, rows in _work(left, engine):
-        shelf.put(task, rows)
+        try:
+            shelf.put(task, rows)
+        except OSError as error:  # a full disk, say: what was found is still worth having
+            warnings.warn(f"{task.title!r} could not be kept: {error.strerror}.", RuntimeWarning, stacklevel=2)
         found[task] = rows
         tell(len(found), len(wanted), task.title)
     return {task: found[task] for task in wanted}
@@ -60,12 +64,26 @@ def _work(tasks: Sequence[Task], engine: Engine) -> Iterator[tuple[Task, list[Ro
 
 
 def _local(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
-    """A thread a core: XLA and NumPy leave Python's lock while they work."""
-    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    """A thread a core: XLA and NumPy leave Python's lock while they work.
+
+    After an error nothing more is begun, but what is under way is finished and given before the error is raised.
+    """
+    pool, failed = ThreadPoolExecutor(os.cpu_count() or 1), None
     try:
         running: dict[Future[list[Row]], Task] = {pool.submit(do, task): task for task in tasks}
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(future), future.result()
-    finally:  # after Ctrl-C or an error: what has not begun is not begun
+                task = running.pop(future)
+                if future.cancelled():
+                    continue
+                error = future.exception()
+                if error is None:
+                    yield task, future.result()
+                else:
+                    failed = failed or error
+                    for other in running:
+                        other.cancel()
+        if failed is not None:
+            raise failed
+    finally:  # after Ctrl-C: what has not begun is not begun
         pool.shutdown(wait=False, cancel_futures=True)

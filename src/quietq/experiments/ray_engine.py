@@ -23,11 +23,18 @@ def work(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
     """Rows as they come, in any order; on the Ray that is there (initialised, or at RAY_ADDRESS), else on one here."""
     with cluster():
         doing = ray.remote(num_cpus=1, max_retries=RETRIES)(_do)
-        running = {doing.remote(task): task for task in tasks}
-        while running:
-            ready, _ = ray.wait(list(running), num_returns=1)
-            for reference in ready:
-                yield running.pop(reference), ray.get(reference)
+        running = {doing.remote(task): task for task in tasks if not task.at_home}
+        try:
+            for task in tasks:
+                if task.at_home:
+                    yield task, _do(task)
+            while running:
+                ready, _ = ray.wait(list(running), num_returns=1)
+                for reference in ready:
+                    yield running.pop(reference), ray.get(reference)
+        finally:  # after an error or Ctrl-C nobody waits for the others
+            for reference in running:
+                ray.cancel(reference)
 
 
 def _do(task: Task) -> list[Row]:

@@ -1,13 +1,14 @@
-"""Where outcomes are kept: a file a task, named by a hash of its configuration and of the code."""
+"""Where outcomes are kept: a file a task, named by a hash of its configuration, the code and what that stands on."""
 
+import functools
 import hashlib
 import json
 import os
+import platform
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import jax
 
 from quietq.audit.store import hash_of_code
 from quietq.experiments.task import Row, Task
@@ -15,6 +16,7 @@ from quietq.learning.cache import cache_folder
 
 CODE = ("privacy", "noise", "rewards", "worlds", "learning", "audit", "experiments")
 """The rooms that outcomes can depend on."""
+STANDS_ON = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
 class Shelf:
@@ -35,22 +37,37 @@ class Shelf:
             return None
         try:
             kept: Any = json.loads(self._file(task).read_text())
-            return [dict(row) for row in kept["rows"]]
-        except (OSError, ValueError, KeyError, TypeError):
+            rows = kept["rows"]
+            whole = kept["configuration"] == _plain(task) and len(rows) > 0 and all(map(_is_row, rows))
+            return rows if whole else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def put(self, task: Task, rows: list[Row]) -> None:
         """Keeps them, whole or not at all; whoever comes first or last writes the same."""
         if self.folder is None:
             return
+        text = json.dumps({"configuration": _plain(task), "rows": rows})
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"configuration": task.describe(), "rows": rows})
         with tempfile.NamedTemporaryFile("w", dir=self.folder, suffix=".part", delete=False) as file:
             file.write(text)
         os.replace(file.name, self._file(task))
 
     def _file(self, task: Task) -> Path:
         assert self.folder is not None
-        made_by = [task.describe(), hash_of_code(CODE), jax.__version__]
-        text = json.dumps(made_by, sort_keys=True).encode()
-        return self.folder / f"{hashlib.sha256(text).hexdigest()[:24]}.json"
+        made_by = json.dumps([_plain(task), hash_of_code(CODE), _versions()], sort_keys=True)
+        return self.folder / f"{hashlib.sha256(made_by.encode()).hexdigest()[:24]}.json"
+
+
+@functools.cache
+def _versions() -> list[str]:
+    return [platform.python_version(), platform.machine(), *(version(package) for package in STANDS_ON)]
+
+
+def _plain(task: Task) -> Any:
+    """The configuration as it comes back from a file: with lists for tuples."""
+    return json.loads(json.dumps(task.describe()))
+
+
+def _is_row(row: object) -> bool:
+    return isinstance(row, dict) and all(isinstance(value, str | int | float | bool | None) for value in row.values())

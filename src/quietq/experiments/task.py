@@ -21,6 +21,8 @@ class Task(ABC):
 
     table: ClassVar[str]
     """The name of the table that its rows belong to."""
+    at_home: ClassVar[bool] = False
+    """Whether it uses files of this machine, and so is not sent to another."""
 
     @property
     @abstractmethod

@@ -68,10 +68,10 @@ def _promised(certificate: Certificate) -> list[Part]:
     return [
         f"Whatever is computed from the files of this release gives {who} away by no more than epsilon = "
         f"{certificate.epsilon:g}, delta = {certificate.delta:g}, in the sense of differential privacy.",
-        "In plain words: suppose somebody sees all of it, and knows what everybody else said, and wants to know which "
-        f"of two things the one person said. By tossing a coin they are right in 50 of 100 cases; with all of this in "
-        f"their hands, in at most {100 * guess(certificate):.1f}. That holds for any number of questions to it, any "
-        "computer, and whatever else they know.",
+        "In plain words: suppose somebody knows what everybody else said, and that the one person said one of two "
+        "things, either as likely as the other. By tossing a coin they are right in 50 of 100 cases; with all of this "
+        f"in their hands, in at most {100 * guess(certificate):.1f}. That holds for any number of questions to it, and "
+        "any computer. (Who could guess better before can still guess better, by as little.)",
         "The promise rests on the following. What is enforced is done by the code; what is trusted is yours to make "
         "sure of.",
         Table(("assumption", "by"), assumptions),
@@ -106,10 +106,10 @@ def _audit(finding: Finding) -> list[Part]:
     )  # fmt: skip
     verdict = "broke the promise" if finding.verdict == "refuted" else "did not break the promise"
     return [
-        "A promise is an upper bound. The mechanism behind it was attacked by the best test there is: "
-        f"{finding.runs:,} releases of each of two functions that are as far apart as one person can make them, "
-        "with the operating system's noise, told apart as well as can be. The functions are nobody's. What is given "
-        f"away at least (confidence {finding.confidence:g}) {verdict}:",
+        "A promise is an upper bound. The same kind of mechanism, with the same kernel and budget, was attacked "
+        f"by the best test there is: {finding.runs:,} releases of each of two functions that are as far apart as one "
+        f"person can make them, {finding.attack.view}, told apart as well as can be. The functions are nobody's. What "
+        f"is given away at least (confidence {finding.confidence:g}) {verdict}:",
         Table(
             ("epsilon promised", "measured, at least", "mu promised", "measured, at least", "releases each", "verdict"),
             [row], strong=frozenset({"refuted"}),

@@ -87,14 +87,14 @@ def write_report(outcome: Outcome, folder: Path, *, quick: bool) -> Path:
             Picture(folder / f"{drawing.stem}.png", drawing.caption, f"{experiment.title}. {drawing.caption}")
             for drawing in DRAWINGS[experiment.name]
         ]
-        parts: list[Part] = [*words.before(experiment.name, outcome.tables), *pictures]
+        parts: list[Part] = [*words.before(experiment.name), *pictures]
         parts += words.after(experiment.name, outcome.tables)
         claims = experiment.claims(outcome.tables)
         if claims:
             rows = [(claim.name, claim.printed, claim.measured, claim.shown_by, claim.verdict) for claim in claims]
             headings = ("claim", "printed in the paper", "measured", "shown by", "verdict")
             parts.append(Table(headings, rows, strong=frozenset({"fails", "in part"})))
-        again = f"quietq reproduce {experiment.name}{' --quick' if quick else ''} --out {folder.name}"
+        again = f"quietq reproduce {experiment.name}{' --quick' if quick else ''} --out {folder}"
         parts.append(Listing(again))
         sections.append(Section(experiment.title, parts))
     sections.append(Section("How this was made", words.made(quick, quietq.__version__)))
