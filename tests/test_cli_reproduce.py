@@ -41,17 +41,19 @@ def test_one_figure_from_tasks_to_page_and_again_from_the_cache(quietq, tmp_path
     with (folder / "figure1.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 4 * 2 * 5  # settings, seeds, episodes
-    assert len(json.loads((folder / "figure1.json").read_text())["tasks"]) == 4
+    made_by = json.loads((folder / "figure1.json").read_text())
+    assert (len(made_by["tasks"]), made_by["quick"]) == (4, True)
+    assert {"jax", "numpy", "python"} <= set(made_by["stands_on"])
     page = (folder / "report.html").read_text()
     assert re.findall(r"(?:src|href)='(?!data:|#)", page) == []
     assert "This was a quick run" in page
     assert all(claim["verdict"] in page for claim in result["claims"])
 
     monkeypatch.setattr(NoiseLevel, "rows", lambda self: pytest.fail("it was done before"))
-    code, again, _ = quietq("reproduce figure1 --out there --quick")
+    code, again, _ = quietq("reproduce figure1 --quick")
     assert code == 0
-    assert "Read there/report.html" in again
-    assert (tmp_path / "there" / "figure1.csv").read_bytes() == (folder / "figure1.csv").read_bytes()
+    assert "Read runs/reproduce/figure1/report.html" in again
+    assert (tmp_path / "runs/reproduce/figure1/figure1.csv").read_bytes() == (folder / "figure1.csv").read_bytes()
 
 
 def test_wrong_input_is_one_sentence(quietq, tmp_path):

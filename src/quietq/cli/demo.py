@@ -115,7 +115,9 @@ def _reports(certificate: qq.Certificate, result: dict[str, float], out: Path) -
     common: Any = {
         "title": "What 944 voters like, and what an agent made of it",
         "lead": "In the American National Election Study of 1996, 944 people said where they stand between left and "
-        "right. What they like together was made private, once, as a function; an agent was trained on that.",
+        "right. Each is taken to like a position (the state, from 0, left, to 1, right) the better the nearer it is. "
+        "What they like together was made private, once, as a function; an agent was trained on that to move a "
+        "position to the left or to the right.",
         "certificate": certificate,
         "range_of_one": 1.0,
         "finding": audit_mechanism(budget.mu, AUDITED, beta=beta, delta=budget.delta, seed=None),

@@ -27,7 +27,9 @@ def reproduce(
         Literal["figure1", "figure2", "claims", "honest", "extensions", "all"],
         typer.Argument(help="The paper's figures, its claims checked, our comparison, its extensions, or all."),
     ] = "all",
-    out: Annotated[Path, typer.Option(help="Folder for tables, pictures and report.html.")] = Path("runs/reproduce"),
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for tables, pictures and report.html; default runs/reproduce/WHAT.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Less of everything, to see how it works: its numbers are rough.")
     ] = False,
@@ -44,6 +46,7 @@ def reproduce(
     from quietq.report import require
 
     require()
+    out = Path("runs/reproduce") / what if out is None else out
     if out.exists() and not out.is_dir():
         raise qq.InvalidInput(f"--out must be a folder, and {str(out)!r} is a file.")
     from quietq.experiments import Shelf, carry_out, write_tables
@@ -56,7 +59,7 @@ def reproduce(
         tasks = [task for experiment in chosen for task in experiment.tasks(quick)]
         done = carry_out(tasks, Shelf.usual(), engine, progress)
         outcome = gather(chosen, done)
-    tables = write_tables(outcome.tables, outcome.claims, list(done), out)
+    tables = write_tables(outcome.tables, outcome.claims, list(done), out, quick=quick)
     figures = draw(outcome, out)
     seconds = round(time.monotonic() - began, 3)
     page = write_report(outcome, out, quick=quick)
@@ -107,7 +110,7 @@ def _bar(what: str) -> "Iterator[Progress]":
     """A bar on stderr with the time left; where nobody looks, a line at each tenth."""
     from quietq.learning.report import bar
 
-    told = 0
+    told = -1
 
     def tell(done: int, total: int, title: str) -> None:
         nonlocal told

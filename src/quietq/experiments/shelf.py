@@ -55,13 +55,15 @@ class Shelf:
 
     def _file(self, task: Task) -> Path:
         assert self.folder is not None
-        made_by = json.dumps([_plain(task), hash_of_code(CODE), _versions()], sort_keys=True)
+        made_by = json.dumps([_plain(task), hash_of_code(CODE), versions()], sort_keys=True)
         return self.folder / f"{hashlib.sha256(made_by.encode()).hexdigest()[:24]}.json"
 
 
 @functools.cache
-def _versions() -> list[str]:
-    return [platform.python_version(), platform.machine(), *(version(package) for package in STANDS_ON)]
+def versions() -> dict[str, str]:
+    """What the code stands on here."""
+    here = {"python": platform.python_version(), "machine": platform.machine()}
+    return here | {package: version(package) for package in STANDS_ON}
 
 
 def _plain(task: Task) -> Any:

@@ -8,12 +8,17 @@ from pathlib import Path
 import quietq
 from quietq.audit.store import hash_of_code
 from quietq.experiments.experiment import Claim
-from quietq.experiments.shelf import CODE
+from quietq.experiments.shelf import CODE, versions
 from quietq.experiments.task import Row, Task
 
 
 def write_tables(
-    tables: Mapping[str, Sequence[Row]], claims: Sequence[Claim], tasks: Sequence[Task], folder: Path
+    tables: Mapping[str, Sequence[Row]],
+    claims: Sequence[Claim],
+    tasks: Sequence[Task],
+    folder: Path,
+    *,
+    quick: bool = False,
 ) -> list[Path]:
     """Writes NAME.csv and NAME.json for every table, and the verdicts, to a folder that exists."""
     everything = {**tables, "verdicts": [claim.to_dict() for claim in claims]}
@@ -21,8 +26,11 @@ def write_tables(
     for name, rows in everything.items():
         if not rows:
             continue
-        made_by = [task.describe() for task in tasks if task.table == name or name == "verdicts"]
-        note = {"quietq": quietq.__version__, "code": hash_of_code(CODE), "tasks": made_by}
+        made_by: object = [task.describe() for task in tasks if task.table == name] or "from the other tables"
+        note = {
+            "quietq": quietq.__version__, "code": hash_of_code(CODE), "stands_on": versions(), "quick": quick,
+            "tasks": made_by,
+        }  # fmt: skip
         files += [_csv(rows, folder / f"{name}.csv"), folder / f"{name}.json"]
         files[-1].write_text(json.dumps(note, indent=1))
     return files

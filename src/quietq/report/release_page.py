@@ -75,7 +75,7 @@ def _promised(certificate: Certificate) -> list[Part]:
         "The promise rests on the following. What is enforced is done by the code; what is trusted is yours to make "
         "sure of.",
         Table(("assumption", "by"), assumptions),
-        *certificate.remarks,
+        *(f"Note: {remark}" for remark in certificate.remarks),
     ]
 
 
@@ -114,5 +114,7 @@ def _audit(finding: Finding) -> list[Part]:
             ("epsilon promised", "measured, at least", "mu promised", "measured, at least", "releases each", "verdict"),
             [row], strong=frozenset({"refuted"}),
         ),
-        "A lower bound cannot prove a promise; it can only fail to break it. The proof is in docs/theory.md.",
+        "Mu is another measure of the same: how many standard deviations of noise one person is worth. It is seen more "
+        "sharply than epsilon, which is a matter of rare events. A lower bound cannot prove a promise; it can only "
+        "fail to break it.",
     ]  # fmt: skip

@@ -108,7 +108,7 @@ def _audits(tables: Tables) -> list[Part]:
     sure = "" if each is None else f" Each bound has a confidence of {each:.2%}, so that all hold together at 95 %."
     return [
         "What the audit found, on the walk: of certified methods with 50 people, and of the paper's program with its "
-        "own relation. A measured number above the promised one refutes the promise; one below does not prove it." + sure,
+        f"own relation. A measured number above the promised one refutes the promise; one below proves nothing.{sure}",
         Table(headings, [tuple(row.get(key) for key in keys) for row in rows], strong=frozenset({"refuted"})),
     ]
 
