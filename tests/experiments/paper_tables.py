@@ -21,14 +21,18 @@ def level(preset: str, sigma: float, noise: str, first: float, last: float) -> l
     return curve(first, last, {"preset": preset, "sigma": sigma, "noise": noise, "resets": resets})
 
 
-def compared(method: str, epsilon: float | None, last: float, worth: float | None = None) -> list[Row]:
+def compared(
+    method: str, epsilon: float | None, last: float, worth: float | None = None, cells: int | None = None,
+    spread: float = 0.01,
+) -> list[Row]:  # fmt: skip
     """A method of figure 2, from random actions on."""
-    standing = {"no noise": "none", "published": "claimed", "evaluation": "other relation"}.get(method, "certified")
+    standing = {"no noise": "none", "published": "claimed", "evaluation": "other relation"}.get(method, "theorem")
     delta = None if epsilon is None else 1e-4
     return curve(
         0.5, last,
         {"method": method, "target_epsilon": epsilon, "delta": delta, "sigma": 1.0, "standing": standing,
-         "worth_epsilon": worth},
+         "worth_epsilon": worth, "cells": cells},
+        spread,
     )  # fmt: skip
 
 
@@ -50,10 +54,16 @@ def figure1(noised: float = 0.6, fewer: float = 0.3, printed: float = 0.1) -> li
     return rows
 
 
-def figure2(ours: float = 0.9, others: float = 0.5, evaluation: float = 0.9) -> list[Row]:
-    """All of figure 2, by the score that methods end with."""
+def figure2(
+    ours: float = 0.9, others: float = 0.5, evaluation: tuple[float, float, float] = (0.9, 0.9, 0.9),
+    gradient_worth: float = 1.5, spread: float = 0.01,
+) -> list[Row]:  # fmt: skip
+    """All of figure 2, by the score that methods end with, policy evaluation with 2, 3 and 4 cells."""
     rows = compared("no noise", None, 1.0)
     for epsilon in (0.9, 0.45):
-        rows += compared("published", epsilon, ours) + compared("evaluation", epsilon, evaluation)
-        rows += compared("input", epsilon, others, epsilon / 5) + compared("gradient", epsilon, others, 1.5 * epsilon)
+        rows += compared("published", epsilon, ours, spread=spread)
+        for cells, score in zip((2, 3, 4), evaluation, strict=True):
+            rows += compared("evaluation", epsilon, score, cells=cells, spread=spread)
+        rows += compared("input", epsilon, others, epsilon / 5, spread=spread)
+        rows += compared("gradient", epsilon, others, gradient_worth * epsilon, spread=spread)
     return rows

@@ -72,15 +72,6 @@ def test_hidden_state_does_not_compose() -> None:
     assert scores[0].max() < scores[1].min()
 
 
-def test_replay_reads_rewards_again() -> None:
-    code = Published.code()
-    uses = (5000 - code.start + 1) * code.batch / 5000
-    rows = found(rounds.REPLAY, rounds._uses())
-    assert rows.one("uses of a reward") == pytest.approx(uses)
-    assert uses > 100
-    assert rows.one("mu of all uses over mu of one") == pytest.approx(math.sqrt(round(uses)))
-
-
 def test_td_errors_are_not_bounded() -> None:
     """Values of two actions may lie any distance apart."""
     own, best = (
@@ -93,12 +84,15 @@ def test_td_errors_are_not_bounded() -> None:
 
 
 def test_verdicts_on_the_listing() -> None:
-    rows = [*listing.Listing(200).rows(), *rounds._differences(), *rounds._successive(), *rounds._uses()]
-    rows += rounds._td_errors()
+    rows = [*listing.Listing(200).rows(), *rounds._differences(), *rounds._successive(), *rounds._td_errors()]
     rows += [rounds.RETURNED.row("largest noise in what is returned", 0, setting=words) for words in ("text", "code")]
     statements = (*listing.STATEMENTS, *rounds.STATEMENTS)
     assert {statement.claim(rows).verdict for statement in statements} == {"fails"}
-    assert "beta 1, not 16161.6" in listing.PROGRAM.claim(rows).measured
+    words = listing.PROGRAM.claim(rows).measured
+    assert "beta 1, not 16161.6" in words
+    assert "explore_first 0.9, not 0" in words
+    assert "explore_decay" not in words  # the listing never explores
+    assert Published.code().explore_decay != Published.text().explore_decay
     none = [row for row in rows if row["quantity"] != "differs"]
     assert listing.PROGRAM.claim(none).verdict == "holds"
 

@@ -48,6 +48,18 @@ def test_moments_of_the_likelihood_ratio() -> None:
         assert row["measured"] == pytest.approx((order**2 + sign * order) * square / 2, abs=0.06)
 
 
+def test_a_true_bound_holds_although_it_is_loose() -> None:
+    """lambda^2 - lambda keeps to the printed lambda^2 + lambda; what is above it does not."""
+    square, orders = 0.5, (0.5, 1.0, 2.0)
+    for exponent, verdict in (
+        (lambda x: x * x - x, "holds"), (lambda x: x * x + x, "holds"), (lambda x: x * x + 2 * x, "fails"),
+    ):  # fmt: skip
+        rows = [moments.MOMENTS.row("mu squared", square)]
+        for words in ("exponent under P0", "exponent under P1"):
+            rows += [moments.MOMENTS.row(words, exponent(x) * square / 2, x=x) for x in orders]
+        assert moments.MOMENTS.claim(rows).verdict == verdict
+
+
 def test_the_last_line_of_the_moment_lemma() -> None:
     beta, grid = 0.1, np.linspace(0, 1, 9)
     true = np.ones(9) @ np.linalg.solve(Exponential(beta).covariance(grid, grid), np.ones(9))

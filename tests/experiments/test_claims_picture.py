@@ -17,11 +17,8 @@ def rows(lower: float) -> list[Row]:
                    "steps a run": 5000, "judged runs": 300, "judged runs mistaken": 1}  # fmt: skip
         found += [statement.row(words, value) for words, value in numbers.items()]
     found += [paths.MEAN_STATED.row(paths.MEAN, 1 + beta**0.1, 8.68 * beta**0.5, x=beta) for beta in (1.0, 10.0, 100.0)]
-    for statement, kinds in (
-        (sampler.SPEED, (sampler.LISTED, sampler.DENSE)),
-        (sampler.OTHERS, (sampler.FINITE, sampler.DENSE)),
-    ):
-        found += [statement.row(f"{sampler.SECONDS}: {kind}", 1e-6 * n, x=n) for kind in kinds for n in (100, 1000)]
+    kinds = (sampler.LISTED, sampler.DENSE)
+    found += [sampler.SPEED.row(f"{sampler.SECONDS}: {kind}", 1e-6 * n, x=n) for kind in kinds for n in (100, 1000)]
     return [*found, *utility.Utility(2, (10, 100)).rows()]
 
 

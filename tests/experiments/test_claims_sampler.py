@@ -35,7 +35,7 @@ def test_band_limited_paths_take_time_like_n() -> None:
 
 def test_a_dense_sampler_takes_longer_and_longer() -> None:
     points = np.random.default_rng(0).random(40)
-    values = sampler._dense(points)
+    values = sampler.dense(points)
     factor = np.linalg.cholesky(Exponential(1.0).covariance(points, points))
     np.testing.assert_allclose(np.asarray(values), factor @ SeededEntropy(0).normals((40,)), atol=1e-9)
 
@@ -43,7 +43,7 @@ def test_a_dense_sampler_takes_longer_and_longer() -> None:
 def test_verdicts_on_the_sampler() -> None:
     rows = [*sampler.Sampler(20_000).rows(), *sampler.Speed(2000, 200, 2).rows()]
     verdicts = [statement.claim(rows).verdict for statement in sampler.STATEMENTS]
-    assert verdicts[:3] == ["fails", "fails", "holds"]
+    assert verdicts == ["fails", "fails", "holds"]
     listed = f"{sampler.SECONDS}: {sampler.LISTED}"
     quadratic = [
         row | {"measured": 1e-6 * float(row["x"] or 0) ** 2} if row["quantity"] == listed else row for row in rows

@@ -1,4 +1,4 @@
-"""The extensions: what they measure is right, and verdicts follow the rows."""
+"""The extensions: what they measure is right."""
 
 import json
 import math
@@ -12,27 +12,13 @@ import quietq as qq
 from quietq.experiments import Shelf, carry_out, tables_of
 from quietq.experiments.extensions import Extensions, band_limited, product, row
 from quietq.experiments.extensions.interval import Scaled, Thermostat
-from quietq.experiments.extensions.kernel_verdicts import growth, kernel_claims
-from quietq.experiments.extensions.learners import Learning, private_rewards, updates
-from quietq.experiments.extensions.queries import Queries
+from quietq.experiments.extensions.kernel_verdicts import growth
+from quietq.experiments.extensions.learners import private_rewards, updates
+from quietq.experiments.extensions.queries import UNSTRUCTURED, PointByPoint, Queries
 from quietq.experiments.extensions.random_features import RandomFourier
-from quietq.experiments.extensions.released import Promises
+from quietq.experiments.extensions.released import CHANGE, Promises, RawAdvantages, policy_step
 from quietq.experiments.extensions.replaying import PayingAgain, PublishedReplay
-from quietq.experiments.extensions.verdicts import learner_claims
-from quietq.experiments.extensions.worlds import Planned
 from quietq.noise.kernels import Product, piecewise_linear
-
-
-def verdicts(claims):
-    return {claim.name: claim.verdict for claim in claims}
-
-
-def changed(rows, quantity, value, setting=None):
-    """The same rows, but for one quantity."""
-    return [
-        one | {"value": value} if one["quantity"] == quantity and setting in (None, one["setting"]) else one
-        for one in rows
-    ]
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -56,6 +42,15 @@ def test_a_policy_has_the_promise_of_its_source_and_raw_rewards_are_refused():
     raw, unnoised = row.sentences(rows, row.ACTOR_CRITIC)
     assert "needs a private reward" in raw
     assert "standing is 'none'" in unnoised
+
+
+def test_raw_rewards_move_the_policy_as_the_discussion_says():
+    """Three steps of it by hand: hats at 0, 1/7, ..., actions 0, 1, 0, and advantages that add up from the end."""
+    step = policy_step(np.array([0.0, 1 / 7, 2 / 7, 0.9]), np.array([1.0, 2.0, 4.0]), decay=0.5)
+    wanted = np.zeros((2, 8))
+    wanted[:, :3] = np.outer([0.5, -0.5], [1 + 0.5 * 4, -4, 4]) / 3
+    np.testing.assert_allclose(step, wanted, atol=1e-12)
+    assert row.values(RawAdvantages().rows(), row.ACTOR_CRITIC, None, CHANGE)[0] > 0.1
 
 
 def test_what_is_not_refused_is_said_to_be_so():
@@ -122,6 +117,7 @@ def test_a_relu_unit_has_no_norm_in_the_product_kernel():
     smooth = row.values(rows, row.DIMENSIONS, "product kernel, smooth peak", "norm on a grid")[-1]
     tent = piecewise_linear([0.0, 0.5, 1.0], [0.0, 1.0, 0.0])
     assert smooth == pytest.approx(0.5 * Product((product.BETA,) * 2).norm([tent, tent]), rel=1e-3)
+    assert growth(rows, "product kernel, tanh unit") == pytest.approx(1, abs=1e-3)
     assert "not bounded in the norm of the product kernel" in row.sentences(rows, row.DIMENSIONS)[-1]
 
 
@@ -172,34 +168,17 @@ def test_queries_are_timed_for_every_kernel():
         assert all(math.isfinite(float(one["value"] or 0)) for one in rows)
 
 
-@pytest.fixture(scope="module")
-def cheap_rows():
-    slower = (Learning, Planned, Thermostat, band_limited.Released)
-    tasks = [task for task in Extensions().tasks(quick=True) if not isinstance(task, slower)]
-    rows = [one for task in tasks for one in task.rows()]
-    return changed(rows, "power of the number of queries", 1.0)  # no test depends on how fast a machine is
+def test_a_kernel_without_structure_is_timed_too():
+    rows = PointByPoint((50, 100)).rows()
+    assert [one["at"] for one in rows if one["quantity"] == "seconds"] == [50.0, 100.0]
+    assert {one["setting"] for one in rows} == {UNSTRUCTURED}
 
 
-def test_verdicts_follow_the_rows(cheap_rows):
-    claims = [*learner_claims(cheap_rows), *kernel_claims(cheap_rows)]
-    assert {claim.verdict for claim in claims} <= {"holds", "in part", "fails"}
-    found = verdicts(claims)
-    assert found["actor-critic"] == found["actor-critic on raw rewards"] == found["epsilon-greedy"] == "holds"
-    assert found["experience replay"] == found["several dimensions"] == found["time for other kernels"] == "in part"
-    assert found["any bounded interval"] == found["band-limited functions"] == "holds"
-    for name, quantity, value, other in (
-        ("actor-critic", "epsilon of the policy", 1.0, "fails"),
-        ("epsilon-greedy", "epsilon of the policy", 1.0, "fails"),
-        ("experience replay", "uses of a reward", 1.0, "holds"),
-        ("any bounded interval", "largest difference of the releases", 0.1, "fails"),
-        ("several dimensions", "the same in standard errors", 7.0, "fails"),
-        ("band-limited functions", "the same in standard errors", 7.0, "fails"),
-        ("time for other kernels", "power of the number of queries", 2.0, "holds"),
-    ):
-        rows = changed(cheap_rows, quantity, value)
-        assert verdicts([*learner_claims(rows), *kernel_claims(rows)])[name] == other
-    allowed = [one | {"sentence": None} if one["quantity"] == "refused" else one for one in cheap_rows]
-    assert verdicts(learner_claims(allowed))["actor-critic on raw rewards"] == "fails"
+def test_a_broken_line_has_no_norm_in_the_band_limited_kernel():
+    rows = band_limited.BrokenLine().rows()
+    line, section = (row.values(rows, row.BAND_LIMITED, None, one) for one in (band_limited.LINE, band_limited.SECTION))
+    assert line[-1] > 100 * line[0]
+    assert max(section) <= 1 + 1e-6  # on any points at most that of the function itself
 
 
 @pytest.mark.slow

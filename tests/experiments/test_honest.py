@@ -1,4 +1,4 @@
-"""The comparison at equal promises: its tasks, the caps' condition, crossings, verdicts and looked-up audits."""
+"""The comparison at equal promises: its tasks, the caps' condition, the table and looked-up audits."""
 
 import math
 import pickle
@@ -15,7 +15,7 @@ from quietq.experiments.engine import do
 from quietq.experiments.honest import Honest
 from quietq.experiments.honest.audit import CONFIDENCE, NOT_HERE, Audited, DrawAudit, audited, row_of
 from quietq.experiments.honest.limits import Caps, fewest_people, steps_to_opposite
-from quietq.experiments.honest.needed import Curve, crossing, curves, needed
+from quietq.experiments.honest.needed import curves, needed
 from quietq.experiments.honest.plan import MOST
 from quietq.experiments.honest.scores import DELTA, Scored, bounded, budget, ends, random_score
 from quietq.learning import InputNoise
@@ -32,10 +32,6 @@ def number(value):
     return value
 
 
-def curve(people, scores, name="input"):
-    return Curve("walk", name, None, np.array(people, float), np.array(scores, float))
-
-
 def table(**by_method):
     """Rows of made-up scores on the walk: {method: {people: scores}}."""
     return [
@@ -44,32 +40,6 @@ def table(**by_method):
         for people, scores in by.items()
         for draw, score in enumerate(scores)
     ]  # fmt: skip
-
-
-def test_a_crossing_is_interpolated_on_the_logarithmic_axis():
-    found = crossing(curve([10, 1000], [[0.8, 0.8], [1.0, 1.0]]))
-    assert found.people == pytest.approx(100)  # half of the way, in logarithms
-    assert (found.below, found.above) == (10, 1000)
-    assert found.low == pytest.approx(100)  # no spread between draws, so no interval either
-    assert found.high == pytest.approx(100)
-
-
-def test_a_curve_that_falls_again_crosses_for_good_later():
-    found = crossing(curve([1, 10, 100, 1000], [[0.5], [0.95], [0.7], [1.0]]))
-    assert (found.below, found.above) == (100, 1000)
-
-
-def test_a_curve_may_reach_the_target_never_or_always():
-    assert crossing(curve([1, 10], [[0.5], [0.6]])) == (math.inf, 10, None, math.inf, math.inf)
-    always = crossing(curve([5, 10], [[0.95], [0.97]]))
-    assert (always.people, always.below, always.above) == (5.0, None, 5)
-
-
-def test_an_interval_is_wider_where_draws_differ_more():
-    rng = np.random.default_rng(0)
-    means = np.array([[0.7], [0.85], [0.95]])
-    little, much = (crossing(curve([10, 30, 100], means + size * rng.normal(size=(1, 20)))) for size in (0.01, 0.05))
-    assert little.high / little.low < much.high / much.low
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -154,16 +124,6 @@ def test_pure_noise_promises_more_and_says_so(monkeypatch):
     assert Scored("walk", "none", None, None, 1).rows()[0]["epsilon"] is None
 
 
-def test_verdicts_follow_the_rows():
-    slow, quick = {10: [0.5] * 5, 100: [0.8] * 5, 1000: [1.0] * 5}, {10: [0.8] * 5, 100: [1.0] * 5, 1000: [1.0] * 5}
-
-    def verdicts(**by_method):
-        return [claim.verdict for claim in Honest().claims({"honest_scores": table(**by_method)})]
-
-    assert verdicts(input=slow, value=quick, output=quick) == ["holds", "fails"]
-    assert verdicts(input=quick, value=quick, output=slow) == ["fails", "holds"]
-
-
 def test_an_audit_is_looked_up_only_when_all_its_trainings_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path))
     assert {row["verdict"] for row in audited()} == {NOT_HERE}
@@ -198,6 +158,9 @@ def test_the_table_of_needs_has_the_audit_beside_it():
     rows = needed({"honest_scores": scores, "audit_draws": draws})
     assert [row["name"] for row in rows] == ["input", "reward, knots"]
     assert rows[0]["people"] == pytest.approx(100)
+    assert (rows[0]["fewest_gaussian"], rows[0]["fewest_any"]) == (9, 3) == (
+        fewest_people(WALK, 0.9, gaussian=True), fewest_people(WALK, 0.9, gaussian=False),
+    )  # fmt: skip
     assert rows[0]["epsilon_at_least"] is None
     assert rows[1]["people"] is None
     assert rows[1]["epsilon_at_least"] == draws[0]["epsilon_at_least"]

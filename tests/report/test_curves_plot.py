@@ -31,14 +31,16 @@ def figure1() -> list[Row]:
 
 
 def figure2() -> list[Row]:
-    columns = ("method", "target_epsilon", "delta", "standing", "worth_epsilon")
-    rows = curve(20.0, dict(zip(columns, ("no noise", None, None, "none", None), strict=True)))
+    columns = ("method", "target_epsilon", "delta", "standing", "worth_epsilon", "cells")
+    rows = curve(20.0, dict(zip(columns, ("no noise", None, None, "none", None, None), strict=True)))
     for epsilon in (0.9, 0.45):
         for height, *values in (
-            (17.0, "published", epsilon, 1e-4, "claimed", None),
-            (3.0, "input", epsilon, 1e-4, "certified", epsilon / 5),
-            (5.0, "gradient", epsilon, 1e-4, "certified", 1.5 * epsilon),
-            (12.0, "evaluation", epsilon, 1e-4, "other relation", None),
+            (17.0, "published", epsilon, 1e-4, "claimed", None, None),
+            (3.0, "input", epsilon, 1e-4, "theorem", epsilon / 5, None),
+            (5.0, "gradient", epsilon, 1e-4, "theorem", 1.5 * epsilon, None),
+            (18.0, "evaluation", epsilon, 1e-4, "other relation", None, 2),
+            (15.0, "evaluation", epsilon, 1e-4, "other relation", None, 3),
+            (12.0, "evaluation", epsilon, 1e-4, "other relation", None, 4),
         ):
             rows += curve(height, dict(zip(columns, values, strict=True)))
     return rows
@@ -112,7 +114,11 @@ def test_figure_2_says_what_each_curve_promises(tmp_path, drawn):
         words = " ".join(text.get_text() for text in panel.get_legend().get_texts())
         for part in ("claimed", f"worth epsilon {epsilon / 5:.2f}", f"worth epsilon {1.5 * epsilon:.2f}", "one step"):
             assert part in words
-        assert len(panel.lines) == 5 + 2
+        assert words.count("Policy evaluation, 2, 3 or 4 cells") == words.count("theorem, worth") / 2 == 1
+        assert "certified" not in words  # they are simulations
+        assert "refuted" not in words  # which no row here says
+        assert [line.get_marker() for line in panel.lines][-3:] == ["$2$", "$3$", "$4$"]
+        assert len(panel.lines) == 7 + 2
 
 
 def test_other_files_are_refused(tmp_path):

@@ -36,6 +36,7 @@ def made_up(people: tuple[int, ...], gradient_scores: bool):
     for at in (8, 32, 128):
         rows.append(form.row(form.DIMENSIONS, "product kernel, ReLU unit", "norm on a grid", at**0.5, at=at))
         rows.append(form.row(form.QUERIES, "additive kernel", "seconds", 1e-6 * at, at=at))
+        rows.append(form.row(form.QUERIES, "kernel without structure", "seconds", 1e-6 * at**2.7, at=at))
         rows.append(form.row(form.BAND_LIMITED, "W = 5", "release", 0.2, people=people[-1], at=at / 128))
     return [*rows, form.row(form.QUERIES, "additive kernel", "power of the number of queries", 1.0)]
 

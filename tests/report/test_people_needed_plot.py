@@ -9,6 +9,7 @@ pytest.importorskip("jax")
 
 from quietq.report.people_needed import plot_needed, plot_people
 
+PAIR = "impossible under both of two opposite rewards"
 METHODS = (("reward", "path", (1, 100)), ("input", None, (1, 100)), ("random", None, (None,)))
 
 
@@ -28,7 +29,7 @@ def tables(worlds):
 def test_scores_are_drawn_for_every_world(tmp_path, worlds):
     plot_people(tables(worlds), tmp_path / "scores.svg")
     drawn = (tmp_path / "scores.svg").read_text()
-    for words in (*(world.capitalize() for world in worlds), "reward, path", "input", "random actions"):
+    for words in (*(world.capitalize() for world in worlds), "reward, path", "input", "random actions", PAIR):
         assert f"<!-- {words} -->" in drawn
     assert "<!-- gradient -->" not in drawn
 
@@ -48,8 +49,20 @@ def test_people_needed_are_drawn_with_their_audits(tmp_path):
     beside = "audit: epsilon at least 0.16 of 0.9, mu 0.21 of 0.29"
     for words in ("100", "not with 1,000", "not audited here", beside):
         assert f"<!-- {words} -->" in drawn
+    assert "under both of two opposite rewards" in drawn
+    assert "at most" not in drawn
     plot_needed(found, tmp_path / "needed.png")
     assert (tmp_path / "needed.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_the_smallest_number_tried_does_is_said_to_be_a_bound(tmp_path):
+    scores = [
+        {"world": "walk", "method": "input", "noise": None, "people": people, "draw": draw, "score": 0.95}
+        for people in (40, 100)
+        for draw in range(2)
+    ]
+    plot_needed({"honest_scores": scores}, tmp_path / "needed.svg")
+    assert "<!-- at most 40 -->" in (tmp_path / "needed.svg").read_text()
 
 
 def test_only_pictures_are_written(tmp_path):

@@ -24,7 +24,7 @@ def plot_claims(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
     panels = figure.subplots(2, 2)
     _titles(panels, rows)
     _maximum(panels[0, 0], _about(rows, paths.MEAN_STATED))
-    _speed(panels[0, 1], _about(rows, sampler.SPEED), _about(rows, sampler.OTHERS))
+    _speed(panels[0, 1], _about(rows, sampler.SPEED))
     _utility(panels[1, 0], _about(rows, utility.PRINTED), _about(rows, utility.CORRECTED))
     _audits(panels[1, 1], rows)
     for panel in panels.flat:
@@ -69,13 +69,12 @@ def _maximum(panel: "Axes", found: Found) -> None:
     panel.legend(fontsize=_TEXT, frameon=False, loc="upper left")
 
 
-def _speed(panel: "Axes", listed: Found, others: Found) -> None:
+def _speed(panel: "Axes", found: Found) -> None:
     kinds = (
-        (sampler.LISTED, listed, "-o", OURS, "the paper's sorted list"),
-        (sampler.DENSE, listed, "--s", PRINTED, "dense sampler"),
-        (sampler.FINITE, others, ":^", MEASURED, "band-limited, finitely many terms"),
+        (sampler.LISTED, "-o", OURS, "the paper's sorted list"),
+        (sampler.DENSE, "--s", PRINTED, "dense sampler"),
     )
-    for kind, found, look, color, words in kinds:
+    for kind, look, color, words in kinds:
         pairs = found.at(f"{sampler.SECONDS}: {kind}")
         _line(panel, pairs, look, color, f"{words}: N$^{{{power(pairs):.2f}}}$")
     _logarithmic(panel, "queries N", "seconds for all of them")

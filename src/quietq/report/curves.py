@@ -25,9 +25,10 @@ METHODS = {
     "published": ("The paper's algorithm", "#D55E00", "-", "o"),
     "input": ("Noise on rewards", "#0072B2", "--", "s"),
     "gradient": ("Noise on gradients", "#000000", "-.", "^"),
-    "evaluation": ("Policy evaluation", "#009E73", ":", "D"),
 }
-"""Name, colour, line and mark of each method of figure 2."""
+"""Name, colour, line and mark of each method of figure 2, but for policy evaluation."""
+EVALUATION = "#009E73"
+"""The colour of policy evaluation; a line for each number of cells, marked by that number."""
 DRAWN = (("each episode", "each round"), ("10 paths",), ("one path",))
 """The columns of figure 1, by how often noise is drawn."""
 APART = 1.05
@@ -81,6 +82,7 @@ def plot_comparison(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
         for method, (name, *style) in METHODS.items():
             if curve := where(rows, method=method, target_epsilon=None if method == "no noise" else epsilon):
                 _curve(panel, curve, tuple(style), f"{name}: {_standing(curve[0])}")
+        _evaluation(panel, where(rows, method="evaluation", target_epsilon=epsilon))
         panel.set_title(f"Target: epsilon {epsilon:g}, delta {_delta(rows):g}", fontsize=13)
         plain(panel)
         panel.legend(loc="upper left", bbox_to_anchor=(0.0, -0.1), fontsize=11, frameon=False, handlelength=3.2)
@@ -100,6 +102,26 @@ def _curve(panel: "Axes", rows: Sequence[Row], style: Style, label: str) -> None
         samples, mean, color=colour, linestyle=line, linewidth=1.7, marker=mark, markersize=5,
         markevery=max(len(samples) // 8, 1), label=label,
     )  # fmt: skip
+
+
+def _evaluation(panel: "Axes", rows: Sequence[Row]) -> None:
+    """A thin line without a band for each reading, the number of its cells on it, and one entry for all."""
+    readings = sorted({int(row["cells"] or 0) for row in rows})
+    for place, cells in enumerate(readings):
+        curve = where(rows, cells=cells)
+        samples = sorted({int(row["samples"] or 0) for row in curve})
+        every = max(len(samples) // 8, 1)  # marked in the second half: in the first all walk alike, at random
+        label = f"Policy evaluation, {_one_of(readings)} cells: {_standing(curve[0])}" if cells == readings[-1] else ""
+        panel.plot(
+            samples, returns_of(curve).mean(axis=0), color=EVALUATION, linestyle=":", linewidth=1.1,
+            marker=f"${cells}$", markersize=7, markevery=(len(samples) // 2 + place * every // 3, every),
+            label=label or f"_{cells} cells",
+        )  # fmt: skip
+
+
+def _one_of(numbers: Sequence[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _references(panel: "Axes") -> None:
@@ -131,9 +153,9 @@ def _in_words(drawn: str | None) -> str:
 
 def _standing(row: Row) -> str:
     """What a method promises, for the legend."""
-    if row["standing"] == "certified":
-        return f"certified, worth epsilon {float(row['worth_epsilon'] or 0.0):.2f}"
-    words = {"claimed": "claimed, and refuted", "other relation": "protects one step's reward only"}
+    if row["standing"] == "theorem":
+        return f"theorem, worth epsilon {float(row['worth_epsilon'] or 0.0):.2f}"
+    words = {"claimed": "claimed only", "other relation": "protects one step's reward only"}
     return words.get(str(row["standing"]), "protects nobody")
 
 

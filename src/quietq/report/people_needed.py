@@ -65,9 +65,22 @@ def _panel(panel: "Axes", world: str, found: Sequence[Curve], tables: Tables) ->
     people = [_number(row["people"]) for row in caps]
     gaussian, anything = ([_number(row[name]) for row in caps] for name in ("gaussian", "any"))
     panel.fill_between(
-        people, anything, 1.0, color="0.85", linewidth=0, zorder=0, label="impossible for anything private"
+        people,
+        anything,
+        1.0,
+        color="0.85",
+        linewidth=0,
+        zorder=0,
+        label="impossible under both of two opposite rewards",
     )
-    panel.plot(people, gaussian, color="0.35", linewidth=1.4, dashes=(1, 1), label="most that Gaussian noise can do")
+    panel.plot(
+        people,
+        gaussian,
+        color="0.35",
+        linewidth=1.4,
+        dashes=(1, 1),
+        label="the same, with Gaussian noise: above this line",
+    )
     for method, line, label in (("none", (0, (5, 1)), "no privacy"), ("random", (0, (1, 3)), "random actions")):
         scores = [_number(row["score"]) for row in tables["honest_scores"]
                   if row["world"] == world and row["method"] == method]  # fmt: skip
@@ -107,8 +120,8 @@ def plot_needed(tables: Tables, path: str | os.PathLike[str]) -> None:
     for height, row in zip(range(len(shown) - 1, -1, -1), shown, strict=True):
         _dot(panel, height, row, end)
     for pure, (grey, words) in {
-        False: ("0.92", "impossible with\nGaussian noise"),
-        True: ("0.8", "impossible"),
+        False: ("0.92", "too few\nwith Gaussian\nnoise"),
+        True: ("0.8", "too few for\nany method"),
     }.items():
         panel.axvspan(1, possible[pure], color=grey, linewidth=0, zorder=0)
         panel.text(possible[pure] * 0.95, -0.6, words, ha="right", va="bottom", fontsize=10)
@@ -120,7 +133,11 @@ def plot_needed(tables: Tables, path: str | os.PathLike[str]) -> None:
     panel.set_ylim(-0.7, len(shown) - 0.3)
     names = [LABELS.get(str(row["name"]), str(row["name"])) for row in shown]
     panel.set_yticks(range(len(shown)), names[::-1], fontsize=11)
-    panel.set_xlabel(f"people needed for a score of {TARGET:g} on the walk (line: 80 % interval)", fontsize=12)
+    panel.set_xlabel(
+        f"people needed for a score of {TARGET:g} on the walk (line: 80 % interval);\n"
+        f"too few: {TARGET:g} under both of two opposite rewards is impossible",
+        fontsize=12,
+    )
     panel.set_title(_sentence(shown), fontsize=13, loc="left")
     plain(panel)
     panel.tick_params(axis="y", length=0)
@@ -132,7 +149,7 @@ def _sentence(shown: Sequence[Row]) -> str:
     reached = [row for row in shown if row["people"] is not None]
     if len(reached) < 2:
         return "People needed at the same promise"
-    ends = [f"{_number(row['people']):.0f} people with '{row['name']}'" for row in (reached[0], reached[-1])]
+    ends = [f"{_people(row)} people with '{row['name']}'" for row in (reached[0], reached[-1])]
     return f"The same promise takes {ends[0]}, and {ends[1]}"
 
 
@@ -146,7 +163,12 @@ def _dot(panel: "Axes", height: int, row: Row, end: float) -> None:
     people = _number(row["people"])
     panel.plot([_number(row["low"], people), _number(row["high"], end)], [height] * 2, color=color, linewidth=2.5)
     panel.plot(people, height, color=color, marker=mark, markersize=9, linestyle="none")
-    panel.annotate(f"{people:.0f}", (people, height), (0, 9), textcoords="offset points", ha="center", fontsize=10)
+    panel.annotate(_people(row), (people, height), (0, 9), textcoords="offset points", ha="center", fontsize=10)
+
+
+def _people(row: Row) -> str:
+    """How many; `at most` where even the smallest number tried is enough."""
+    return f"{'at most ' if row['below'] is None else ''}{_number(row['people']):.0f}"
 
 
 def _audit(row: Row) -> str:

@@ -1,7 +1,8 @@
 """Every theorem, lemma, proposition, corollary, claim and printed parameter set of the paper, checked by numbers.
 
 A file a group of statements: what is printed, how it is measured, and how the numbers decide. `STATEMENTS` is all of
-them in the paper's order; a row of the table `claims_measured` belongs to the statement that its `claim` names.
+them in the paper's order; a row of the table `claims_measured` belongs to the statement that its `claim` names. What
+the Discussion says of extensions is judged in `quietq.experiments.extensions`, and only there.
 """
 
 from typing import ClassVar
@@ -24,13 +25,15 @@ from quietq.experiments.claims.statement import TABLE, Statement
 from quietq.experiments.experiment import Claim, Experiment, Tables
 from quietq.experiments.task import Task
 
-__all__ = ["STATEMENTS", "TABLE", "Claims", "Statement"]
+__all__ = ["PRINTED", "STATEMENTS", "TABLE", "Claims", "Statement"]
 
 _GROUPS = (
     mechanisms, audits, parameters, spaces, networks, rounds, listing, paths, moments, sampler, utility, programs,
 )  # fmt: skip
 STATEMENTS: tuple[Statement, ...] = tuple(statement for group in _GROUPS for statement in group.STATEMENTS)
 """All that is checked."""
+PRINTED: tuple[Statement, ...] = tuple(statement for statement in STATEMENTS if not statement.ours)
+"""The paper's own."""
 
 
 class Claims(Experiment):
@@ -45,7 +48,7 @@ class Claims(Experiment):
         if quick:
             return [
                 *audited, mechanisms.Mechanisms(20_000), parameters.Parameters(), spaces.Spaces(40), rounds.Rounds(),
-                networks.Networks(7), listing.Listing(1000), paths.Paths(200), moments.Moments(20_000),
+                networks.Networks(), listing.Listing(1000), paths.Paths(200), moments.Moments(20_000),
                 sampler.Sampler(20_000), sampler.Speed(20_000, 900, 2), utility.Utility(40, (10, 30, 100)),
                 programs.Programs(3, 1000),
             ]  # fmt: skip

@@ -177,11 +177,15 @@ def _look_ups() -> list[Row]:
 
 
 def _settings() -> list[Row]:
-    """What both presets say; noise anew every episode and for each network is in the code of one and not the other."""
+    """What both presets say; noise anew every episode and for each network is in the code of one and not the other.
+
+    Settings that follow from others, or that the listing has no use for, are left out: it never explores, so nothing
+    decays.
+    """
     code, text, rows = Published.code(), Published.text(), []
     for field in fields(Published):
         one, other = getattr(code, field.name), getattr(text, field.name)
-        if one != other and field.name not in ("preset", "levels", "replay", "start"):
+        if one != other and field.name not in ("preset", "levels", "replay", "start", "explore_decay"):
             words = f"{field.name} {_short(one)}, not {_short(other)}"
             rows.append(PROGRAM.row("differs", 1, 0, setting=words))
     for words, method in (("code", code), ("text", text)):

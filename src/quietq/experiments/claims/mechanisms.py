@@ -95,7 +95,7 @@ FUNCTION = Statement(
 ANISOTROPIC = Statement(
     "Claim 13: anisotropic noise",
     "f + sigma M^(1/2) y is (epsilon, delta)-DP for y ~ N(0, sigma^2 I)",
-    "tests/experiments/test_claims_mechanisms.py::test_sigma_must_not_enter_twice", _anisotropic,
+    "tests/experiments/test_claims_mechanisms.py::test_sigma_must_not_enter_twice", _anisotropic, "12",
 )  # fmt: skip
 COMPOSITION = Statement(
     "Theorem 5, proof: composition",

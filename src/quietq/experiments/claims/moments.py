@@ -18,12 +18,11 @@ def _moments(found: Found) -> tuple[Verdict, str]:
     under0, under1 = found.at("exponent under P0"), found.at("exponent under P1")
     square = found.one("mu squared")
     bounded = all(value <= (x * x + x) * square / 2 + 0.05 for x, value in under0)
-    equal = all(abs(value - (x * x + x) * square / 2) < 0.05 for x, value in under0)
     words = ", ".join(f"{2 * value / square:+.2f} for lambda {x:g}" for x, value in under0)
     other = ", ".join(f"{2 * value / square:+.2f}" for _, value in under1)
-    return verdict(bounded, equal), (
-        f"2 sigma^2/|g|^2 times the logarithm of the moment under P0 is {words}: lambda^2 - lambda, below the bound; "
-        f"under P1 it is {other}: lambda^2 + lambda"
+    return verdict(bounded), (
+        f"2 sigma^2/|g|^2 times the logarithm of the moment under P0 is {words}, {'within' if bounded else 'beyond'} "
+        f"lambda^2 + lambda (the lemma's own proof has lambda^2 - lambda); under P1 it is {other}"
     )
 
 
@@ -56,7 +55,7 @@ MOMENTS = Statement(
 )  # fmt: skip
 LAST_LINE = Statement(
     "Lemma 11, proof: last line", "the sum is at most beta^2 int g^2 + (1/2 beta) int g'^2 + (g(0)^2 + g(1)^2)/2",
-    SHOWN + "test_the_last_line_of_the_moment_lemma", _last_line, "8",
+    SHOWN + "test_the_last_line_of_the_moment_lemma", _last_line, "12",
 )  # fmt: skip
 ROUGH = Statement(
     "Lemmas 8 and 11: measures over H^1", "the law of the paths is a probability measure over H^1",

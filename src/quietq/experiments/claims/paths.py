@@ -58,7 +58,7 @@ TAIL = Statement(
 )  # fmt: skip
 SUM = Statement(
     "Lemma 8, proof: the constant", "1/sqrt(pi) + sum_i (sqrt(i) + 1 + exp(-sqrt(i) - 1)) 2^(-i/2) < 8.68",
-    SHOWN + "test_the_constant_of_the_lemma_is_the_sum_of_its_series", _sum,
+    SHOWN + "test_the_constant_of_the_lemma_is_the_sum_of_its_series", _sum, "12",
 )  # fmt: skip
 STATEMENTS = (MEAN_STATED, TAIL, SUM)
 

@@ -33,7 +33,7 @@ def _inequality(found: Found) -> tuple[Verdict, str]:
 
 def _dual(found: Found) -> tuple[Verdict, str]:
     few, many = found.one("lost over the bound", "2 actions"), found.one("lost over the bound", "1,000 actions")
-    return verdict(few <= 1, many <= 1), (
+    return verdict(max(few, many) <= 1), (  # of all worlds: one that loses more is enough
         f"20 states, 2 actions lose {few:.2f} of the bound; one state, 1,000 actions of which one is 2 sigma better, "
         f"{many:.2f} of it: lambda' picks the largest of the noise, and the mean of |z| over actions does not bound it"
     )
@@ -78,11 +78,11 @@ INEQUALITY = Statement(
 )  # fmt: skip
 DUAL = Statement(
     "Lemma 16: loss by noised rewards", "E sum lambda_i' r_i >= sum lambda_i* r_i - 2 sqrt(2/pi) n sigma/(1 - gamma)",
-    SHOWN + "test_many_actions_lose_more_than_the_lemma_allows", _dual, "also",
+    SHOWN + "test_many_actions_lose_more_than_the_lemma_allows", _dual, "12",
 )  # fmt: skip
 DIFFERENCE = Statement(
     "Proposition 10, proof: last step", "E |v' - v*|_1 = sum v* - E sum v'",
-    SHOWN + "test_noised_optima_lie_above_in_the_mean", _difference, "also",
+    SHOWN + "test_noised_optima_lie_above_in_the_mean", _difference, "12",
 )  # fmt: skip
 EQUIVALENT = Statement(
     "Appendix D: noise on values and on rewards", "adding noise to the value function is adding noise to the reward",

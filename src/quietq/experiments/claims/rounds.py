@@ -1,4 +1,4 @@
-"""What many rounds give away: parameters that are never released, noise that is kept, rewards that are used again."""
+"""What many rounds give away: parameters that are never released, and noise that is kept."""
 
 import math
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from quietq.experiments.task import Row, Task
 from quietq.learning import Published
 from quietq.learning.trainer import spaces_of
 from quietq.noise import SeededEntropy
-from quietq.privacy import Accountant, Budget, SupBall
+from quietq.privacy import Budget
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.worlds import WALK, random_mdp
 
-STEPS, BATCH, ROUNDS = 5000, 64, 78
+BATCH, ROUNDS = 64, 78
 BUDGET = Budget(0.9, 1e-4)
 
 
@@ -52,14 +52,6 @@ def _returned(found: Found) -> tuple[Verdict, str]:
     )
 
 
-def _replay(found: Found) -> tuple[Verdict, str]:
-    uses, share = found.one("uses of a reward"), found.one("mu of all uses over mu of one")
-    return verdict(uses <= 1), (
-        f"true of epsilon-greedy actions, which look at noised values alone; but replay reads each raw reward again, "
-        f"{uses:.0f} times in the authors' program: with noise for each use, mu is {share:.1f} times that of one"
-    )
-
-
 def _errors(found: Found) -> tuple[Verdict, str]:
     begin, later = (
         found.one("largest TD error", "weights as PyTorch begins"),
@@ -83,15 +75,11 @@ RETURNED = Statement(
     "Algorithm 1, line 24: what is returned", "the trained Q_theta that is returned is private",
     "tests/learning/test_published_method.py::test_the_text_returns_values_without_noise", _returned, "6",
 )  # fmt: skip
-REPLAY = Statement(
-    "Discussion: post-processing", "post-processing, which costs no privacy, includes experience replay",
-    "tests/experiments/test_claims_listing.py::test_replay_reads_rewards_again", _replay, "9",
-)  # fmt: skip
 ERRORS = Statement(
     "Theorem 5, proof: TD errors", "a TD error is at most 2, but for the noise in it",
     "tests/experiments/test_claims_listing.py::test_td_errors_are_not_bounded", _errors, "2",
 )  # fmt: skip
-STATEMENTS = (HIDDEN, KEPT, RETURNED, REPLAY, ERRORS)
+STATEMENTS = (HIDDEN, KEPT, RETURNED, ERRORS)
 
 
 @dataclass(frozen=True)
@@ -107,7 +95,7 @@ class Rounds(Task):
 
     def rows(self) -> list[Row]:
         """Measures."""
-        return [*_differences(), *_successive(), *_noise_returned(), *_uses(), *_td_errors()]
+        return [*_differences(), *_successive(), *_noise_returned(), *_td_errors()]
 
 
 def _differences(rate: float = 3e-4) -> list[Row]:
@@ -152,20 +140,6 @@ def _noise_returned() -> list[Row]:
         released = method.finish(method.init(spaces, jax.random.key(0)), noise)
         rows.append(RETURNED.row("largest noise in what is returned", np.abs(released.path).max(), setting=words))
     return rows
-
-
-def _uses() -> list[Row]:
-    """How often a reward is read, in the mean; every use is a release with noise of its own, and mus add in squares."""
-    code = Published.code()
-    updates = sum((t + 1) % code.train_every == 0 for t in range(code.start - 1, STEPS))
-    uses = updates * code.batch / STEPS
-    account = Accountant(Budget.from_mu(1.0, 1e-6), SupBall(1.0))  # with room for them
-    for _ in range(round(uses)):
-        account.charge(0.01)
-    return [
-        REPLAY.row("uses of a reward", uses, 1),
-        REPLAY.row("mu of all uses over mu of one", account.spent_mu / 0.01, 1),
-    ]
 
 
 def _td_errors(gamma: float = 0.999) -> list[Row]:

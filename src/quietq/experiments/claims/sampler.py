@@ -11,11 +11,11 @@ import numpy as np
 from quietq.experiments.claims.statement import TABLE, Found, Statement, power, verdict
 from quietq.experiments.experiment import Verdict
 from quietq.experiments.task import Row, Task
-from quietq.noise import BandLimited, Exponential, FeaturePath, SeededEntropy, SortedPath
+from quietq.noise import Exponential, SeededEntropy, SortedPath
 from quietq.noise.bridge import between, beyond
 
 SECONDS = "seconds for N queries"
-LISTED, DENSE, FINITE = "sorted list", "dense Cholesky", "band-limited, finitely many terms"
+LISTED, DENSE = "sorted list", "dense Cholesky"
 _STEEP = 1.3
 """An exponent of N below which N log N is believed: timings are rough, and 2 is far away."""
 
@@ -62,14 +62,6 @@ def _speed(found: Found) -> tuple[Verdict, str]:
     )
 
 
-def _others(found: Found) -> tuple[Verdict, str]:
-    dense, finite = power(found.at(f"{SECONDS}: {DENSE}")), power(found.at(f"{SECONDS}: {FINITE}"))
-    return verdict(dense <= 2, finite >= 1.7), (
-        f"a dense sampler takes N^{dense:.2f} (N^3 for large N), and band-limited paths, exact with finitely many "
-        f"terms, N^{finite:.2f}"
-    )
-
-
 EQUATION = Statement(
     "Proposition 9, proof: mu_at and d_at", "weights and variance of a new point between two known ones (equation 2)",
     "tests/noise/test_printed_formulas.py::test_the_printed_variance_is_never_positive", _equation, "1",
@@ -82,11 +74,7 @@ SPEED = Statement(
     "Proposition 9: time of queries", "N queries take O(N ln N) time",
     "tests/experiments/test_claims_sampler.py::test_queries_take_about_n_log_n", _speed,
 )  # fmt: skip
-OTHERS = Statement(
-    "Discussion: time with other kernels", "other kernels require O(N^2)",
-    "tests/experiments/test_claims_sampler.py::test_band_limited_paths_take_time_like_n", _others,
-)  # fmt: skip
-STATEMENTS = (EQUATION, BOUNDARY, SPEED, OTHERS)
+STATEMENTS = (EQUATION, BOUNDARY, SPEED)
 
 
 @dataclass(frozen=True)
@@ -154,14 +142,10 @@ class Speed(Task):
     def rows(self) -> list[Row]:
         """Measures."""
         self._least(_listed, 1000)  # what is imported late is imported now
-        self._least(_finite, 100)
         sizes = np.geomspace(self.largest / 100, self.largest, 5).astype(int).tolist()
         rows = [SPEED.row(f"{SECONDS}: {LISTED}", self._least(_listed, n), x=n) for n in sizes]
-        rows += [OTHERS.row(f"{SECONDS}: {FINITE}", self._least(_finite, n // 10), x=n // 10) for n in sizes]
-        for n in np.geomspace(self.largest_dense / 3, self.largest_dense, 4).astype(int).tolist():
-            seconds = self._least(_dense, n)
-            rows += [statement.row(f"{SECONDS}: {DENSE}", seconds, x=n) for statement in (SPEED, OTHERS)]
-        return rows
+        few = np.geomspace(self.largest_dense / 3, self.largest_dense, 4).astype(int).tolist()
+        return rows + [SPEED.row(f"{SECONDS}: {DENSE}", self._least(dense, n), x=n) for n in few]
 
     def _least(self, sampler: Callable[[np.ndarray], object], n: int) -> float:
         points, times = np.random.default_rng(n).random(n), []
@@ -176,12 +160,11 @@ def _listed(points: np.ndarray) -> object:
     return SortedPath(Exponential(1.0), entropy=SeededEntropy(0))(points)
 
 
-def _finite(points: np.ndarray) -> object:
-    return FeaturePath(BandLimited(5.0), entropy=SeededEntropy(0))(points)
+def dense(points: np.ndarray) -> np.ndarray:
+    """A path that uses no structure of its kernel: point by point, given all before it.
 
-
-def _dense(points: np.ndarray) -> object:
-    """Point by point, given all before it. Without BLAS, whose threads would be timed with it."""
+    Without BLAS, whose threads would be timed with it.
+    """
     covariance = Exponential(1.0).covariance(points, points)
     factor = np.zeros_like(covariance)
     for j in range(len(points)):

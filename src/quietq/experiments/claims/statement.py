@@ -64,6 +64,8 @@ class Statement:
     judge: Judge
     erratum: str = ""
     """Its number in `docs/errata.md`; `also` for those at the end, nothing where there is none."""
+    ours: bool = False
+    """Whether it is our correction and not printed: then it is no statement of the paper, and not counted as one."""
 
     def row(
         self,

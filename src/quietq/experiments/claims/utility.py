@@ -42,7 +42,7 @@ def _printed(found: Found) -> tuple[Verdict, str]:
     beyond = [n for n in measured if measured[n] - 3 * errors[n] > printed[n]]
     within = [n for n in measured if measured[n] <= printed[n]]
     single, bound = found.one("E |v' - v*|, one state, 20 actions"), printed_value_error_bound(1, SIGMA, GAMMA)
-    return verdict(not beyond, single <= bound), (
+    return verdict(not beyond and single <= bound), (  # of all worlds: one that is beyond is enough
         f"100 states: {measured[100]:.2f} +- {errors[100]:.2f} where the bound is {printed[100]:.3f} (sigma 0.3, gamma "
         f"0.9, 2 actions); it is broken for n = {', '.join(f'{n:g}' for n in beyond) or 'none'} and kept for "
         f"{', '.join(f'{n:g}' for n in within) or 'none'} of those tried. Without the root of n too: one state, 20 "
@@ -78,8 +78,9 @@ LIMIT = Statement(
     SHOWN + "test_the_loss_does_not_vanish_with_many_states", _limit, "also",
 )  # fmt: skip
 CORRECTED = Statement(
-    "Proposition 10, put right", "(not printed) E max|v' - v*| <= sigma sqrt(2 ln(2nm))/(1 - gamma), greedy twice that",
-    TABULAR + "test_the_bound_holds", _corrected, "also",
+    "Ours: Proposition 10, put right",
+    "(not printed) E max|v' - v*| <= sigma sqrt(2 ln(2nm))/(1 - gamma), greedy twice that",
+    TABULAR + "test_the_bound_holds", _corrected, "also", ours=True,
 )  # fmt: skip
 STATEMENTS = (PRINTED, LIMIT, CORRECTED)
 

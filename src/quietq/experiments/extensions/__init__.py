@@ -3,14 +3,14 @@
 from typing import ClassVar
 
 from quietq.experiments.experiment import Claim, Experiment, Tables
-from quietq.experiments.extensions.band_limited import Released, Terms
+from quietq.experiments.extensions.band_limited import BrokenLine, Released, Terms
 from quietq.experiments.extensions.interval import Scaled, Thermostat
 from quietq.experiments.extensions.kernel_verdicts import kernel_claims
 from quietq.experiments.extensions.learners import KEPT, SHARES, Learning, LearningFromValues, exploring, keeping
 from quietq.experiments.extensions.product import Covariance, Dimension, Membership
-from quietq.experiments.extensions.queries import Queries
+from quietq.experiments.extensions.queries import PointByPoint, Queries
 from quietq.experiments.extensions.random_features import RandomFourier
-from quietq.experiments.extensions.released import Promises
+from quietq.experiments.extensions.released import Promises, RawAdvantages
 from quietq.experiments.extensions.replaying import PayingAgain, PublishedReplay
 from quietq.experiments.extensions.row import ACTOR_CRITIC, EXPLORATION, REPLAY, TABLE
 from quietq.experiments.extensions.verdicts import learner_claims
@@ -86,6 +86,9 @@ def _others(quick: bool) -> list[Task]:
             for kernel in ("exponential", "additive", "product", "features")
         ),
         Queries("band-limited", (100, 400, 1_600) if quick else (1_000, 4_000, 16_000)),
+        PointByPoint((300, 500, 900) if quick else (400, 800, 1_600)),
+        BrokenLine(),
+        RawAdvantages(),
         Scaled(-3.0, 7.0, 100, draws),
         Thermostat(100, draws),
         Promises(100),

@@ -77,6 +77,29 @@ class Terms(Task):
 
 
 @dataclass(frozen=True)
+class BrokenLine(Task):
+    """Which functions have a norm in the band-limited kernel: seen on more and more points, it settles or grows."""
+
+    table: ClassVar[str] = TABLE
+    half_width: float = 6.0
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "extensions: norms in the band-limited kernel"
+
+    def rows(self) -> list[Row]:
+        """Of a tent, as ReLU networks have it, and of a section of the kernel itself, whose norm is 1."""
+        kernel, setting, found = BandLimited(self.half_width), f"W = {self.half_width:g}", []
+        for points in (4, 8, 12, 16, 20):
+            grid = np.linspace(0, 1, points)
+            tent, section = np.maximum(0, 0.3 - np.abs(grid - 0.47)), kernel.covariance(np.array([0.5]), grid)[0]
+            found.append(row(BAND_LIMITED, setting, LINE, kernel.norm_on(grid, tent), at=points))
+            found.append(row(BAND_LIMITED, setting, SECTION, kernel.norm_on(grid, section), at=points))
+        return found
+
+
+@dataclass(frozen=True)
 class Released(Task):
     """Plans on the reward as the band-limited kernel releases it, or the exponential one (half-width 0)."""
 
@@ -124,3 +147,4 @@ class Released(Task):
 
 
 EXPONENTIAL = "exponential kernel"
+LINE, SECTION = "norm of a broken line on points", "norm of the kernel's section on points"

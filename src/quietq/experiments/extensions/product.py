@@ -123,13 +123,17 @@ class Membership(Task):
         return "extensions: norms in the product kernel"
 
     def rows(self) -> list[Row]:
-        """Norms on grids of a peak with a mixed derivative and of one ReLU unit; and what is refused for it."""
+        """Norms on grids of a peak with a mixed derivative and of one unit, tanh or ReLU; and what is refused."""
         found = []
         for level in self.levels:
             x = np.arange(2**level + 1) / 2**level
             tent = 1 - 2 * np.abs(x - 0.5)
-            unit = np.maximum(x[:, None] + x[None] - 1, 0)
-            functions = {"smooth peak": 0.5 * np.outer(tent, tent), "ReLU unit": unit}
+            sums = x[:, None] + x[None] - 1
+            functions = {
+                "smooth peak": 0.5 * np.outer(tent, tent),
+                "ReLU unit": np.maximum(sums, 0),
+                "tanh unit": np.tanh(sums),
+            }
             found += [
                 row(DIMENSIONS, f"{PRODUCT}, {name}", "norm on a grid", norm_on_grid(BETA, x, values), at=2**level)
                 for name, values in functions.items()

@@ -1,12 +1,14 @@
 """How long releases of other kernels take to answer, by the number of queries. Seconds are this machine's."""
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 import quietq as qq
+from quietq.experiments.claims.sampler import dense
 from quietq.experiments.extensions.row import QUERIES, TABLE, row
 from quietq.experiments.task import Row, Task
 from quietq.noise.kernels import BandLimited
@@ -15,6 +17,7 @@ from quietq.worlds import NavigationWorld, RecommenderWorld, walk_reward
 
 Kernel = Literal["exponential", "additive", "product", "features", "band-limited"]
 REPEATS = 5
+UNSTRUCTURED = "kernel without structure"
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,8 @@ class Queries(Task):
         seconds = []
         for number in self.numbers:
             unit = np.random.default_rng(0).random((number, d) if d > 1 else number)
-            states = release.box.from_unit(unit)
-            seconds.append(min(_seconds(release, states) for _ in range(REPEATS)))
-        power = np.polyfit(np.log(self.numbers), np.log(seconds), 1)[0]
-        return [
-            *(
-                row(QUERIES, setting, "seconds", taken, at=number)
-                for number, taken in zip(self.numbers, seconds, strict=True)
-            ),
-            row(QUERIES, setting, "power of the number of queries", float(power)),
-        ]
+            seconds.append(_seconds(release, release.box.from_unit(unit), REPEATS))
+        return _timed(setting, self.numbers, seconds)
 
     def _release(self) -> PrivateFunction:
         budget, navigation, recommender = qq.Budget(1.0, 1e-5), NavigationWorld(), RecommenderWorld()
@@ -67,8 +62,38 @@ class Queries(Task):
         return qq.GaussianProcessMechanism.for_relation(relation, budget).simulate(walk_reward, 0)
 
 
-def _seconds(release: PrivateFunction, states: np.ndarray) -> float:
-    """Of this thread alone, so that others on the machine do not count."""
-    began = time.thread_time()
-    release(states)
-    return time.thread_time() - began
+@dataclass(frozen=True)
+class PointByPoint(Task):
+    """Noise of a kernel whose structure is not used: each value is drawn given all before it."""
+
+    table: ClassVar[str] = TABLE
+    numbers: tuple[int, ...]
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return f"extensions: queries, {UNSTRUCTURED}"
+
+    def rows(self) -> list[Row]:
+        """As `Queries` has them."""
+        places = [np.random.default_rng(0).random(number) for number in self.numbers]
+        return _timed(UNSTRUCTURED, self.numbers, [_seconds(dense, one, 2) for one in places])
+
+
+def _timed(setting: str, numbers: Sequence[int], seconds: Sequence[float]) -> list[Row]:
+    """Seconds by the number of queries, and the power of it that they grow with."""
+    power = np.polyfit(np.log(numbers), np.log(seconds), 1)[0]
+    return [
+        *(row(QUERIES, setting, "seconds", taken, at=number) for number, taken in zip(numbers, seconds, strict=True)),
+        row(QUERIES, setting, "power of the number of queries", float(power)),
+    ]
+
+
+def _seconds(answer: Callable[[np.ndarray], object], states: np.ndarray, repeats: int) -> float:
+    """The least of some repeats, of this thread alone, so that others on the machine do not count."""
+    taken = []
+    for _ in range(repeats):
+        began = time.thread_time()
+        answer(states)
+        taken.append(time.thread_time() - began)
+    return min(taken)

@@ -1,10 +1,11 @@
-"""Values that a method has released, as a source for another learner; and sources that are refused."""
+"""Values that a method has released, as a source for another learner; and sources that are refused, and why."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Float
 
 import quietq as qq
@@ -16,6 +17,8 @@ from quietq.learning.private_source import ReleasedValues
 from quietq.learning.trainer import spaces_of
 from quietq.noise.private_function import PrivateFunction
 from quietq.worlds import WALK, walk_reward
+
+CHANGE = "change of the policy by r + 1"
 
 
 class AtMany(eqx.Module):
@@ -89,3 +92,36 @@ class Promises(Task):
         weights = jax.numpy.asarray([[0.0, 1.0], [1.0, 0.0]])
         network = LinearQ(weights, Scaled(WALK.box.low, WALK.box.high), Hats(2))
         return ReleasedValues(AtMany(network), WALK.box, certificate)
+
+
+@dataclass(frozen=True)
+class RawAdvantages(Task):
+    """What true rewards in the policy's gradient give away, whatever noise is on the values."""
+
+    table: ClassVar[str] = TABLE
+    steps: int = 50
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "extensions: advantages of raw rewards"
+
+    def rows(self) -> list[Row]:
+        """One step of size 1 along one walk, under r and under r + 1: no noise stands between the two policies."""
+        places = np.random.default_rng(0).random(self.steps + 1)
+        rewards = walk_reward(places[1:])
+        moved = np.abs(policy_step(places, rewards + 1) - policy_step(places, rewards)).max()
+        return [row(ACTOR_CRITIC, "advantages of raw rewards", CHANGE, moved)]
+
+
+def policy_step(places: np.ndarray, rewards: np.ndarray, decay: float = 0.95, hats: int = 8) -> np.ndarray:
+    """The mean of grad ln pi(a|s) A(s, a), for two actions in turn, and a policy that has them alike.
+
+    A(s, a) is as the Discussion has it. The values in it, which are released and so the same for all rewards, are 0.
+    """
+    advantages = np.zeros(len(rewards) + 1)
+    for t in range(len(rewards))[::-1]:
+        advantages[t] = rewards[t] + decay * advantages[t + 1]
+    features = np.maximum(0, 1 - np.abs((hats - 1) * places[:-1, None] - np.arange(hats)))
+    chosen = np.eye(2)[np.arange(len(rewards)) % 2] - 0.5
+    return np.einsum("ta,th,t->ah", chosen, features, advantages[:-1]) / len(rewards)

@@ -4,12 +4,14 @@ import math
 from collections.abc import Sequence
 
 from quietq.experiments.experiment import Claim, Verdict
+from quietq.experiments.extensions.released import CHANGE
 from quietq.experiments.extensions.row import ACTOR_CRITIC, EXPLORATION, INTERVAL, REPLAY, mean, sentences, values
 from quietq.experiments.extensions.words import by_setting, listed, scores
 from quietq.experiments.task import Row
 
 COMMAND = "quietq reproduce extensions"
 COVERED = "epsilon of the policy"
+THEOREM = "By theorem (post-processing), not by attack: "
 
 
 def learner_claims(rows: Sequence[Row]) -> list[Claim]:
@@ -24,23 +26,27 @@ def _actor_critic(rows: Sequence[Row]) -> Claim:
     return Claim(
         "actor-critic",
         "Actor-critic has the same privacy guarantee if the policy's updates use the Q function only.",
-        f"Whatever it learns from, if that was released, its certificate covers the policy: epsilon {listed(after)}. "
-        f"Mean scores: {scores(rows, ACTOR_CRITIC, 50)}.",
+        f"{THEOREM}whatever it learns from, if that was released, the certificate of that covers the policy, epsilon "
+        f"{listed(after)}. Mean scores: {scores(rows, ACTOR_CRITIC, 50)}.",
         "holds" if covered else "fails",
         f"{COMMAND}; tests/learning/test_actor_critic.py",
     )
 
 
 def _raw_rewards(rows: Sequence[Row]) -> Claim:
+    """That noise on the policy would mend it was not tried, so it cannot be found to hold as a whole."""
     words = sentences(rows, ACTOR_CRITIC)
-    refused = bool(words) and all(words)
+    ours = (
+        f"This library refuses it: {' / '.join(words)}" if words and all(words) else "This library does not refuse it."
+    )
+    moved = max(values(rows, ACTOR_CRITIC, None, CHANGE), default=math.nan)
     return Claim(
         "actor-critic on raw rewards",
         "With advantages of raw rewards the guarantee no longer holds; one should add noise to the policy as well.",
-        f"Nothing covers that, and no noise on the policy is on offer; it is refused: {' / '.join(words)}"
-        if refused
-        else "It is not refused.",
-        "holds" if refused else "fails",
+        f"Along one walk, r + 1 in place of r moves the policy by {moved:.3g} in one step of size 1, with no noise on "
+        f"it: whoever knows the walk {'tells' if moved else 'cannot tell'} the two apart. Whether noise on the policy "
+        f"mends it was not tried. {ours}",
+        "in part" if moved else "fails",
         f"{COMMAND}; tests/learning/test_actor_critic.py",
     )
 
@@ -56,10 +62,11 @@ def _replay(rows: Sequence[Row]) -> Claim:
     return Claim(
         "experience replay",
         "Experience replay is post-processing of the private Q function, and included in the guarantee.",
-        "On a reward that was released, yes. Where true rewards are replayed, each look pays again: noise multipliers "
-        f"for one budget, {listed(by_setting(rows, REPLAY, 'noise multiplier'))}. The authors' program uses a reward "
-        f"{uses:.0f} times in {made:.0f} gradient steps, and the theorem counts {counted:.0f} rounds; were all of them "
-        f"counted in its way, epsilon {_asked(rows):g} would be {honest:.1f}. Mean scores: {scores(rows, REPLAY, 50)}.",
+        f"{THEOREM}on a reward that was released, yes. Where true rewards are replayed, each look pays again: noise "
+        f"multipliers for one budget, {listed(by_setting(rows, REPLAY, 'noise multiplier'))}. The authors' program "
+        f"uses a reward {uses:.0f} times in {made:.0f} gradient steps, and the theorem counts {counted:.0f} rounds; "
+        f"were all of them counted in its way, epsilon {_asked(rows):g} would be {honest:.1f}. Mean scores: "
+        f"{scores(rows, REPLAY, 50)}.",
         verdict,
         COMMAND,
     )
@@ -69,7 +76,7 @@ def _exploration(rows: Sequence[Row]) -> Claim:
     return Claim(
         "epsilon-greedy",
         "Epsilon-greedy policies are post-processing of the private Q function.",
-        "On a private reward the certificate is the same for every share of random actions. Mean scores: "
+        f"{THEOREM}on a private reward the certificate is the same for every share of random actions. Mean scores: "
         f"{scores(rows, EXPLORATION, 50)}.",
         "holds" if _same_promise(rows, EXPLORATION) else "fails",
         COMMAND,

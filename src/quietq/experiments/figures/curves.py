@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from scipy.special import stdtrit
 
 from quietq.experiments.task import Row, Value
 from quietq.learning.agent import Agent
@@ -16,23 +17,65 @@ from quietq.worlds.walk_returns import best_return, random_return, worst_return
 
 LATE = 5
 """The last fifth of the episodes, 20 of 100, is what a run ends with."""
-CLEAR = 2.0
-"""A difference of so many standard errors is called one."""
+CONFIDENCE = 0.95
+"""A difference is clear if 0 lies outside its interval, by Student's t, because seeds are few."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The mean over seeds, and its standard error."""
+    """The mean over seeds, its standard error, and the degrees of freedom that this has: one fewer than seeds."""
 
     mean: float
-    error: float
+    error: float = 0.0
+    freedom: float = math.inf
+    """Infinite for a number that is known exactly."""
 
     def __str__(self) -> str:
         return f"{self.mean:.2f} ± {self.error:.2f}"
 
+    @property
+    def margin(self) -> float:
+        """Half of the 95 % interval; one seed says nothing.
+
+        >>> round(Measure(0.5, 0.1, freedom=9).margin, 3), round(Measure(0.5, 0.1, freedom=2).margin, 3)
+        (0.226, 0.43)
+        """
+        if self.error == 0 or not math.isfinite(self.error):
+            return self.error
+        return float(stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * self.error
+
+    def minus(self, other: "Measure") -> "Measure":
+        """The difference; runs are taken for independent, which is cautious where they share seeds."""
+        return Measure(self.mean - other.mean, *together([self, other]))
+
     def above(self, other: "Measure") -> bool:
-        """Whether it is clearly larger; runs are taken for independent, which is cautious where they share seeds."""
-        return self.mean - other.mean > CLEAR * math.hypot(self.error, other.error)
+        """Whether it is clearly larger."""
+        return self.minus(other).low > 0
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.mean - self.margin
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.mean + self.margin
+
+
+def together(measures: Sequence[Measure]) -> tuple[float, float]:
+    """The standard error of a sum, and its degrees of freedom by Welch and Satterthwaite."""
+    squares = [one.error**2 for one in measures]
+    if not 0 < sum(squares) < math.inf:
+        return math.sqrt(sum(squares)), math.inf
+    parts = (square**2 / one.freedom for square, one in zip(squares, measures, strict=True) if square > 0)
+    return math.sqrt(sum(squares)), sum(squares) ** 2 / max(sum(parts), 1e-300)
+
+
+def mean_of(measures: Sequence[Measure]) -> Measure:
+    """The mean over settings that were run apart."""
+    error, freedom = together(measures)
+    return Measure(sum(one.mean for one in measures) / len(measures), error / len(measures), freedom)
 
 
 def curve_rows(
@@ -88,7 +131,7 @@ def late_scores(rows: Sequence[Row]) -> np.ndarray:
 def measure(values: np.ndarray) -> Measure:
     """Mean and standard error of one number a seed."""
     error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.inf
-    return Measure(float(values.mean()), error)
+    return Measure(float(values.mean()), error, float(len(values) - 1))
 
 
 def gained(rows: Sequence[Row]) -> Measure:
@@ -109,7 +152,8 @@ def samples_to(rows: Sequence[Row], level: float, together: int = 5) -> float:
 def size_of(rows: Sequence[Row]) -> str:
     """How much was run, in words."""
     seeds, episodes = returns_of(rows).shape
-    return f"{seeds} seeds of {episodes * WALK.steps:,} samples, scores of the last {max(episodes // LATE, 1)} episodes"
+    last = max(episodes // LATE, 1)
+    return f"{seeds} seeds of {episodes * WALK.steps:,} samples, scores of the last {last} episodes ± standard error"
 
 
 @cache

@@ -1,8 +1,9 @@
 """The paper's figure 2: its algorithm beside three others "where they target the same (epsilon, delta)".
 
 They do not promise the same. The paper's own is a claim, which does not hold; the two that put noise on rewards and on
-gradients have a theorem, for what their noise is really worth (column `worth_epsilon`); policy evaluation protects
-something else. Each row says so in `standing`.
+gradients have a theorem, for what their noise is really worth (column `worth_epsilon`), and no certificate, because
+they are simulations; policy evaluation protects something else. Each row says so in `standing`. Policy evaluation has
+several readings, by the number of cells of the position (column `cells`).
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from quietq.experiments.experiment import Claim, Experiment, Tables
-from quietq.experiments.figures.baselines import GradientPerturbation, InputPerturbation
+from quietq.experiments.figures.baselines import InputPerturbation
 from quietq.experiments.figures.comparison_claims import (
     baselines_stand_still,
     evaluation_is_similar,
@@ -19,8 +20,9 @@ from quietq.experiments.figures.comparison_claims import (
     outperforms,
 )
 from quietq.experiments.figures.curves import curve_rows, rows_of
-from quietq.experiments.figures.evaluation import walk_by_evaluation
+from quietq.experiments.figures.evaluation import CELLS, walk_by_evaluation
 from quietq.experiments.figures.figure1 import program_of
+from quietq.experiments.figures.gradient_baseline import GradientPerturbation
 from quietq.experiments.task import Row, Task
 from quietq.learning.method import Method
 from quietq.learning.published import Published
@@ -46,11 +48,14 @@ class Comparison(Task):
     steps: int = 5000
     seeds: int = 10
     seed: int = 1
+    cells: int | None = None
+    """Of policy evaluation only."""
 
     @property
     def title(self) -> str:
         """For the bar."""
-        return f"Figure 2: {self.method}" + ("" if self.epsilon is None else f", epsilon {self.epsilon:g}")
+        cells = "" if self.cells is None else f", {self.cells} cells"
+        return f"Figure 2: {self.method}{cells}" + ("" if self.epsilon is None else f", epsilon {self.epsilon:g}")
 
     @property
     def program(self) -> str:
@@ -66,13 +71,13 @@ class Comparison(Task):
         if self.method == "published":
             sigma = SIGMAS[self.epsilon]
             return self._learned(Published.code(sigma), sigma, "claimed", None)
-        if self.method == "evaluation":
-            budget = Budget(self.epsilon, DELTA)
-            returns = [walk_by_evaluation(budget, self.steps, 1000 * self.seed + i).tolist() for i in range(self.seeds)]
+        if self.cells is not None:
+            budget, seeds = Budget(self.epsilon, DELTA), range(1000 * self.seed, 1000 * self.seed + self.seeds)
+            returns = [walk_by_evaluation(budget, self.steps, seed, self.cells).tolist() for seed in seeds]
             return rows_of(returns, self._columns(None, "other relation", None))
         kind = InputPerturbation if self.method == "input" else GradientPerturbation
         baseline = kind.of(self.epsilon, DELTA)
-        return self._learned(baseline, baseline.sigma(self.steps), "certified", baseline.worth(self.steps))
+        return self._learned(baseline, baseline.sigma(self.steps), "theorem", baseline.worth(self.steps))
 
     def _learned(self, method: Method, sigma: float, standing: str, worth: float | None) -> list[Row]:
         return curve_rows(method, self.steps, self.seeds, self.seed, self._columns(sigma, standing, worth))
@@ -80,7 +85,7 @@ class Comparison(Task):
     def _columns(self, sigma: float | None, standing: str, worth: float | None) -> Row:
         return {
             "method": self.method, "target_epsilon": self.epsilon, "delta": None if self.epsilon is None else DELTA,
-            "sigma": sigma, "standing": standing, "worth_epsilon": worth,
+            "sigma": sigma, "standing": standing, "worth_epsilon": worth, "cells": self.cells,
         }  # fmt: skip
 
 
@@ -128,8 +133,9 @@ class Figure2(Experiment):
     def tasks(self, quick: bool) -> list[Task]:
         """All methods at both targets, one curve without noise, and the paper's under the opposite reward."""
         size = (1000, 3) if quick else (5000, 10)
-        methods: tuple[Compared, ...] = ("published", "input", "gradient", "evaluation")
+        methods: tuple[Compared, ...] = ("published", "input", "gradient")
         tasks = [Comparison(method, epsilon, *size) for epsilon in TARGETS for method in methods]
+        tasks += [Comparison("evaluation", epsilon, *size, cells=cells) for epsilon in TARGETS for cells in CELLS]
         return [Comparison("no noise", None, *size), *tasks, *(Opposite(epsilon, *size) for epsilon in TARGETS)]
 
     def claims(self, tables: Tables) -> list[Claim]:

@@ -130,19 +130,24 @@ def _reached(
 
 
 def needed(tables: Tables) -> list[Row]:
-    """The table: people for 0.9 by method, beside the fewest possible and what an audit measured."""
+    """The table: people for 0.9 by method, beside the fewest possible and what an audit measured.
+
+    `fewest_gaussian` and `fewest_any` are the fewest people with whom Gaussian noise, and any method at all, can score
+    0.9 under both of two opposite rewards. If `below` is None, `people` is the smallest number tried: at most so many.
+    """
     audits = {str(row["name"]): row for name in ("audit_draws", "audit_trainings") for row in tables.get(name, ())}
     rows: list[Row] = []
     for curve in curves(tables["honest_scores"]):
         place = crossing(curve)
         # What was audited is the walk's; elsewhere there is nothing to put beside it.
         audit = audits.get(curve.name, {}) if curve.world == "walk" else {}
-        pure = curve.noise == "k-norm"
         rows.append({
             "world": curve.world, "name": curve.name, "standing": "certified", "people": _or_none(place.people),
             "below": place.below, "above": place.above, "low": _or_none(place.low), "high": _or_none(place.high),
             "draws": int(curve.draws.max()),
-            "fewest_possible": fewest_people(find_world(curve.world), TARGET, gaussian=not pure), "pure": pure,
+            "fewest_gaussian": fewest_people(find_world(curve.world), TARGET, gaussian=True),
+            "fewest_any": fewest_people(find_world(curve.world), TARGET, gaussian=False),
+            "pure": curve.noise == "k-norm",
             "epsilon": audit.get("epsilon"), "epsilon_at_least": audit.get("epsilon_at_least"),
             "mu": audit.get("mu"), "mu_at_least": audit.get("mu_at_least"), "runs": audit.get("runs"),
             "verdict": audit.get("verdict"),

@@ -1,17 +1,17 @@
 """The comparison at equal promises: every certified method at epsilon 0.9, delta 1e-4, by the number of people.
 
 The paper compares methods at the same *claimed* epsilon, and claims that do not hold cost nothing. Here each has a
-certificate for the same relation, replacing one of N people, and is beside a cap that no method can pass. K-norm noise
-has delta = 0, which is more than is asked.
+certificate for the same relation, replacing one of N people, and is beside a cap that no method can pass under both of
+two opposite rewards. K-norm noise has delta = 0, which is more than is asked.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from quietq.experiments.experiment import Claim, Experiment, Tables
 from quietq.experiments.honest.audit import DrawAudit, audited
+from quietq.experiments.honest.comparison import compared
 from quietq.experiments.honest.limits import Caps
-from quietq.experiments.honest.needed import TARGET, Crossing, Curve, crossing, curves, needed
+from quietq.experiments.honest.needed import curves, needed
 from quietq.experiments.honest.scores import Scored
 from quietq.experiments.task import Row, Task
 
@@ -57,16 +57,17 @@ class Honest(Experiment):
         return {**found, "needed": needed({**tables, **found})}
 
     def claims(self, tables: Tables) -> list[Claim]:
-        """What is said of input and output perturbation, against Algorithm 1 made sound."""
+        """What is said of input and output perturbation, against Algorithm 1 made sound in either way."""
         on_walk = {curve.name: curve for curve in curves(tables["honest_scores"]) if curve.world == "walk"}
         return [
-            _compared(
+            compared(
                 "input perturbation", "It 'will cause relatively large utility loss and is therefore less preferred'.",
-                on_walk["input"], on_walk["value"],
+                on_walk["input"], on_walk,
             ),
-            _compared(
-                "output perturbation", "'The necessary noise level is relatively larger' than for Algorithm 1.",
-                on_walk["output"], on_walk["value"],
+            compared(
+                "output perturbation", "'The necessary noise level is relatively larger and also depends on more "
+                "factors than our algorithm does.'", on_walk["output"], on_walk,
+                "The paper speaks of the noise level; what is compared here is the people it takes.",
             ),
         ]  # fmt: skip
 
@@ -95,36 +96,3 @@ def _quick() -> list[Task]:
         tasks += [Scored(world, method, None, people, 8, 1000) for method in methods for people in QUICK_PEOPLE]
         tasks += [Scored(world, "random", None, None, 1), Caps(world, AXIS)]
     return [*tasks, DrawAudit("knots", 50, 100)]
-
-
-def _compared(name: str, printed: str, curve: Curve, repaired: Curve) -> Claim:
-    """Holds if clearly more people are needed: if the two intervals do not overlap."""
-    here, there = crossing(curve), crossing(repaired)
-    shared = [int(people) for people in curve.people if people in repaired.people]
-    scores = [[float(one.mean[one.people == people][0]) for people in shared] for one in (curve, repaired)]
-    apart = ", ".join(
-        f"{mine:.3f} against {other:.3f} with {people}" for people, mine, other in zip(shared, *scores, strict=True)
-        if people in _telling(shared)
-    )  # fmt: skip
-    measured = (
-        f"For a score of {TARGET} on the walk `{curve.name}` needs {_in_words(here)}, and `value`, which is Algorithm "
-        f"1 made sound, {_in_words(there)}, at the same certified epsilon 0.9, delta 1e-4. Mean scores: {apart} people."
-    )
-    return Claim(
-        name, printed, measured, "holds" if here.low > there.high else "fails", "quietq reproduce honest"
-    )  # fmt: skip
-
-
-def _telling(people: Sequence[int]) -> list[int]:
-    """Numbers between too few for anybody and enough for everybody: three around the middle."""
-    middle = len(people) // 2
-    return list(people[max(middle - 2, 0) : middle + 1])
-
-
-def _in_words(place: Crossing) -> str:
-    if place.above is None:
-        return f"more than {place.below} people"
-    if place.below is None:
-        return f"at most {place.above} people"
-    upper = f"{place.high:.0f}" if place.high < float("inf") else "more"
-    return f"about {place.people:.0f} people (80 % interval {place.low:.0f} to {upper})"
