@@ -5,10 +5,10 @@ its band one standard deviation.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quietq.experiments.figures.curves import late, references, returns_of, where
+from quietq.experiments.figures.curves import references, returns_of, where
 from quietq.experiments.task import Row
 from quietq.report.look import checked, new_figure, plain
 
@@ -31,8 +31,6 @@ EVALUATION = "#009E73"
 """The colour of policy evaluation; a line for each number of cells, marked by that number."""
 DRAWN = (("each episode", "each round"), ("10 paths",), ("one path",))
 """The columns of figure 1, by how often noise is drawn."""
-APART = 1.05
-"""Labels at the ends of lines are at least so far apart, in units of return."""
 PRESETS = {"code": "The authors' program", "text": "Algorithm 1 as printed"}
 Style = tuple[Any, ...]
 
@@ -48,12 +46,9 @@ def plot_noise_levels(rows: Sequence[Row], path: str | os.PathLike[str]) -> None
         for panel, noise in zip(line, columns, strict=True):
             curves = [row for row in rows if row["preset"] == preset and row["noise"] in (*noise, "none")]
             _references(panel)
-            ends = {}
             for sigma in sigmas:
                 if curve := where(curves, sigma=sigma):
                     _curve(panel, curve, LEVELS[sigma], "no noise" if sigma == 0 else f"sigma {sigma:g}")
-                    ends[sigma] = curve
-            _label_ends(panel, ends)
             drawn = next((str(row["noise"]) for row in curves if row["noise"] != "none"), None)
             panel.set_title(f"{name},\n{_in_words(drawn)}", fontsize=12)
             plain(panel)
@@ -129,20 +124,6 @@ def _references(panel: "Axes") -> None:
     panel.axhline(best, color="0.35", linewidth=0.9, label=f"best policy, {best:.1f}")
     panel.axhline(random, color="0.35", linewidth=0.9, linestyle=(0, (1, 3)), label=f"random actions, {random:.1f}")
     panel.set_ylim(0, 24)
-
-
-def _label_ends(panel: "Axes", curves: Mapping[float, Sequence[Row]]) -> None:
-    """Each line's noise level beside its end, at the mean of its last fifth, moved apart where they would overlap."""
-    worst, best, _ = references()
-    last = max((int(row["samples"] or 0) for rows in curves.values() for row in rows), default=0)
-    height = -APART
-    for sigma, rows in sorted(curves.items(), key=lambda item: late(item[1]).mean):
-        height = max(height + APART, worst + (best - worst) * late(rows).mean)
-        panel.annotate(
-            f"{sigma:g}", (last, height), (7, 0), textcoords="offset points", color=LEVELS[sigma][0], fontsize=10,
-            va="center", fontweight="bold", annotation_clip=False,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-        )  # fmt: skip
 
 
 def _in_words(drawn: str | None) -> str:
