@@ -4,12 +4,14 @@ import csv
 import json
 import re
 
+import numpy as np
 import pytest
 
 for package in ("jax", "matplotlib"):
     pytest.importorskip(package)
 
-from quietq.experiments import everything  # noqa: E402
+from quietq.experiments import Row, everything  # noqa: E402
+from quietq.experiments.figures.curves import rows_of  # noqa: E402
 from quietq.experiments.figures.figure1 import NoiseLevel  # noqa: E402
 
 TINY = [
@@ -18,10 +20,17 @@ TINY = [
 ]
 
 
+def made_up(self: NoiseLevel) -> list[Row]:
+    """Curves as a training would give; the trainings themselves are tested elsewhere, and all together below."""
+    columns: Row = {"preset": self.preset, "sigma": self.sigma, "noise": self.noise, "resets": self.resets}
+    return rows_of(np.random.default_rng(0).uniform(5, 20, (self.seeds, self.steps // 50)).tolist(), columns)
+
+
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
     """Figure 1 with as little as shows everything, and a cache of its own."""
     monkeypatch.setattr(type(everything.EXPERIMENTS["figure1"]), "tasks", lambda self, quick: TINY)
+    monkeypatch.setattr(NoiseLevel, "rows", made_up)
     monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path / "cache"))
 
 

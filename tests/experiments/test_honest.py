@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("jax")
 
+from honest_tables import table
+
 from quietq.audit import Trainings, View
 from quietq.audit.runs import BATCH
 from quietq.audit.store import Store
@@ -30,16 +32,6 @@ WORLDS = ("walk", "thermostat", "navigation", "recommender")
 def number(value):
     assert isinstance(value, int | float)
     return value
-
-
-def table(**by_method):
-    """Rows of made-up scores on the walk: {method: {people: scores}}."""
-    return [
-        {"world": "walk", "method": method, "noise": None, "people": people, "draw": draw, "score": score}
-        for method, by in by_method.items()
-        for people, scores in by.items()
-        for draw, score in enumerate(scores)
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("jax")
 
+from honest_tables import table
+
 from quietq.experiments.honest import Honest
 from quietq.experiments.honest.comparison import in_words, needs_more
 from quietq.experiments.honest.needed import Crossing, Curve, crossing
@@ -14,16 +16,6 @@ from quietq.experiments.honest.needed import Crossing, Curve, crossing
 
 def curve(people, scores, name="input"):
     return Curve("walk", name, None, np.array(people, float), np.array(scores, float))
-
-
-def table(**by_method):
-    """Rows of made-up scores on the walk: {method: {people: scores}}."""
-    return [
-        {"world": "walk", "method": method, "noise": None, "people": people, "draw": draw, "score": score}
-        for method, by in by_method.items()
-        for people, scores in by.items()
-        for draw, score in enumerate(scores)
-    ]  # fmt: skip
 
 
 def test_a_crossing_is_interpolated_on_the_logarithmic_axis():

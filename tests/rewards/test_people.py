@@ -39,7 +39,7 @@ def mean_reward(people: dict[str, list[tuple[float, float]]], count: int, low: f
     return read, read.functions()[0](GRID)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(rows, min_size=1, max_size=4), rows, rows, bounds)
 def test_one_person_moves_the_reward_by_no_more_than_stated(others, before, after, bounds):
     low, width, slope = bounds
@@ -62,6 +62,7 @@ def test_one_person_moves_the_reward_by_no_more_than_stated(others, before, afte
             assert difference[:: 2**LEVELS // 4] @ whitened <= ROUNDING
 
 
+@settings(max_examples=100)
 @given(rows, bounds)
 def test_a_persons_function_keeps_its_range_and_slope(theirs, bounds):
     low, width, slope = bounds
@@ -82,6 +83,7 @@ def direct(theirs, low, high, slope):
     return (upper + lower) / 2
 
 
+@settings(max_examples=100)
 @given(st.lists(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_kinks_add_up_to_the_definition(people):
     named = {str(i): theirs for i, theirs in enumerate(people)}
@@ -197,6 +199,7 @@ def test_the_box_scales_states_and_the_slope_is_per_width():
 two_dimensional = st.lists(st.tuples(state, state, number), max_size=6)
 
 
+@settings(max_examples=100)
 @given(two_dimensional, two_dimensional, two_dimensional)
 def test_additive_functions_keep_the_radius(others, before, after):
     def means(theirs):
@@ -219,6 +222,7 @@ def hats(x):
     return np.maximum(0, 1 - np.abs(x[:, None] * 4 - np.arange(5)))
 
 
+@settings(max_examples=100)
 @given(rows, rows, rows)
 def test_feature_weights_keep_the_radius(others, before, after):
     kernel = Features(hats, rank=5)
