@@ -26,6 +26,7 @@ def found(quietq, arguments: str) -> dict:
     return json.loads(out)
 
 
+@pytest.mark.slow
 def test_the_papers_program(quietq, tmp_path):
     result = found(quietq, f"published --preset code --sigma 0.32 {SMALL}")
     assert result["claimed_epsilon"] == 0.9

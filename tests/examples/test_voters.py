@@ -48,6 +48,7 @@ def test_little_is_lost_and_less_with_more_budget(voters):
     assert max(outcomes) < spent < sum(outcomes)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", SCRIPT, "--out", tmp_path / "out"], capture_output=True, text=True, check=True

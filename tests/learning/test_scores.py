@@ -34,6 +34,7 @@ def test_on_a_reward_made_private_as_a_path():
     assert reached[1] >= 0.99
 
 
+@pytest.mark.slow
 def test_on_a_reward_with_pure_noise_and_few_people():
     draws = [
         privatise(walk_reward, Budget(0.9, 0.0), pieces=6, relation=people(28, 0, 0.5, 1), simulate=seed)

@@ -99,6 +99,7 @@ def test_consistent_ratings_are_met_and_far_away_is_neutral():
     assert float(reward(np.array(1.0))) == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_a_million_rows_of_one_person_count_once():
     rng = np.random.default_rng(0)
     rows = 1_000_000
