@@ -50,6 +50,7 @@ def answers(agent):
     return np.stack([agent.q_values(POINTS, i) for i in range(agent.members)])
 
 
+@pytest.mark.slow
 def test_the_design_page_example():
     agent = Agent("quietq/Walk-v0", method=RewardNoise(private(), **SMALL))
     assert agent.learn(300, seeds=3) is agent

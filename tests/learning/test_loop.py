@@ -68,6 +68,7 @@ def test_terminal_states_follow_from_the_state_before_them():
     np.testing.assert_array_equal(np.asarray(last[:, 4]), [1, 2, 3, 4, 5, 5] * 2)
 
 
+@pytest.mark.slow
 def test_methods_learn_in_a_loop_as_well():
     fifty = people(200, low=0, high=0.5, slope=1)
     for method in (

@@ -94,6 +94,7 @@ def test_the_text_does_not_learn() -> None:
     assert scores[:2, -20:].mean() < 0.4  # less than uniformly random actions, 0.52
 
 
+@pytest.mark.slow
 def test_the_code_learns_less_the_more_noise_there_is() -> None:
     scores = episode_scores([Published.code(sigma) for sigma in (0.0, 0.4) for _ in range(20)], 5000)
     without, noised = scores[:, -20:].mean(axis=1).reshape(2, 20).mean(axis=1)

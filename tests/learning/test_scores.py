@@ -43,6 +43,7 @@ def test_on_a_reward_with_pure_noise_and_few_people():
     assert scores(RewardNoise(private=draws)).mean() >= 0.97
 
 
+@pytest.mark.slow
 def test_on_a_model_of_noised_rewards_that_need_not_be_smooth():
     draws = [
         observe(WALK, SupBall(0.01), BUDGET, low=0.0, high=0.5, rewards=STEPS, simulate=seed, seed=seed)
