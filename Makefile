@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test test-slow bench lint clean
+.PHONY: demo test test-slow programs bench lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/quietq demo --out runs/demo
@@ -14,6 +14,10 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(PYTEST) -m "slow or not slow"
+
+# What some tests and benchmarks use and pip cannot install; without it they are skipped, and say so.
+programs:
+	sh tests/programs.sh
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

@@ -1,9 +1,25 @@
 """The commands, nothing else: results on stdout (one JSON object with --json), everything else on stderr."""
 
-from quietq.cli import audit, calibrate, demo, limits, methods, reconstruct, reproduce, reward, train, worlds
+from quietq.cli import (
+    audit,
+    calibrate,
+    demo,
+    keygen,
+    ledger,
+    limits,
+    methods,
+    publish,
+    reconstruct,
+    reproduce,
+    reward,
+    serve,
+    train,
+    verify,
+    worlds,
+)
 from quietq.cli.app import app, main
 
 __all__ = [
-    "app", "audit", "calibrate", "demo", "limits", "main", "methods", "reconstruct", "reproduce", "reward", "train",
-    "worlds",
+    "app", "audit", "calibrate", "demo", "keygen", "ledger", "limits", "main", "methods", "publish", "reconstruct",
+    "reproduce", "reward", "serve", "train", "verify", "worlds",
 ]  # fmt: skip

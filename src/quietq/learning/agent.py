@@ -130,6 +130,11 @@ class Agent:
         return self._missing() if self._released is None else self._released
 
     @property
+    def draws(self) -> int:
+        """Number of releases: 1, or that of simulated draws."""
+        return self._draws
+
+    @property
     def members(self) -> int:
         """Number of runs: simulated draws times seeds."""
         return self._draws * self._seeds

@@ -28,6 +28,15 @@ class PrivateFunction(ABC):
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """The released values; further axes are outputs, if the function has more than one."""
 
+    @abstractmethod
+    def _shape(self) -> str:
+        """What it is made of, in a word or two."""
+
+    def __repr__(self) -> str:
+        standing = self.certificate.standing
+        shown = f"{type(self).__name__}({self._shape()}, domain={self.box}, standing={standing})"
+        return shown if standing == "certified" else f"NOT PRIVATE: {shown}"
+
     def __setstate__(self, state: dict[str, object]) -> None:
         """Copies and what comes out of a pickle are read-only too."""
         for name, value in state.items():
@@ -53,8 +62,8 @@ class PrivateTable(PrivateFunction):
         """The released values at the nearest grid points."""
         return look_up(self.values, self.box, self.levels, states)
 
-    def __repr__(self) -> str:
-        return f"PrivateTable(shape={self.values.shape}, domain={self.box}, standing={self.certificate.standing})"
+    def _shape(self) -> str:
+        return f"shape={self.values.shape}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,8 +81,8 @@ class PrivateKnots(PrivateFunction):
         """The released values, interpolated."""
         return np.asarray(np.interp(self.box.to_unit(states), np.linspace(0, 1, len(self.values)), self.values))
 
-    def __repr__(self) -> str:
-        return f"PrivateKnots(knots={len(self.values)}, domain={self.box}, standing={self.certificate.standing})"
+    def _shape(self) -> str:
+        return f"knots={len(self.values)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,8 +101,8 @@ class PrivateSum(PrivateFunction):
             sum(look_up(part.values, UNIT, part.levels, c) for part, c in zip(self.parts, coordinates, strict=True))
         )
 
-    def __repr__(self) -> str:
-        return f"PrivateSum(parts={len(self.parts)}, domain={self.box}, standing={self.certificate.standing})"
+    def _shape(self) -> str:
+        return f"parts={len(self.parts)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,8 +121,8 @@ class PrivateWeights(PrivateFunction):
         """The released values."""
         return weighted_features(self.kernel, self.weights, self.box, states)
 
-    def __repr__(self) -> str:
-        return f"PrivateWeights(shape={self.weights.shape}, domain={self.box}, standing={self.certificate.standing})"
+    def _shape(self) -> str:
+        return f"shape={self.weights.shape}"
 
 
 def _freeze(array: np.ndarray) -> None:

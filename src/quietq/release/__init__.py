@@ -1,6 +1,7 @@
-"""What may leave: `publish` writes a private function and its certificate to one file, `load` reads it back."""
+"""What may leave: `publish` writes what was released and its certificate to one file, `load` reads it back."""
 
-from quietq.release.container import InvalidRelease
-from quietq.release.file import load, publish
+from quietq.release.checks import InvalidRelease
+from quietq.release.file import Release, load, open_release, publish
+from quietq.release.network import PrivateNetwork
 
-__all__ = ["InvalidRelease", "load", "publish"]
+__all__ = ["InvalidRelease", "PrivateNetwork", "Release", "load", "open_release", "publish"]

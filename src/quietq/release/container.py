@@ -1,32 +1,65 @@
-"""The container of a release: safetensors with one JSON text in its header, checked before it is believed."""
+"""The container of a release: safetensors with a few texts in its header, checked before they are believed.
 
+The format is eight bytes of header length, a JSON header and raw float64 numbers, so it is written and read with NumPy
+alone, and any safetensors reader opens it. In the header's texts are "quietq" (what the release is, in JSON), "sha256"
+(a hash of that text and of all numbers: the release's name) and, if it was signed, "signature" and "signer".
+"""
+
+import hashlib
 import json
 import math
 import os
-import re
 import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from quietq.privacy.errors import InvalidInput
+from quietq.release.checks import parse, require
 
 MOST_BYTES = 256 * 2**20
 MOST_HEADER_BYTES = 2**20
-MOST_DEPTH = 12
 LARGEST = 1e100  # numbers beyond it could overflow between knots
+_TEXTS = {"quietq", "sha256"}
+_SIGNED = _TEXTS | {"signature", "signer"}
 
 Arrays = dict[str, np.ndarray]
 
 
-class InvalidRelease(InvalidInput):
-    """The file is not a release that can be trusted to be whole; the message says what is wrong with it."""
+@dataclass(frozen=True)
+class Unpacked:
+    """A file's content; its hash was found to be right, its signature was not looked at."""
+
+    record: dict[str, Any]
+    arrays: Arrays
+    hash: str
+    signature: str | None
+    signer: str | None
 
 
-def pack(record: dict[str, object], arrays: Arrays) -> bytes:
+def content_hash(text: str, shapes: Iterable[tuple[str, tuple[int, ...]]], numbers: bytes | memoryview) -> str:
+    """The name of a release: SHA-256 of its text, of its arrays' names and shapes, and of its numbers."""
+    digest = hashlib.sha256(b"quietq release\0")
+    named = json.dumps([[name, list(shape)] for name, shape in shapes])
+    for part in (text.encode(), named.encode(), numbers):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def hash_of(text: str, arrays: Arrays) -> str:
+    """The same of a record's text and its arrays."""
+    return content_hash(text, [(name, array.shape) for name, array in arrays.items()], _numbers(arrays))
+
+
+def pack(text: str, arrays: Arrays, signed: Mapping[str, str] | None = None) -> bytes:
     """The file's bytes: header length, header (padded so that the numbers are aligned), numbers."""
-    header: dict[str, object] = {"__metadata__": {"quietq": json.dumps(record, allow_nan=False)}}
+    header: dict[str, object] = {
+        "__metadata__": {"quietq": text, "sha256": hash_of(text, arrays), **({} if signed is None else signed)}
+    }
     end = 0
     for name, array in arrays.items():
         size = math.prod(array.shape) * 8
@@ -34,21 +67,20 @@ def pack(record: dict[str, object], arrays: Arrays) -> bytes:
         end += size
     if end + MOST_HEADER_BYTES > MOST_BYTES:
         raise InvalidInput(f"The release would have more than {MOST_BYTES} bytes: use fewer levels.")
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    numbers = [np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays.values()]
-    return b"".join([len(text).to_bytes(8, "little"), text, *numbers])
+    written = json.dumps(header).encode()
+    written += b" " * (-len(written) % 8)
+    return b"".join([len(written).to_bytes(8, "little"), written, _numbers(arrays)])
 
 
-def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """The JSON text and the arrays of a file's bytes."""
+def unpack(data: bytes) -> Unpacked:
+    """The content of a file's bytes."""
     length = int.from_bytes(data[:8], "little")
     require(len(data) <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
     require(2 <= length <= min(MOST_HEADER_BYTES, len(data) - 8), "its header is cut off or too long")
-    header = _parse(data[8 : 8 + length])
-    metadata = header.pop("__metadata__", None)
-    require(isinstance(metadata, dict) and set(metadata) == {"quietq"}, "its header must hold one text, 'quietq'")
-    require(isinstance(metadata["quietq"], str), "its header must hold one text, 'quietq'")
+    header = parse(data[8 : 8 + length])
+    texts = header.pop("__metadata__", None)
+    require(isinstance(texts, dict) and set(texts) in (_TEXTS, _SIGNED), f"its texts must be {sorted(_TEXTS)}")
+    require(all(isinstance(text, str) for text in texts.values()), "its texts must be text")
     arrays, end, numbers = {}, 0, memoryview(data)[8 + length :]
     for name, entry in header.items():
         require(isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}, "an array is ill-defined")
@@ -60,57 +92,21 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
         arrays[name] = np.frombuffer(numbers[begin:end], dtype="<f8").astype(np.float64).reshape(shape)
         require(bool((np.abs(arrays[name]) <= LARGEST).all()), "a number is not finite, or too large")
     require(end == len(numbers), "it has bytes that belong to nothing")
-    return _parse(metadata["quietq"].encode()), arrays
+    shapes = [(name, array.shape) for name, array in arrays.items()]
+    found = content_hash(texts["quietq"], shapes, numbers)
+    record = parse(texts["quietq"].encode())
+    require(texts["sha256"] == found, "its content does not have the hash that it states, so it was changed or damaged")
+    return Unpacked(record, arrays, found, texts.get("signature"), texts.get("signer"))
 
 
-def _parse(data: bytes) -> dict[str, Any]:
-    """A JSON object without surprises: no key twice, no NaN, no endless number, no depth, no control characters."""
-    try:
-        value = json.loads(
-            data.decode(), object_pairs_hook=_once, parse_constant=_number, parse_float=_number, parse_int=_whole
-        )
-        json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair
-    except InvalidRelease:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InvalidRelease("This is not a release: its header is not JSON.") from error
-    require(isinstance(value, dict), "its header is not a JSON object")
-    _shallow(value, MOST_DEPTH)
-    return value
+def _numbers(arrays: Arrays) -> bytes:
+    return b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays.values())
 
 
-def _shallow(value: object, depth: int) -> None:
-    require(depth > 0, "its header is nested too deeply")
-    if isinstance(value, str):
-        require(not re.search(r"[\x00-\x1f\x7f-\x9f]", value), "its text holds control characters")
-    for item in [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _shallow(item, depth - 1)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    require(len(dict(pairs)) == len(pairs), "a key occurs twice")
-    return dict(pairs)
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    require(math.isfinite(number), f"{text[:20]} is not a number")
-    return number
-
-
-def _whole(text: str) -> int:
-    require(len(text) <= 16, "a number is too long")
-    return int(text)
-
-
-def require(true: object, otherwise: str) -> None:
-    """Refuses the file with a reason unless the condition holds."""
-    if not true:
-        raise InvalidRelease(f"This is not a release: {otherwise}.")
-
-
-def write(target: Path, data: bytes) -> None:
+def replace_file(target: Path, data: bytes) -> None:
     """All of the data or nothing, under the final name: a neighbouring file is filled and then renamed."""
+    if target.is_dir() or not target.parent.is_dir():
+        raise InvalidInput(f"path must name a file in a folder that exists, not {str(target)!r}.")
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
         with open(unfinished, "xb") as stream:

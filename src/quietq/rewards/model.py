@@ -55,7 +55,9 @@ class FittedReward:
         return np.asarray(np.sqrt(np.maximum(variance + 2 * share * (1 - share) * c[left, right], 0.0)))
 
     def __repr__(self) -> str:
-        return f"FittedReward(knots={len(self.mean)}, domain={self.box})"
+        standing = None if self.certificate is None else self.certificate.standing
+        shown = f"FittedReward(knots={len(self.mean)}, domain={self.box}, standing={standing})"
+        return shown if standing == "certified" else f"NOT PRIVATE: {shown}"
 
 
 @dataclass(frozen=True)

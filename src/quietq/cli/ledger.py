@@ -1,0 +1,184 @@
+"""`quietq ledger`, and the options by which other commands charge a ledger."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import parse_qsl, urlsplit
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import quietq as qq
+from quietq.cli.app import AsJson, Commands, app
+from quietq.cli.numbers import number
+from quietq.privacy.words import plural
+
+if TYPE_CHECKING:
+    from quietq.ledger import Account
+
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", envvar="QUIETQ_LEDGER", help="Ledger to charge: a file, or postgresql://host/name."),
+]
+LedgerSource = Annotated[
+    str | None, typer.Option("--source", help="Source to charge; may be left out if the ledger has only one.")
+]
+Url = Annotated[str, typer.Argument(help="The ledger: a file, or postgresql://host/name.")]
+Source = Annotated[str | None, typer.Option(help="This source only.")]
+
+ledger = typer.Typer(cls=Commands, help="Budgets by reward source that persist and cannot be overspent.")
+app.add_typer(ledger, name="ledger")
+
+
+@ledger.callback(invoke_without_command=True)
+def _group(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def account(url: str | None, source: str | None, method: str = "") -> "Account | None":
+    """The account that a command charges, before noise is drawn; None if no ledger was named."""
+    if url is None:
+        if source is not None:
+            raise qq.InvalidInput("--source names a source in a ledger: say which one with --ledger.")
+        return None
+    from quietq.ledger import Ledger
+
+    books = Ledger(_without_password(url))
+    if source is None:
+        known = sorted(books.balances())
+        if len(known) != 1:
+            listed = ", ".join(known) or "none yet"
+            raise qq.InvalidInput(f"--source must say which source of the ledger to charge; it has: {listed}.")
+        source = known[0]
+    return books.account(source, method)
+
+
+@ledger.command()
+def create(
+    url: Url,
+    source: Annotated[str, typer.Option(help="Name of the new source: whose data it is.")],
+    epsilon: Annotated[float | None, typer.Option(help="Cap on all Gaussian releases together, with --delta.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Its delta, well below 1/people.")] = None,
+    apart_epsilon: Annotated[float | None, typer.Option(help="Cap on the sum of releases without a mu.")] = None,
+    apart_delta: Annotated[float | None, typer.Option(help="Its delta; 0 for pure releases only.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Makes the ledger, if it is not there, and opens a source in it. A budget is set once and never grows."""
+    from quietq.ledger import Ledger
+    from quietq.ledger.words import in_json
+
+    if (epsilon is None) != (delta is None):
+        raise qq.InvalidInput("--epsilon and --delta must be given together.")
+    if apart_epsilon is None and apart_delta is not None:
+        raise qq.InvalidInput("--apart-delta needs --apart-epsilon.")
+    budget = None if epsilon is None or delta is None else qq.Budget(epsilon, delta)
+    apart = None if apart_epsilon is None else qq.Budget(apart_epsilon, apart_delta or 0.0)
+    if budget is None and apart is None:
+        raise qq.InvalidInput("A source needs a budget: give --epsilon and --delta, or --apart-epsilon, or both.")
+    books = Ledger.create(_without_password(url))
+    books.open(source, budget, apart)
+    if as_json:
+        print(json.dumps({"head": books.verify(), "source": in_json(books.balance(source))}))
+        return
+    total = "({:g}, {:g})-DP".format(*books.balance(source).promised)
+    print(f"Source {source!r} is open: everything released under it is {total} together.")
+    _print_head(books.verify())
+
+
+@ledger.command()
+def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
+    """How each source stands: its budget, what was spent of it, and what is left."""
+    from quietq.ledger import Ledger
+    from quietq.ledger.words import in_json, pair
+
+    books = Ledger(_without_password(url))
+    found = books.balances() if source is None else {source: books.balance(source)}
+    if as_json:
+        print(json.dumps({"head": books.verify(), "sources": [in_json(balance) for balance in found.values()]}))
+        return
+    table = Table()
+    for heading in ("source", "budget", "spent", "left", "charges", "protects", "since"):
+        table.add_column(heading, overflow="fold")
+    for balance in found.values():
+        name, protects = escape(balance.source), escape(balance.unit or "-")
+        since, count = balance.opened[:10], len([one for one in balance.charges if one.mu is not None])
+        if balance.budget is not None:
+            spent, left = f"mu {number(balance.spent_mu)}", f"mu {number(balance.remaining_mu)}"
+            table.add_row(name, str(balance.budget), spent, left, str(count), protects, since)
+        if balance.apart is not None:
+            spent, left = pair(balance.spent_apart), pair(balance.remaining_apart)
+            cap, others = f"apart: ({balance.apart.epsilon:g}, {balance.apart.delta:g})", len(balance.charges) - count
+            table.add_row(name, cap, spent, left, str(others), protects, since)
+    Console().print(table)
+    for balance in found.values():
+        if balance.without_release:
+            times = ", ".join(f"{charge.at} (id {charge.id})" for charge in balance.without_release)
+            charges = plural(len(balance.without_release), "charge")
+            print(f"{charges} of {balance.source!r} without a noted release, charged all the same: {times}")
+    _print_head(books.verify())
+
+
+@ledger.command()
+def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
+    """All entries: what was opened, charged and released, and when."""
+    from quietq.ledger import Ledger
+    from quietq.ledger.words import entry_in_json, size_of
+
+    books = Ledger(_without_password(url))
+    if source is not None:
+        books.balance(source)  # refuses a name that is not there
+    entries = books.history()
+    rows = [entry_in_json(entry) for entry in entries if source in (None, entry.source)]
+    if as_json:
+        print(json.dumps({"head": entries[-1].hash if entries else books.verify(), "entries": rows}))
+        return
+    table = Table()
+    for heading in ("number", "at", "source", "what", "size", "method", "id", "release", "hash"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        short = [str(row.get(name) or "")[:12] for name in ("id", "release", "hash")]
+        words = [escape(str(row.get(name) or "")) for name in ("number", "at", "source", "what")]
+        table.add_row(*words, size_of(row), escape(str(row.get("method") or "")), *short)
+    Console().print(table)
+    _print_head(books.verify())
+
+
+@ledger.command()
+def verify(
+    url: Url,
+    head: Annotated[str | None, typer.Option(help="A head that was noted elsewhere: is it still in the chain?")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Checks that every entry follows from the one before, and with --head that none was cut off since."""
+    from quietq.ledger import Ledger
+
+    books = Ledger(_without_password(url))
+    found = books.verify(head)
+    if as_json:
+        print(json.dumps({"head": found, "noted": head, "entries": len(books.history())}))
+        return
+    print("Every entry follows from the one before" + (", and the noted one is among them." if head else "."))
+    _print_head(found)
+
+
+def _print_head(head: str) -> None:
+    print(f"Head, to be noted elsewhere: {head}")
+
+
+def _without_password(url: str) -> str:
+    """Command lines are seen by others and kept in records."""
+    secret = False
+    if "://" in url:
+        try:
+            parts = urlsplit(url)
+            secret = parts.password is not None or any("password" in key.lower() for key, _ in parse_qsl(parts.query))
+        except ValueError:
+            raise qq.InvalidInput("The ledger must be a file, or an address such as postgresql://host/name.") from None
+    if secret:
+        raise qq.InvalidInput(
+            "The ledger's address must not hold a password, for others can read it here: give it by PGPASSWORD or "
+            "~/.pgpass."
+        )
+    return url

@@ -1,0 +1,51 @@
+"""`quietq publish`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import quietq as qq
+from quietq.cli import run_directory as run
+from quietq.cli.app import AsJson, app
+
+Sign = Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")]
+
+
+@app.command()
+def publish(
+    agent: Annotated[Path, typer.Argument(help="A trained agent (agent.npz), the folder of its run, or a release.")],
+    out: Annotated[Path, typer.Option(help="The file that may leave, e.g. value.qq; or .onnx for other programs.")],
+    sign: Sign = None,
+    not_private: Annotated[
+        bool, typer.Option("--not-private", help="Write even what protects nobody; it says so wherever it is shown.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Writes the one file of an agent that may leave; nothing that its certificate does not cover is in it."""
+    source = agent / run.AGENT if agent.is_dir() else agent
+    if out.resolve() == source.resolve():
+        raise qq.InvalidInput(f"--out must not be the file that is read, {str(source)!r}.")
+    if not source.is_file():
+        raise qq.InvalidInput(f"There is no agent {str(source)!r}: train one with `quietq train`.")
+    thing = qq.Agent.load(source) if source.suffix == ".npz" else qq.load(source)
+    if out.suffix == ".onnx":
+        if sign is not None:
+            raise qq.InvalidInput("An ONNX file cannot be signed: publish a .qq file, and sign that.")
+        from quietq.release.onnx_export import export_onnx
+
+        export_onnx(thing, out, not_private=not_private)  # pyright: ignore[reportArgumentType]
+        name = None
+    else:
+        name = qq.publish(thing, out, not_private=not_private, sign=sign)
+    certificate = thing.certificate
+    assert certificate is not None
+    if as_json:
+        print(json.dumps({"out": str(out), "hash": name, "certificate": certificate.to_dict()}))
+        return
+    print(certificate)
+    may = "May be published" if certificate.standing == "certified" else "NOT PRIVATE, and says so"
+    print(f"\n{may}: {out}")
+    if name is not None:
+        print(f"Hash: {name}")

@@ -1,0 +1,27 @@
+"""`quietq serve`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quietq.cli.app import AsJson, app
+
+
+@app.command()
+def serve(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Releases, which `quietq publish` wrote.")],
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8080,
+    host: Annotated[str, typer.Option(help="Address to listen on; the default is reached from here only.")] = "127.0.0.1",
+    workers: Annotated[int, typer.Option(help="Processes that answer; all give the same answers.")] = 1,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the access token that requests must carry; else QUIETQ_TOKEN, else none is asked for."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answers for releases over HTTP: values, policies, certificates, a page at / and counters at /metrics."""
+    from quietq.server.handover import read_token
+    from quietq.server.run import serve as run
+
+    run(files, host, port, workers, read_token(token_file), as_json)

@@ -1,0 +1,180 @@
+"""A released agent without JAX: the values of all actions by NumPy, from the numbers that were released.
+
+The networks are those of `learning.networks`, written once more in NumPy because whoever loads a release should not
+have to install what trained it; a test holds the two against each other.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.noise.box import Box
+from quietq.noise.private_function import PrivateFunction
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import numbers
+from quietq.privacy.errors import InvalidInput
+
+Form = Literal["mlp", "splines", "fourier", "random"]
+Output = Literal["values", "log-probabilities"]
+LARGEST = 1e30
+"""No hidden value may be able to get larger: far from overflow in float32."""
+_AT_ONCE = 8192  # states whose hidden layers fit the processor's cache
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateNetwork(PrivateFunction):
+    """Released values of all actions: the mean over runs of networks, or of linear weights on public features.
+
+    Call it with states as any private function; or with observations of shape (d,) or (points, d), as Stable-Baselines3
+    has it, by `predict` and `q_values`.
+    """
+
+    form: Form
+    size: int
+    """Of what a feature map is made: knots or frequencies a coordinate, or units; 0 for an mlp."""
+    weights: tuple[Float[np.ndarray, "runs _ _"], ...]
+    """Layer by layer; linear weights are one layer."""
+    biases: tuple[Float[np.ndarray, "runs _"], ...]
+    """Layer by layer, for an mlp."""
+    output: Output
+    box: Box
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        for array in (*self.weights, *self.biases):
+            array.flags.writeable = False
+        with np.errstate(over="ignore"):  # what gets too large is refused by `largest`
+            single = [np.asarray(array, np.float32) for array in (*self.weights, *self.biases)]
+        layers = len(self.weights)
+        object.__setattr__(self, "_single", (single[:layers], single[layers:]))
+
+    @property
+    def actions(self) -> int:
+        """How many actions there are to choose from."""
+        return self.weights[-1].shape[1]
+
+    @property
+    def runs(self) -> int:
+        """How many trainings it is the mean of."""
+        return self.weights[0].shape[0]
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The released values; the last axis holds the actions."""
+        unit = self.box.to_unit(states)
+        where = unit.shape if self.box.dimension == 1 else unit.shape[:-1]
+        points = unit.reshape(-1, self.box.dimension)
+        values = np.empty((len(points), self.actions))
+        for begin in range(0, len(points), _AT_ONCE):
+            values[begin : begin + _AT_ONCE] = self._at(points[begin : begin + _AT_ONCE])
+        return values.reshape(*where, self.actions)
+
+    def q_values(self, observation: object) -> Float[np.ndarray, "... actions"]:
+        """The values of all actions at one or many observations, shape (d,) or (points, d)."""
+        points = numbers("observation", observation)
+        if points.ndim not in (1, 2) or points.shape[-1] != self.box.dimension:
+            d = self.box.dimension
+            raise InvalidInput(f"observation must have shape ({d},) or (points, {d}), not {points.shape}.")
+        return self(points[..., 0] if self.box.dimension == 1 else points)
+
+    def predict(
+        self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True
+    ) -> tuple[Int[np.ndarray, "..."], None]:
+        """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
+        return np.asarray(self.q_values(observation).argmax(axis=-1)), None
+
+    def largest(self) -> float:
+        """A bound of what any layer can hold, anywhere in the box."""
+        size = 2.0  # of features and of unit coordinates
+        with np.errstate(over="ignore"):
+            for i, weights in enumerate(self.weights):
+                size = float(np.abs(weights).sum(axis=-1).max()) * size
+                size += float(np.abs(self.biases[i]).max()) if self.biases else 0.0
+        return size
+
+    def _shape(self) -> str:
+        return f"{self.form}, runs={self.runs}, actions={self.actions}"
+
+    def _at(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points actions"]:
+        if self.form == "mlp":
+            each = [self._layers(unit.astype(np.float32), run) for run in range(self.runs)]
+        elif self.form == "splines" and self.output == "values":
+            return interpolate(self._mean(), self.size, unit)
+        else:
+            found = features(self.form, self.size, unit)
+            if self.output == "values":
+                return found @ self._mean().T
+            each = [found @ self.weights[0][run].T for run in range(self.runs)]
+        if self.output == "log-probabilities":
+            each = [_log_softmax(np.asarray(values, np.float64)) for values in each]
+        return np.asarray(sum(each), np.float64) / self.runs
+
+    def _mean(self) -> Float[np.ndarray, "actions features"]:
+        """Linear weights can be averaged before they are used."""
+        return self.weights[0].mean(axis=0)
+
+    def _layers(self, hidden: Float[np.ndarray, "points d"], run: int) -> Float[np.ndarray, "points actions"]:
+        weights, biases = self.__dict__["_single"]
+        for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+            hidden = hidden @ weight[run].T
+            hidden += bias[run]
+            if i < len(weights) - 1:
+                np.maximum(hidden, 0, out=hidden)
+        return hidden
+
+
+def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points features"]:
+    """The public features at points of the unit box."""
+    dimension = unit.shape[1]
+    if form == "splines":
+        count = size**dimension
+        return interpolate(np.eye(count), size, unit)
+    if form == "fourier":
+        waves = frequencies(size, dimension)
+        return np.cos(math.pi * (unit @ waves.T)) / math.sqrt(len(waves))
+    directions, kinks = random_units(size, dimension)
+    return np.maximum(unit @ directions.T - kinks, 0) * (2 / math.sqrt(size))
+
+
+def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
+    """All vectors of whole numbers below `size`."""
+    return np.array(list(itertools.product(range(size), repeat=dimension)), np.float64)
+
+
+def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
+    """Directions and kinks of the random layer: the same numbers as in `learning.networks`."""
+    source = np.random.default_rng(20191208)
+    directions = source.normal(size=(size, dimension)).astype(np.float32)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return directions, (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)
+
+
+def number_of_features(form: str, size: int, dimension: int) -> int:
+    """How many there are."""
+    return size if form == "random" else size**dimension
+
+
+def interpolate(
+    weights: Float[np.ndarray, "outputs knots"], size: int, unit: Float[np.ndarray, "points d"]
+) -> Float[np.ndarray, "points outputs"]:
+    """Multilinear between knots: what hat functions come to, by the corners of each point's cell alone."""
+    table = np.ascontiguousarray(weights.T)
+    position = unit * (size - 1)
+    left = np.minimum(position.astype(np.int64), size - 2)
+    share = position - left
+    values = np.zeros((len(unit), table.shape[1]))
+    for corner in itertools.product((0, 1), repeat=unit.shape[1]):
+        index, part = np.zeros(len(unit), np.int64), np.ones(len(unit))
+        for axis, up in enumerate(corner):
+            index = index * size + left[:, axis] + up
+            part = part * (share[:, axis] if up else 1 - share[:, axis])
+        values += table[index] * part[:, None]
+    return values
+
+
+def _log_softmax(values: Float[np.ndarray, "points actions"]) -> Float[np.ndarray, "points actions"]:
+    shifted = values - values.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
