@@ -4,6 +4,7 @@ Half of them are mutated byte by byte. The other half are forged with care: a fi
 and the hash made to fit, so that the checks behind the hash are reached. A file that loads is asked, too.
 """
 
+import copy
 import json
 import resource
 import signal
@@ -61,7 +62,7 @@ def forge(record: dict, arrays: dict[str, np.ndarray], rng: np.random.Generator)
                     where = where[name]
                     continue
                 break
-            where[str(name)] = NONSENSE[rng.integers(len(NONSENSE))]
+            where[str(name)] = copy.deepcopy(NONSENSE[rng.integers(len(NONSENSE))])
         else:
             name = str(rng.choice(list(arrays)))
             array, what = arrays[name].copy(), rng.integers(4)
@@ -104,7 +105,8 @@ def main(trials: int, seed: int) -> None:
                 values = back(states(back.box))
                 assert np.isfinite(values).all(), path.read_bytes()
                 assert back.certificate is not None
-                str(back.certificate), repr(back)
+                assert str(back.certificate)
+                assert repr(back)
                 counts["loaded"] += 1
             except InvalidRelease:
                 counts["refused"] += 1

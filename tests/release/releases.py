@@ -17,6 +17,7 @@ from quietq import (
     people,
 )
 from quietq.noise.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
+from quietq.release.cells import PrivateCells
 from quietq.release.container import pack
 from quietq.release.network import PrivateNetwork
 from quietq.rewards import RewardModel, privatise
@@ -26,7 +27,7 @@ BUDGET = Budget(0.9, 1e-4)
 SECRET = 0.123456789
 PHI = Features(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1]], axis=-1), rank=3, dimension=2)
 FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum", "band-limited", "features")
-KINDS = (*FUNCTIONS, "fitted", "mlp", "splines", "policy")
+KINDS = (*FUNCTIONS, "fitted", "cells", "mlp", "splines", "policy")
 
 
 def tent(s):
@@ -40,6 +41,12 @@ def pair(s):
 def make(kind: str, simulate: int | None = None) -> PrivateFunction | FittedReward:
     if kind in ("mlp", "splines", "policy"):
         return network(kind, make("table", simulate))  # type: ignore[arg-type]
+    if kind == "cells":
+        covered = make("table", simulate)
+        assert isinstance(covered, PrivateTable)
+        return PrivateCells(
+            np.array([-1.0, 0.0, 0.5, 3.0]), covered.values[:3].copy(), covered.box, covered.certificate
+        )
     if kind == "fitted":
         fitted = RewardModel(low=0, high=1, domain=(-1, 3)).fit([0.1, 0.5, 2], [0.2, 0.3, 0.1], 0.05)
         return FittedReward(fitted.box, fitted.mean, fitted.covariance, make("table", simulate).certificate)
@@ -74,7 +81,7 @@ def network(kind: str, covered: PrivateTable) -> PrivateNetwork:
 
 
 def numbers(thing: PrivateFunction | FittedReward) -> list[np.ndarray]:
-    if isinstance(thing, PrivateTable | PrivateKnots):
+    if isinstance(thing, PrivateTable | PrivateKnots | PrivateCells):
         return [thing.values]
     if isinstance(thing, PrivateSum):
         return [part.values for part in thing.parts]

@@ -14,6 +14,7 @@ from releases import KINDS, SECRET, edit, features, header_of, make, numbers, re
 from quietq import Certificate, InvalidInput
 from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable
 from quietq.release import InvalidRelease, load, open_release, publish
+from quietq.rewards.model import FittedReward
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,7 +54,7 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record["details"].get("kernel", ())) <= {
         *("kind", "half_width", "tolerance", "rank", "phi", "dimension")
     }
-    allowed = {"values", "weights", "check", "part.0", "part.1", "mean", "covariance"}
+    allowed = {"values", "weights", "check", "part.0", "part.1", "mean", "covariance", "edges"}
     assert set(header) <= allowed | {"weight.0", "weight.1", "bias.0", "bias.1"}
     assert str(SECRET) not in metadata["quietq"]
     assert np.float64(SECRET).tobytes() not in data
@@ -129,7 +130,9 @@ def test_what_would_not_load_is_not_written(tmp_path):
         publish(Other(), tmp_path / "reward.qq")
     with pytest.raises(InvalidInput, match="Only an agent"):
         publish(np.zeros(3), tmp_path / "reward.qq")  # type: ignore[arg-type]
-    fitted = dataclasses.replace(make("fitted"), certificate=None)
+    fitted = make("fitted")
+    assert isinstance(fitted, FittedReward)
+    fitted = dataclasses.replace(fitted, certificate=None)
     with pytest.raises(InvalidInput, match="no certificate"):
         publish(fitted, tmp_path / "reward.qq", not_private=True)
     assert not os.listdir(tmp_path)

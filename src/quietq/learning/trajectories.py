@@ -52,7 +52,7 @@ class Cells:
         points = numbers("edges", edges)
         if points.ndim != 1 or len(points) < 2 or not np.isfinite(points).all() or not (np.diff(points) > 0).all():
             raise InvalidInput("edges must be at least two finite numbers that rise.")
-        return cls(len(points) - 1, _Bins(tuple(points[1:-1].tolist())))
+        return cls(len(points) - 1, Bins(tuple(points.tolist())))
 
     def index(self, states: np.ndarray) -> Int[np.ndarray, " states"]:
         """The cell of each state; -1 for those that are in none."""
@@ -72,11 +72,14 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class _Bins:
-    inner: tuple[float, ...]
+class Bins:
+    """The rule of `Cells.between`."""
+
+    edges: tuple[float, ...]
 
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, " states"]:
-        return np.searchsorted(self.inner, _column(states), side="right")
+        """The bin of each state."""
+        return np.searchsorted(self.edges[1:-1], _column(states), side="right")
 
 
 def _whole(states: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from quietq.noise.kernels import BandLimited, Features
 from quietq.noise.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
+from quietq.release.cells import PrivateCells
 from quietq.release.checks import InvalidRelease, require
 from quietq.release.container import Arrays
 from quietq.release.network import LARGEST, PrivateNetwork, number_of_features
@@ -47,6 +48,8 @@ def taken_apart(thing: object) -> tuple[str, Details, Arrays]:
         details = {"form": thing.form, "size": thing.size, "output": thing.output}
         named = [(f"weight.{i}", array) for i, array in enumerate(thing.weights)]
         return "network", details, dict(named + [(f"bias.{i}", array) for i, array in enumerate(thing.biases)])
+    if isinstance(thing, PrivateCells):
+        return "cells", {}, {"edges": thing.edges, "values": thing.values}
     if isinstance(thing, FittedReward):
         return "fitted", {}, {"mean": thing.mean, "covariance": thing.covariance}
     raise InvalidInput(f"A {type(thing).__name__} cannot be published.")
@@ -165,9 +168,18 @@ def _fitted(details: Details, arrays: Arrays, box: Box, certificate: Certificate
     return FittedReward(box, mean, covariance, certificate)
 
 
+def _cells(details: Details, arrays: Arrays, box: Box, certificate: Certificate) -> Released:
+    require(not details and set(arrays) == {"edges", "values"} and box.dimension == 1, "cells have edges and values")
+    edges, values = arrays["edges"], arrays["values"]
+    require(edges.ndim == values.ndim == 1 and len(edges) == len(values) + 1, "there is one value between two edges")
+    rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == (box.low[0], box.high[0])
+    require(rises, "the edges must rise from one end of the box to the other")
+    return PrivateCells(edges, values, box, certificate)
+
+
 _KINDS: dict[str, Callable[..., Released]] = {
     "table": _table, "knots": _knots, "sum": _sum, "weights": _weights, "features": _features, "network": _network,
-    "fitted": _fitted,
+    "fitted": _fitted, "cells": _cells,
 }  # fmt: skip
 
 

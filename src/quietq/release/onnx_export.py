@@ -13,8 +13,9 @@ import numpy as np
 
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.release.container import replace_file
-from quietq.release.file import NOT_PRIVATE, released_part
+from quietq.release.loading import NOT_PRIVATE
 from quietq.release.network import PrivateNetwork, frequencies, random_units
+from quietq.release.publishing import released_part
 from quietq.version import __version__
 
 if TYPE_CHECKING:

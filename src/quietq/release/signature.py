@@ -82,8 +82,9 @@ def read_public_key(path: str | os.PathLike[str]) -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+    data = _read(Path(path))
     try:
-        key = load_pem_public_key(_read(Path(path)))
+        key = load_pem_public_key(data)
     except Exception as error:  # the library has many ways to refuse
         raise InvalidInput(f"{str(path)!r} is not a public key in PEM form.") from error
     if not isinstance(key, Ed25519PublicKey):

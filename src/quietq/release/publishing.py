@@ -1,0 +1,91 @@
+"""One file that may leave: what was released and its certificate, by allow-list."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from quietq.noise.kernels import Features
+from quietq.noise.private_function import PrivateFunction, PrivateWeights
+from quietq.privacy.errors import InvalidInput
+from quietq.release import signature
+from quietq.release.container import hash_of, pack, replace_file
+from quietq.release.kinds import Released, taken_apart
+from quietq.release.loading import FORMAT, NOT_PRIVATE, opened
+from quietq.release.network import PrivateNetwork
+from quietq.rewards.model import FittedReward
+from quietq.version import __version__
+
+if TYPE_CHECKING:
+    from quietq.learning import Agent
+    from quietq.learning.evaluation import ReleasedValue
+
+
+def publish(
+    thing: "Released | ReleasedValue | Agent", path: str | os.PathLike[str], *, not_private: bool = False,
+    sign: str | os.PathLike[str] | None = None,
+) -> str:  # fmt: skip
+    """Writes an agent, a private reward or a private function to a file, whole or not at all; gives its hash.
+
+    Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks
+    it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A file
+    of that name is replaced.
+
+    >>> import tempfile
+    >>> from quietq import Budget, GaussianProcessMechanism, load, people
+    >>> mechanism = GaussianProcessMechanism.for_relation(people(50, low=0, high=0.5, slope=1), Budget(0.9, 1e-4))
+    >>> private = mechanism.apply(lambda s: 0.5 - abs(s - 0.5))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = publish(private, folder + "/reward.qq")
+    ...     bool(load(folder + "/reward.qq")(0.3) == private(0.3)), len(name)
+    (True, 64)
+    """
+    function, what = released_part(thing, not_private)
+    certificate = function.certificate
+    assert certificate is not None
+    kind, details, arrays = taken_apart(function)
+    record = {
+        "format": FORMAT,
+        "version": __version__,
+        "privacy": "certified" if certificate.standing == "certified" else NOT_PRIVATE,
+        "what": what,
+        "kind": kind,
+        "box": [[float(low), float(high)] for low, high in zip(function.box.low, function.box.high, strict=True)],
+        "details": details,
+        "certificate": certificate.to_dict(),
+    }
+    text = json.dumps(record, allow_nan=False)
+    data = pack(text, arrays, None if sign is None else signature.sign(hash_of(text, arrays), sign))
+    phi = function.kernel if isinstance(function, PrivateWeights) and isinstance(function.kernel, Features) else None
+    checked = opened(data, phi)  # what load would refuse is not written
+    replace_file(Path(path), data)
+    return checked.hash
+
+
+def released_part(thing: object, not_private: bool) -> tuple[Released, Literal["agent", "function"]]:
+    """What of a thing may leave, and what it is; refused if nothing covers it, unless it is to be marked."""
+    learning = sys.modules.get("quietq.learning.agent")  # without it, there is no agent
+    if learning is not None and isinstance(thing, learning.Agent):
+        from quietq.release.from_agent import function_of
+
+        function, what = function_of(thing), "agent"  # pyright: ignore[reportArgumentType]
+    elif type(thing).__name__ == "ReleasedValue" and type(thing).__module__ == "quietq.learning.evaluation":
+        from quietq.release.cells import function_of_value
+
+        function, what = function_of_value(thing), "function"  # pyright: ignore[reportArgumentType]
+    elif isinstance(thing, PrivateFunction | FittedReward):
+        function, what = thing, "agent" if isinstance(thing, PrivateNetwork) else "function"
+    else:
+        raise InvalidInput(
+            f"Only an agent, a private reward or a private function can be published, not {type(thing).__name__}."
+        )
+    if function.certificate is None:
+        raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
+    standing = function.certificate.standing
+    if standing != "certified" and not not_private:
+        raise InvalidInput(
+            f"Only a certified release may leave, and this one's standing is {standing!r}; "
+            "publish(..., not_private=True) writes it marked as NOT PRIVATE (--not-private on the command line)."
+        )
+    return function, what

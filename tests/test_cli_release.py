@@ -1,0 +1,103 @@
+"""`quietq publish`, `verify` and `keygen`."""
+
+import json
+
+import numpy as np
+import pytest
+
+import quietq as qq
+from quietq.privacy import people
+
+BUDGET = qq.Budget(0.9, 1e-4)
+
+
+@pytest.fixture
+def reward(tmp_path):
+    mechanism = qq.GaussianProcessMechanism.for_relation(people(50, low=0, high=0.5, slope=1), BUDGET, levels=6)
+    qq.publish(mechanism.apply(lambda s: 0.5 - abs(s - 0.5)), tmp_path / "reward.qq")
+    qq.publish(mechanism.simulate(lambda s: s, seed=1), tmp_path / "simulated.qq", not_private=True)
+    return tmp_path / "reward.qq"
+
+
+def test_verify_tells_what_is_promised(quietq, reward):
+    code, out, err = quietq("verify reward.qq")
+    assert (code, err) == (0, "")
+    assert "Signed by nobody" in out
+    assert "certified to be (0.9, 0.0001)-differentially private" in out
+    code, out, _ = quietq("verify reward.qq --json")
+    found = json.loads(out)
+    assert (code, found["privacy"], found["signer"], found["what"]) == (0, "certified", None, "function")
+    assert found["certificate"] == qq.load(reward).certificate.to_dict()  # type: ignore[union-attr]
+
+
+def test_verify_marks_what_is_not_private(quietq, reward):
+    code, out, _ = quietq("verify simulated.qq")
+    assert code == 0
+    assert out.startswith("NOT PRIVATE")
+    assert json.loads(quietq("verify simulated.qq --json")[1])["privacy"] == "NOT PRIVATE"
+
+
+def test_sign_and_verify(quietq, reward):
+    code, out, _ = quietq("keygen key --json")
+    made = json.loads(out)
+    assert code == 0
+    quietq("keygen other")
+    code, out, _ = quietq("publish reward.qq --out signed.qq --sign key --json")
+    assert code == 0
+    assert json.loads(out)["hash"] == json.loads(quietq("verify reward.qq --json")[1])["hash"]
+    assert json.loads(quietq("verify signed.qq --json")[1])["signer"] == made["fingerprint"]
+    code, out, _ = quietq("verify signed.qq --key key.pub")
+    assert code == 0
+    assert f"Signed by the key given, {made['fingerprint']}" in out
+    for command, words in (
+        ("verify signed.qq --key other.pub", "signed by another key"),
+        ("verify reward.qq --key key.pub", "nobody signed it"),
+        ("verify signed.qq --key nothing.pub", "no key"),
+        ("keygen key", "never overwritten"),
+    ):
+        code, out, err = quietq(command)
+        assert (code, out) == (2, "")
+        assert words in err
+
+
+def test_a_damaged_file_is_refused(quietq, reward):
+    data = bytearray(reward.read_bytes())
+    data[-3] ^= 1
+    reward.write_bytes(data)
+    code, out, err = quietq("verify reward.qq")
+    assert (code, out) == (2, "")
+    assert err.startswith("quietq: This is not a release: its content does not have the hash")
+    assert quietq("verify nothing.qq")[0] == 2
+
+
+def test_publish_an_agent(quietq, tmp_path):
+    pytest.importorskip("jax")
+    quietq("train walk --method none --steps 100 --widths 8 --batch 16 --start 16 --replay 100 --out run")
+    assert not (tmp_path / "run" / "agent.qq").exists()
+    code, out, err = quietq("publish run --out agent.qq")
+    assert (code, out) == (2, "")
+    assert "--not-private" in err
+    assert not (tmp_path / "agent.qq").exists()
+    code, out, _ = quietq("publish run --out agent.qq --not-private")
+    assert code == 0
+    assert "NOT PRIVATE, and says so: agent.qq" in out
+    agent = qq.Agent.load(tmp_path / "run" / "agent.npz")
+    states = np.linspace(0, 1, 7)
+    assert np.allclose(qq.load(tmp_path / "agent.qq")(states), agent.q_values(states[:, None]), atol=1e-5)
+    code, out, _ = quietq("publish run --out agent.onnx --not-private --json")
+    assert (code, json.loads(out)["hash"]) == (0, None)
+    assert (tmp_path / "agent.onnx").stat().st_size > 0
+
+
+def test_publish_refuses_in_a_sentence(quietq, reward):
+    for command, words in (
+        ("publish nothing --out agent.qq", "There is no agent"),
+        ("publish reward.qq --out reward.qq", "--out must not be"),
+        ("publish reward.qq --out reward.onnx", "Only networks"),
+        ("publish simulated.qq --out again.qq", "Only a certified release"),
+        ("publish reward.qq --out nowhere/reward.qq", "folder that exists"),
+        ("publish reward.qq --out reward.onnx --sign key", "cannot be signed"),
+    ):
+        code, out, err = quietq(command)
+        assert (code, out) == (2, "")
+        assert words in err
