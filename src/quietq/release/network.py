@@ -22,7 +22,7 @@ Form = Literal["mlp", "splines", "fourier", "random"]
 Output = Literal["values", "log-probabilities"]
 LARGEST = 1e30
 """No hidden value may be able to get larger: far from overflow in float32."""
-_AT_ONCE = 8192  # states whose hidden layers fit the processor's cache
+_AT_ONCE = 4096  # states whose hidden layers fit the processor's cache
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,9 +48,8 @@ class PrivateNetwork(PrivateFunction):
         for array in (*self.weights, *self.biases):
             array.flags.writeable = False
         with np.errstate(over="ignore"):  # what gets too large is refused by `largest`
-            single = [np.asarray(array, np.float32) for array in (*self.weights, *self.biases)]
-        layers = len(self.weights)
-        object.__setattr__(self, "_single", (single[:layers], single[layers:]))
+            layers = [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
+        object.__setattr__(self, "_layers", layers)
 
     @property
     def actions(self) -> int:
@@ -100,7 +99,7 @@ class PrivateNetwork(PrivateFunction):
 
     def _at(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points actions"]:
         if self.form == "mlp":
-            each = [self._layers(unit.astype(np.float32), run) for run in range(self.runs)]
+            each = [self._run(unit, run) for run in range(self.runs)]
         elif self.form == "splines" and self.output == "values":
             return interpolate(self._mean(), self.size, unit)
         else:
@@ -116,14 +115,23 @@ class PrivateNetwork(PrivateFunction):
         """Linear weights can be averaged before they are used."""
         return self.weights[0].mean(axis=0)
 
-    def _layers(self, hidden: Float[np.ndarray, "points d"], run: int) -> Float[np.ndarray, "points actions"]:
-        weights, biases = self.__dict__["_single"]
-        for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-            hidden = hidden @ weight[run].T
-            hidden += bias[run]
-            if i < len(weights) - 1:
-                np.maximum(hidden, 0, out=hidden)
-        return hidden
+    def _run(self, unit: Float[np.ndarray, "points d"], run: int) -> Float[np.ndarray, "points actions"]:
+        """One training's network. Points are columns, so that a layer is one product and one pass."""
+        layers: list[np.ndarray] = self.__dict__["_layers"]
+        hidden = np.vstack([unit.T, np.ones(len(unit))]).astype(np.float32)
+        for layer in layers[:-1]:
+            hidden = layer[run] @ hidden
+            np.maximum(hidden, 0, out=hidden)
+        return (layers[-1][run][:-1] @ hidden).T
+
+
+def _with_bias(
+    weight: Float[np.ndarray, "runs out in"], bias: Float[np.ndarray, "runs out"]
+) -> Float[np.ndarray, "runs more columns"]:
+    """A layer as one matrix, which takes a 1 below its inputs and gives one below its outputs."""
+    one = np.zeros((len(weight), 1, weight.shape[2] + 1))
+    one[..., -1] = 1
+    return np.concatenate([np.concatenate([weight, bias[..., None]], axis=2), one], axis=1).astype(np.float32)
 
 
 def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points features"]:

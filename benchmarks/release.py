@@ -1,0 +1,55 @@
+"""Queries to a release that was loaded, without JAX: nanoseconds a state, in batches of a million."""
+
+import itertools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.row import Row
+from benchmarks.timing import seconds
+from quietq import Budget, GaussianProcessMechanism, people
+from quietq.noise import PrivateFunction
+from quietq.noise.box import Box
+from quietq.privacy import Certificate
+from quietq.release import PrivateNetwork, load, publish
+
+MANY = 10**6
+NOBODY = Certificate(method="benchmark", standing="none")
+UNIT = "ns"
+
+
+def rows() -> list[Row]:
+    """Every measurement of this module; the limits are 1e7 a second from a table and 1e6 from a network."""
+    mechanism = GaussianProcessMechanism.for_relation(people(50, low=0, high=0.5, slope=1), Budget(0.9, 1e-4))
+    table = mechanism.apply(lambda s: 0.5 - abs(s - 0.5))
+    two = GaussianProcessMechanism.for_relation(people(50, low=0, high=0.5, slope=1, actions=2), Budget(0.9, 1e-4))
+    pair = two.apply(lambda s: np.stack([s / 2, 0.5 - s / 2], axis=-1))
+    return [
+        Row("table of 65,537 values", _each(table), UNIT, limit=100),
+        Row("table of 65,537 values of two actions", _each(pair), UNIT, limit=100),
+        Row("network, hidden layers 32 and 32 (the default)", _each(_network((32, 32))), UNIT, limit=1000),
+        Row("network, hidden layers 64 and 64", _each(_network((64, 64))), UNIT, limit=1000),
+        Row("splines with 17 knots", _each(_splines(17)), UNIT, limit=1000),
+    ]
+
+
+def _each(private: PrivateFunction) -> float:
+    """After a round trip through a file; the best of some runs, because others use the machine too."""
+    with tempfile.TemporaryDirectory() as folder:
+        publish(private, Path(folder) / "release.qq", not_private=True)
+        loaded = load(Path(folder) / "release.qq")
+    states = np.random.default_rng(0).random(MANY)
+    return min(seconds(lambda: loaded(states)) for _ in range(7)) / MANY * 1e9
+
+
+def _network(widths: tuple[int, ...]) -> PrivateNetwork:
+    rng, sizes = np.random.default_rng(0), (1, *widths, 2)
+    weights = tuple(rng.normal(size=(1, out, inputs)) for inputs, out in itertools.pairwise(sizes))
+    biases = tuple(rng.normal(size=(1, out)) for out in sizes[1:])
+    return PrivateNetwork("mlp", 0, weights, biases, "values", Box((0.0,), (1.0,)), NOBODY)
+
+
+def _splines(knots: int) -> PrivateNetwork:
+    weights = np.random.default_rng(0).normal(size=(1, 2, knots))
+    return PrivateNetwork("splines", knots, (weights,), (), "values", Box((0.0,), (1.0,)), NOBODY)
