@@ -15,7 +15,10 @@ import quietq as qq  # noqa: E402
 from quietq.cli import main  # noqa: E402
 from quietq.learning import Agent  # noqa: E402
 
-RELEASED = {"reward.qq", "reward.png", "agent.npz", "values.png", "certificate.json", "report.html"}
+RELEASED = {
+    "reward.qq", "reward.png", "reward.audit.json", "agent.qq", "agent.npz", "agent.audit.json", "values.png",
+    "certificate.json", "report.html",
+}  # fmt: skip
 KEPT = {
     "PRIVATE-ratings.csv",
     "NOT-PRIVATE-scores.json",

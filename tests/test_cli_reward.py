@@ -1,4 +1,4 @@
-"""`quietq reward` as a user runs it."""
+"""`quietq reward`: once as a user runs it, then in this process."""
 
 import json
 
@@ -50,29 +50,29 @@ def test_a_private_reward_in_a_file(ratings, tmp_path):
     done = run(command(ratings, out, plot=plot) + " --json")
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
-    assert set(result) == {"certificate", "out", "plot", "not_private"}
+    assert set(result) == {"certificate", "out", "hash", "plot", "not_private"}
     assert (result["out"], result["plot"]) == (str(out), str(plot))
     assert result["certificate"]["standing"] == "certified"
     assert result["not_private"]["people_present"] == 100
     private = load(out)
+    assert private.certificate is not None
     assert private.certificate.to_dict() == result["certificate"]
     assert private(np.linspace(0, 1, 11)).shape == (11,)
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_words_for_people(ratings, tmp_path):
-    done = run(command(ratings, tmp_path / "reward.qq", noise="k-norm", delta=0))
-    assert done.returncode == 0
-    assert "certified to be (0.9, 0)-differentially private" in done.stdout
-    assert f"May be published: {tmp_path / 'reward.qq'}" in done.stdout
-    assert "Not private, for you only:" in done.stdout
+def test_words_for_people(quietq, ratings, tmp_path):
+    code, out, _ = quietq(command(ratings, tmp_path / "reward.qq", noise="k-norm", delta=0))
+    assert code == 0
+    assert "certified to be (0.9, 0)-differentially private" in out
+    assert f"May be published: {tmp_path / 'reward.qq'}" in out
+    assert "Not private, for you only:" in out
 
 
-def test_several_files_and_columns(ratings, tmp_path):
+def test_several_files_and_columns(quietq, ratings, tmp_path):
     two = tmp_path / "two.parquet"
     pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
-    done = run(command(f"{two} {two}", tmp_path / "reward.qq") + " --state height --json")
-    assert done.returncode == 0
+    assert quietq(command(f"{two} {two}", tmp_path / "reward.qq") + " --state height --json")[0] == 0
     assert len(load(tmp_path / "reward.qq").box.low) == 2
 
 
@@ -92,26 +92,24 @@ def test_several_files_and_columns(ratings, tmp_path):
         ({"out": "nowhere/reward.qq"}, "folder"),
     ],
 )
-def test_mistakes_are_one_sentence_and_leave_nothing_behind(ratings, tmp_path, change, words):
-    out = tmp_path / "reward.qq"
-    done = run(command(ratings, out, **change))
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert words in done.stderr
+def test_mistakes_are_one_sentence_and_leave_nothing_behind(quietq, ratings, tmp_path, change, words):
+    code, out, err = quietq(command(ratings, tmp_path / "reward.qq", **change))
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert words in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.csv"]
 
 
-def test_a_missing_file(tmp_path):
-    done = run(command(tmp_path / "none.csv", tmp_path / "reward.qq"))
-    assert done.returncode == 2
-    assert "no file" in done.stderr
+def test_a_missing_file(quietq, tmp_path):
+    code, _, err = quietq(command(tmp_path / "none.csv", tmp_path / "reward.qq"))
+    assert code == 2
+    assert "no file" in err
 
 
-def test_results_do_not_overwrite_each_other_or_the_ratings(ratings, tmp_path):
+def test_results_do_not_overwrite_each_other_or_the_ratings(quietq, ratings, tmp_path):
     before = ratings.read_bytes()
     for change in ({"out": ratings}, {"out": tmp_path / "x.png", "plot": tmp_path / "x.png"}):
-        done = run(command(ratings, tmp_path / "reward.qq", **change))
-        assert done.returncode == 2
-        assert "must be different files" in done.stderr
+        code, _, err = quietq(command(ratings, tmp_path / "reward.qq", **change))
+        assert code == 2
+        assert "must be different files" in err
     assert ratings.read_bytes() == before

@@ -39,7 +39,7 @@ def test_a_private_agent(quietq, tmp_path):
         assert all(isinstance(value, float) for value in values)
     folder = tmp_path / result["out"]
     assert {path.name for path in folder.iterdir()} == {
-        "config.json", "certificate.json", "agent.npz", "NOT-PRIVATE-scores.json", "PRIVATE-checkpoint.npz",
+        "config.json", "certificate.json", "agent.npz", "agent.qq", "NOT-PRIVATE-scores.json", "PRIVATE-checkpoint.npz",
         "reward.qq", "README.txt",
     }  # fmt: skip
     for path in folder.iterdir():
@@ -117,7 +117,7 @@ def test_a_ball_of_rough_rewards(quietq, tmp_path):
     command = f"walk --method reward --radius 0.01 --epsilon 0.9 --delta 1e-4 --rewards 500 {TINY}"
     result = trained(quietq, f"{command} --out run")
     assert result["certificate"]["relation"]["kind"] == "sup-ball"
-    assert (tmp_path / "run" / "observed-reward.npz").exists()
+    assert (tmp_path / "run" / "reward.qq").exists()
     assert trained(quietq, "--resume --out run")["not_private"] == result["not_private"]  # reads it back
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quietq.learning import Published as Published
     from quietq.learning import RewardNoise as RewardNoise
     from quietq.learning import ValueNoise as ValueNoise
+    from quietq.ledger import Ledger as Ledger
     from quietq.noise import Additive as Additive
     from quietq.noise import BandLimited as BandLimited
     from quietq.noise import Box as Box
@@ -68,6 +69,7 @@ _ROOMS = {
         "ActorCritic Agent Evaluation GradientNoise InputNoise NetworkValueNoise NoNoise OutputNoise Published "
         "RewardNoise ValueNoise"
     ),
+    "ledger": "Ledger",
     "noise": (
         "Additive BandLimited Box Exponential Features GaussianProcessMechanism GridPath PrivateFunction Product "
         "SortedPath TreePath"

@@ -178,6 +178,14 @@ def test_one_relation_an_account():
     assert accountant.spent_mu == spent
 
 
+def test_what_has_no_mu_is_refused():
+    accountant = Accountant(BUDGET)
+    for delta in (0.0, 1e-6):
+        with pytest.raises(InvalidInput, match=r"booked apart, which a Ledger's source can; nothing was booked"):
+            accountant.charge_apart(0.1, delta, people(50, 0, 0.5, 1))
+    assert accountant.spent_mu == 0
+
+
 def test_an_account_is_not_duplicated(monkeypatch):
     accountant = Accountant(BUDGET)
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):

@@ -13,6 +13,9 @@ import quietq as qq
 from quietq.cli import run_directory as run
 from quietq.cli import voters
 from quietq.cli.app import AsJson, app
+from quietq.cli.charging import note
+from quietq.cli.ledger import LedgerSource, LedgerUrl
+from quietq.cli.ledger import account as charged_account
 from quietq.worlds import WALK, best_return, plan, random_return, worst_return
 
 BUDGET = (0.5, 1e-5)
@@ -20,7 +23,9 @@ RATINGS, REWARD_PLOT, VALUES_PLOT, OUTCOME = (
     "PRIVATE-ratings.csv", "reward.png", "values.png", "NOT-PRIVATE-outcome.png",
 )  # fmt: skip
 REPORT, OUTCOME_REPORT = "report.html", "NOT-PRIVATE-report.html"
-RELEASED = (run.REWARD, REWARD_PLOT, run.AGENT, VALUES_PLOT, run.CERTIFICATE, REPORT)
+AUDITS = {run.REWARD: "reward.audit.json", run.PUBLISHED: "agent.audit.json"}
+"""Where `quietq serve` looks for what an audit found."""
+RELEASED = (run.REWARD, REWARD_PLOT, run.PUBLISHED, run.AGENT, VALUES_PLOT, run.CERTIFICATE, REPORT, *AUDITS.values())
 RETURNS = {"the agent": "return", "the best policy": "best", "random actions": "random", "the worst policy": "worst"}
 AUDITED = 100_000
 """Releases of each of two functions, to attack the mechanism with."""
@@ -32,6 +37,8 @@ def demo(
         "runs/demo"
     ),
     quick: Annotated[bool, typer.Option("--quick", help="Train for a fifth of the steps.")] = False,
+    ledger: LedgerUrl = None,
+    source: LedgerSource = None,
     as_json: AsJson = False,
 ) -> None:
     """944 voters end to end: ratings in; a private reward, a private agent, their certificate and a report out."""
@@ -41,6 +48,8 @@ def demo(
 
     report.require()
     _check_folder(out)
+    account = charged_account(ledger, source, "demo")
+    from quietq.audit import audit_mechanism
     from quietq.learning import Agent, RewardNoise
 
     out.mkdir(parents=True, exist_ok=True)
@@ -48,13 +57,16 @@ def demo(
     run.write(out / RATINGS, voters.ratings().write_csv())
     people = voters.read(out / RATINGS)
     _tell("2/4 Making their mean reward private, once, with noise from the operating system", as_json)
-    private = qq.privatise(people, qq.Budget(*BUDGET))
-    qq.publish(private, out / run.REWARD)
+    private = qq.privatise(people, qq.Budget(*BUDGET), ledger=account)
+    names = {run.REWARD: qq.publish(private, out / run.REWARD)}
+    if account is not None:
+        note(account, names[run.REWARD])
     _tell("3/4 Training an agent on the private reward", as_json)
     true = people.functions()[0]
     agent = Agent(WALK, RewardNoise(private), reward=true)
     agent.learn(1000 if quick else 5000, progress=sys.stderr.isatty())
     agent.save(out / run.AGENT)
+    names[run.PUBLISHED] = qq.publish(agent, out / run.PUBLISHED)
     run.write_json(out / run.CERTIFICATE, agent.certificate.to_dict())
     _tell("4/4 Drawing pictures, and looking at how well it does", as_json)
     judged = agent.evaluate()
@@ -63,7 +75,12 @@ def demo(
               "random": random_return(true), "worst": worst_return(true)}  # fmt: skip
     run.write_json(out / run.SCORES, result)
     _pictures(agent, private, true, result, out)
-    _reports(agent.certificate, result, out)
+    budget, beta = qq.Budget(*BUDGET), qq.people(voters.COUNT, low=0, high=1, slope=1).best_beta()
+    finding = audit_mechanism(budget.mu, AUDITED, beta=beta, delta=budget.delta, seed=None)
+    for file, name in names.items():
+        flat = {key: value for key, value in finding.to_dict().items() if key != "errors"}
+        run.write_json(out / AUDITS[file], {"release": name, **flat})
+    _reports(agent.certificate, finding, result, out)
     _note(out)
     seconds = round(time.monotonic() - began, 3)
     if as_json:
@@ -82,6 +99,7 @@ def demo(
         f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
         f"{result['worst']:.2f}."
     )
+    print(f"To look at it in a browser: quietq serve {out / run.PUBLISHED} {out / run.REWARD}")
     print(f"Read {out / REPORT}, or {out / OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.")
 
 
@@ -105,13 +123,11 @@ def _pictures(agent: Any, private: Any, true: Any, result: dict[str, float], out
     )
 
 
-def _reports(certificate: qq.Certificate, result: dict[str, float], out: Path) -> None:
+def _reports(certificate: qq.Certificate, finding: Any, result: dict[str, float], out: Path) -> None:
     """One page that may be published, and one for the operator, which also tells how well the agent does."""
-    from quietq.audit import audit_mechanism
     from quietq.report.page import Picture
     from quietq.report.release_page import write_release_report
 
-    budget, beta = qq.Budget(*BUDGET), qq.people(voters.COUNT, low=0, high=1, slope=1).best_beta()
     common: Any = {
         "title": "What 944 voters like, and what an agent made of it",
         "lead": "In the American National Election Study of 1996, 944 people said where they stand between left and "
@@ -120,10 +136,12 @@ def _reports(certificate: qq.Certificate, result: dict[str, float], out: Path) -
         "position to the left or to the right.",
         "certificate": certificate,
         "range_of_one": 1.0,
-        "finding": audit_mechanism(budget.mu, AUDITED, beta=beta, delta=budget.delta, seed=None),
+        "finding": finding,
         "pictures": [
             Picture(out / REWARD_PLOT, f"`{run.REWARD}`: the voters' mean reward with noise on it.", "private reward"),
-            Picture(out / VALUES_PLOT, f"`{run.AGENT}`: the agent's values of going left and right.", "agent's values"),
+            Picture(
+                out / VALUES_PLOT, f"`{run.PUBLISHED}`: the agent's values of going left and right.", "agent's values"
+            ),
         ],
     }
     write_release_report(out / REPORT, **common)
@@ -137,9 +155,11 @@ def _note(out: Path) -> None:
     lines = [
         f"What may be published, under the promise in {run.CERTIFICATE}:",
         f"  {run.REWARD}: the voters' mean reward, made private; {REWARD_PLOT} shows it",
-        f"  {run.AGENT}: an agent that was trained on it; {VALUES_PLOT} shows its values",
+        f"  {run.PUBLISHED}: an agent that was trained on it; {VALUES_PLOT} shows its values",
+        f"  {run.AGENT}: the same with its settings, for Agent.load",
         f"  {run.CERTIFICATE}: what was promised, to whom and under which assumptions",
         f"  {REPORT}: all of this in words and pictures, with an audit",
+        f"  {' and '.join(AUDITS.values())}: what the audit found, for `quietq serve`",
         "Every demo draws new noise: if you publish several, their budgets add up.",
         "",
         "NOT PRIVATE, for you only, because they look at the true reward:",

@@ -99,20 +99,23 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
         print(json.dumps({"head": books.verify(), "sources": [in_json(balance) for balance in found.values()]}))
         return
     table = Table()
-    for heading in ("source", "budget", "spent", "left", "charges", "protects", "since"):
+    for heading in ("source", "budget", "spent", "left", "charges", "since"):
         table.add_column(heading, overflow="fold")
     for balance in found.values():
-        name, protects = escape(balance.source), escape(balance.unit or "-")
-        since, count = balance.opened[:10], len([one for one in balance.charges if one.mu is not None])
+        name, since = escape(balance.source), balance.opened[:10]
+        gaussian = sum(charge.mu is not None for charge in balance.charges)
         if balance.budget is not None:
+            cap = f"{pair((balance.budget.epsilon, balance.budget.delta))}, mu {number(balance.mu)}"
             spent, left = f"mu {number(balance.spent_mu)}", f"mu {number(balance.remaining_mu)}"
-            table.add_row(name, str(balance.budget), spent, left, str(count), protects, since)
+            table.add_row(name, cap, spent, left, str(gaussian), since)
         if balance.apart is not None:
+            cap = f"apart {pair((balance.apart.epsilon, balance.apart.delta))}"
             spent, left = pair(balance.spent_apart), pair(balance.remaining_apart)
-            cap, others = f"apart: ({balance.apart.epsilon:g}, {balance.apart.delta:g})", len(balance.charges) - count
-            table.add_row(name, cap, spent, left, str(others), protects, since)
+            table.add_row(name, cap, spent, left, str(len(balance.charges) - gaussian), since)
     Console().print(table)
     for balance in found.values():
+        if balance.unit is not None:
+            print(f"Releases of {balance.source!r} protect {balance.unit}.")
         if balance.without_release:
             times = ", ".join(f"{charge.at} (id {charge.id})" for charge in balance.without_release)
             charges = plural(len(balance.without_release), "charge")
@@ -124,7 +127,7 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
 def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     """All entries: what was opened, charged and released, and when."""
     from quietq.ledger import Ledger
-    from quietq.ledger.words import entry_in_json, size_of
+    from quietq.ledger.words import entry_in_json, line_of
 
     books = Ledger(_without_password(url))
     if source is not None:
@@ -134,14 +137,8 @@ def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps({"head": entries[-1].hash if entries else books.verify(), "entries": rows}))
         return
-    table = Table()
-    for heading in ("number", "at", "source", "what", "size", "method", "id", "release", "hash"):
-        table.add_column(heading, overflow="fold")
     for row in rows:
-        short = [str(row.get(name) or "")[:12] for name in ("id", "release", "hash")]
-        words = [escape(str(row.get(name) or "")) for name in ("number", "at", "source", "what")]
-        table.add_row(*words, size_of(row), escape(str(row.get("method") or "")), *short)
-    Console().print(table)
+        print(line_of(row))
     _print_head(books.verify())
 
 

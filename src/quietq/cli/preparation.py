@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import quietq as qq
 from quietq.cli import hyper
 from quietq.cli import run_directory as run
+from quietq.cli.charging import commit
 from quietq.cli.settings import Settings, kind_of, world_of
 from quietq.noise.kernels import Features
 from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
 from quietq.privacy.relations import Relation, RkhsBall
-from quietq.rewards.model import FittedReward
 from quietq.worlds import World
+
+if TYPE_CHECKING:
+    from quietq.ledger import Account
 
 HOPED_FOR = 0.9
 
@@ -29,9 +32,16 @@ class Preparation:
     budget: qq.Budget | None
     on_reward: bool
 
-    def agent(self, out: Path) -> Any:
-        """The agent, ready to learn. A private reward is drawn now, once, and kept in the run's folder."""
-        return qq.Agent(self.world, self._method(self._rewards(out)), seed=self.settings.seed)
+    def agent(self, out: Path, account: "Account | None" = None) -> Any:
+        """The agent, ready to learn. A private reward is drawn now, once, and kept in the run's folder.
+
+        Whatever is drawn is charged to `account` first.
+        """
+        if account is not None:
+            from quietq.cli.noted_account import NotedAccount
+
+            account = NotedAccount(account, str(self.settings.ledger), out)
+        return qq.Agent(self.world, self._method(self._rewards(out, account)), seed=self.settings.seed, ledger=account)
 
     @property
     def simulate(self) -> int | None:
@@ -86,7 +96,7 @@ class Preparation:
             further = {"relation": self.relation, "budget": self.budget}
         return hyper.made(kind, self.settings.options, **further)
 
-    def _rewards(self, out: Path) -> list[Any]:
+    def _rewards(self, out: Path, account: "Account | None") -> list[Any]:
         s = self.settings
         if not self.on_reward:
             return []
@@ -94,16 +104,14 @@ class Preparation:
             return [self._reward(_stream(s.seed, draw)) for draw in range(s.simulate)]
         if (out / run.REWARD).exists():
             return [qq.load(out / run.REWARD, features=self._features())]
-        if (out / run.OBSERVED).exists():
-            return [run.read_observed(out / run.OBSERVED)]
-        private = self._reward()
-        if s.reward is None and isinstance(private, FittedReward):
-            run.write_observed(out / run.OBSERVED, private)
-        elif s.reward is None:
-            qq.publish(private, out / run.REWARD)
+        private = self._reward(account=account)
+        if s.reward is None:
+            name = qq.publish(private, out / run.REWARD)
+            if account is not None:
+                commit(out, name)
         return [private]
 
-    def _reward(self, simulate: int | None = None) -> Any:
+    def _reward(self, simulate: int | None = None, account: "Account | None" = None) -> Any:
         """A private reward: from a file, by observed rewards, or of the world's own preference."""
         s = self.settings
         if s.reward is not None:
@@ -115,11 +123,11 @@ class Preparation:
             high = self.world.relation(1).radius  # pyright: ignore[reportAttributeAccessIssue]
             return observe(
                 self.world, self.relation, self.budget, low=0.0, high=high, rewards=s.rewards or 5000,
-                simulate=simulate, seed=s.seed,
+                simulate=simulate, seed=s.seed, ledger=account,
             )  # fmt: skip
         return qq.privatise(
             self.world.preference(), self.budget, noise=self._noise(), pieces=s.pieces, relation=self.relation,
-            domain=self.world.box, simulate=simulate,
+            domain=self.world.box, simulate=simulate, ledger=account,
         )  # fmt: skip
 
     def _noise(self) -> Any:

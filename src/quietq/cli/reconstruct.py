@@ -14,6 +14,7 @@ from quietq.cli import run_directory as run
 from quietq.cli.app import AsJson, app
 from quietq.cli.settings import world_of
 from quietq.privacy.certificate import Certificate
+from quietq.release import open_release
 from quietq.worlds.environment import world_reward
 from quietq.worlds.world import World
 
@@ -61,7 +62,7 @@ def reconstruct(
             raise qq.InvalidInput(
                 "--plot and --points need --world, the world whose own reward this one was made from."
             )
-        _show_alone(qq.load(file).certificate, as_json)
+        _show_alone(open_release(file).certificate, as_json)
         return
     kind, certificate, there, found = _attacked(file, world, points)
     if plot is not None:
@@ -104,9 +105,13 @@ def _attacked(
     from quietq.audit.reconstruct import reconstruct as attack_all
 
     if file.suffix == REWARD_SUFFIX and name is not None:
-        private, world = qq.load(file), world_of(name)
-        found = [attack_all(private, world, truth=world_reward(world), points=points)]
-        return PRIVATE_REWARD, private.certificate, world, found
+        release, world = open_release(file), world_of(name)
+        if release.what == "agent":
+            raise qq.InvalidInput(
+                f"{str(file)!r} does not say how its agent was trained, which the attack needs: give its agent.npz."
+            )
+        found = [attack_all(release.function, world, truth=world_reward(world), points=points)]
+        return PRIVATE_REWARD, release.certificate, world, found
     from quietq.learning import agent_file
 
     record, leaves = agent_file.read(file)

@@ -13,6 +13,9 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 import quietq as qq
 from quietq.cli.app import AsJson, Delta, Epsilon, app
+from quietq.cli.charging import note
+from quietq.cli.ledger import LedgerSource, LedgerUrl
+from quietq.cli.ledger import account as charged_account
 
 
 @app.command()
@@ -38,10 +41,13 @@ def reward(
     ] = "auto",
     plot: Annotated[Path | None, typer.Option(help="A picture of the private reward, .png or .svg.")] = None,
     engine: Annotated[Literal["local", "ray"], typer.Option(help="Where ratings are added up.")] = "local",
+    ledger: LedgerUrl = None,
+    source: LedgerSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Makes people's mean reward private, once: ratings in, a file that may be published out."""
     budget = qq.Budget(epsilon, delta)
+    account = charged_account(ledger, source, "reward")
     _check_outputs(ratings, out, plot)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
@@ -63,8 +69,10 @@ def reward(
     if out.exists():
         print(f"quietq: warning: {out} is overwritten by a new release; if the old one was shared, budgets add up.",
               file=sys.stderr)  # fmt: skip
-    private = qq.privatise(group, budget, noise=noise)
-    qq.publish(private, out)
+    private = qq.privatise(group, budget, noise=noise, ledger=account)
+    name = qq.publish(private, out)
+    if account is not None:
+        note(account, name)
     if plot is not None:
         from quietq.report import plot_reward
 
@@ -77,6 +85,7 @@ def reward(
         result = {
             "certificate": private.certificate.to_dict(),
             "out": str(out),
+            "hash": name,
             "plot": None if plot is None else str(plot),
             "not_private": group.not_private,
         }

@@ -7,18 +7,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import quietq as qq
-from quietq.noise.box import Box
-from quietq.rewards.model import FittedReward
 
 CONFIG, CERTIFICATE, AGENT = "config.json", "certificate.json", "agent.npz"
-REWARD, OBSERVED = "reward.qq", "observed-reward.npz"
+REWARD, PUBLISHED = "reward.qq", "agent.qq"
 CHECKPOINT = "PRIVATE-checkpoint.npz"
 METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
-README, LOG = "README.txt", "tensorboard"
-RELEASED = (AGENT, CERTIFICATE, REWARD, OBSERVED)
+README, LOG, LEDGER = "README.txt", "tensorboard", "ledger.json"
+RELEASED = (PUBLISHED, CERTIFICATE, REWARD, AGENT)
 """What may leave when the certificate says `certified`."""
 
 
@@ -77,28 +73,6 @@ def write_returns(path: Path, returns: Sequence[Sequence[float]]) -> None:
     write(path, "\n".join(["run,episode,return", *rows]) + "\n")
 
 
-def write_observed(path: Path, fitted: FittedReward) -> None:
-    """A reward model that was fitted to noised rewards: released, as it is."""
-    assert fitted.certificate is not None
-    temporary = path.with_name(f".{path.name}.part")
-    sides = np.array([fitted.box.low, fitted.box.high])
-    text = np.frombuffer(fitted.certificate.to_json().encode(), dtype=np.uint8)
-    with open(temporary, "wb") as file:
-        np.savez(file, box=sides, mean=fitted.mean, covariance=fitted.covariance, certificate=text)
-    os.replace(temporary, path)
-
-
-def read_observed(path: Path) -> FittedReward:
-    """The way back."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            box = Box(tuple(map(float, stored["box"][0])), tuple(map(float, stored["box"][1])))
-            certificate = qq.Certificate.from_json(stored["certificate"].tobytes().decode())
-            return FittedReward(box, stored["mean"], stored["covariance"], certificate)
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise qq.InvalidInput(f"{str(path)!r} is not a reward model that was saved, or a damaged one.") from error
-
-
 def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
     """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
     if standing is None:
@@ -110,13 +84,16 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
     else:
         first = "Not private: no promise is made (see certificate.json). Publish nothing of it:"
     about = {
-        AGENT: "what was released: the agent's values, its certificate and settings",
+        PUBLISHED: "the agent, as it may leave: released values and certificate; quietq.load and quietq serve read it",
         CERTIFICATE: "what is promised, to whom and under which assumptions",
         REWARD: "the private reward that the agent was trained on",
-        OBSERVED: "the private reward model that the agent was trained on",
+        AGENT: "the agent with its settings, for Agent.load; nothing in it but what was released",
     }
     lines = [first, *(f"  {name}: {text}" for name, text in about.items() if (out / name).exists()), ""]
-    lines += ["For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training", ""]
+    lines += ["For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training"]
+    if (out / LEDGER).exists():
+        lines += [f"  {LEDGER}: which charge in which ledger this run is"]
+    lines += [""]
     lines += [
         "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
         f"  {SCORES}: how well the released policies do",

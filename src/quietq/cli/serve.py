@@ -12,11 +12,15 @@ from quietq.cli.app import AsJson, app
 def serve(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Releases, which `quietq publish` wrote.")],
     port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8080,
-    host: Annotated[str, typer.Option(help="Address to listen on; the default is reached from here only.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; the default is reached from here only.")
+    ] = "127.0.0.1",
     workers: Annotated[int, typer.Option(help="Processes that answer; all give the same answers.")] = 1,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with the access token that requests must carry; else QUIETQ_TOKEN, else none is asked for."),
+        typer.Option(
+            help="File with the access token that requests must carry; else QUIETQ_TOKEN, else none is asked for."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -38,6 +38,9 @@ class Settings:
     rewards: int | None = None
     every: int | None = None
     log: bool = False
+    ledger: str | None = None
+    source: str | None = None
+    """Of the ledger."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Hyper-parameters; in config.json all of them, so that it does not hang on defaults."""
 
@@ -109,6 +112,15 @@ def _check_together(settings: Settings, kind: "type[Method]") -> None:
 
     name, on_reward = settings.method, issubclass(kind, OnPrivateReward)
     promises = given_of(settings, PROMISE)
+    if settings.ledger is not None:
+        if settings.reward is not None:
+            raise qq.InvalidInput(
+                "--reward was paid for when it was made, and training on it is free: leave out --ledger."
+            )
+        if settings.simulate is not None or not (on_reward or issubclass(kind, Promising)):
+            raise qq.InvalidInput(
+                "--ledger is charged for noise that protects, and this training draws none: leave it out."
+            )
     if not on_reward and (extra := given_of(settings, OF_REWARD)):
         raise qq.InvalidInput(f"{_dashed(extra)} belongs to methods that learn from a private reward, not to {name!r}.")
     if name == "published" and promises:

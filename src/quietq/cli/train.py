@@ -1,10 +1,11 @@
 """`quietq train`."""
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,8 +13,14 @@ import quietq as qq
 from quietq.cli import hyper
 from quietq.cli import run_directory as run
 from quietq.cli.app import AsJson, app
+from quietq.cli.charging import commit, located
+from quietq.cli.ledger import LedgerSource, LedgerUrl
+from quietq.cli.ledger import account as charged_account
 from quietq.cli.preparation import Preparation, prepare
 from quietq.cli.settings import Settings, fresh, resumed
+
+if TYPE_CHECKING:
+    from quietq.ledger import Account
 
 
 @app.command(cls=hyper.WithHyperParameters)
@@ -56,6 +63,8 @@ def train(
     ] = False,
     every: Annotated[int | None, typer.Option(help="Steps between checkpoints; default a twentieth or so.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Write a log for TensorBoard, in the run's folder.")] = False,
+    ledger: LedgerUrl = None,
+    source: LedgerSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Trains an agent in a world: what it answers may be published if its certificate says so."""
@@ -64,7 +73,7 @@ def train(
         "world": world, "method": method, "people": people, "radius": radius, "epsilon": epsilon, "delta": delta,
         "steps": steps, "seeds": seeds, "seed": seed, "simulate": simulate,
         "reward": None if reward is None else str(reward.absolute()), "noise": noise, "pieces": pieces,
-        "rewards": rewards, "every": every, "log": log or None,
+        "rewards": rewards, "every": every, "log": log or None, "ledger": located(ledger), "source": source,
     }  # fmt: skip
     given = {name: value for name, value in named.items() if value is not None}
     texts = hyper.given(context)
@@ -73,8 +82,9 @@ def train(
     folder = out if resume and out is not None else run.choose(out, settings.world, settings.method)
     if sentence := prepared.warning():
         print(f"quietq: warning: {sentence}", file=sys.stderr)
+    account = charged_account(settings.ledger, settings.source, f"train/{settings.method}")
     try:
-        agent, result = carry_out(prepared, folder)
+        agent, result = carry_out(prepared, folder, account)
     except KeyboardInterrupt:
         print(f"\nquietq: stopped; to go on: quietq train --resume --out {folder}", file=sys.stderr)
         raise
@@ -96,16 +106,43 @@ def train(
     print(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
 
 
-def carry_out(prepared: Preparation, folder: Path) -> tuple["qq.Agent", dict[str, Any]]:
+def carry_out(
+    prepared: Preparation, folder: Path, account: "Account | None" = None
+) -> tuple["qq.Agent", dict[str, Any]]:
     """Trains, and writes the run's folder; the scores under the true reward are not private."""
     settings: Settings = prepared.settings
     if (folder / run.AGENT).exists() and not (folder / run.CHECKPOINT).exists():
         raise qq.InvalidInput(f"The run in {str(folder)!r} is finished: to train again would be another release.")
+    new = not (folder / run.CONFIG).exists()
     folder.mkdir(parents=True, exist_ok=True)
     run.write_json(folder / run.CONFIG, settings.record())
     run.write_note(folder, None, True)
-    agent = prepared.agent(folder)
-    agent.learn(
+    try:
+        agent = _learned(prepared, folder, account)
+    except qq.BudgetExhausted:
+        if new and not (folder / run.LEDGER).exists():  # nothing was booked, and nothing is left behind
+            shutil.rmtree(folder)
+        raise
+    sees_truth = agent.method.uses_true_reward
+    agent.save(folder / run.AGENT)
+    if agent.certificate.standing == "certified":
+        name = qq.publish(agent, folder / run.PUBLISHED)
+        if agent.method.spends and account is not None:
+            commit(folder, name)
+    run.write_json(folder / run.CERTIFICATE, agent.certificate.to_dict())
+    if sees_truth:
+        run.write_returns(folder / run.METRICS, agent.not_private["episode_returns"])
+    judged = agent.evaluate()
+    result = {"score": judged.scores, "return": judged.returns}
+    run.write_json(folder / run.SCORES, result)
+    run.write_note(folder, agent.certificate.standing, sees_truth)
+    return agent, result
+
+
+def _learned(prepared: Preparation, folder: Path, account: "Account | None") -> "qq.Agent":
+    """Draws, or goes on from what was drawn, and trains."""
+    settings, agent = prepared.settings, prepared.agent(folder, account)
+    return agent.learn(
         settings.steps,
         seeds=settings.seeds,
         simulate=prepared.simulate,
@@ -115,16 +152,6 @@ def carry_out(prepared: Preparation, folder: Path) -> tuple["qq.Agent", dict[str
         progress=sys.stderr.isatty(),
         log=folder / run.LOG if settings.log else None,
     )
-    sees_truth = agent.method.uses_true_reward
-    agent.save(folder / run.AGENT)
-    run.write_json(folder / run.CERTIFICATE, agent.certificate.to_dict())
-    if sees_truth:
-        run.write_returns(folder / run.METRICS, agent.not_private["episode_returns"])
-    judged = agent.evaluate()
-    result = {"score": judged.scores, "return": judged.returns}
-    run.write_json(folder / run.SCORES, result)
-    run.write_note(folder, agent.certificate.standing, sees_truth)
-    return agent, result
 
 
 def _spread(values: list[float] | None) -> str:

@@ -3,8 +3,8 @@
 Theorem (after Balle, Gomrokchi & Precup 2016). Let theta(X) be the weights of LSW or LSL on the first-visit returns of
 m trajectories X, and S a beta-smooth bound of how far replacing one, states and rewards alike, can move theta.
 Then theta(X) + (S(X)/alpha) N(0, I) is (epsilon, delta)-DP for the alpha and beta of `smooth_sensitivity`; S comes from
-the bounds of `least_squares`, and everything computed from theta is post-processing. There is no mu: it does not enter
-an Accountant.
+the bounds of `least_squares`, and everything computed from theta is post-processing. There is no mu: an Accountant
+refuses it, and a ledger books it apart.
 
 S(X) depends on the data, so it is *not* private and stays in here: neither the result nor the certificate has it, and
 the step that values are rounded to comes from the smallest S that any m trajectories could have. See `docs/theory.md`.
@@ -23,6 +23,7 @@ from quietq.learning.smooth_sensitivity import Admissible, smooth_bound
 from quietq.learning.trajectories import Cells, Trajectory, Visits, largest_return
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.rounding import largest_value, round_release, rounding_step
+from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
@@ -116,11 +117,15 @@ class Evaluation:
         if sentence := weak_delta(self.budget.delta, self.relation.count):
             warnings.warn(sentence, PrivacyWarning, stacklevel=3)
 
-    def release(self, trajectories: Sequence[Trajectory], *, simulate: int | None = None) -> ReleasedValue:
+    def release(
+        self, trajectories: Sequence[Trajectory], *, ledger: Accountant | None = None, simulate: int | None = None
+    ) -> ReleasedValue:
         """The value function, noised once: each call is a release of its own and spends the budget again.
 
-        With `simulate`, the noise comes from that seed and protects nobody: standing `none`.
+        `ledger` (a source's Account in a Ledger, with something set apart) is charged before the draw. With `simulate`,
+        the noise comes from that seed, protects nobody (standing `none`) and is not charged.
         """
+        instance("ledger", ledger, Accountant | None, "a source's Account in a Ledger")
         try:
             visits = Visits.of(trajectories, self.cells, self.gamma, self.relation)
         except QuietqError:
@@ -131,6 +136,8 @@ class Evaluation:
         people = self.relation.count
         bound = smooth_bound(lambda k: fit.reach(visits.counts, k, people), people, pair.beta)
         least = fit.least(people) / pair.alpha  # public: the noise is never smaller
+        if simulate is None and ledger is not None:
+            ledger.charge_apart(self.budget.epsilon, self.budget.delta, self.relation)
         entropy: Entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
         noise = SLACK * bound / pair.alpha * entropy.normals((fit.dimension,))
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import dp_accounting
 
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
-_TOLERANCE = 1e-12  # relative, for sums of squares that meet the cap but for rounding; Budget.mu keeps as much back
+TOLERANCE = 1e-12
+"""Relative, for sums of squares that meet the cap but for rounding; `Budget.mu` keeps as much back."""
 
 
 class Accountant:
@@ -45,7 +46,7 @@ class Accountant:
     def __init__(self, budget: Budget, relation: Relation | None = None) -> None:
         instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
         instance("relation", relation, Relation | None, _A_RELATION)
-        self.budget = budget
+        self.budget: Budget | None = budget
         self._relation = relation
         self._process = os.getpid()
         self._cap = budget.mu
@@ -68,7 +69,7 @@ class Accountant:
                     f"This Accountant adds up rounds for {self._relation}, and a sum with rounds for {relation} would "
                     "mean nothing: use an Accountant of its own; nothing was booked."
                 )
-            if self._sum_of_squares() + rounds * mu * mu > self._cap**2 * (1 + _TOLERANCE):
+            if self._sum_of_squares() + rounds * mu * mu > self._cap**2 * (1 + TOLERANCE):
                 raise BudgetExhausted(
                     f"{rounds} round{'s' * (rounds > 1)} of mu = {mu:g} needs more than what is left, "
                     f"mu = {self.remaining_mu:g} of {self._cap:g}; nothing was booked."
@@ -76,8 +77,22 @@ class Accountant:
             self._rounds[mu] += rounds
             self._relation = self._relation if relation is None else relation
 
+    def charge_apart(self, epsilon: float, delta: float = 0.0, relation: Relation | None = None) -> None:
+        """Refuses what has no mu, a pure release say: only a ledger's source has a place for it."""
+        raise InvalidInput(
+            "An Accountant adds up Gaussian noise, and this release has no mu: it has to be booked apart, which a "
+            "Ledger's source can; nothing was booked."
+        )
+
+    def committed(self, release: str) -> None:
+        """Notes the hash of the release that the last charge was for; only a ledger keeps it."""
+
+    def _booked(self) -> dict[float, int]:
+        """{mu: number of rounds}."""
+        return self._rounds
+
     def _sum_of_squares(self) -> float:
-        return math.fsum(n * mu * mu for mu, n in self._rounds.items())
+        return math.fsum(n * mu * mu for mu, n in self._booked().items())
 
     @property
     def spent_mu(self) -> float:
@@ -92,16 +107,16 @@ class Accountant:
     def get_epsilon(self, delta: float) -> float:
         """The epsilon of what is booked so far, for a schedule fixed beforehand; else the promise is `budget`."""
         delta = positive_delta(delta)
-        return epsilon_from_mu(self.spent_mu, delta) if self._rounds else 0.0
+        return epsilon_from_mu(self.spent_mu, delta) if self._booked() else 0.0
 
     def get_delta(self, epsilon: float) -> float:
         """The delta of what is booked so far, for a schedule fixed beforehand; else the promise is `budget`."""
         epsilon = not_negative("epsilon", epsilon)
-        return delta_from_mu(self.spent_mu, epsilon) if self._rounds else 0.0
+        return delta_from_mu(self.spent_mu, epsilon) if self._booked() else 0.0
 
     def to_event(self, *, fixed_schedule: bool = False) -> "dp_accounting.DpEvent":
         """The promise as a dp-accounting event: the whole cap or, for a schedule fixed beforehand, what was spent."""
-        return gaussian_event(self._rounds if fixed_schedule else {self._cap: 1})
+        return gaussian_event(self._booked() if fixed_schedule else {self._cap: 1})
 
     def __reduce__(self) -> str:
         raise TypeError("An Accountant guards one budget and is not copied or pickled; share the object itself.")

@@ -9,11 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scipy.special import expit, ndtr
-
 from quietq.audit.finding import Finding
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.guessing import guess
 from quietq.report.page import Part, Picture, Section, Table, write_page
 
 WARNING = "NOT PRIVATE: this page looks at the true reward. It is for the operator only and must not be published."
@@ -47,17 +46,6 @@ def write_release_report(
         table = Table(("policy", "return under the true reward"), [(name, value) for name, value in returns.items()])
         sections.append(Section("How well it does (NOT PRIVATE)", [table, outcome]))
     return write_page(path, title, lead, sections, None if outcome is None else WARNING)
-
-
-def guess(certificate: Certificate) -> float:
-    """The most often that somebody who knows all but one person is right about that one, where a coin is right half
-    the time: Phi(mu/2) for Gaussian noise, and for any (epsilon, delta) what a randomised answer gives.
-    """
-    if certificate.mu is not None:
-        return float(ndtr(certificate.mu / 2))
-    assert certificate.epsilon is not None
-    share = float(expit(certificate.epsilon))
-    return share + (1 - share) * (certificate.delta or 0.0)
 
 
 def _promised(certificate: Certificate) -> list[Part]:

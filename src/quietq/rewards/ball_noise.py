@@ -60,8 +60,6 @@ def release_weights(
     simulate: int | None,
 ) -> PrivateWeights:
     """The one draw of all weights."""
-    if ledger is not None and simulate is None:
-        raise InvalidInput("An Accountant adds up Gaussian noise; a pure release has to be booked apart.")
     radius = ball.rkhs_radius(kernel) * SLACK
     scale = typical_noise(kernel.rank * ball.actions, radius, budget.epsilon)
     values = in_weights(weights, kernel, box, scale)
@@ -70,6 +68,8 @@ def release_weights(
     check_values(values, scale)
     if simulate is None:
         certificate, entropy = _certificate(ball, budget, box, scale, values.size, assumptions), SystemEntropy()
+        if ledger is not None:
+            ledger.charge_apart(budget.epsilon, relation=ball)
     else:
         remark = f"Simulates {budget}; drawn from a seed, so it protects nobody."
         certificate = Certificate(

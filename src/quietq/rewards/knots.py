@@ -86,7 +86,7 @@ class _KNormNoise:
         return np.diff(knots)
 
     def charge(self, ledger: Accountant, ball: LipschitzBall) -> None:
-        raise InvalidInput("An Accountant adds up Gaussian noise; a pure release has to be booked apart.")
+        ledger.charge_apart(self._epsilon, relation=ball)
 
     def draw(self, entropy: Entropy) -> np.ndarray:
         return k_norm.draw(self._body, self._epsilon, entropy)[0]

@@ -36,7 +36,8 @@ def privatise(
     `source` is `People`, whose relation and box are enforced and known, or a function of your own with the `relation`
     and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path" (a Gaussian process
     on a fine grid), "k-norm" (pure epsilon, on knots or on the weights of features), "knots" (Gaussian, on knots) or
-    "auto", a public rule; `pieces` is the number of pieces between knots. `ledger` is charged before the draw.
+    "auto", a public rule; `pieces` is the number of pieces between knots. `ledger` (an Accountant, or a source's
+    Account in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0.
     `simulate` draws from a seed instead, for experiments, protects nobody and is not charged.
 
     >>> import polars
@@ -88,7 +89,7 @@ def _pure_weights(
     if not isinstance(relation, RkhsBall) or not isinstance(relation.kernel, Features) or pieces is not None:
         return False
     if noise == "auto":
-        return ledger is None and is_better(relation.kernel, budget, relation.actions)
+        return (ledger is None or budget.is_pure) and is_better(relation.kernel, budget, relation.actions)
     return noise == "k-norm"
 
 

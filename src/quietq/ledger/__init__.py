@@ -1,0 +1,9 @@
+"""Budgets by reward source that outlive the process, are shared by processes, and cannot be overspent."""
+
+from quietq.ledger.account import Account
+from quietq.ledger.balance import Balance, Charge
+from quietq.ledger.chain import Entry, TamperedLedger
+from quietq.ledger.database import LedgerUnavailable
+from quietq.ledger.ledger import Ledger
+
+__all__ = ["Account", "Balance", "Charge", "Entry", "Ledger", "LedgerUnavailable", "TamperedLedger"]

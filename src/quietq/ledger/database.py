@@ -1,0 +1,186 @@
+"""One table that only grows, in SQLite or PostgreSQL, and a way to read all of it and add to it with nobody in between.
+
+Each use is a connection and a transaction of its own, so that processes, threads and forks may share a ledger. A COMMIT
+whose answer got lost is told apart from a failure before it: only the latter is certain to have changed nothing.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from quietq.ledger.chain import Entry, entry_of
+from quietq.ledger.tables import FIRST, NAME, begin_sqlite, connect_sqlite, create_table, table
+from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy.event import listen
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+    from sqlalchemy.pool import NullPool
+except ImportError as error:
+    raise MissingExtra("A ledger needs SQLAlchemy: pip install 'quietq[ledger]'.") from error
+
+DRIVERS = {
+    "sqlite": "sqlite", "sqlite+pysqlite": "sqlite", "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg", "postgresql+psycopg": "postgresql+psycopg",
+}  # fmt: skip
+PATIENCE = 60
+"""Seconds to wait while others write."""
+NOTHING = "Nothing was booked."
+
+
+class LedgerUnavailable(QuietqError, RuntimeError):
+    """The ledger's database cannot be used; the message says whether something may have been booked."""
+
+
+class Unanswered(LedgerUnavailable):
+    """A COMMIT was sent and its answer did not come: what it was for may be there or not."""
+
+
+class Database:
+    """A ledger's table."""
+
+    def __init__(self, url: str | os.PathLike[str], create: bool) -> None:
+        self._url = _parsed(url)
+        self.kind = self._url.get_backend_name()
+        self._file = Path(str(self._url.database)) if self.kind == "sqlite" else None
+        try:
+            if self._file is not None:
+                file = self._file
+                self._engine = sa.create_engine(
+                    "sqlite://", poolclass=NullPool, creator=lambda: connect_sqlite(file, PATIENCE)
+                )
+                listen(self._engine, "begin", begin_sqlite)
+            else:
+                # With a snapshot for the whole transaction, the entries would be those from before the lock.
+                self._engine = sa.create_engine(
+                    self._url,
+                    poolclass=NullPool,
+                    isolation_level="READ COMMITTED",
+                    connect_args={} if "connect_timeout" in self._url.query else {"connect_timeout": PATIENCE},
+                )
+        except ImportError as error:
+            raise MissingExtra("A ledger in PostgreSQL needs psycopg: pip install 'quietq[ledger]'.") from error
+        if create:
+            self._create()
+        elif not self._exists():
+            raise InvalidInput(f"There is no ledger at {self}: make one with Ledger.create or `quietq ledger create`.")
+
+    def __str__(self) -> str:
+        """The address without its password, and without what follows a question mark, where there may be one, too."""
+        if self._file is not None:
+            return str(self._file)
+        return self._url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+
+    @contextmanager
+    def alone(self) -> Iterator["Session"]:
+        """A transaction in which nobody else writes: what is added is there for good when it ends, or not at all.
+
+        If the answer to its end is lost, raises Unanswered; the next use waits until the server has decided.
+        """
+        with self._told():
+            connection = self._engine.connect()
+        with closing(connection):  # which takes back what was not committed
+            with self._told():
+                self._check_durable([connection.execute(sa.text(statement)) for statement in FIRST[self.kind]])
+                yield Session(connection)
+            try:
+                connection.commit()
+            except SQLAlchemyError as error:
+                reason = self._reason(error)
+            else:
+                return
+            driver = connection.connection.dbapi_connection if self.kind == "sqlite" else None
+            if driver is not None and driver.in_transaction:  # SQLite says itself that it did not commit
+                raise LedgerUnavailable(f"The ledger {self} cannot be written: {reason}. {NOTHING}")
+        raise Unanswered(f"The ledger {self} gave no answer ({reason}), so the charge may or may not have been booked.")
+
+    def read(self) -> list[Entry]:
+        """All entries, in order."""
+        with self._told(), self._engine.connect() as connection:
+            return Session(connection.execution_options(only_reads=True)).entries()
+
+    def _create(self) -> None:
+        """In one transaction, so that a table that is there is whole; one that is there is left as it is."""
+        if self._file is not None:
+            try:
+                os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            except FileExistsError:
+                pass
+            except OSError as error:
+                raise InvalidInput(f"No ledger can be made at {self}: {error.strerror}.") from None
+        if not self._exists():
+            with self._told(), self._engine.begin() as connection:
+                create_table(connection)
+
+    def _exists(self) -> bool:
+        if self._file is not None and not self._file.is_file():
+            return False
+        with self._told(), self._engine.connect() as connection:
+            return sa.inspect(connection.execution_options(only_reads=True)).has_table(NAME)
+
+    def _check_durable(self, answers: list[sa.CursorResult]) -> None:
+        if self.kind == "postgresql" and answers[-1].scalar_one() != "on":
+            raise LedgerUnavailable(
+                f"The server of the ledger {self} runs with fsync off, so that it could forget charges when it "
+                f"crashes: set fsync = on. {NOTHING}"
+            )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong before a COMMIT, in a sentence."""
+        reason = None
+        try:
+            yield
+        except SQLAlchemyError as error:
+            reason = self._reason(error)
+        if reason is not None:  # raised here, so that the driver's error, which knows the password, is not its context
+            raise LedgerUnavailable(f"The ledger {self} cannot be used: {reason}. {NOTHING}")
+
+    def _reason(self, error: SQLAlchemyError) -> str:
+        """The driver's own words, first line; SQLAlchemy's would show statements and their values."""
+        words = str(getattr(error, "orig", None) or "").strip() or type(error).__name__
+        secret = self._url.password
+        return (words.replace(secret, "***") if secret else words).splitlines()[0].rstrip(".")
+
+
+class Session:
+    """What can be done in a transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def entries(self) -> list[Entry]:
+        """All entries, in order."""
+        rows = self._connection.execute(sa.select(table).order_by(table.c.number))
+        return [entry_of(place, tuple(row)) for place, row in enumerate(rows, start=1)]
+
+    def add(self, entry: Entry) -> None:
+        """Adds it at the end."""
+        self._connection.execute(sa.insert(table).values(**vars(entry)))
+
+
+def _parsed(url: str | os.PathLike[str]) -> sa.URL:
+    text = os.fspath(url)
+    if "://" not in text:
+        return sa.URL.create("sqlite", database=_in_a_file(text))
+    parsed = None
+    with suppress(ArgumentError, ValueError):  # both would show the password
+        parsed = sa.make_url(text)
+    if parsed is None or parsed.drivername not in DRIVERS:
+        raise InvalidInput("url must be a file, or an address that starts with sqlite:/// or postgresql://.")
+    parsed = parsed.set(drivername=DRIVERS[parsed.drivername])
+    if parsed.drivername != "sqlite":
+        return parsed
+    if parsed.query:
+        raise InvalidInput("The address of a SQLite ledger must end with the file's name: leave out what follows '?'.")
+    return parsed.set(database=_in_a_file(parsed.database))
+
+
+def _in_a_file(name: str | None) -> str:
+    if name is None or name in ("", ":memory:") or name.startswith("file:"):
+        raise InvalidInput("A ledger in memory would be forgotten with the process: url must name a file.")
+    if "\0" in name:
+        raise InvalidInput("url must name a file, and no file's name has a zero byte in it.")
+    return str(Path(name).absolute())

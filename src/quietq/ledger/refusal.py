@@ -1,0 +1,48 @@
+"""Why a charge was refused: what was asked, what is left, and when the rest was spent."""
+
+from quietq.ledger.balance import Balance, Charge
+from quietq.privacy.words import plural
+
+SHOWN = 3
+"""Charges that a refusal lists."""
+
+
+def refusal(balance: Balance, mu: float | None, epsilon: float | None, delta: float | None) -> str:
+    """One sentence of each."""
+    gaussian = mu is not None
+    if gaussian and balance.budget is None:
+        return (
+            f"Source {balance.source!r} has no budget for Gaussian noise, only for releases without a mu: use pure "
+            "noise, or a source opened with a budget; nothing was booked."
+        )
+    if not gaussian and balance.apart is None:
+        return (
+            f"Source {balance.source!r} has nothing set apart for releases without a mu, such as pure noise: use "
+            "Gaussian noise, or a source opened with apart=Budget(epsilon, delta); nothing was booked."
+        )
+    if gaussian:
+        asked, left = f"mu = {mu:g}", f"mu = {balance.remaining_mu:g} of {balance.mu:g}"
+    else:
+        assert balance.apart is not None
+        (e, d), cap = balance.remaining_apart, balance.apart
+        asked = f"epsilon = {epsilon:g}, delta = {delta:g}"
+        left = f"epsilon = {e:g} of {cap.epsilon:g} and delta = {d:g} of {cap.delta:g}"
+    return (
+        f"Source {balance.source!r} has {left} left, and {asked} was asked for; nothing was booked. "
+        f"{_spent([charge for charge in balance.charges if (charge.mu is not None) == gaussian])}"
+    )
+
+
+def _spent(charges: list[Charge]) -> str:
+    if not charges:
+        return "Nothing was spent of it yet: it is too small for this release."
+    *earlier, last = charges[-SHOWN:]
+    more = len(charges) - len(earlier) - 1
+    listed = [plural(more, "earlier release")] if more else []
+    listed += [_one(charge) for charge in earlier]
+    return f"It was spent on {', '.join(listed)}{' and ' if listed else ''}{_one(last)}."
+
+
+def _one(charge: Charge) -> str:
+    size = f"mu {charge.mu:g}" if charge.mu is not None else f"epsilon {charge.epsilon:g}"
+    return f"{charge.at} ({charge.method + ', ' if charge.method else ''}{size})"

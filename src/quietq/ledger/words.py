@@ -1,0 +1,62 @@
+"""Balances and entries for people to read, and for programs as JSON."""
+
+import json
+from typing import Any
+
+from quietq.ledger.balance import Balance
+from quietq.ledger.chain import Entry
+from quietq.privacy.budget import Budget
+
+
+def pair(amounts: tuple[float, float]) -> str:
+    """Epsilon and delta, four digits each.
+
+    >>> pair((0.9, 0.0001))
+    '(0.9, 0.0001)'
+    """
+    return f"({amounts[0]:.4g}, {amounts[1]:.4g})"
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """An entry's JSON in one line."""
+    if row["what"] == "open":
+        caps = [(name, row[key]) for name, key in (("", "budget"), ("apart ", "apart")) if row[key] is not None]
+        text = ", ".join(f"{name}{pair((cap['epsilon'], cap['delta']))}" for name, cap in caps)
+    elif row["what"] == "reserve":
+        text = f"mu {row['mu']:.4g}" if row["mu"] is not None else f"apart {pair((row['epsilon'], row['delta']))}"
+        text += f", id {row['id']}" + (f", {row['method']}" if row["method"] else "")
+    else:
+        text = f"id {row['id']}, release {row['release']}"
+    return f"{row['number']}  {row['at']}  {row['what']} {row['source']!r}: {text}; hash {row['hash'][:12]}"
+
+
+def entry_in_json(entry: Entry) -> dict[str, Any]:
+    """An entry with what it says."""
+    return {"number": entry.number, "source": entry.source, **json.loads(entry.body), "hash": entry.hash}
+
+
+def in_json(balance: Balance) -> dict[str, Any]:
+    """A source with its caps, what was spent, what is left, and every charge."""
+    return {
+        "source": balance.source,
+        "opened": balance.opened,
+        "protects": balance.unit,
+        "promised": _amounts(balance.promised),
+        "budget": _budget(balance.budget),
+        "mu": balance.mu,
+        "spent_mu": balance.spent_mu,
+        "remaining_mu": balance.remaining_mu,
+        "apart": _budget(balance.apart),
+        "spent_apart": _amounts(balance.spent_apart),
+        "remaining_apart": _amounts(balance.remaining_apart),
+        "charges": [vars(charge) for charge in balance.charges],
+        "without_release": [charge.id for charge in balance.without_release],
+    }
+
+
+def _budget(budget: Budget | None) -> dict[str, float] | None:
+    return None if budget is None else _amounts((budget.epsilon, budget.delta))
+
+
+def _amounts(values: tuple[float, float]) -> dict[str, float]:
+    return {"epsilon": values[0], "delta": values[1]}

@@ -1,0 +1,118 @@
+"""`--ledger` on the commands that draw noise: charged before, once, whatever happens then."""
+
+import json
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("sqlalchemy")
+
+import quietq as qq
+from quietq.learning import checkpoint
+from quietq.learning.agent import Agent
+
+TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"
+PROMISE = "--people 50 --epsilon 0.4 --delta 1e-4"
+OUTPUT = "--method output --steps 200 --every 100"
+
+
+@pytest.fixture
+def ledger(quietq, tmp_path):
+    assert quietq("ledger create books.db --source walkers --epsilon 0.9 --delta 1e-4 --apart-epsilon 0.5")[0] == 0
+    return qq.Ledger(tmp_path / "books.db")
+
+
+def release(path) -> str:
+    return qq.release.open_release(path).hash  # type: ignore[attr-defined]
+
+
+def test_a_private_reward_is_the_release(quietq, ledger, tmp_path):
+    code, _, err = quietq(f"train walk --method reward {PROMISE} {TINY} --ledger books.db --out run")
+    assert (code, err) == (0, "")
+    (charge,) = ledger.balance("walkers").charges
+    assert charge.mu == qq.Budget(0.4, 1e-4).mu
+    assert charge.release == release(tmp_path / "run" / "reward.qq")
+    assert charge.method == "train/reward"
+    code, _, _ = quietq("train --resume --out run")  # nothing is drawn, so nothing is paid
+    assert len(ledger.balance("walkers").charges) == 1
+
+
+def test_an_agent_that_noises_as_it_goes_is_the_release(quietq, ledger, tmp_path):
+    code, _, err = quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --source walkers --out run")
+    assert (code, err) == (0, "")
+    (charge,) = ledger.balance("walkers").charges
+    assert charge.release == release(tmp_path / "run" / "agent.qq")
+
+
+def test_what_is_pure_is_booked_apart(quietq, ledger):
+    code, _, err = quietq(f"train walk --method reward --people 50 --epsilon 0.4 --delta 0 {TINY} --ledger books.db")
+    assert (code, err) == (0, "")
+    (charge,) = ledger.balance("walkers").charges
+    assert (charge.mu, charge.epsilon, charge.delta) == (None, 0.4, 0.0)
+
+
+def test_interrupted_and_resumed_is_charged_once(quietq, ledger, tmp_path, monkeypatch):
+    written = checkpoint.write
+
+    def interrupt(*arguments, **named):
+        written(*arguments, **named)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write", interrupt)
+        assert quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 130
+    (charge,) = ledger.balance("walkers").charges
+    assert charge.release is None
+    code, _, err = quietq("train --resume --out run")
+    assert (code, err) == (0, "")
+    (charge,) = ledger.balance("walkers").charges
+    assert charge.release == release(tmp_path / "run" / "agent.qq")
+
+
+def test_an_error_after_the_charge_gives_nothing_back(quietq, ledger, monkeypatch):
+    def fail(*_, **__):
+        raise qq.InvalidInput("something broke")
+
+    monkeypatch.setattr(Agent, "save", fail)
+    assert quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 2
+    assert len(ledger.balance("walkers").charges) == 1
+
+
+def test_an_exhausted_budget_leaves_nothing_behind(quietq, ledger, tmp_path):
+    code, out, err = quietq(f"train walk {OUTPUT} --people 50 --epsilon 1.5 --delta 1e-4 --ledger books.db --out run")
+    assert (code, out) == (2, "")
+    assert "nothing was booked" in err
+    assert not (tmp_path / "run").exists()
+    assert not ledger.balance("walkers").charges
+
+
+def test_what_draws_nothing_takes_no_ledger(quietq, ledger, tmp_path):
+    for arguments, words in (
+        (f"walk --method none {TINY} --ledger books.db", "draws none"),
+        (f"walk --method published {TINY} --ledger books.db", "draws none"),
+        (f"walk {OUTPUT} {PROMISE} --simulate 2 --ledger books.db", "draws none"),
+        (f"walk --method reward --reward reward.qq {TINY} --ledger books.db", "paid for when it was made"),
+        (f"walk {OUTPUT} {PROMISE} --ledger nothing.db", "There is no ledger"),
+        (f"walk {OUTPUT} {PROMISE} --ledger books.db --source nobody", "no source 'nobody'"),
+        (f"walk {OUTPUT} {PROMISE} --source walkers", "--ledger"),
+    ):
+        code, out, err = quietq(f"train {arguments} --out run")
+        assert (code, out) == (2, "")
+        assert words in err
+        assert not (tmp_path / "run").exists()
+    assert not ledger.balance("walkers").charges
+
+
+def test_a_reward_from_ratings_is_charged(quietq, ledger, tmp_path):
+    rows = [f"{person},{state / 4},{person % 2}" for person in range(50) for state in range(5)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["person,state,rating", *rows]) + "\n")
+    bounds = "--box 0 1 --low 0 --high 1 --slope 1 --people 50"
+    command = f"reward ratings.csv {bounds} --epsilon 0.7 --delta 1e-4 --ledger books.db"
+    code, out, err = quietq(f"{command} --out reward.qq --json")
+    assert (code, err) == (0, "")
+    (charge,) = ledger.balance("walkers").charges
+    assert charge.release == json.loads(out)["hash"] == release(tmp_path / "reward.qq")
+    code, out, err = quietq(f"{command} --out second.qq")
+    assert (code, out) == (2, "")
+    assert charge.at in err  # when it was spent
+    assert not (tmp_path / "second.qq").exists()
