@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-PYTEST = $(BIN)/python -m pytest -n 2
+# A file stays in one process, so that what its tests share is compiled, trained or started once.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: demo test test-slow programs bench lint clean
 

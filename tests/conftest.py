@@ -1,6 +1,5 @@
 """Every annotated function of quietq is checked at run time while the tests run, shapes included."""
 
-import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -8,8 +7,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
+from typecheck import check_fast
 
-sys.path.insert(0, os.path.dirname(__file__))
+check_fast()
 install_import_hook("quietq", "typecheck.typecheck")
 
 settings.register_profile("quietq", deadline=None, derandomize=True, max_examples=200, database=None)

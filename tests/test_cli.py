@@ -1,4 +1,4 @@
-"""The commands as a user runs them, in a process of their own."""
+"""The commands: a few as a user runs them, in a process of their own, the others in this one."""
 
 import json
 import subprocess
@@ -36,29 +36,29 @@ def test_calibrate():
     assert all(row["protects"] for row in result["comparison"])
 
 
-def test_limits():
-    result = json.loads(run(LIMITS + " --json").stdout)
+def test_limits(quietq):
+    result = json.loads(quietq(LIMITS + " --json")[1])
     assert result["cap_gdp"] == pytest.approx(0.924, abs=5e-4)
     assert result["cap_any_dp"] == pytest.approx(0.9999, abs=5e-5)
     assert (result["people_gdp"], result["people_any_dp"]) == (9, 3)
     assert result["width"] == 0.5
 
 
-def test_tables_for_people():
-    calibration, caps = run(CALIBRATE), run(LIMITS)
-    assert "0.078195" in calibration.stdout
-    assert "does not apply" in calibration.stdout
-    assert "50 people, 1 release" in calibration.stdout
-    assert "release(s)" not in calibration.stdout
-    assert "need an epsilon below 1 in each release" in calibration.stdout
-    assert "0.9236" in caps.stdout
-    assert ">0.9999" in caps.stdout
-    assert "do not depend on the radius" in caps.stdout
-    assert "1 person, 2 releases" in run(CALIBRATE.replace("50", "1") + " --rounds 2").stdout
+def test_tables_for_people(quietq):
+    calibration, caps = quietq(CALIBRATE)[1], run(LIMITS).stdout
+    assert "0.078195" in calibration
+    assert "does not apply" in calibration
+    assert "50 people, 1 release" in calibration
+    assert "release(s)" not in calibration
+    assert "need an epsilon below 1 in each release" in calibration
+    assert "0.9236" in caps
+    assert ">0.9999" in caps
+    assert "do not depend on the radius" in caps
+    assert "1 person, 2 releases" in quietq(CALIBRATE.replace("50", "1") + " --rounds 2")[1]
 
 
-def test_limits_of_a_pure_budget():
-    result = json.loads(run("limits --epsilon 0.9 --delta 0 --radius 0.5 --distance 0.5 --json").stdout)
+def test_limits_of_a_pure_budget(quietq):
+    result = json.loads(quietq("limits --epsilon 0.9 --delta 0 --radius 0.5 --distance 0.5 --json")[1])
     assert result["cap_gdp"] is None
     assert result["cap_any_dp"] == pytest.approx(0.711, abs=1e-3)
 
@@ -68,6 +68,14 @@ def test_a_weak_delta_is_told_on_stderr_and_in_json():
     assert done.returncode == 0
     assert "not below 1/people" in done.stderr
     assert "not below 1/people" in json.loads(done.stdout)["warnings"][0]
+
+
+def check_refusal(code, out, err, words):
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err
 
 
 @pytest.mark.parametrize(
@@ -102,20 +110,20 @@ def test_a_weak_delta_is_told_on_stderr_and_in_json():
         (LIMITS + " --width 1e90", ("people", "width")),
     ],
 )
-def test_wrong_input_is_one_sentence_and_exit_code_2(arguments, words):
-    done = run(arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" not in done.stderr
-    for word in words:
-        assert word in done.stderr
+def test_wrong_input_is_one_sentence_and_exit_code_2(quietq, arguments, words):
+    code, out, err = quietq(arguments)
+    check_refusal(code, out, err, words)
 
 
-def test_without_a_command_there_is_help():
-    done = run("")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "calibrate" in done.stdout
+def test_so_it_is_in_a_process_of_its_own():
+    done = run(CALIBRATE.replace("0.9", "-3"))
+    check_refusal(done.returncode, done.stdout, done.stderr, ("epsilon", "-3"))
+
+
+def test_without_a_command_there_is_help(quietq):
+    code, out, err = quietq("")
+    assert (code, err) == (0, "")
+    assert "calibrate" in out
 
 
 def test_what_no_check_foresaw_is_still_one_sentence(monkeypatch, capsys):
@@ -129,8 +137,8 @@ def test_what_no_check_foresaw_is_still_one_sentence(monkeypatch, capsys):
         assert capsys.readouterr().err.startswith("quietq: these numbers are too large")
 
 
-def test_version_and_help():
+def test_version_and_help(quietq):
     from quietq import __version__
 
     assert run("--version").stdout.strip() == __version__
-    assert "calibrate" in run("--help").stdout
+    assert "calibrate" in quietq("--help")[1]

@@ -50,7 +50,7 @@ def test_a_private_reward(quietq):
 @pytest.mark.parametrize(
     ("arguments", "method"),
     [
-        ("reward --radius 0.01 --runs 40", "reward/observed"),
+        pytest.param("reward --radius 0.01 --runs 40", "reward/observed", marks=pytest.mark.slow),
         ("reward --world recommender --people 100 --runs 40", "reward/weights, k-norm"),
         ("evaluation --people 12 --runs 40", "evaluation"),
         ("input --steps 50 --runs 40 --view policy --no-cache", "input"),

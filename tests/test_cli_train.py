@@ -14,6 +14,7 @@ import quietq as qq
 from quietq.cli.preparation import prepare
 from quietq.cli.settings import fresh
 from quietq.learning import METHODS, Agent, checkpoint
+from quietq.release import open_release
 
 TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"  # the same shapes are compiled once
 PROMISE = "--people 50 --epsilon 0.9 --delta 1e-4"
@@ -44,7 +45,7 @@ def test_a_private_agent(quietq, tmp_path):
     }  # fmt: skip
     for path in folder.iterdir():
         assert bool(path.stat().st_mode & 0o077) == ("PRIVATE" not in path.name)
-    private = qq.load(folder / "reward.qq")
+    private = open_release(folder / "reward.qq")
     assert (
         private.certificate.to_dict() == result["certificate"] == json.loads((folder / "certificate.json").read_text())
     )

@@ -36,6 +36,7 @@ SPENDERS = {
     "output": lambda: OutputNoise(relation=FIFTY, budget=BUDGET),
     "gradient": lambda: GradientNoise(relation=FIFTY, budget=BUDGET, start=50, batch=32, train_every=50),
 }
+MOSTLY_SLOW = [name if name == "value" else pytest.param(name, marks=pytest.mark.slow) for name in SPENDERS]
 
 
 class Stopped(Exception):
@@ -66,7 +67,13 @@ def test_the_design_page_example():
     assert agent.not_private == {}  # its learning curve is of the private reward
 
 
-@pytest.mark.parametrize("kind", [lambda: NoNoise(**SMALL), lambda: RewardNoise(private(3), **SMALL)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(lambda: NoNoise(**SMALL), marks=pytest.mark.slow, id="none"),
+        pytest.param(lambda: RewardNoise(private(3), **SMALL), id="reward"),
+    ],
+)
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(kind):
     method = kind()
     first, again, other = (answers(Agent("walk", method, seed=seed).learn(300, seeds=2)) for seed in (1, 1, 2))
@@ -84,7 +91,7 @@ def test_noise_that_protects_is_new_each_time_whatever_the_seed(name):
     assert len(first.not_private["episode_returns"][0]) == 4
 
 
-@pytest.mark.parametrize("name", SPENDERS)
+@pytest.mark.parametrize("name", MOSTLY_SLOW)
 def test_simulated_noise_is_repeatable_and_promises_nothing(name):
     first, second = (Agent("walk", SPENDERS[name](), seed=1).learn(200, simulate=2, seeds=2) for _ in range(2))
     np.testing.assert_array_equal(answers(first), answers(second))
@@ -123,8 +130,8 @@ def interrupted(agent, directory, at, **learn):
     [
         (lambda: NoNoise(**SMALL), {"seeds": 2}),
         (SPENDERS["value"], {"simulate": 2}),
-        (SPENDERS["gradient"], {"simulate": 2}),
-        (lambda: Published.code(0.4, levels=6), {"simulate": 2}),
+        pytest.param(SPENDERS["gradient"], {"simulate": 2}, marks=pytest.mark.slow),
+        pytest.param(lambda: Published.code(0.4, levels=6), {"simulate": 2}, marks=pytest.mark.slow),
     ],
 )
 def test_a_resumed_training_ends_as_if_it_had_not_been_interrupted(tmp_path, method, learn):
@@ -194,7 +201,7 @@ def test_callbacks_see_what_was_released_and_can_stop():
     assert hidden == [None, None]  # before its end it has released nothing
 
 
-@pytest.mark.parametrize("name", ["none", "reward", *SPENDERS, "published"])
+@pytest.mark.parametrize("name", ["none", "reward", *SPENDERS, pytest.param("published", marks=pytest.mark.slow)])
 def test_a_saved_agent_answers_the_same(tmp_path, name):
     method = {
         "none": lambda: NoNoise(optimiser=optax.adam(1e-3), **SMALL),
@@ -301,10 +308,15 @@ def test_progress_from_inside_the_program_and_a_log(tmp_path, capsys):
     assert any(file.name.startswith("events") for file in tmp_path.iterdir())
 
 
-def test_any_world_and_any_network():
-    for network in ("splines", "fourier", "random"):
-        agent = Agent(ThermostatWorld(), NoNoise(network=network, features=5, **SMALL)).learn(200)
-        assert np.isfinite(agent.q_values([[20.0], [25.0]])).all()
+@pytest.mark.parametrize(
+    "network", ["splines", *(pytest.param(name, marks=pytest.mark.slow) for name in ("fourier", "random"))]
+)
+def test_any_network(network):
+    agent = Agent(ThermostatWorld(), NoNoise(network=network, features=5, **SMALL)).learn(200)
+    assert np.isfinite(agent.q_values([[20.0], [25.0]])).all()
+
+
+def test_any_world():
     agent = Agent("navigation", ValueNoise(relation=SupBall(0.01), budget=BUDGET, knots=4)).learn(200)
     assert agent.q_values([[0.5, 0.5]]).shape == (1, 4)
     assert len(agent.evaluate(episodes=20).returns) == 1

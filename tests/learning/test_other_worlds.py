@@ -21,6 +21,7 @@ def kept(world, steps, draws):
     return np.mean(private.returns) / np.mean(twin.returns)
 
 
+@pytest.mark.slow
 def test_the_thermostat():
     assert kept(ThermostatWorld(), 5000, draws=4) >= 0.95
 

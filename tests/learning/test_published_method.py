@@ -63,12 +63,13 @@ def test_the_optimiser_is_pytorchs_rmsprop() -> None:
     rng, transformation = np.random.default_rng(0), Published.code().transformation()
     ours = jnp.asarray(rng.normal(size=20), jnp.float32)
     theirs = torch.nn.Parameter(torch.tensor(np.asarray(ours)))
+    update = jax.jit(transformation.update)
     state, optimiser = transformation.init(ours), torch.optim.RMSprop([theirs], lr=1e-2)
     for _ in range(60):
         gradient = (rng.normal(size=20) * 10.0 ** rng.integers(-6, 3, 20)).astype(np.float32)
         theirs.grad = torch.tensor(gradient).clamp(-1, 1)
         optimiser.step()
-        updates, state = transformation.update(jnp.asarray(gradient), state, ours)
+        updates, state = update(jnp.asarray(gradient), state, ours)
         ours = ours + jnp.asarray(updates)
         assert np.allclose(ours, theirs.detach().numpy(), rtol=0, atol=1e-6)
 
@@ -131,13 +132,14 @@ def test_the_codes_noise_is_drawn_anew_every_episode_and_for_each_network() -> N
     noise, state = marked(method, 500), method.init(SPACES, jax.random.key(0))
     assert noise[0].shape == (9, 10, 2, 2)
     states, step = jnp.array([[0.0], [1.0]]), jnp.array(499)
+    acting, bootstrap = (jax.jit(partial(method._at, network=which)) for which in (ACTING, BOOTSTRAP))
     for episode in range(10):
         now = state._replace(episode=jnp.array(episode))
-        assert (method._at(now, states, step, noise, ACTING) == 10 * episode).all()
-        assert (method._at(now, states, step, noise, BOOTSTRAP) == 10 * episode + 1).all()
+        assert (acting(now, states, step, noise) == 10 * episode).all()
+        assert (bootstrap(now, states, step, noise) == 10 * episode + 1).all()
     over, nothing = jnp.array([True]), jnp.zeros(1)
     seen = Transition(states[:1], jnp.array([0]), nothing, states[:1], ~over, over)
-    assert int(method.update(state, seen, jnp.array(0), jax.random.key(0), noise).episode) == 1
+    assert int(jax.jit(method.update)(state, seen, jnp.array(0), jax.random.key(0), noise).episode) == 1
     assert (method.finish(state, noise).path == 90).all()
     paths, _ = Published.code(1.0, levels=1).draw(SPACES, 200_000, SeededEntropy(1))
     one, two = paths[0, :, ACTING, 0], paths[0, :, BOOTSTRAP, 0]
@@ -151,12 +153,13 @@ def test_the_codes_noise_is_shared_by_stretches_of_episodes(resets: int | None) 
     noise, state = marked(method, 500), method.init(SPACES, jax.random.key(0))
     paths = min(resets or 10, 10)
     assert noise[0].shape == (9, paths, 2, 2)
-    used = []
+    used, acting = [], jax.jit(partial(method._at, network=ACTING))
+    bootstrap, current = jax.jit(partial(method._at, network=BOOTSTRAP)), jax.jit(method.current)
     for episode in range(11):  # the last is over: nothing has noise of its own after it
         now = state._replace(episode=jnp.array(episode))
-        values = method._at(now, jnp.array([[0.5]]), jnp.array(0), noise, ACTING)
-        assert (method.current(now, noise).path == values[0, 0]).all()
-        assert (method._at(now, jnp.array([[0.5]]), jnp.array(499), noise, BOOTSTRAP) == values + 1).all()
+        values = acting(now, jnp.array([[0.5]]), jnp.array(0), noise)
+        assert (current(now, noise).path == values[0, 0]).all()
+        assert (bootstrap(now, jnp.array([[0.5]]), jnp.array(499), noise) == values + 1).all()
         used.append(int(values[0, 0]) // 10)
     assert used[-1] == used[-2] == paths - 1
     assert used[:10] == sorted(used[:10])

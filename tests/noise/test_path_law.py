@@ -1,5 +1,7 @@
 """Every path against the exact law: all betas, close and distant points, any order."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from laws import TAIL, largest_covariance_error, p_value, sample
@@ -22,6 +24,11 @@ from quietq.noise.kernels.exponential import whiten
 BETAS = [1e-3, 1.0, 10.0, 1.6e4]
 FINE = np.array([0, 1, 2, 2**10, 2**20, 2**20 + 1, 2**28, 2**29, 2**29 + 2**12, 2**30 - 7, 2**30]) / 2**30
 COARSE = np.array([0, 1, 2, 3, 7, 64, 65, 100, 200, 255, 256]) / 256
+
+
+def slow(value: Any) -> Any:
+    """A case that others stand for, unless all is run."""
+    return pytest.param(value, marks=pytest.mark.slow)
 
 
 def key(seed: int) -> bytes:
@@ -55,20 +62,20 @@ def test_whole_grid(beta):
     assert kstest(whiten(beta, points, path.values), "norm").pvalue > TAIL
 
 
-@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("beta", [1e-3, 1.0, slow(10.0), 1.6e4])
 def test_tree_path(beta):
     kernel = Exponential(beta)
     check(kernel, FINE, sample(lambda i: TreePath(kernel, levels=30, key=key(i)), FINE, 800))
 
 
-@pytest.mark.parametrize("levels", [1, 2, 52])
+@pytest.mark.parametrize("levels", [1, slow(2), 52])
 def test_tree_path_of_other_depths(levels):
     kernel = Exponential(3.0)
     points = np.unique(np.rint(FINE * 2**levels)) / 2**levels
     check(kernel, points, sample(lambda i: TreePath(kernel, levels=levels, key=key(i)), points, 1000))
 
 
-@pytest.mark.parametrize("betas", [(1e-3, 1.0), (10.0, 2.0), (1.6e4, 1.0), (1.0, 2.0, 3.0)])
+@pytest.mark.parametrize("betas", [slow((1e-3, 1.0)), (10.0, 2.0), slow((1.6e4, 1.0)), (1.0, 2.0, 3.0)])
 @pytest.mark.parametrize("path", ["grid", "tree"])
 def test_product_paths(betas, path):
     kernel = Product(betas)
@@ -96,7 +103,7 @@ def test_feature_path():
     check(kernel, points, sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 1500))
 
 
-@pytest.mark.parametrize("half_width", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("half_width", [0.5, slow(3.0), 20.0])
 def test_band_limited_path(half_width):
     kernel = BandLimited(half_width)
     points = np.linspace(0, 1, 4 if half_width < 1 else 6)

@@ -27,7 +27,7 @@ def slow_but(kept: list, values: list) -> list:
     return [value if value in kept else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
-@pytest.mark.parametrize("epsilon", slow_but([1e-100, 1e-8, 0.01, 0.9, 5.0, 1e6], EPSILONS))
+@pytest.mark.parametrize("epsilon", slow_but([1e-100, 0.9, 1e6], EPSILONS))
 @pytest.mark.parametrize("rounds", slow_but([1, 1000], [1, 3, 1000]))
 def test_every_theorem_has_an_answer_or_does_not_apply(epsilon, rounds):
     for delta in DELTAS:

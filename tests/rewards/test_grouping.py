@@ -53,8 +53,8 @@ def check(frames: list[pl.DataFrame], frame: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("kind", ["numbers", "names", "both"])
-@pytest.mark.parametrize("rows_in_memory", [100, 1500, 10_000])
-@pytest.mark.parametrize("rows_at_once", [64, 1000, 250_000])
+@pytest.mark.parametrize("rows_in_memory", [100, pytest.param(1500, marks=pytest.mark.slow), 10_000])
+@pytest.mark.parametrize("rows_at_once", [64, pytest.param(1000, marks=pytest.mark.slow), 250_000])
 def test_everybody_is_in_one_place(
     folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, rows_in_memory: int, rows_at_once: int
 ) -> None:

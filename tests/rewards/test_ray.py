@@ -82,10 +82,7 @@ def assert_same(one: People, other: People) -> None:
     [
         (8, "csv", True, "one"),
         (3, "parquet", False, "two"),
-        (3, "csv", False, "features"),
-        (1, "csv", False, "one"),
         (1, "parquet", True, "features"),
-        (8, "parquet", True, "two"),
         *(
             pytest.param(count, suffix, names, kind, marks=pytest.mark.slow)
             for count in (1, 3, 8)

@@ -1,0 +1,156 @@
+"""Ratings from files and frames of every kind: what is read, what is left out, what is refused."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from people_data import GRID, LEVELS, OK, frame, refused
+
+from quietq.rewards import People
+from quietq.rewards.extension import Tally
+
+
+def test_order_does_not_matter():
+    rng = np.random.default_rng(2)
+    data = pl.DataFrame({"person": rng.integers(0, 9, 200), "state": rng.random(200), "rating": rng.random(200)})
+    kwargs = {"box": (0, 1), "low": 0, "high": 1, "slope": 3, "count": 9, "levels": LEVELS}
+    one = People.read(data, **kwargs).functions()[0](GRID)
+    other = People.read(data.sample(fraction=1, shuffle=True, seed=1), **kwargs).functions()[0](GRID)
+    np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_bad_rows_are_left_out_and_counted():
+    data = pl.DataFrame(
+        {
+            "person": ["a", None, "", "  ", "b", "b", "b", "c", "c", "d"],
+            "state": [0.5, 0.5, 0.5, 0.5, math.nan, None, 1.5, 0.5, 0.5, 0.25],
+            "rating": [0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, math.inf, None, 7.0],
+        }
+    )
+    people = People.read(data, box=(0, 1), low=0, high=1, slope=1, count=4, levels=LEVELS)
+    assert people.not_private == {
+        "rows": 10,
+        "used_rows": 2,
+        "without_person": 3,
+        "bad_state": 3,
+        "bad_rating": 2,
+        "clipped_ratings": 1,
+        "people_present": 2,
+    }
+    only_good = {"a": [(0.5, 0.5)], "d": [(0.25, 1.0)]}
+    same = People.read(frame(only_good), box=(0, 1), low=0, high=1, slope=1, count=4, levels=LEVELS)
+    np.testing.assert_allclose(people.functions()[0](GRID), same.functions()[0](GRID), atol=1e-12)
+
+
+def test_the_box_scales_states_and_the_slope_is_per_width():
+    data = pl.DataFrame({"person": ["a"], "state": [15.0], "rating": [1.0]})
+    people = People.read(data, box=(10, 20), low=0, high=1, slope=2, count=1, levels=LEVELS)
+    reward = people.functions()[0](np.array([15.0, 16.0, 20.0]))
+    np.testing.assert_allclose(reward, [1.0, 0.9, 0.5], atol=1e-12)  # 2 per 10: 0.2 a unit, halved by the midpoint
+
+
+def test_pandas_polars_csv_and_parquet_agree(tmp_path):
+    rng = np.random.default_rng(4)
+    data = pl.DataFrame({"who": [f"p{i % 7}" for i in range(50)], "at": rng.random(50), "score": rng.random(50)})
+    data.write_csv(tmp_path / "r.csv")
+    data.write_csv(tmp_path / "r.tsv", separator="\t")
+    data.write_parquet(tmp_path / "r.parquet")
+    kwargs = {
+        "box": (0, 1),
+        "low": 0,
+        "high": 1,
+        "slope": 1,
+        "count": 7,
+        "person": "who",
+        "state": "at",
+        "rating": "score",
+    }
+    expected = People.read(data, **kwargs).functions()[0](GRID)
+    for source in (
+        data.lazy(),
+        pd.DataFrame(data.to_dict(as_series=False)),
+        tmp_path / "r.csv",
+        str(tmp_path / "r.tsv"),
+        tmp_path / "r.parquet",
+        [tmp_path / "r.csv"],
+    ):
+        np.testing.assert_allclose(People.read(source, **kwargs).functions()[0](GRID), expected, atol=1e-12)
+
+
+def test_what_cannot_be_read_is_refused_with_a_sentence(tmp_path):
+    good = frame({"a": [(0.5, 0.5)]})
+    refused(tmp_path / "none.csv", "no file")
+    (tmp_path / "empty.csv").write_text("")
+    refused(tmp_path / "empty.csv", "could not be read")
+    (tmp_path / "header.csv").write_text("person,state,rating\n")
+    refused(tmp_path / "header.csv", "No row")
+    (tmp_path / "text.csv").write_text("person,state,rating\na,left,good\n")
+    refused(tmp_path / "text.csv", "No row")
+    (tmp_path / "other.csv").write_text("name,state,rating\na,0.1,0.2\n")
+    refused(tmp_path / "other.csv", "no column 'person'; the columns are 'name'")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is not parquet")
+    refused(tmp_path / "broken.parquet", "could not be read")
+    (tmp_path / "ratings.xlsx").write_text("x")
+    refused(tmp_path / "ratings.xlsx", "must end in")
+    refused(tmp_path, "no file")
+    refused([], "no file or data frame")
+    refused(12, "must be a data frame or a file")
+    refused(good.with_columns(rating=pl.lit(None, dtype=pl.Date)), "must hold numbers")
+    refused(good.with_columns(person=pl.lit([1])), "names or numbers")
+    refused(pd.DataFrame({"person": ["a"]}), "no column 'state'")
+
+
+def test_wrong_declarations_are_refused():
+    good = frame({"a": [(0.5, 0.5)]})
+    refused(good, "high must be above low", high=0)
+    refused(good, "slope", slope=0)
+    refused(good, "people", count=0)
+    refused(good, "domain", box=(1, 0))
+    refused(good, "levels", levels=40)
+    refused(good, "2 dimensions, but there are 1", box=[(0, 1), (0, 1)])
+    refused(good, "belong together", norm=1.0)
+
+
+def test_no_data_in_repr():
+    people = People.read(frame({"zorro": [(0.123456, 0.654321)]}), **OK)
+    assert "zorro" not in repr(people)
+    assert "0.65" not in repr(people)
+
+
+def test_tallies_merge():
+    rng = np.random.default_rng(5)
+    x, y = np.sort(rng.random(12)), rng.random(12)
+    both, first, second = (Tally.empty(LEVELS) for _ in range(3))
+    both.add(np.array([0, 6]), x, y, 0.0, 1.0, 2.0)
+    first.add(np.array([0]), x[:6], y[:6], 0.0, 1.0, 2.0)
+    second.add(np.array([0]), x[6:], y[6:], 0.0, 1.0, 2.0)
+    first.merge(second)
+    np.testing.assert_allclose(first.values(0, 1), both.values(0, 1), atol=1e-12)
+
+
+def test_nullable_pandas_columns_are_read():
+    data = pd.DataFrame(
+        {
+            "person": pd.array([1, None, 2], dtype="Int64"),
+            "state": pd.array([0.1, 0.2, None], dtype="Float64"),
+            "rating": [1.0, 1.0, 1.0],
+        }
+    )
+    counts = People.read(data, **OK).not_private
+    assert (counts["used_rows"], counts["without_person"], counts["bad_state"]) == (1, 1, 1)
+
+
+def test_columns_may_be_called_anything_but_not_the_same():
+    data = pl.DataFrame({"x0": ["a"], "name": [0.5], "number": [0.5]})
+    assert People.read(data, **OK, person="x0", state="name", rating="number").not_private["used_rows"] == 1
+    refused(data, "different columns", person="x0", state="name", rating="name")
+
+
+def test_boxes_and_slopes_that_floating_point_cannot_keep_are_refused():
+    good = frame({"a": [(0.5, 0.5)]})
+    refused(good, "too narrow for numbers of that size", box=(1.7e18, 1.7e18 + 1e6))
+    refused(good, "too narrow", box=(1e9, 1e9 + 1e-3))
+    refused(good, "slope must be at most", slope=1e9)
+    day = pl.DataFrame({"person": ["a"], "state": [1.7e9 + 5.0], "rating": [0.5]})
+    People.read(day, **{**OK, "box": (1.7e9, 1.7e9 + 86400)})  # a day in seconds is fine
