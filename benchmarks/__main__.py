@@ -15,10 +15,10 @@ from types import ModuleType
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import learning, noise, people
+from benchmarks import learning, noise, people, release, serving
 from benchmarks.row import Row
 
-MODULES: tuple[ModuleType, ...] = (noise, people, learning)
+MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 ROOT = Path(__file__).parent.parent
 

@@ -22,7 +22,7 @@ Form = Literal["mlp", "splines", "fourier", "random"]
 Output = Literal["values", "log-probabilities"]
 LARGEST = 1e30
 """No hidden value may be able to get larger: far from overflow in float32."""
-_AT_ONCE = 4096  # states whose hidden layers fit the processor's cache
+_AT_ONCE = 4096  # states of all runs together, whose hidden layers fit the processor's cache
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,8 +67,9 @@ class PrivateNetwork(PrivateFunction):
         where = unit.shape if self.box.dimension == 1 else unit.shape[:-1]
         points = unit.reshape(-1, self.box.dimension)
         values = np.empty((len(points), self.actions))
-        for begin in range(0, len(points), _AT_ONCE):
-            values[begin : begin + _AT_ONCE] = self._at(points[begin : begin + _AT_ONCE])
+        at_once = max(1, _AT_ONCE // self.runs)
+        for begin in range(0, len(points), at_once):
+            values[begin : begin + at_once] = self._at(points[begin : begin + at_once])
         return values.reshape(*where, self.actions)
 
     def q_values(self, observation: object) -> Float[np.ndarray, "... actions"]:
@@ -99,30 +100,29 @@ class PrivateNetwork(PrivateFunction):
 
     def _at(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points actions"]:
         if self.form == "mlp":
-            each = [self._run(unit, run) for run in range(self.runs)]
+            each = self._runs(unit)
         elif self.form == "splines" and self.output == "values":
             return interpolate(self._mean(), self.size, unit)
         else:
             found = features(self.form, self.size, unit)
             if self.output == "values":
                 return found @ self._mean().T
-            each = [found @ self.weights[0][run].T for run in range(self.runs)]
-        if self.output == "log-probabilities":
-            each = [_log_softmax(np.asarray(values, np.float64)) for values in each]
-        return np.asarray(sum(each), np.float64) / self.runs
+            each = found @ self.weights[0].swapaxes(1, 2)
+        each = np.asarray(each, np.float64)
+        return (_log_softmax(each) if self.output == "log-probabilities" else each).mean(axis=0)
 
     def _mean(self) -> Float[np.ndarray, "actions features"]:
         """Linear weights can be averaged before they are used."""
         return self.weights[0].mean(axis=0)
 
-    def _run(self, unit: Float[np.ndarray, "points d"], run: int) -> Float[np.ndarray, "points actions"]:
-        """One training's network. Points are columns, so that a layer is one product and one pass."""
+    def _runs(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "runs points actions"]:
+        """Each training's network. Points are columns, so that a layer is one product and one pass."""
         layers: list[np.ndarray] = self.__dict__["_layers"]
         hidden = np.vstack([unit.T, np.ones(len(unit))]).astype(np.float32)
         for layer in layers[:-1]:
-            hidden = layer[run] @ hidden
+            hidden = layer @ hidden
             np.maximum(hidden, 0, out=hidden)
-        return (layers[-1][run][:-1] @ hidden).T
+        return (layers[-1][:, :-1] @ hidden).swapaxes(1, 2)
 
 
 def _with_bias(
@@ -183,6 +183,6 @@ def interpolate(
     return values
 
 
-def _log_softmax(values: Float[np.ndarray, "points actions"]) -> Float[np.ndarray, "points actions"]:
-    shifted = values - values.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+def _log_softmax(values: Float[np.ndarray, "*points actions"]) -> Float[np.ndarray, "*points actions"]:
+    shifted = values - values.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

@@ -1,0 +1,58 @@
+// The page: one release of those that are served, its values, its certificate. No library, no network but this server.
+
+import { clearCertificate, listenForSaving, showCertificate } from "./certificate.js";
+import { followCursor } from "./cursor.js";
+import { find } from "./elements.js";
+import { clearPlot, keepDrawn, showValues } from "./plot.js";
+import { askFor, listenForQuestions, showFields } from "./query.js";
+import { markChosen, Release, showList, showTitle } from "./release.js";
+import { certificateOf, complain, listenForToken, listReleases } from "./server.js";
+import { showControls } from "./view.js";
+
+let releases = [];
+let release = null; // the chosen one
+let turn = 0; // answers that come too late are dropped
+
+const named = () => releases.find((each) => each.id === location.hash.slice(1));
+
+async function start() {
+  try {
+    releases = (await listReleases()).map((listed) => new Release(listed));
+  } catch (error) {
+    return complain(error);
+  }
+  find("token-form").hidden = find("message").hidden = true;
+  find("content").hidden = false;
+  showList(releases, choose);
+  await choose(named() ?? releases[0]);
+}
+
+async function choose(chosen) {
+  const mine = ++turn;
+  release = chosen;
+  history.replaceState(null, "", `#${release.id}`);
+  find("message").hidden = true;
+  markChosen(release);
+  showTitle(release);
+  showFields(release);
+  clearPlot();
+  clearCertificate();
+  const view = showControls(release, () => showValues(chosen, view));
+  try {
+    const [certificate] = await Promise.all([certificateOf(release), showValues(release, view)]);
+    if (mine === turn) showCertificate(release, certificate);
+  } catch (error) {
+    if (mine === turn) complain(error);
+  }
+}
+
+listenForToken(start);
+listenForQuestions();
+listenForSaving();
+followCursor(askFor);
+keepDrawn();
+addEventListener("hashchange", () => {
+  const chosen = named();
+  if (chosen && chosen !== release) choose(chosen);
+});
+start();

@@ -1,0 +1,83 @@
+// The released values of a view: fetched, drawn as lines or as a map, and written as a table.
+
+import { forgetPlot, layOver, tellAgain } from "./cursor.js";
+import { element, find, heading, row, shape, short } from "./elements.js";
+import { drawLines } from "./line_plot.js";
+import { describeMap, drawMap, mapped } from "./map_plot.js";
+import { best } from "./release.js";
+import { complain, valuesAt } from "./server.js";
+import { statesOf } from "./view.js";
+
+let drawing = null; // the states and values on screen
+let updates = 0; // answers that come too late are dropped
+
+/** Empties the plot, for another release. */
+export function clearPlot() {
+  drawing = null;
+  forgetPlot();
+  for (const id of ["plot", "legend", "table"]) find(id).replaceChildren();
+}
+
+/** Fetches the values of a view and shows them. */
+export async function showValues(release, view) {
+  const mine = ++updates;
+  const states = statesOf(release, view);
+  try {
+    const values = await valuesAt(release, states.states);
+    if (mine !== updates) return; // another view was asked for meanwhile
+    drawing = { ...states, values };
+    draw();
+    showTable();
+    tellAgain();
+  } catch (error) {
+    if (mine === updates) complain(error);
+  }
+}
+
+/** Draws again whenever the size or the colours change. */
+export function keepDrawn() {
+  new ResizeObserver(draw).observe(find("plot"));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+}
+
+function draw() {
+  if (drawing === null) return;
+  const { release, lines } = drawing;
+  const width = Math.max(find("plot").clientWidth, 240);
+  const picture = shape("svg", {});
+  const frame = (lines ? drawLines : drawMap)(picture, drawing, width);
+  picture.setAttribute("viewBox", `0 0 ${width} ${frame.whole}`);
+  picture.setAttribute("height", frame.whole);
+  find("plot").replaceChildren(picture);
+  const shown = `Plot of ${lines ? release.names.join(", ") : describeMap(drawing)} over the states`;
+  const warning = release.isPrivate ? "" : "NOT PRIVATE. ";
+  find("plot").setAttribute("aria-label", `${warning}${shown}. Arrow keys move the cursor.`);
+  layOver(picture, drawing, frame);
+}
+
+function showTable() {
+  const [titles, rows] = drawing.lines ? tableOfLines(drawing) : tableOfMap(drawing);
+  const head = element("tr", {}, ...titles.map((title) => heading(title, "col")));
+  find("table").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+/** So many indices, evenly spread from the first to the last. */
+function picked(count, { length }) {
+  return Array.from({ length: count }, (_, i) => Math.round((i * (length - 1)) / (count - 1)));
+}
+
+function tableOfLines({ release, across, xs, values }) {
+  const { names, isAgent } = release;
+  const texts = (each) => [...each.map(short), ...(isAgent ? [names[best(each)]] : [])];
+  const titles = [release.stateName(across), ...names, ...(isAgent ? ["best"] : [])];
+  return [titles, picked(11, xs).map((i) => row(short(xs[i]), texts(values[i])))];
+}
+
+function tableOfMap({ release, mode, across, up, xs, ys, values }) {
+  const columns = picked(6, xs);
+  const text = (number) => (mode === "best" ? release.names[number] : short(number));
+  const texts = (j) => columns.map((i) => text(mapped(mode, values[j * xs.length + i])));
+  const corner = `${release.stateName(up)} ↓, ${release.stateName(across)} →`;
+  const titles = [corner, ...columns.map((i) => short(xs[i]))];
+  return [titles, picked(6, ys).reverse().map((j) => row(short(ys[j]), texts(j)))];
+}

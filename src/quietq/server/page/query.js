@@ -1,0 +1,80 @@
+// A state that is typed, or taken from the plot, and the answer to it.
+
+import { markAsked } from "./cursor.js";
+import { cell, element, find, heading, labelled, paragraphs, short } from "./elements.js";
+import { best } from "./release.js";
+import { complain, Refusal, valuesAt } from "./server.js";
+
+let release = null; // the one that is asked
+let turn = 0; // answers that come too late are dropped
+
+/** Empty fields, for another release. */
+export function showFields(chosen) {
+  release = chosen;
+  turn++;
+  find("fields").replaceChildren(...release.box.map(([low, high], axis) => {
+    const limits = { min: low, max: high, step: (high - low) / 100, value: release.along(axis, 0.5) };
+    const input = element("input", { id: `state-${axis}`, type: "number", autocomplete: "off", ...limits });
+    input.setAttribute("aria-describedby", "ask-error");
+    return labelled(`${release.stateName(axis)}, from ${short(low)} to ${short(high)}`, input);
+  }));
+  find("ask-error").textContent = "";
+  find("answer").replaceChildren();
+}
+
+/** Asks whenever the form is sent. */
+export function listenForQuestions() {
+  find("ask").addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask();
+  });
+}
+
+/** Fills a state in and asks for it. */
+export function askFor(state) {
+  state.forEach((number, axis) => { find(`state-${axis}`).value = number; });
+  ask();
+}
+
+async function ask() {
+  const mine = turn;
+  const state = typedState();
+  let [asked, problem] = [null, ""];
+  try {
+    const empty = state.findIndex((number) => !Number.isFinite(number));
+    if (empty >= 0) throw new Refusal(422, `${release.stateName(empty)} must be a number: type one.`);
+    const [values] = await valuesAt(release, [state]);
+    asked = { state, values };
+  } catch (error) {
+    if (mine === turn && (!(error instanceof Refusal) || error.status === 401)) complain(error);
+    problem = error.message;
+  }
+  if (mine !== turn) return;
+  find("ask-error").textContent = problem;
+  find("answer").replaceChildren(...(asked === null ? [] : answer(asked)));
+  markAsked(asked);
+}
+
+/** The numbers in the fields; a field that is empty or out of its limits is marked. */
+function typedState() {
+  return release.box.map(([low, high], axis) => {
+    const input = find(`state-${axis}`);
+    const number = input.value === "" ? NaN : Number(input.value);
+    input.setAttribute("aria-invalid", String(!(number >= low && number <= high)));
+    return number;
+  });
+}
+
+/** The answer with all digits. */
+function answer({ state, values }) {
+  const { names, isAgent, isPrivate } = release;
+  const chosen = isAgent ? best(values) : -1;
+  const rows = values.map((value, k) => {
+    const cells = [heading(names[k], "row"), cell(String(value)), cell(k === chosen ? "best" : "")];
+    return element("tr", { className: k === chosen ? "best" : "" }, ...cells);
+  });
+  const where = state.length === 1 ? String(state[0]) : `(${state.map(String).join(", ")})`;
+  const told = isAgent ? `At ${where}, the best action is ${names[chosen]}:` : `At ${where}:`;
+  const warning = isPrivate ? [] : [element("p", { className: "refuted", textContent: "NOT PRIVATE" })];
+  return [...warning, ...paragraphs([told]), element("table", {}, element("tbody", {}, ...rows))];
+}

@@ -1,0 +1,83 @@
+// A release: what it and its outputs are called, its entry in the list, and its title.
+
+import { element, find, short } from "./elements.js";
+
+/** The output with the largest value; the first of equals, as on the server. */
+export const best = (values) => values.indexOf(Math.max(...values));
+
+/** One release as the server lists it, with its box as one [low, high] a coordinate. */
+export class Release {
+  constructor({ id, name, hash, what, outputs, box, privacy, epsilon, delta, signer, version }) {
+    Object.assign(this, { id, name, hash, what, outputs, privacy, epsilon, delta, signer, version });
+    this.box = box.low.map((low, axis) => [low, box.high[axis]]);
+    this.dimensions = this.box.length;
+    this.isAgent = what === "agent";
+    this.isPrivate = privacy === "certified";
+    const output = this.isAgent ? "action" : "output";
+    this.names = Array.from({ length: outputs }, (_, k) => `${output} ${k}`);
+    if (outputs === 1 && !this.isAgent) this.names = ["value"];
+  }
+
+  /** What a coordinate of the state is called. */
+  stateName(axis) {
+    return this.dimensions === 1 ? "state" : `coordinate ${axis}`;
+  }
+
+  /** The number at this share of the way through the box along one coordinate. */
+  along(axis, share) {
+    const [low, high] = this.box[axis];
+    return Math.min(Math.max(low + (high - low) * share, low), high);
+  }
+}
+
+/** Lists the releases; `choose` is called with the one that is clicked. */
+export function showList(releases, choose) {
+  find("releases").replaceChildren(...releases.map((release) => {
+    const size = `${release.dimensions} ${release.dimensions === 1 ? "dimension" : "dimensions"}`;
+    const button = element(
+      "button",
+      { type: "button" },
+      release.name,
+      element("small", { textContent: `${release.what}, ${size}` }),
+      element("small", { textContent: release.privacy, className: release.isPrivate ? "" : "warn" }),
+    );
+    button.addEventListener("click", () => choose(release));
+    button.dataset.id = release.id;
+    return element("li", {}, button);
+  }));
+}
+
+/** Marks the chosen release in the list. */
+export function markChosen(release) {
+  for (const button of find("releases").querySelectorAll("button")) {
+    if (button.dataset.id === release.id) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+}
+
+/** The title: the name, a badge, a banner on what is not private, and the facts. */
+export function showTitle(release) {
+  const { name, isPrivate, epsilon, delta } = release;
+  document.title = `${isPrivate ? "" : "NOT PRIVATE: "}${name} – quietq`;
+  find("name").textContent = name;
+  find("not-private").hidden = isPrivate;
+  find("not-private").textContent = "NOT PRIVATE: nothing is promised to the people behind this release.";
+  find("release").classList.toggle("marked", !isPrivate);
+  find("badge").classList.toggle("bad", !isPrivate);
+  find("badge").textContent = isPrivate ? `certified (ε = ${epsilon}, δ = ${delta})` : "NOT PRIVATE";
+  find("facts").replaceChildren(...facts(release).map(([term, text]) => {
+    const fact = element("dd", { textContent: text, title: term === "hash" ? release.hash : "" });
+    return element("div", {}, element("dt", { textContent: term }), fact);
+  }));
+}
+
+function facts({ what, outputs, isAgent, box, hash, signer, version }) {
+  const counted = `${outputs} ${isAgent ? "action" : "value"}${outputs === 1 ? "" : "s"}`;
+  return [
+    ["what", `${what}, ${counted}`],
+    ["states in", box.map(([low, high]) => `[${short(low)}, ${short(high)}]`).join(" × ")],
+    ["hash", hash.slice(0, 16)],
+    ["signed by", signer ?? "nobody"],
+    ["written by", `quietq ${version}`],
+  ];
+}

@@ -1,0 +1,80 @@
+"""The parent process: reads the files, opens the port, and keeps the workers alive."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+from quietq.privacy.checks import count, shown
+from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.privacy.words import plural
+from quietq.release.loading import NOT_PRIVATE
+from quietq.server.catalogue import Catalogue
+from quietq.server.handover import handed_on
+from quietq.server.supervisor import supervise
+from quietq.server.worker import LOGGER, WAITING, log_to_stderr
+
+MOST_WORKERS = 256
+
+
+def serve(files: list[Path], host: str, port: int, workers: int, token: str | None, as_json: bool = False) -> None:
+    """Serves the files until it is told to stop (SIGTERM or SIGINT)."""
+    _require()
+    count("--workers", workers, most=MOST_WORKERS)
+    with handed_on(files, token) as catalogue, _listening(host, count("--port", port, 0, 65535)) as listener:
+        log_to_stderr()
+        _warn(catalogue, listener, token)
+        _announce(catalogue, _url(listener), as_json)
+        supervise(listener, workers)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """The port, open: connections wait from now on, so none is refused while workers start or are replaced."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise InvalidInput(f"--host must be an address of this machine, not {shown(host)}.") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(WAITING)
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or type(error).__name__
+        raise InvalidInput(f"Port {port} of {shown(host)} cannot be opened: {reason}.") from error
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _warn(catalogue: Catalogue, listener: socket.socket, token: str | None) -> None:
+    """What whoever starts it should know."""
+    for entry in catalogue:
+        if not entry.release.private:
+            LOGGER.warning("%s (%s) is %s.", shown(entry.name), entry.id, NOT_PRIVATE)
+    host = listener.getsockname()[0]
+    if token is None and not (host == "::1" or host.startswith("127.")):
+        LOGGER.warning("Anybody who can reach %s may ask: there is no token (--token-file).", shown(host))
+
+
+def _announce(catalogue: Catalogue, url: str, as_json: bool) -> None:
+    if as_json:
+        record = {"url": url, "pid": os.getpid(), "releases": [entry.describe() for entry in catalogue]}
+        print(json.dumps(record), flush=True)
+    else:
+        print(f"quietq: serving {plural(len(catalogue), 'release')} on {url}", flush=True)
+
+
+def _require() -> None:
+    try:
+        import fastapi as fastapi
+        import prometheus_client as prometheus_client
+        import uvicorn as uvicorn
+    except ImportError as error:
+        raise MissingExtra("Serving needs FastAPI and uvicorn: pip install 'quietq[serve]'.") from error

@@ -1,0 +1,285 @@
+"""The page at `/`, in a real browser, against a real server."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import Visitor, chromium, serving_here
+from serving import running
+
+from quietq import Additive, Box, Budget, Exponential, GaussianProcessMechanism, people
+from quietq.release import PrivateNetwork, open_release, publish
+from quietq.server import page_files
+
+BUDGET = Budget(0.9, 1e-4)
+TOKEN = "a-token-of-many-letters"
+HOSTILE_NAME = "<img src=x onerror=document.title='bad'>.qq"
+HOSTILE_TEXT = "<script>document.title='bad'</script><img src=x onerror=document.title='bad'>"
+
+
+def agent_of(box: Box, certificate, actions: int) -> PrivateNetwork:
+    weights = np.random.default_rng(5).normal(size=(1, actions, 5**box.dimension))
+    return PrivateNetwork("splines", 5, (weights,), (), "values", box, certificate)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, Path]:
+    """A certified agent of one coordinate and of two, a hostile one, and one that is not private."""
+    folder = tmp_path_factory.mktemp("releases")
+    line = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, levels=5).apply(lambda s: s)
+    parts = Additive((Exponential(4.0), Exponential(2.0)))
+    plane = GaussianProcessMechanism(parts, 0.02, BUDGET, domain=[(0, 1), (2, 5)], levels=4).apply([lambda s: s] * 2)
+    simulated = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, levels=5).simulate(np.sin, 7)
+    hostile = dataclasses.replace(line.certificate, remarks=(HOSTILE_TEXT,))
+    made = {
+        "agent.qq": agent_of(line.box, line.certificate, 2),
+        "plane.qq": agent_of(plane.box, plane.certificate, 3),
+        HOSTILE_NAME: agent_of(line.box, hostile, 2),
+    }
+    for name, thing in made.items():
+        publish(thing, folder / name)
+    publish(simulated, folder / "simulated.qq", not_private=True)
+    audit = {"certified_epsilon": 0.9, "epsilon_lower": 0.41, "runs": 2000, "verdict": "consistent"}
+    (folder / "agent.audit.json").write_text(json.dumps(audit))
+    (folder / HOSTILE_NAME.replace(".qq", ".audit.json")).write_text(json.dumps({"verdict": HOSTILE_TEXT}))
+    return {name: folder / name for name in (*made, "simulated.qq")}
+
+
+@pytest.fixture(scope="module")
+def url(files, tmp_path_factory) -> Iterator[str]:
+    """A `quietq serve` as users start it, which has to stop cleanly in the end."""
+    with running(*files.values(), log=tmp_path_factory.mktemp("log") / "log") as server:
+        yield server.url
+        assert server.stop() == 0, server.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shared(browser, url) -> Visitor:
+    return Visitor(browser.new_page(), url)
+
+
+@pytest.fixture
+def visit(browser, url, shared) -> Iterator[Callable[..., Visitor]]:
+    """Opens the page, with options in a context of its own; whatever is done, it asks nobody else and has no error."""
+    visitors: list[Visitor] = []
+
+    def new(address: str = url, **options: object) -> Visitor:
+        alone = options or address != url
+        visitors.append(Visitor(browser.new_page(**options), address) if alone else shared)
+        return visitors[-1]
+
+    yield new
+    for visitor in visitors:
+        visitor.behaved()
+        if visitor is not shared:
+            visitor.page.close()
+
+
+def numbers(text: str) -> list[float]:
+    return [float(found) for found in re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", text)]
+
+
+def test_all_files_of_the_page_are_served_and_used_and_none_writes_markup():
+    served = {file.path: file for file in page_files.read_page()}
+    folder = Path(page_files.__file__).parent / "page"
+    assert set(served) == {"/"} | {f"/{file.name}" for file in folder.iterdir() if file.name != "index.html"}
+    used = ["/page.js"]
+    for path in used:
+        script = served[path].content.decode()
+        assert served[path].kind.startswith("text/javascript")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", script)
+        found = [f"/{name}" for name in re.findall(r'^import .* from "\./(.*)";$', script, re.MULTILINE)]
+        assert len(found) == script.count("import ")
+        used += [name for name in found if name not in used]
+    assert {path for path in served if path.endswith(".js")} == set(used)
+
+
+def test_a_typed_state_is_answered_with_the_digits_of_the_release(visit, files):
+    page = visit().open("agent.qq")
+    release = open_release(files["agent.qq"])
+    for state, ask in (("0.3", lambda: page.get_by_role("button", name="Ask").click()),
+                       ("0.71", lambda: page.keyboard.press("Enter"))):  # fmt: skip
+        page.get_by_label("state, from 0 to 1").fill(state)
+        ask()
+        page.wait_for_selector(f"#answer p:has-text('At {state},')")
+        shown = [float(text) for text in page.locator("#answer td:nth-child(2)").all_inner_texts()]
+        values = release.values(np.array([[float(state)]]))
+        assert shown == values[0].tolist()
+        assert f"the best action is action {values.argmax()}" in page.inner_text("#answer")
+
+
+def test_a_state_outside_is_refused_in_words(visit):
+    page = visit().open("agent.qq")
+    page.fill("#state-0", "1.5")
+    page.press("#state-0", "Enter")
+    page.wait_for_selector("#ask-error:has-text('1.5')")
+    assert "must lie within [0, 1]" in page.inner_text("#ask-error")
+    assert page.get_attribute("#state-0", "aria-invalid") == "true"
+    page.fill("#state-0", "")
+    page.press("#state-0", "Enter")
+    page.wait_for_selector("#ask-error:has-text('state must be a number')")
+    page.fill("#state-0", "0.5")
+    page.press("#state-0", "Enter")
+    page.wait_for_selector("#answer table")
+    assert page.inner_text("#ask-error") == ""
+    assert page.get_attribute("#state-0", "aria-invalid") == "false"
+
+
+def test_pointer_and_keys_read_values(visit, files):
+    page = visit().open("agent.qq")
+    release = open_release(files["agent.qq"])
+    area = page.locator("#plot svg").bounding_box()
+    readings = []
+    for share in (0.3, 0.6):
+        page.mouse.move(area["x"] + share * area["width"], area["y"] + area["height"] / 3)
+        readings.append(page.inner_text("#readout"))
+    assert readings[0] != readings[1]
+    page.focus("#plot")
+    page.keyboard.press("Home")
+    assert page.inner_text("#readout").startswith("state 0 ")
+    for key, state in (("ArrowRight", 0.002), ("PageUp", 0.052), ("ArrowLeft", 0.05), ("End", 1.0)):
+        page.keyboard.press(key)
+        reading = page.inner_text("#readout")
+        values = release.values(np.array([[state]]))[0]
+        named = f"state {state:g} action 0: {values[0]:.6g} action 1: {values[1]:.6g} best: action {values.argmax()}"
+        assert numbers(reading) == pytest.approx(numbers(named), rel=1e-5)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#answer p:has-text('At 1,')")
+
+
+def test_lines_and_regions_are_those_of_the_policy(visit, files):
+    page = visit().open("agent.qq")
+    assert page.locator("#plot path.line").count() == 2
+    actions = open_release(files["agent.qq"]).policy(np.linspace(0, 1, 501)[:, None])
+    changes = int((np.diff(actions) != 0).sum())
+    assert page.locator("#plot rect.region").count() == changes + 1
+    page.get_by_text("The same as a table").click()
+    assert page.locator("#table tbody tr").count() == 11
+    best = [row.split("action ")[-1] for row in page.locator("#table tbody tr").all_inner_texts()]
+    assert [int(action) for action in best] == actions[::50].tolist()
+
+
+def test_two_coordinates_are_a_map_or_lines(visit, files):
+    page = visit().open("plane.qq")
+    assert page.locator("#plot image").count() == 1
+    page.focus("#plot")
+    page.keyboard.press("Home")
+    for _ in range(70):
+        page.keyboard.press("ArrowDown")
+    corner = numbers(page.inner_text("#readout"))
+    state = [1 / 128, 2 + 3 / 128]
+    values = open_release(files["plane.qq"]).values(np.array([state]))[0]
+    assert corner[1::2][:2] == pytest.approx(state, rel=1e-5)
+    assert corner[5:10:2] == pytest.approx(values.tolist(), rel=1e-5)
+    assert corner[10] == values.argmax()
+    page.select_option("#view-mode", "lines")
+    page.wait_for_selector("#plot path.line")
+    assert page.locator("#plot path.line").count() == 3
+    before = page.get_attribute("#plot path.line", "d")
+    page.fill("#view-rest-1", "100")
+    page.wait_for_function(
+        "(before) => document.querySelector('#plot path.line').getAttribute('d') !== before", arg=before
+    )
+    page.fill("#state-0", "0.25")
+    page.fill("#state-1", "4.5")
+    page.press("#state-1", "Enter")
+    page.wait_for_selector("#answer table")
+    shown = [float(text) for text in page.locator("#answer td:nth-child(2)").all_inner_texts()]
+    assert shown == open_release(files["plane.qq"]).values(np.array([[0.25, 4.5]]))[0].tolist()
+
+
+def test_the_certificate_is_told_with_assumptions_cap_and_audit(visit, files):
+    page = visit().open("agent.qq")
+    certificate = open_release(files["agent.qq"]).certificate
+    assert page.inner_text("#badge") == "certified (ε = 0.9, δ = 0.0001)"
+    assert not page.is_visible("#not-private")
+    assert "any one of 50 people" in page.inner_text("#plain")
+    assert "at most 55.7 of 100" in page.inner_text("#plain")
+    rows = page.locator("#assumptions tr").all_inner_texts()
+    assert [row.split("\t") for row in rows] == [
+        [each.text, "enforced" if each.enforced else "trusted"] for each in certificate.assumptions
+    ]
+    assert "rules out no score up to 0.995" in page.inner_text("#cap")
+    for words in ("ε promised\t0.9", "ε measured, at least\t0.41", "2000", "consistent"):
+        assert words in page.inner_text("#audit")
+    assert page.text_content("#text") == str(certificate)
+    answer = page.request.get(page.evaluate("document.getElementById('raw').href"))
+    assert answer.json()["certificate"] == certificate.to_dict()
+    page.get_by_role("button", name="plane.qq").click()
+    page.wait_for_selector("#audit:has-text('No audit result')")
+
+
+def test_what_is_not_private_says_so_all_over(visit):
+    page = visit().open("simulated.qq")
+    assert page.inner_text("#not-private").startswith("NOT PRIVATE")
+    assert page.inner_text("#badge") == "NOT PRIVATE"
+    assert page.title().startswith("NOT PRIVATE")
+    assert page.inner_text("#plain").startswith("NOT PRIVATE")
+    assert "NOT PRIVATE" in page.get_attribute("#plot", "aria-label")
+    page.press("#state-0", "Enter")
+    page.wait_for_selector("#answer table")
+    assert "NOT PRIVATE" in page.inner_text("#answer")
+    page.mouse.wheel(0, 5000)
+    page.wait_for_function("scrollY > 200")
+    assert page.evaluate("document.getElementById('not-private').getBoundingClientRect().top") >= 0
+    page.get_by_role("button", name="agent.qq").click()
+    page.wait_for_selector("#badge:has-text('certified')")
+    assert not page.is_visible("#not-private")
+
+
+def test_hostile_names_and_texts_stay_text(visit):
+    page = visit().open("onerror")
+    assert page.inner_text("#name") == HOSTILE_NAME
+    assert HOSTILE_TEXT in page.inner_text("#remarks")
+    assert HOSTILE_TEXT in page.inner_text("#audit")
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 1
+    assert page.title() == f"{HOSTILE_NAME} – quietq"
+
+
+def test_the_token_is_asked_for_and_not_kept(visit, files):
+    with serving_here(files["agent.qq"], token=TOKEN) as address:
+        page = visit(address).page
+        page.goto(f"{address}/")
+        for given, told in (("two words", "no spaces"), ("a-wrong-token-of-letters", "access token")):
+            page.get_by_label("Access token").fill(given)
+            page.keyboard.press("Enter")
+            page.wait_for_selector(f"#token-error:has-text('{told}')")
+        assert not page.is_visible("#content")
+        page.get_by_label("Access token").fill(TOKEN)
+        page.get_by_role("button", name="Open").click()
+        page.wait_for_selector("#plain p")
+        assert not page.is_visible("#token-form")
+        with page.expect_download() as saved:  # a plain link would carry no token
+            page.click("#raw")
+        assert "certificate" in json.loads(Path(saved.value.path()).read_text())
+        assert TOKEN not in page.evaluate(
+            "JSON.stringify([localStorage, sessionStorage, document.cookie, location.href])"
+        )
+        page.reload()
+        page.wait_for_selector("#token-form:visible")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1600), ("dark", 360)])
+def test_it_fits_and_follows_the_colour_scheme(visit, tmp_path, scheme, width):
+    page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme).open("plane.qq")
+    for summary in page.locator("summary").all():
+        summary.click()
+    for mode in ("best", "0", "lines"):
+        page.select_option("#view-mode", mode)
+        page.wait_for_selector("#plot path.line" if mode == "lines" else "#plot image")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert (sum(numbers(ground)) < 200) == (scheme == "dark")
+    page.screenshot(path=tmp_path / "page.png", full_page=True)
+    assert (tmp_path / "page.png").stat().st_size > 20_000

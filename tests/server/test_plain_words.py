@@ -1,0 +1,132 @@
+"""A certificate in plain words: right for every kind of relation and every standing."""
+
+import math
+import re
+from dataclasses import replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quietq import Assumption, Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
+from quietq.privacy.guessing import guess
+from quietq.privacy.limits import cap_any_dp, cap_gdp
+from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
+from quietq.release import PrivateNetwork, Release
+from quietq.release.network import Output
+from quietq.server.plain_words import explain
+
+BUDGET = Budget(0.9, 1e-4)
+ASSUMPTIONS = (Assumption("The noise is ideal.", False), Assumption("It was drawn once.", True))
+
+
+def stated(relation, budget: Budget = BUDGET, gaussian: bool = True) -> Certificate:
+    """A certified promise for any relation."""
+    mu: dict[str, Any] = {"mu": budget.mu, "sigma": 1.0, "sensitivity": budget.mu} if gaussian else {}
+    return Certificate(
+        method="m", standing="certified", relation=relation.describe(), epsilon=budget.epsilon,
+        delta=budget.delta, assumptions=ASSUMPTIONS, **mu,
+    )  # fmt: skip
+
+
+def release(certificate: Certificate, output: Output = "values") -> Release:
+    network = PrivateNetwork("splines", 2, (np.zeros((1, 2, 2)),), (), output, Box.of((0, 1)), certificate)
+    return Release("0" * 64, "agent", network, certificate, "0", None)
+
+
+def words(certificate: Certificate) -> str:
+    return " ".join(explain(release(certificate))["plain"])
+
+
+@pytest.mark.parametrize(
+    ("relation", "who", "secret"),
+    [
+        (SupBall(0.1, people=7), "any one of 7 people.", "one person's data"),
+        (SupBall(0.1, people=1), "the one person behind it.", "one person's data"),
+        (SupBall(0.1), "the difference between two rewards.", "the reward"),
+        (LipschitzBall(0.1, 0.2, people=7), "any one of 7 people.", "one person's data"),
+        (LipschitzBall(0.1, 0.2), "the difference between two rewards.", "the reward"),
+        (RkhsBall(0.1, Exponential(2.0), people=7), "any one of 7 people.", "one person's data"),
+        (RkhsBall(0.1, Exponential(2.0)), "the difference between two rewards.", "the reward"),
+        (Trajectories(300, 1.0, 50), "any one of 300 trajectories.", "one trajectory"),
+    ],
+)
+def test_who_is_protected(relation, who, secret):
+    told = explain(release(stated(relation)))
+    assert told["plain"][0] == f"Protected is {who}"
+    text = " ".join(told["plain"])
+    assert f"knows everything but {secret}," in text
+    assert f"Promised to look alike: {relation}." in text
+    assert "epsilon = 0.9 and delta = 0.0001" in text
+    assert "NOT PRIVATE" not in text
+    assert told["assumptions"] == [{"text": each.text, "enforced": each.enforced} for each in ASSUMPTIONS]
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+@pytest.mark.parametrize("budget", [BUDGET, Budget(math.log(3), 0), Budget(1e-6, 1e-9), Budget(50.0, 1e-4)])
+def test_the_share_of_right_guesses_is_never_understated(budget, gaussian):
+    certificate = stated(SupBall(1.0), budget, gaussian and not budget.is_pure)
+    share = float(re.findall(r"in at most ([\d.]+) of 100", words(certificate))[0]) / 100
+    expected = guess(certificate)
+    assert expected - 1e-12 <= share <= expected + 0.0011
+    if certificate.mu is not None:
+        assert expected == pytest.approx(NormalDist().cdf(budget.mu / 2))
+
+
+@pytest.mark.parametrize("count", [1, 3, 50])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda n: SupBall(0.5 / n, people=n),
+        lambda n: people(n, 0, 0.5, 1),
+        lambda n: RkhsBall.of_people(n, Exponential(2.0), 1.0),
+    ],
+)
+def test_the_cap_is_that_of_replacing_everybody(count, kind):
+    gaussian = explain(release(stated(kind(count))))["cap"]
+    assert gaussian["score"] == cap_gdp(BUDGET.mu, count)
+    pure = Budget(1.0, 0)
+    for budget in (pure, BUDGET):
+        assert explain(release(stated(kind(count), budget, False)))["cap"]["score"] == cap_any_dp(budget, count)
+    if gaussian["score"] >= 0.995:
+        assert "rules out no score up to 0.995" in gaussian["sentence"]
+    else:
+        assert gaussian["score"] <= float(re.findall(r"above ([\d.]+) both", gaussian["sentence"])[0]) <= 1
+
+
+@pytest.mark.parametrize(
+    "relation", [SupBall(1.0), LipschitzBall(1.0, 1.0), RkhsBall(1.0, Exponential(2.0)), Trajectories(300, 1.0)]
+)
+def test_without_people_or_a_policy_there_is_no_cap(relation):
+    assert explain(release(stated(relation)))["cap"] is None
+
+
+def test_a_real_release_is_explained():
+    mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, levels=4)
+    told = explain(release(mechanism.apply(lambda s: s).certificate))
+    assert told["plain"][0] == "Protected is any one of 50 people."
+    assert {each["enforced"] for each in told["assumptions"]} == {True, False}
+
+
+def test_what_is_not_certified_is_not_private_and_says_why():
+    claimed = replace(stated(SupBall(1.0, people=3)), standing="claimed", remarks=("It fails.",))
+    simulated = Certificate(method="m", standing="none", reproducible=True)
+    nothing = Certificate(method="m", standing="none")
+    for certificate, why in ((claimed, "the claim is not proven"), (simulated, "from a seed"), (nothing, "No noise")):
+        told = explain(release(certificate))
+        assert told["plain"][0].startswith("NOT PRIVATE: ")
+        assert why in " ".join(told["plain"])
+        assert "Protected" not in " ".join(told["plain"])
+        assert told["cap"] is None
+
+
+def test_trust_is_asked_for_only_where_something_is_trusted():
+    enforced = replace(stated(SupBall(1.0)), assumptions=(Assumption("It was drawn once.", True),))
+    assert "vouch" in words(stated(SupBall(1.0)))
+    assert "vouch" not in words(enforced)
+
+
+def test_log_probabilities_are_called_what_they_are():
+    told = explain(release(stated(SupBall(1.0)), output="log-probabilities"))
+    assert "logarithms of the probabilities" in told["plain"][-1]

@@ -1,0 +1,43 @@
+"""`quietq serve` refuses what cannot be served, before anything is opened."""
+
+import socket
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("serve", "Missing argument"),
+        ("serve nothing.qq", "There is no file 'nothing.qq'."),
+        ("serve {agent} {agent}", "hold the same release"),
+        ("serve {agent} --port 70000", "--port must be at most 65535, not 70000."),
+        ("serve {agent} --port -1", "--port must be a whole number of at least 0, not -1."),
+        ("serve {agent} --workers 0", "--workers must be a whole number of at least 1, not 0."),
+        ("serve {agent} --host no.such.host.invalid", "--host must be an address of this machine"),
+        ("serve {agent} --host 192.0.2.1", "cannot be opened"),
+        ("serve {agent} --token-file nothing", "There is no file 'nothing' with a token."),
+    ],
+)
+def test_what_cannot_be_served(quietq, files, arguments, sentence):
+    code, out, err = quietq(arguments.format(agent=files["agent"]))
+    assert (code, out) == (2, "")
+    assert err.startswith("quietq: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_a_port_that_is_taken(quietq, files):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, _, err = quietq(f"serve {files['agent']} --port {port}")
+    assert (code, f"Port {port} of '127.0.0.1' cannot be opened" in err) == (2, True)
+
+
+def test_a_missing_extra_is_named(quietq, files, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    code, _, err = quietq(f"serve {files['agent']}")
+    assert (code, err) == (2, "quietq: Serving needs FastAPI and uvicorn: pip install 'quietq[serve]'.\n")

@@ -1,0 +1,39 @@
+"""The commands of docs/serving.md work as they are written."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+
+
+def block(language: str, word: str) -> str:
+    """The one block in a language that holds a word."""
+    (found,) = [text for text in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) if word in text]
+    return found
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_asking_by_curl(pair):
+    commands = block("sh", "/healthz").replace("http://127.0.0.1:8080", pair.url).replace("curl -s", "curl -sSf")
+    done = subprocess.run(["sh", "-ec", commands], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for word in (
+        '"releases": [',
+        '"values": [[',
+        '"actions": [',
+        '"plain": [',
+        '"status": "ok"',
+        "quietq_requests_total",
+    ):
+        assert word in done.stdout
+
+
+def test_asking_by_python(pair):
+    code = block("python", "urlopen").replace("http://127.0.0.1:8080", pair.url)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "certified (10000, 3)\n", done.stderr

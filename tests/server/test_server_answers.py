@@ -1,0 +1,181 @@
+"""Answers are the releases' own numbers, bit for bit, in JSON and in bytes, and say how private they are."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from serving import Asked, make_files
+
+from quietq.release import load, publish
+from quietq.release.signature import create_key
+
+BYTES = {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"}
+NAMES = ("agent", "plane", "function", "open")
+
+
+def states(entry, count=9):
+    unit = np.random.default_rng(5).uniform(size=(count, entry.dimension))
+    low, high = np.array(entry.release.box.low), np.array(entry.release.box.high)
+    return low + unit * (high - low)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_the_releases_own(ask, name):
+    entry = ask.entries[name]
+    x = states(entry)
+    answer = ask.post(ask.url(name), json={"states": x.tolist()})
+    assert answer.status_code == 200
+    assert np.array_equal(np.array(answer.json()["values"]), entry.release.values(x))
+    assert answer.json()["privacy"] == answer.headers["X-Quietq-Privacy"] == entry.privacy
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bytes_hold_the_same_numbers(ask, name):
+    entry = ask.entries[name]
+    x = states(entry)
+    answer = ask.post(ask.url(name), content=x.astype("<f8").tobytes(), headers=BYTES)
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["X-Quietq-Privacy"] == entry.privacy
+    shape = tuple(map(int, answer.headers["X-Quietq-Shape"].split(",")))
+    assert shape == (len(x), entry.outputs)
+    assert np.array_equal(np.frombuffer(answer.content, "<f8").reshape(shape), entry.release.values(x))
+
+
+@pytest.mark.parametrize("name", ["agent", "plane"])
+def test_policy(ask, name):
+    entry = ask.entries[name]
+    x = states(entry)
+    best = entry.release.policy(x)
+    answer = ask.post(ask.url(name, "policy"), json={"states": x.tolist()})
+    assert answer.json() == {"actions": best.tolist(), "privacy": "certified"}
+    raw = ask.post(ask.url(name, "policy"), content=x.tobytes(), headers=BYTES)
+    assert raw.headers["X-Quietq-Shape"] == str(len(x))
+    assert np.frombuffer(raw.content, "<i8").tolist() == best.tolist()
+
+
+def test_one_state_in_the_address(ask):
+    entry = ask.entries["plane"]
+    x = states(entry, 1)
+    asked = [("state", repr(float(end))) for end in x[0]]
+    assert ask.get(ask.url("plane"), params=asked).json()["values"] == entry.release.values(x).tolist()
+    assert ask.get(ask.url("plane", "policy"), params=asked).json()["actions"] == entry.release.policy(x).tolist()
+    raw = ask.get(ask.url("plane"), params=asked, headers={"Accept": "application/octet-stream"})
+    assert raw.content == entry.release.values(x).astype("<f8").tobytes()
+
+
+def test_plain_numbers_in_one_dimension_and_whole_hashes(ask):
+    entry = ask.entries["agent"]
+    nested = ask.post(ask.url("agent"), json={"states": [[0], [0.5], [1]]})
+    plain = ask.post(f"/v1/releases/{entry.release.hash}/values", json={"states": [0, 0.5, 1]})
+    assert nested.json() == plain.json()
+
+
+def test_a_batch_of_the_largest_size(ask):
+    entry = ask.entries["agent"]
+    x = states(entry, 65_536)
+    answer = ask.post(ask.url("agent"), content=x.tobytes(), headers=BYTES)
+    pieces = [entry.release.values(x[i : i + 1024]) for i in range(0, len(x), 1024)]
+    assert answer.content == np.concatenate(pieces).tobytes()
+    text = ask.post(ask.url("agent"), content=json.dumps({"states": x[:, 0].tolist()}), headers=JSON_SENT)
+    assert np.array_equal(np.array(text.json()["values"]), np.concatenate(pieces))
+
+
+JSON_SENT = {"Content-Type": "application/json; charset=UTF-8"}
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("", "application/json"),
+        ("*/*", "application/json"),
+        ("application/*;q=0.5", "application/json"),
+        ("application/json;q=0.5, application/octet-stream", "application/octet-stream"),
+        ("application/octet-stream;q=0.1, */*", "application/json"),
+        ("text/html, application/octet-stream;q=0.2", "application/octet-stream"),
+        ("application/json;q=0, */*", "application/octet-stream"),
+    ],
+)
+def test_the_type_that_is_liked_best(ask, accept, kind):
+    answer = ask.get(ask.url("agent"), params={"state": 0.5}, headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, kind)
+
+
+def test_the_list_says_what_there_is(ask):
+    answer = ask.get("/v1/releases")
+    assert answer.headers["X-Quietq-Privacy"] == answer.json()["privacy"] == "NOT PRIVATE"
+    listed = {release["name"]: release for release in answer.json()["releases"]}
+    assert set(listed) == {f"{name}.qq" for name in NAMES}
+    plane = listed["plane.qq"]
+    assert plane["box"] == {"low": [0.0, 2.0], "high": [1.0, 5.0]}
+    assert (plane["what"], plane["outputs"], plane["actions"], plane["signer"]) == ("agent", 3, 3, None)
+    assert (plane["epsilon"], plane["delta"]) == (0.9, 1e-4)
+    assert (listed["function.qq"]["outputs"], listed["function.qq"]["actions"]) == (1, None)
+    assert listed["open.qq"]["privacy"] == "NOT PRIVATE"
+    for name in NAMES:
+        one = ask.get(f"/v1/releases/{ask.entries[name].id}")
+        assert one.json() == listed[f"{name}.qq"]
+        assert one.headers["X-Quietq-Privacy"] == ask.entries[name].privacy
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_certificate_in_full_and_in_words(ask, name):
+    entry = ask.entries[name]
+    record = ask.get(ask.url(name, "certificate")).json()
+    assert record["certificate"] == json.loads(entry.release.certificate.to_json())
+    assert record["text"] == str(entry.release.certificate)
+    assert record["plain"]
+    assert all(isinstance(sentence, str) for sentence in record["plain"])
+    assert record["privacy"] == entry.privacy
+    assert record["audit"] is None
+    assert ("NOT PRIVATE" in " ".join(record["plain"])) == (name == "open")
+
+
+def test_an_audit_and_a_signature_are_shown(tmp_path):
+    files = make_files(tmp_path)
+    key, _, print_of_key = create_key(tmp_path / "key")
+    name = publish(load(files["function"]), files["function"], sign=key)
+    found = {"release": name, "epsilon_lower_bound": 0.31, "runs": 2000, "verdict": "consistent", "seed": None}
+    (tmp_path / "function.audit.json").write_text(json.dumps(found))
+    ask = Asked({"function": files["function"]})
+    assert ask.get(ask.url("function", "certificate")).json()["audit"] == found
+    assert ask.get("/v1/releases").json()["releases"][0]["signer"] == print_of_key
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/", "text/html"), ("/page.js", "text/javascript"), ("/page.css", "text/css")]
+)
+def test_the_page_and_its_headers(ask, path, kind):
+    answer = ask.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == f"{kind}; charset=utf-8"
+    assert answer.headers["Cache-Control"] == "no-cache"
+    assert answer.content
+    assert ask("HEAD", path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/releases", "/healthz", "/nowhere", "/metrics", "/openapi.json"])
+def test_every_answer_has_the_headers_of_safety_and_none_of_cors(ask, path):
+    headers = ask.get(path, headers={"Origin": "https://elsewhere.example"}).headers
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert not [name for name in headers if name.startswith("access-control")]
+
+
+def test_answers_are_not_kept_on_the_way(ask):
+    assert ask.get(ask.url("agent"), params={"state": 0.5}).headers["Cache-Control"] == "no-store"
+
+
+def test_pages_that_would_load_scripts_from_elsewhere_are_off(ask):
+    for path in ("/docs", "/redoc", "/docs/oauth2-redirect"):
+        assert ask.get(path).status_code == 404
+    assert ask.get("/openapi.json").json()["info"]["title"] == "quietq"
+
+
+def test_what_is_asked_is_not_traced(files, monkeypatch):
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    app: Any = Asked(files).app
+    assert not any(app._telemetry[name] for name in ("auto_configure", "tracing", "metrics", "logs"))
+    assert not app._native_telemetry.enabled()

@@ -1,0 +1,45 @@
+"""Schemathesis, against a running server: no error of the server, and every answer as the OpenAPI document has it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from serving import TOKEN, running
+
+pytest.importorskip("schemathesis")
+HERE = Path(__file__).parent
+
+
+def schemathesis(url: str, folder: Path, examples: int, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--checks", "all", "--seed", "1",
+        "--max-examples", str(examples), "--suppress-health-check", "all", "--no-color", *more,
+    ]  # fmt: skip
+    environment = os.environ | {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
+
+
+def test_schemathesis_finds_nothing(files, tmp_path):
+    with running(files["agent"], files["function"], log=tmp_path / "log") as server:
+        done = schemathesis(server.url, tmp_path, 15)
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "Tested: 9" in done.stdout
+    assert "ERROR" not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_nothing_at_length(files, tmp_path):
+    (tmp_path / "token").write_text(TOKEN)
+    options = ("--token-file", str(tmp_path / "token"))
+    with running(files["agent"], files["function"], options=options, workers=2, log=tmp_path / "log") as server:
+        done = schemathesis(server.url, tmp_path, 300, "--header", f"Authorization: Bearer {TOKEN}")
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_no_server_error_where_boxes_differ(files, tmp_path):
+    with running(*files.values(), log=tmp_path / "log") as server:
+        done = schemathesis(server.url, tmp_path, 150, "--exclude-checks", "positive_data_acceptance")
+    assert done.returncode == 0, done.stdout[-5000:]
