@@ -7,6 +7,7 @@ import pytest
 
 import quietq as qq
 from quietq.privacy import people
+from quietq.release.container import pack, unpack
 
 BUDGET = qq.Budget(0.9, 1e-4)
 
@@ -58,6 +59,17 @@ def test_sign_and_verify(quietq, reward):
         code, out, err = quietq(command)
         assert (code, out) == (2, "")
         assert words in err
+
+
+def test_signing_later_keeps_the_content(quietq, reward, tmp_path):
+    quietq("keygen key")
+    content = unpack(reward.read_bytes())
+    reward.write_bytes(pack(json.dumps({**content.record, "version": "9.9"}), content.arrays))  # another version's file
+    before = json.loads(quietq("verify reward.qq --json")[1])
+    assert before["version"] == "9.9"
+    assert quietq("publish reward.qq --out signed.qq --sign key")[0] == 0
+    after = json.loads(quietq("verify signed.qq --json")[1])
+    assert (after["hash"], after["version"]) == (before["hash"], before["version"])
 
 
 def test_a_damaged_file_is_refused(quietq, reward):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quietq.cli.voters import POSITIONS, ratings
-from quietq.release import load
+from quietq.release import open_release
 
 for package in ("statsmodels", "polars", "matplotlib", "gymnasium"):
     if importlib.util.find_spec(package) is None:
@@ -58,7 +58,7 @@ def test_the_command(tmp_path):
     names = {f"voters_{epsilon}.{suffix}" for epsilon in ("0.1", "0.5", "1") for suffix in ("qq", "png")}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names | {"not_private_comparison.png"}
     for epsilon in ("0.1", "0.5", "1"):
-        certificate = load(tmp_path / "out" / f"voters_{epsilon}.qq").certificate
+        certificate = open_release(tmp_path / "out" / f"voters_{epsilon}.qq").certificate
         assert (certificate.standing, certificate.epsilon) == ("certified", float(epsilon))
         assert certificate.relation is not None
         assert certificate.relation["people"] == 944

@@ -1,79 +1,103 @@
 """Sixteen processes at once: nothing is overspent, and nothing that was there is lost."""
 
 import os
+import traceback
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from ledger_cases import FIFTY
 
-from quietq import Budget, BudgetExhausted, InvalidInput, people
+from quietq import Budget, BudgetExhausted, InvalidInput
 from quietq.ledger import Ledger
 
 RACERS = 16
-FIFTY = people(50, 0, 0.5, 1)
-GOT, REFUSED = 0, 3
+READY, GOT, REFUSED, FAILED = b".", b"+", b"-", b"!"
 
 
-def race(body: Callable[[int], None]) -> Counter[int]:
-    """How so many processes ended that did this at the same moment."""
-    ready, gun = os.pipe(), os.pipe()
+def race(*heats: Callable[[int], None]) -> list[Counter[bytes]]:
+    """How so many processes fared in each heat, which they all began at the same moment."""
+    told, guns = os.pipe(), [os.pipe() for _ in heats]
     children = []
     for number in range(RACERS):
         child = os.fork()
         if child == 0:
-            code = 1
             try:
-                os.close(gun[1])
-                os.write(ready[1], b".")
-                os.read(gun[0], 1)  # ends when the parent closes the other end
-                body(number)
-                code = GOT
-            except (BudgetExhausted, InvalidInput):
-                code = REFUSED
+                for _, held in guns:
+                    os.close(held)
+                os.write(told[1], READY)
+                for (gun, _), body in zip(guns, heats, strict=True):
+                    os.read(gun, 1)  # ends when the parent closes the other end
+                    os.write(told[1], outcome(body, number))
             finally:
-                os._exit(code)
+                os._exit(0)
         children.append(child)
-    waiting = 0
-    while waiting < RACERS:
-        waiting += len(os.read(ready[0], RACERS))
-    for end in (gun[1], gun[0], *ready):
+    assert answers(told[0]) == {READY: RACERS}
+    results = []
+    for gun in guns:
+        for end in reversed(gun):
+            os.close(end)
+        results.append(answers(told[0]))
+    for end in told:
         os.close(end)
-    return Counter(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+    for child in children:
+        os.waitpid(child, 0)
+    return results
 
 
-def race_for(shares: int, ledger: Ledger, source: str) -> None:
-    """One more than `shares` fit in; all but these are gone before the race."""
-    each = 0.05
-    ledger.open(source, Budget.from_mu(each * (shares + 1.0001) ** 0.5, 1e-4), Budget(0.1 * shares, 0))
-    account = ledger.account(source)
-    account.charge(each, relation=FIFTY)
-    assert race(lambda _: account.charge(each, relation=FIFTY)) == {GOT: shares, REFUSED: RACERS - shares}
-    assert race(lambda _: account.charge_apart(0.1, relation=FIFTY)) == {GOT: shares, REFUSED: RACERS - shares}
-    balance = ledger.balance(source)
-    assert len(balance.charges) == 1 + 2 * shares
-    assert balance.remaining_mu < each
+def outcome(body: Callable[[int], None], number: int) -> bytes:
+    try:
+        body(number)
+    except (BudgetExhausted, InvalidInput):
+        return REFUSED
+    except Exception:
+        traceback.print_exc()
+        return FAILED
+    return GOT
+
+
+def answers(told: int) -> Counter[bytes]:
+    """One of each racer."""
+    heard = b""
+    while len(heard) < RACERS:
+        heard += os.read(told, RACERS)
+    return Counter(bytes([answer]) for answer in heard)
+
+
+def races_for(ledger: Ledger, *races: int) -> None:
+    """In each race one more than so many shares fit in; all but these are gone before it."""
+    each, heats = 0.05, []
+    for place, shares in enumerate(races):
+        source = f"race {place}"
+        ledger.open(source, Budget.from_mu(each * (shares + 1.0001) ** 0.5, 1e-4), Budget(0.1 * shares, 0))
+        account = ledger.account(source)
+        account.charge(each, relation=FIFTY)
+        heats.append(lambda _, account=account: account.charge(each, relation=FIFTY))
+        heats.append(lambda _, account=account: account.charge_apart(0.1, relation=FIFTY))
+    results = race(*heats)
+    balances = ledger.balances()
+    for place, shares in enumerate(races):
+        assert results[2 * place : 2 * place + 2] == [{GOT: shares, REFUSED: RACERS - shares}] * 2
+        balance = balances[f"race {place}"]
+        assert len(balance.charges) == 1 + 2 * shares
+        assert balance.remaining_mu < each
     ledger.verify()
 
 
 def test_exactly_one_of_sixteen_gets_the_last_share(url: str):
-    ledger = Ledger.create(url)
-    for round in range(2):
-        race_for(1, ledger, f"round {round}")
-    race_for(3, ledger, "three shares")
+    races_for(Ledger.create(url), 1, 3)
 
 
 @pytest.mark.slow
 def test_exactly_one_of_sixteen_gets_the_last_share_every_time(url: str):
-    ledger = Ledger.create(url)
-    for round in range(20):
-        race_for(1, ledger, f"round {round}")
+    races_for(Ledger.create(url), *[1] * 20)
 
 
 def test_a_ledger_and_a_source_are_made_once(url: str):
     def make(number: int) -> None:
         Ledger.create(url).open("ratings", Budget(1 + number, 1e-4))
 
-    assert race(make) == {GOT: 1, REFUSED: RACERS - 1}
+    assert race(make) == [{GOT: 1, REFUSED: RACERS - 1}]
     assert len(Ledger(url).history()) == 1
 
 
@@ -82,5 +106,5 @@ def test_a_release_is_noted_once_whoever_is_first(url: str):
     ledger.open("ratings", Budget(1, 1e-4))
     account = ledger.account("ratings")
     account.charge(0.1, relation=FIFTY)
-    assert race(lambda number: account.committed(f"{number:064x}")) == {GOT: 1, REFUSED: RACERS - 1}
+    assert race(lambda number: account.committed(f"{number:064x}")) == [{GOT: 1, REFUSED: RACERS - 1}]
     assert len(ledger.history()) == 3

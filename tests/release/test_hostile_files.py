@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -203,3 +204,32 @@ def test_hostile_features_cost_nothing(tmp_path):
             edit(path, details={"form": form, "size": size, "output": "values"})
             with pytest.raises(InvalidRelease):
                 load(path)
+
+
+def test_no_layer_may_overflow_on_the_way(tmp_path):
+    path = tmp_path / "agent.qq"
+    publish(make("mlp"), path)
+    record, arrays = json.dumps(record_of(path)), arrays_of(path)
+    scaled = {**arrays, "weight.0": arrays["weight.0"] * 1e60, "weight.1": arrays["weight.1"] * 1e-60}
+    path.write_bytes(pack(record, scaled))
+    with pytest.raises(InvalidRelease, match="too large to compute with"):
+        load(path)
+
+
+def test_many_runs_or_wide_layers_do_not_fill_memory(tmp_path):
+    path = tmp_path / "agent.qq"
+    publish(make("mlp"), path)
+    record = json.dumps(record_of(path))
+    wide = {"weight.0": np.zeros((1, 1, 1)), "weight.1": np.zeros((1, 200_000, 1))}
+    wide |= {"bias.0": np.zeros((1, 1)), "bias.1": np.zeros((1, 200_000))}
+    path.write_bytes(pack(record, wide))
+    network = load(path)
+    tracemalloc.start()
+    network(np.zeros(50))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * 50 * 200_000 * 8  # the answer itself, and little more
+    many = {"weight.0": np.zeros((1025, 1, 1)), "bias.0": np.zeros((1025, 1))}
+    path.write_bytes(pack(record, many))
+    with pytest.raises(InvalidRelease, match="more than 1024 runs"):
+        load(path)

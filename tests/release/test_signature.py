@@ -109,3 +109,14 @@ def test_a_signed_file_is_not_read_without_looking_at_its_signature(tmp_path, ke
     monkeypatch.setitem(__import__("sys").modules, "cryptography", None)
     with pytest.raises(MissingExtra, match="Signatures need cryptography"):
         load(tmp_path / "signed.qq")
+
+
+@pytest.mark.parametrize("signer", ["01" + "00" * 31, "01" + "00" * 30 + "80", "ee" + "ff" * 30 + "7f"])
+def test_a_key_that_signs_everything_signs_nothing(tmp_path, signer):
+    path = tmp_path / "signed.qq"
+    publish(make("table"), path)
+    header, data = header_of(path)
+    anything = {"signature": "01" + "00" * 63, "signer": signer}
+    rewrite(path, {**header, "__metadata__": {**header["__metadata__"], **anything}}, data)
+    with pytest.raises(InvalidRelease, match="signature"):
+        load(path)

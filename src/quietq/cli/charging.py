@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def located(url: str | None) -> str | None:
     """The ledger's address, such that it is the same from any folder."""
-    return url if url is None or "://" in url else str(Path(url).absolute())
+    if url is None or ("://" in url and not url.startswith("sqlite:///")):
+        return url
+    return str(Path(url.removeprefix("sqlite:///")).absolute())
 
 
 def note(account: "Account", release: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import parse_qsl, urlsplit
 
 import typer
 from rich.console import Console
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 LedgerUrl = Annotated[
     str | None,
-    typer.Option("--ledger", envvar="QUIETQ_LEDGER", help="Ledger to charge: a file, or postgresql://host/name."),
+    typer.Option("--ledger", help="Ledger to charge: a file, or postgresql://host/name."),
 ]
 LedgerSource = Annotated[
     str | None, typer.Option("--source", help="Source to charge; may be left out if the ledger has only one.")
@@ -166,14 +165,8 @@ def _print_head(head: str) -> None:
 
 def _without_password(url: str) -> str:
     """Command lines are seen by others and kept in records."""
-    secret = False
-    if "://" in url:
-        try:
-            parts = urlsplit(url)
-            secret = parts.password is not None or any("password" in key.lower() for key, _ in parse_qsl(parts.query))
-        except ValueError:
-            raise qq.InvalidInput("The ledger must be a file, or an address such as postgresql://host/name.") from None
-    if secret:
+    _, scheme, rest = url.partition("://")
+    if scheme and (":" in rest.rpartition("@")[0] or "password" in rest.lower()):  # however strange: no parser decides
         raise qq.InvalidInput(
             "The ledger's address must not hold a password, for others can read it here: give it by PGPASSWORD or "
             "~/.pgpass."

@@ -9,6 +9,8 @@ import typer
 import quietq as qq
 from quietq.cli import run_directory as run
 from quietq.cli.app import AsJson, app
+from quietq.release import open_release
+from quietq.release.publishing import copy_release
 
 Sign = Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")]
 
@@ -29,17 +31,20 @@ def publish(
         raise qq.InvalidInput(f"--out must not be the file that is read, {str(source)!r}.")
     if not source.is_file():
         raise qq.InvalidInput(f"There is no agent {str(source)!r}: train one with `quietq train`.")
-    thing = qq.Agent.load(source) if source.suffix == ".npz" else qq.load(source)
     if out.suffix == ".onnx":
         if sign is not None:
             raise qq.InvalidInput("An ONNX file cannot be signed: publish a .qq file, and sign that.")
         from quietq.release.onnx_export import export_onnx
 
+        thing = qq.Agent.load(source) if source.suffix == ".npz" else qq.load(source)
         export_onnx(thing, out, not_private=not_private)  # pyright: ignore[reportArgumentType]
-        name = None
+        name, certificate = None, thing.certificate
     else:
-        name = qq.publish(thing, out, not_private=not_private, sign=sign)
-    certificate = thing.certificate
+        if source.suffix == ".npz":
+            name = qq.publish(qq.Agent.load(source), out, not_private=not_private, sign=sign)
+        else:
+            name = copy_release(source, out, not_private=not_private, sign=sign)
+        certificate = open_release(out).certificate
     assert certificate is not None
     if as_json:
         print(json.dumps({"out": str(out), "hash": name, "certificate": certificate.to_dict()}))

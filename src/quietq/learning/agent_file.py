@@ -100,6 +100,7 @@ def restore(kind: "type[Agent]", record: dict[str, Any], leaves: list[np.ndarray
         steps = count("The file's steps", trained["steps"], most=MOST_STEPS)
         draws, seeds = (count(f"The file's {name}", trained[name]) for name in ("draws", "seeds"))
         certificate = Certificate.from_dict(record["certificate"])
+        _check_promise(method, certificate)
         place = record["world"] if world is None else world
         if place is None:
             raise InvalidInput("This agent was trained in an environment without a name: give it as `world`.")
@@ -123,6 +124,15 @@ def restore(kind: "type[Agent]", record: dict[str, Any], leaves: list[np.ndarray
         raise
     except Exception as error:  # of whatever kind: a setting that nobody thought of may fail anywhere
         raise InvalidInput("This is not an agent that was saved, or a damaged one.") from error
+
+
+def _check_promise(method: Method, certificate: Certificate) -> None:
+    """A method's agents have the certificates that the method gives, and no other."""
+    if certificate.standing != "certified":
+        return
+    own = isinstance(method, Promising)
+    if (own and certificate.method != method.name) or not (own or hasattr(method, "rewards")):
+        raise InvalidInput(f"A certificate of {shown(certificate.method)} does not belong to {method.name!r}.")
 
 
 def method_from(settings: dict[str, Any]) -> Method:

@@ -28,10 +28,10 @@ def fingerprint(settings: dict[str, object], *trees: Any) -> str:
     return digest.hexdigest()
 
 
-def write(directory: Path, tree: Any, mark: str, step: int, finished: bool) -> None:
-    """Writes a checkpoint over the last one, whole or not at all."""
+def write(directory: Path, tree: Any, mark: str, step: int, finished: bool, booked: bool = False) -> None:
+    """Writes a checkpoint over the last one, whole or not at all; `booked` says whether a ledger was charged."""
     leaves: dict[str, Any] = {f"leaf{i}": _numpy(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
-    header = {"fingerprint": mark, "step": step, "finished": finished}
+    header = {"fingerprint": mark, "step": step, "finished": finished, "booked": booked}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     temporary = directory / f".{NAME}.part"
     temporary.unlink(missing_ok=True)

@@ -1,7 +1,9 @@
 """A training in a compiled world: in pieces, with a checkpoint before each, so that it can be taken up where it was.
 
 Charge, draw, keep, run: what was drawn is on disk before it is used, and what ended is marked as ended before its end
-is released. So a training that is resumed draws nothing, pays nothing, and uses no number for a second purpose.
+is released. So a training that is resumed draws nothing, pays nothing, and uses no number for a second purpose. Not
+even a copy of a checkpoint does, because a training that is ended early, and might be gone on with elsewhere, releases
+what it has released already and no more.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -35,7 +37,9 @@ def run(
         noise = training.noise(seeded=True)  # for its shapes
         like = noise, trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), _nothing_seen(training)
         (noise, carry, seen), header = checkpoint.read(training.directory, like, mark)
-        first = int(header["step"])
+        first, booked = int(header["step"]), bool(header.get("booked"))
+        if training.ledger is not None and training.method.spends and not booked:
+            raise InvalidInput("This training was begun without a ledger, so nothing was booked: go on without one.")
         finished = bool(header["finished"])
     else:
         if training.directory is not None and (training.directory / checkpoint.NAME).exists():
@@ -45,26 +49,34 @@ def run(
         training.pay()
         noise = training.noise(training.simulate is not None)
         carry, seen = trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), _nothing_seen(training)
-        first, finished = 0, False
+        first, finished, booked = 0, False, training.ledger is not None
     runs = trainer.Runs(keys, rewards, noise)
+    kept = training.directory is not None and training.method.spends
     length = training.piece(progress, callback)
     while first < training.steps and not finished:
         if training.directory is not None:
             assert mark is not None
-            checkpoint.write(training.directory, (noise, carry, seen), mark, first, finished=False)
+            checkpoint.write(training.directory, (noise, carry, seen), mark, first, finished=False, booked=booked)
         piece = min(length, training.steps - first)
         tell = max(training.steps // 100, 1) if progress == "compiled" else None
         carry, new = trainer.advance(core, world, runs, carry, first, piece, tell)
         seen = tuple(jax.lax.dynamic_update_slice(old, part, (0, first)) for old, part in zip(seen, new, strict=True))
         first += piece
         reporter.at(first, lambda seen=seen: recent(seen))
-        if callback is not None and callback(Event(first, answers(core, trainer.current(core, runs, carry)))) is True:
+        so_far = trainer.current(core, runs, carry)
+        if callback is not None and callback(Event(first, answers(core, so_far))) is True:
+            if so_far is None and kept and first < training.steps:
+                raise InvalidInput(
+                    f"{training.method.name!r} releases at its end only, and its checkpoint might be gone on with: "
+                    "resume it without ending it, or train without a directory."
+                )
             break
     if training.directory is not None:
         assert mark is not None
         # Before the end is released: a training that ended is not gone on with, only its end is repeated.
-        checkpoint.write(training.directory, (noise, carry, seen), mark, first, finished=True)
-    released = trainer.finish(core, runs, carry)
+        checkpoint.write(training.directory, (noise, carry, seen), mark, first, finished=True, booked=booked)
+    early = first < training.steps and kept
+    released = trainer.current(core, runs, carry) if early else trainer.finish(core, runs, carry)
     return jax.block_until_ready(released), tuple(np.asarray(part)[:, :first] for part in seen), first
 
 

@@ -14,13 +14,14 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
-from quietq.noise.rounding import check_values, round_release, rounding_step
+from quietq.noise.rounding import round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import SupBall
+from quietq.rewards.knots import check_range
 from quietq.rewards.model import FittedReward, RewardModel
 from quietq.worlds.environment import Preference, world_reward
 from quietq.worlds.world import World, flat
@@ -62,6 +63,8 @@ def observe(
     number = count("rewards", rewards)
     sensitivity = relation.radius * math.sqrt(number)
     sigma = sensitivity / budget.mu
+    check_range(max(abs(low), abs(high)), sigma)  # of what is declared: a refusal must not depend on the rewards
+    model.check_noise(sigma)
     states = _walk(world, number, int.from_bytes(os.urandom(8)) if seed is None else count("seed", seed, 0))
     failure = None
     try:
@@ -73,7 +76,6 @@ def observe(
     if given.shape != (number,) or not np.isfinite(given).all():
         raise InvalidInput("reward must give one finite number for each state; nothing was drawn or spent.")
     observed = np.clip(given, low, high)
-    check_values(observed, sigma)
     if simulate is None:
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -122,11 +124,7 @@ def _certificate(
             Assumption("Box, range, number of people and budget were chosen without the private data.", False),
             Assumption(f"{number} rewards were observed, under random actions, and each was noised once.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(
-                f"Values were rounded to multiples of {rounding_step(sigma):g}; beyond that, floating-point noise is "
-                "taken for ideal Gaussian noise.",
-                False,
-            ),
+            Assumption(rounding_in_words(sigma), False),
         ),
         remarks=(f"The sensitivity is that of {number} rewards together.",),
     )

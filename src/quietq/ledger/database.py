@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from quietq.ledger.chain import Entry, entry_of
+from quietq.ledger.chain import Entry, TamperedLedger, entry_of
 from quietq.ledger.tables import FIRST, NAME, begin_sqlite, connect_sqlite, create_table, table
 from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
 
@@ -157,8 +157,14 @@ class Session:
         return [entry_of(place, tuple(row)) for place, row in enumerate(rows, start=1)]
 
     def add(self, entry: Entry) -> None:
-        """Adds it at the end."""
+        """Adds it at the end, and looks whether it is there: a rule of the database's own might have swallowed it."""
         self._connection.execute(sa.insert(table).values(**vars(entry)))
+        rows = self._connection.execute(sa.select(table).where(table.c.number == entry.number)).all()
+        if [tuple(row) for row in rows] != [(entry.number, entry.source, entry.body, entry.hash)]:
+            raise TamperedLedger(
+                "The database did not keep the entry that was just written, so a rule or trigger of its own is in the "
+                f"way. {NOTHING}"
+            )
 
 
 def _parsed(url: str | os.PathLike[str]) -> sa.URL:

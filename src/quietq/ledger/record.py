@@ -134,6 +134,8 @@ def check_caps(budget: Budget | None, apart: Budget | None) -> None:
             "budget caps Gaussian noise, which has no delta of 0: give a delta above 0, or give this amount as apart, "
             "which is for pure releases."
         )
+    if budget is not None:
+        _ = budget.mu  # refuses numbers that cannot be computed with
     if budget is not None and apart is not None and budget.delta + apart.delta >= 1:
         raise InvalidInput("delta of budget and apart must be below 1 together, or nothing is promised.")
 

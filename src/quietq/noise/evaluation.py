@@ -17,7 +17,7 @@ from quietq.privacy.errors import InvalidInput, QuietqError
 
 def on_grid(f: object, box: Box, levels: int) -> Float[np.ndarray, "..."]:
     """f on the grid, shaped as the table: grid axes first, outputs last."""
-    values = _one_value_each(f, grid_points(box, levels))
+    values = values_at(f, grid_points(box, levels))
     return values.reshape((2**levels + 1,) * box.dimension + values.shape[1:])
 
 
@@ -26,7 +26,7 @@ def in_weights(f: object, kernel: FiniteRank, box: Box, sigma: float) -> Float[n
     if callable(f):
         if not isinstance(kernel, BandLimited):
             raise InvalidInput("A Features kernel takes the function's weights, not the function.")
-        values = _one_value_each(f, box.from_unit(kernel.sample_points))
+        values = values_at(f, box.from_unit(kernel.sample_points))
         check_values(values, sigma)
         return kernel.project(values)
     weights = numbers("weights", f)
@@ -35,7 +35,8 @@ def in_weights(f: object, kernel: FiniteRank, box: Box, sigma: float) -> Float[n
     return weights
 
 
-def _one_value_each(f: object, states: np.ndarray) -> np.ndarray:
+def values_at(f: object, states: np.ndarray) -> np.ndarray:
+    """One value, or one row, for each of the states."""
     if not callable(f):
         raise InvalidInput(f"A function of states is needed, not {type(f).__name__}.")
     hint = "wrap it in numpy.vectorize if it takes one state at a time; nothing was drawn or spent."

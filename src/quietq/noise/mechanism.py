@@ -23,7 +23,7 @@ from quietq.noise.evaluation import in_weights, on_grid
 from quietq.noise.grid_path import check_grid, draw_grid
 from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
 from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable, PrivateWeights
-from quietq.noise.rounding import check_values, round_release, rounding_step
+from quietq.noise.rounding import check_values, round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
@@ -238,11 +238,7 @@ class GaussianProcessMechanism:
                 Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
                 Assumption(f"The function was {looked}, noised once, and not kept.", True),
                 Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-                Assumption(
-                    f"Values were rounded to multiples of {rounding_step(self.sigma):g}; beyond that, floating-point "
-                    "noise is taken for ideal Gaussian noise.",
-                    False,
-                ),
+                Assumption(rounding_in_words(self.sigma), False),
             ),
             remarks=(*self._remarks, f"The noise has {kernel_in_words(self.kernel.describe())}."),
         )

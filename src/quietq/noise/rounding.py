@@ -36,6 +36,18 @@ def largest_value(sigma: float) -> float:
     return rounding_step(sigma) * 2.0 ** (52 - _COARSER_THAN_LAST_PLACE)
 
 
+def rounding_in_words(sigma: float) -> str:
+    """What a certificate says of it: trusted, because a refusal by size would depend on the data.
+
+    >>> rounding_in_words(1.0)
+    'Values stay below 1.67772e+07 in size whatever the data is, and were rounded to multiples of 9.53674e-07; ...'
+    """
+    return (
+        f"Values stay below {largest_value(sigma):g} in size whatever the data is, and were rounded to multiples of "
+        f"{rounding_step(sigma):g}; beyond that, floating-point noise is taken for ideal noise."
+    )
+
+
 def check_values(values: np.ndarray, sigma: float) -> None:
     """Refuses values that are not finite or too large for the noise, without saying what they are."""
     if not np.isfinite(values).all():

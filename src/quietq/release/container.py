@@ -33,7 +33,9 @@ Arrays = dict[str, np.ndarray]
 class Unpacked:
     """A file's content; its hash was found to be right, its signature was not looked at."""
 
+    text: str
     record: dict[str, Any]
+    """The text, read."""
     arrays: Arrays
     hash: str
     signature: str | None
@@ -96,7 +98,7 @@ def unpack(data: bytes) -> Unpacked:
     found = content_hash(texts["quietq"], shapes, numbers)
     record = parse(texts["quietq"].encode())
     require(texts["sha256"] == found, "its content does not have the hash that it states, so it was changed or damaged")
-    return Unpacked(record, arrays, found, texts.get("signature"), texts.get("signer"))
+    return Unpacked(texts["quietq"], record, arrays, found, texts.get("signature"), texts.get("signer"))
 
 
 def _numbers(arrays: Arrays) -> bytes:

@@ -24,7 +24,7 @@ from quietq.rewards.model import FittedReward
 Released = PrivateFunction | FittedReward
 Details = dict[str, Any]
 MOST_RANK = 2**14  # a larger band-limited kernel takes minutes to rebuild
-_MOST_FEATURES = 4096
+_MOST_FEATURES, _MOST_RUNS = 4096, 1024
 
 
 def taken_apart(thing: object) -> tuple[str, Details, Arrays]:
@@ -142,6 +142,7 @@ def _network(details: Details, arrays: Arrays, box: Box, certificate: Certificat
     weights, biases = [arrays[name] for name in names[:layers]], [arrays[name] for name in names[layers:]]
     require(all(weight.ndim == 3 for weight in weights), "a layer's weights have three axes")
     runs, inputs = weights[0].shape[0], box.dimension
+    require(runs <= _MOST_RUNS, f"it has more than {_MOST_RUNS} runs")
     if form != "mlp":
         require(layers == 1 and type(size) is int and size >= 2, "linear weights are one layer of 2 features or more")
         # Checked before it is computed: a large power is slow.

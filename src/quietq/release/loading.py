@@ -79,16 +79,20 @@ def load(path: str | os.PathLike[str], *, features: Features | None = None) -> R
 
 def open_release(path: str | os.PathLike[str], *, features: Features | None = None) -> Release:
     """The same with what else is known of the file: its hash, what it is, who signed it."""
+    return opened(read(path), features)
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """A file's bytes, unless they are too many."""
     source = Path(path)
     try:
         if not source.is_file():
             raise InvalidRelease(f"There is no file {str(source)!r}.")
         require(source.stat().st_size <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
         with source.open("rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
+            return stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise InvalidRelease(f"The file could not be read: {error}") from error
-    return opened(data, features)
 
 
 def opened(data: bytes, features: Features | None) -> Release:

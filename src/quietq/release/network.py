@@ -4,6 +4,7 @@ The networks are those of `learning.networks`, written once more in NumPy becaus
 have to install what trained it; a test holds the two against each other.
 """
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ Form = Literal["mlp", "splines", "fourier", "random"]
 Output = Literal["values", "log-probabilities"]
 LARGEST = 1e30
 """No hidden value may be able to get larger: far from overflow in float32."""
-_AT_ONCE = 4096  # states of all runs together, whose hidden layers fit the processor's cache
+_AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +68,7 @@ class PrivateNetwork(PrivateFunction):
         where = unit.shape if self.box.dimension == 1 else unit.shape[:-1]
         points = unit.reshape(-1, self.box.dimension)
         values = np.empty((len(points), self.actions))
-        at_once = max(1, _AT_ONCE // self.runs)
+        at_once = max(1, _AT_ONCE // (self.runs * self._widest()))
         for begin in range(0, len(points), at_once):
             values[begin : begin + at_once] = self._at(points[begin : begin + at_once])
         return values.reshape(*where, self.actions)
@@ -88,12 +89,13 @@ class PrivateNetwork(PrivateFunction):
 
     def largest(self) -> float:
         """A bound of what any layer can hold, anywhere in the box."""
-        size = 2.0  # of features and of unit coordinates
+        size, most = 2.0, 0.0  # of features and of unit coordinates
         with np.errstate(over="ignore"):
             for i, weights in enumerate(self.weights):
                 size = float(np.abs(weights).sum(axis=-1).max()) * size
                 size += float(np.abs(self.biases[i]).max()) if self.biases else 0.0
-        return size
+                most = max(most, size, float(np.abs(weights).max()))
+        return most
 
     def _shape(self) -> str:
         return f"{self.form}, runs={self.runs}, actions={self.actions}"
@@ -101,15 +103,24 @@ class PrivateNetwork(PrivateFunction):
     def _at(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points actions"]:
         if self.form == "mlp":
             each = self._runs(unit)
-        elif self.form == "splines" and self.output == "values":
-            return interpolate(self._mean(), self.size, unit)
         else:
-            found = features(self.form, self.size, unit)
-            if self.output == "values":
-                return found @ self._mean().T
-            each = found @ self.weights[0].swapaxes(1, 2)
+            weights = self._mean()[None] if self.output == "values" else self.weights[0]
+            each = self._linear(weights, unit)
         each = np.asarray(each, np.float64)
         return (_log_softmax(each) if self.output == "log-probabilities" else each).mean(axis=0)
+
+    def _linear(
+        self, weights: Float[np.ndarray, "runs actions features"], unit: Float[np.ndarray, "points d"]
+    ) -> Float[np.ndarray, "runs points actions"]:
+        if self.form != "splines":
+            return features(self.form, self.size, unit) @ weights.swapaxes(1, 2)
+        runs, actions, _ = weights.shape
+        found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
+        return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
+
+    def _widest(self) -> int:
+        """The most numbers that one state becomes, in one run."""
+        return max(max(weights.shape[1:]) for weights in self.weights) + 1
 
     def _mean(self) -> Float[np.ndarray, "actions features"]:
         """Linear weights can be averaged before they are used."""
@@ -135,11 +146,8 @@ def _with_bias(
 
 
 def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points features"]:
-    """The public features at points of the unit box."""
+    """The public features at points of the unit box, but for splines, which are interpolated."""
     dimension = unit.shape[1]
-    if form == "splines":
-        count = size**dimension
-        return interpolate(np.eye(count), size, unit)
     if form == "fourier":
         waves = frequencies(size, dimension)
         return np.cos(math.pi * (unit @ waves.T)) / math.sqrt(len(waves))
@@ -147,11 +155,13 @@ def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float
     return np.maximum(unit @ directions.T - kinks, 0) * (2 / math.sqrt(size))
 
 
+@functools.lru_cache
 def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
     """All vectors of whole numbers below `size`."""
     return np.array(list(itertools.product(range(size), repeat=dimension)), np.float64)
 
 
+@functools.lru_cache
 def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
     """Directions and kinks of the random layer: the same numbers as in `learning.networks`."""
     source = np.random.default_rng(20191208)

@@ -10,9 +10,9 @@ from quietq.noise.kernels import Features
 from quietq.noise.private_function import PrivateFunction, PrivateWeights
 from quietq.privacy.errors import InvalidInput
 from quietq.release import signature
-from quietq.release.container import hash_of, pack, replace_file
+from quietq.release.container import hash_of, pack, replace_file, unpack
 from quietq.release.kinds import Released, taken_apart
-from quietq.release.loading import FORMAT, NOT_PRIVATE, opened
+from quietq.release.loading import FORMAT, NOT_PRIVATE, opened, read
 from quietq.release.network import PrivateNetwork
 from quietq.rewards.model import FittedReward
 from quietq.version import __version__
@@ -63,6 +63,28 @@ def publish(
     return checked.hash
 
 
+def copy_release(
+    source: str | os.PathLike[str], path: str | os.PathLike[str], *, not_private: bool = False,
+    sign: str | os.PathLike[str] | None = None,
+) -> str:  # fmt: skip
+    """Writes a release once more, to sign it: its content, and so its hash, stay as they are."""
+    data = read(source)
+    unpacked = unpack(data)
+    checked = opened(data, None)
+    _check_standing(checked.certificate.standing, not_private)
+    signed = None if sign is None else signature.sign(unpacked.hash, sign)
+    replace_file(Path(path), pack(unpacked.text, unpacked.arrays, signed))
+    return unpacked.hash
+
+
+def _check_standing(standing: str, not_private: bool) -> None:
+    if standing != "certified" and not not_private:
+        raise InvalidInput(
+            f"Only a certified release may leave, and this one's standing is {standing!r}; "
+            "publish(..., not_private=True) writes it marked as NOT PRIVATE (--not-private on the command line)."
+        )
+
+
 def released_part(thing: object, not_private: bool) -> tuple[Released, Literal["agent", "function"]]:
     """What of a thing may leave, and what it is; refused if nothing covers it, unless it is to be marked."""
     learning = sys.modules.get("quietq.learning.agent")  # without it, there is no agent
@@ -82,10 +104,5 @@ def released_part(thing: object, not_private: bool) -> tuple[Released, Literal["
         )
     if function.certificate is None:
         raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
-    standing = function.certificate.standing
-    if standing != "certified" and not not_private:
-        raise InvalidInput(
-            f"Only a certified release may leave, and this one's standing is {standing!r}; "
-            "publish(..., not_private=True) writes it marked as NOT PRIVATE (--not-private on the command line)."
-        )
+    _check_standing(function.certificate.standing, not_private)
     return function, what

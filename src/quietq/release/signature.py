@@ -15,6 +15,19 @@ from quietq.release.checks import InvalidRelease
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+# The points of order 1 to 8, without their sign (RFC 7748 and libsodium list them): one signature of theirs fits all.
+_SMALL = frozenset(
+    bytes.fromhex(text)
+    for text in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    )
+)
 _PURPOSE = b"quietq release signature 1\0"
 
 
@@ -35,6 +48,8 @@ def checked(content_hash: str, signature: str, signer: str) -> bytes:
         public = bytes.fromhex(signer)
         if public.hex() != signer or bytes.fromhex(signature).hex() != signature:
             raise ValueError("not the one way to write it")
+        if _is_small(public):
+            raise ValueError("a key that signs everything")
         Ed25519PublicKey.from_public_bytes(public).verify(
             bytes.fromhex(signature), _PURPOSE + bytes.fromhex(content_hash)
         )
@@ -87,8 +102,8 @@ def read_public_key(path: str | os.PathLike[str]) -> bytes:
         key = load_pem_public_key(data)
     except Exception as error:  # the library has many ways to refuse
         raise InvalidInput(f"{str(path)!r} is not a public key in PEM form.") from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise InvalidInput(f"{str(path)!r} is not an Ed25519 key.")
+    if not isinstance(key, Ed25519PublicKey) or _is_small(key.public_bytes_raw()):
+        raise InvalidInput(f"{str(path)!r} is not a sound Ed25519 key.")
     return key.public_bytes_raw()
 
 
@@ -106,6 +121,10 @@ def _private_key(path: Path) -> "Ed25519PrivateKey":
     if failed or not isinstance(key, Ed25519PrivateKey):  # outside of `except`: its error might quote the key
         raise InvalidInput(f"{str(path)!r} is not an Ed25519 private key in PEM form without a password.")
     return key
+
+
+def _is_small(public: bytes) -> bool:
+    return public[:-1] + bytes([public[-1] & 0x7F]) in _SMALL if len(public) == 32 else False
 
 
 def _read(path: Path) -> bytes:

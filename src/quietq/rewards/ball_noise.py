@@ -16,7 +16,7 @@ from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import in_weights
 from quietq.noise.kernels import FiniteRank
 from quietq.noise.private_function import PrivateWeights
-from quietq.noise.rounding import check_values, round_release, rounding_step
+from quietq.noise.rounding import check_values, round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
@@ -96,11 +96,7 @@ def _certificate(
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(
-                f"Numbers were rounded to multiples of {rounding_step(scale):g}; beyond that, floating-point noise is "
-                "taken for ideal noise.",
-                False,
-            ),
+            Assumption(rounding_in_words(scale), False),
         ),
         remarks=("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",),
     )

@@ -11,12 +11,12 @@ import numpy as np
 
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from quietq.noise.evaluation import values_at
 from quietq.noise.private_function import PrivateKnots
-from quietq.noise.rounding import check_values, largest_value, round_release, rounding_step
+from quietq.noise.rounding import check_values, largest_value, round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall
 from quietq.rewards import ellipsoid, k_norm
@@ -117,10 +117,8 @@ class _ShapedNoise:
 
 
 def _at_knots(f: object, box: Box, pieces: int) -> np.ndarray:
-    if not callable(f):
-        raise InvalidInput(f"A function of states is needed, not {type(f).__name__}.")
     states = box.from_unit(np.linspace(0, 1, pieces + 1))
-    values = numbers("The function's values", f(states))
+    values = values_at(f, states)
     if values.shape != states.shape:
         raise InvalidInput(f"The function must return one value for each of {len(states)} states at once.")
     return values
@@ -153,11 +151,7 @@ def _certificate(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
             ),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(
-                f"Numbers were rounded to multiples of {rounding_step(scale):g}; beyond that, floating-point noise is "
-                "taken for ideal noise.",
-                False,
-            ),
+            Assumption(rounding_in_words(scale), False),
         ),
         remarks=(choice.reason,),
     )

@@ -120,14 +120,18 @@ class RewardModel:
         if left.ndim != 1 or y.shape != left.shape:
             raise InvalidInput(f"states and rewards must be equally many, not of shapes {left.shape} and {y.shape}.")
         deviations = _per_sample("noise", noise, y.shape)
-        if (deviations < _LEAST_NOISE * (self.high - self.low)).any():
-            raise InvalidInput(f"noise must be at least {_LEAST_NOISE:g} of the reward's range.")
+        self.check_noise(float(deviations.min(initial=math.inf)))
         precision = _per_sample("weights", weights, y.shape) / deviations**2
         residual = precision * (y - (self.low + self.high) / 2)
         sums = _add(left, residual * (1 - share), self.hats) + _add(left + 1, residual * share, self.hats)
         diagonal = _add(left, precision * (1 - share) ** 2, self.hats) + _add(left + 1, precision * share**2, self.hats)
         beside = _add(left, precision * share * (1 - share), self.hats)[:-1]
         return self.posterior(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1), sums)
+
+    def check_noise(self, least: float) -> None:
+        """Refuses noise so small that the posterior would drown in rounding."""
+        if least < _LEAST_NOISE * (self.high - self.low):
+            raise InvalidInput(f"noise must be at least {_LEAST_NOISE:g} of the reward's range.")
 
     def posterior(
         self, information: np.ndarray, sums: np.ndarray, certificate: Certificate | None = None

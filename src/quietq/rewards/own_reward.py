@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from quietq.noise.box import Domain
-from quietq.noise.rounding import check_values, rounding_step
+from quietq.noise.rounding import check_values, rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
@@ -171,11 +171,7 @@ def _certificate(relation: Relation, budget: Budget, on: str, noise: PathNoise |
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(noise.how, True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(
-                f"Values were rounded to multiples of {rounding_step(noise.sigma):g}; beyond that, floating-point "
-                "noise is taken for ideal Gaussian noise.",
-                False,
-            ),
+            Assumption(rounding_in_words(noise.sigma), False),
         ),
         remarks=noise.remarks,
     )

@@ -1,0 +1,117 @@
+"""Ledgers on a server: passwords, roles, settings, and a crash of the server itself."""
+
+import socket
+import time
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from ledger_cases import BUDGET, FIFTY
+from postgresql_server import Server
+
+from quietq import BudgetExhausted
+from quietq.ledger import Ledger, LedgerUnavailable, database
+
+
+def test_no_password_is_shown(postgresql: str):
+    address = postgresql.replace("postgres@", "postgres:hunter2@")
+    ledger = Ledger.create(address)
+    assert repr(ledger) == f"Ledger('{postgresql}')".replace("postgres@", "postgres:***@")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody answers there
+        closed = f"127.0.0.1:{taken.getsockname()[1]}"
+        for url in (
+            f"postgresql://postgres:hunter2@{closed}/postgres",
+            f"postgresql://postgres@{closed}/postgres?password=hunter2",
+            f"postgresql://postgres:hunter2@{postgresql.split('@')[1]}hunter2",
+            f"postgresql://postgres:hunter2@{closed}/postgres?no_such_option=hunter2",
+        ):
+            with pytest.raises(LedgerUnavailable, match="Nothing was booked") as refused:
+                Ledger(url)
+            error: BaseException | None = refused.value
+            while error is not None:
+                assert "hunter2" not in str(error).replace("postgreshunter2", "").replace("postgres***", "")
+                error = error.__context__
+
+
+def test_a_role_that_may_only_read_and_add_is_enough(postgresql: str, server: Server):
+    Ledger.create(postgresql).open("ratings", BUDGET)
+    server.execute("DROP ROLE IF EXISTS clerk")
+    server.execute("CREATE ROLE clerk LOGIN; GRANT SELECT, INSERT ON quietq_ledger TO clerk")
+    server.execute("DROP ROLE IF EXISTS officer; CREATE ROLE officer LOGIN; GRANT SELECT ON quietq_ledger TO officer")
+    try:
+        ledger = Ledger.create(postgresql.replace("postgres@", "clerk@"))  # there already: nothing is made
+        ledger.account("ratings").charge(0.1, relation=FIFTY)
+        reader = Ledger(postgresql.replace("postgres@", "officer@"))
+        assert len(reader.balance("ratings").charges) == 1
+        with pytest.raises(LedgerUnavailable, match=r"permission denied.*Nothing was booked"):
+            reader.account("ratings").charge(0.1, relation=FIFTY)
+        for statement in (
+            "UPDATE quietq_ledger SET source = 'x'",
+            "DELETE FROM quietq_ledger",
+            "DROP TABLE quietq_ledger",
+        ):
+            with (
+                psycopg.connect(postgresql.replace("postgres@", "clerk@")) as clerk,
+                pytest.raises(psycopg.errors.InsufficientPrivilege),
+            ):
+                clerk.execute(statement.encode())
+    finally:
+        server.execute("DROP TABLE quietq_ledger; DROP ROLE clerk; DROP ROLE officer")
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """A server takes a moment to notice new settings."""
+    for _ in range(1000):
+        if is_so():
+            return
+        time.sleep(0.01)
+    pytest.fail("The server did not take the setting.")
+
+
+def test_a_servers_settings_cannot_weaken_a_charge(postgresql: str, server: Server):
+    ledger = Ledger.create(
+        f"{postgresql}?options=-csynchronous_commit%3Doff%20-cdefault_transaction_isolation%3Dserializable"
+    )
+    ledger.open("ratings", BUDGET)
+    with ledger._database.alone() as session:
+        shown = [session._connection.exec_driver_sql(f"SHOW {what}").scalar() for what in
+                 ("synchronous_commit", "transaction_isolation")]  # fmt: skip
+    assert shown == ["on", "read committed"]
+    server.execute("ALTER SYSTEM SET fsync = off")
+    server.execute("SELECT pg_reload_conf()")
+    try:
+        wait_until(lambda: server.ask("SHOW fsync") == "off")
+        with pytest.raises(LedgerUnavailable, match=r"fsync off.*Nothing was booked"):
+            ledger.account("ratings").charge(0.001, relation=FIFTY)
+    finally:
+        server.execute("ALTER SYSTEM RESET fsync")
+        server.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: server.ask("SHOW fsync") == "on")
+    assert ledger.balance("ratings").charges == ()
+
+
+def test_charges_survive_a_crash_of_the_server(postgresql: str, server: Server, monkeypatch: pytest.MonkeyPatch):
+    ledger = Ledger.create(postgresql)
+    ledger.open("ratings", BUDGET)
+    ledger.account("ratings").charge(0.2, relation=FIFTY)
+    head = ledger.verify()
+    add = database.Session.add
+
+    def add_and_crash(session: database.Session, entry: object) -> None:
+        add(session, entry)  # pyright: ignore[reportArgumentType]
+        server.crash()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database.Session, "add", add_and_crash)
+        try:
+            with pytest.raises(LedgerUnavailable, match="may or may not have been booked"):
+                ledger.account("ratings").charge(0.1, relation=FIFTY)
+            with pytest.raises(LedgerUnavailable, match="Nothing was booked"):
+                ledger.reserve("ratings", mu=0.1, relation=FIFTY)
+        finally:
+            server.start()
+    assert ledger.verify(head) == head
+    with pytest.raises(BudgetExhausted):
+        ledger.account("ratings").charge(0.25, relation=FIFTY)
+    ledger.account("ratings").charge(0.1, relation=FIFTY)
