@@ -28,7 +28,7 @@ def test_what_is_ended_early_releases_nothing_new(tmp_path):
     seen = {}
 
     def watch(event):
-        seen[event.step] = event.values(POINTS)
+        seen[event.step] = event.values(POINTS)[0]
 
     Agent("walk", method, seed=1).learn(200, every=50, directory=tmp_path / "run", resume=True, callback=watch)
     early = Agent("walk", method, seed=1).learn(

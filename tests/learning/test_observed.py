@@ -1,5 +1,7 @@
 """A reward that is observed: what is refused goes by what was declared, and before anything is charged."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -14,10 +16,8 @@ BUDGET = Budget(0.9, 1e-4)
 def charged(reward, **options) -> float:
     """What was spent; the declared range is far too large for the noise, whatever the rewards are."""
     accountant = Accountant(BUDGET)
-    try:
+    with contextlib.suppress(InvalidInput):
         observe(WALK, SupBall(1e-6), BUDGET, rewards=100, reward=reward, ledger=accountant, **options)
-    except InvalidInput:
-        pass
     return accountant.spent_mu
 
 

@@ -34,11 +34,9 @@ def server() -> Iterator[Server]:
             pytest.fail("PostgreSQL is not installed, and QUIETQ_TEST_PROGRAMS asks for it.")
         pytest.skip("PostgreSQL is not installed.")
     started = Server(binaries)
-    try:
-        started.start()
-        yield started
-    finally:
-        started.close()
+    started.start()
+    yield started
+    started.close()
 
 
 @pytest.fixture

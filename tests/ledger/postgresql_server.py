@@ -62,7 +62,8 @@ class Server:
         deadline = time.monotonic() + 60
         while True:
             try:
-                return psycopg.connect(self.url).close()
+                self._owner = psycopg.connect(self.url, autocommit=True, prepare_threshold=None)
+                return
             except psycopg.OperationalError:
                 if time.monotonic() > deadline:
                     raise RuntimeError((self.folder / "log").read_text()) from None
@@ -70,19 +71,19 @@ class Server:
 
     def crash(self) -> None:
         """Ends it at once, as a failure of the power would; its folder stays."""
+        self._owner.close()
         self._guard.communicate(b"crash\n", timeout=60)
 
     def close(self) -> None:
         """Ends it and takes its folder away, as happens also when the test run is killed."""
+        self._owner.close()
         self._guard.communicate(timeout=60)
 
     def execute(self, statement: str) -> None:
         """Runs statements as the server's owner."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(statement.encode())
+        self._owner.execute(statement.encode())
 
     def ask(self, question: str) -> object:
         """The first value of the answer."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            row = connection.execute(question.encode()).fetchone()
+        row = self._owner.execute(question.encode()).fetchone()
         return None if row is None else row[0]

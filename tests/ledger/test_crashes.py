@@ -150,7 +150,7 @@ def kill_at_events(trials: Trials, number: int) -> Counter[str]:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_killed_at_any_call(kind: str, request: pytest.FixtureRequest, tmp_path: Path):
-    came = kill_at_events(Trials(request, kind, tmp_path), 14 if kind == "sqlite" else 10)
+    came = kill_at_events(Trials(request, kind, tmp_path), 10)
     assert set(came) >= {"not opened", "opened", "charged", "released"}, came
 
 
