@@ -112,6 +112,10 @@ def test_a_reward_from_ratings_is_charged(quietq, ledger, tmp_path):
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").charges
     assert charge.release == json.loads(out)["hash"] == release(tmp_path / "reward.qq")
+    code, out, err = quietq(f"{command} --out books.db")
+    assert (code, out) == (2, "")
+    assert "is there and not a release" in err
+    assert len(ledger.balance("walkers").charges) == 1
     code, out, err = quietq(f"{command} --out second.qq")
     assert (code, out) == (2, "")
     assert charge.at in err  # when it was spent

@@ -72,14 +72,38 @@ def test_signing_later_keeps_the_content(quietq, reward, tmp_path):
     assert (after["hash"], after["version"]) == (before["hash"], before["version"])
 
 
+def test_only_a_release_is_replaced(quietq, reward, tmp_path):
+    quietq("keygen key")
+    (tmp_path / "ratings.csv").write_text("person,state,rating\n")
+    quietq("ledger create books.db --source ratings --epsilon 0.9 --delta 1e-4")
+    for name in ("ratings.csv", "key", "key.pub", "books.db"):
+        before = (tmp_path / name).read_bytes()
+        code, out, err = quietq(f"publish reward.qq --out {name} --sign key")
+        assert (code, out) == (2, "")
+        assert "is there and not a release" in err
+        assert (tmp_path / name).read_bytes() == before
+    quietq("publish reward.qq --out signed.qq --sign key")
+    code, _, err = quietq("publish simulated.qq --out signed.qq --not-private")
+    assert code == 0
+    assert "signed.qq is replaced" in err
+
+
+def test_copying_keeps_the_signature(quietq, reward):
+    quietq("keygen key")
+    quietq("publish reward.qq --out signed.qq --sign key")
+    quietq("publish signed.qq --out copy.qq")
+    assert quietq("verify copy.qq --key key.pub")[0] == 0
+
+
 def test_a_damaged_file_is_refused(quietq, reward):
     data = bytearray(reward.read_bytes())
     data[-3] ^= 1
     reward.write_bytes(data)
     code, out, err = quietq("verify reward.qq")
     assert (code, out) == (2, "")
-    assert err.startswith("quietq: This is not a release: its content does not have the hash")
+    assert err.startswith("quietq: 'reward.qq' is not a release: its content does not have the hash")
     assert quietq("verify nothing.qq")[0] == 2
+    assert "is a folder" in quietq("verify .")[2]
 
 
 def test_publish_an_agent(quietq, tmp_path):

@@ -52,12 +52,15 @@ def chromium() -> "Iterator[Browser]":
 
 
 @contextmanager
-def serving_here(*files: Path, token: str) -> Iterator[str]:
+def serving_here(*files: Path, token: str | None = None, hosts: frozenset[str] | None = None) -> Iterator[str]:
     """The address of a server in a thread of this process, which is cheap; it is stopped in the end."""
     from uvicorn import Config, Server
 
+    from quietq.server.connection import Connection
+
     listener = socket.create_server(("127.0.0.1", 0))  # connections wait from now on
-    config = Config(application(catalogue_of(*files), token), log_config=None, lifespan="off", ws="none")
+    app = application(catalogue_of(*files), token, hosts)
+    config = Config(app, http=Connection, log_config=None, lifespan="off", ws="none")
     server = Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -3,14 +3,13 @@
 import json
 import os
 import stat
-from pathlib import Path
 
 import pytest
 from serving import TOKEN, catalogue_of, make_files
 
 from quietq import InvalidInput
 from quietq.server.catalogue import MOST_AUDIT_BYTES
-from quietq.server.handover import FOLDER, handed_on, taken_over
+from quietq.server.handover import Handover, handed_on, taken_over
 
 
 @pytest.fixture
@@ -18,27 +17,26 @@ def own(tmp_path):
     return make_files(tmp_path)
 
 
-def test_a_worker_takes_over_what_the_parent_read(own):
+def test_a_worker_takes_over_what_the_parent_read(own, monkeypatch):
+    monkeypatch.setenv("QUIETQ_TOKEN", TOKEN)
     before = dict(os.environ)
-    with handed_on(list(own.values()), TOKEN) as catalogue:
-        folder = Path(os.environ[FOLDER])
+    with handed_on(list(own.values())) as (catalogue, folder):
+        assert TOKEN not in os.environ.values()  # a worker's environment is for all processes of its user to read
+        assert TOKEN not in repr(Handover(folder, TOKEN, None))
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         for file in own.values():
             file.unlink()  # whatever happens to the files meanwhile
-        there, token = taken_over()
-        assert token == TOKEN
-        assert "QUIETQ_TOKEN" not in os.environ
+        there = taken_over(Handover(folder, TOKEN, None))
         assert [entry.describe() for entry in there] == [entry.describe() for entry in catalogue]
     assert not folder.exists()
     assert dict(os.environ) == before
 
 
 def test_a_copy_that_was_exchanged_is_refused(own):
-    with handed_on([own["agent"], own["function"]], None):
-        folder = Path(os.environ[FOLDER])
+    with handed_on([own["agent"], own["function"]]) as (_, folder):
         (folder / "0.qq").write_bytes(own["plane"].read_bytes())
         with pytest.raises(InvalidInput, match=r"'agent.qq' is not what was read"):
-            taken_over()
+            taken_over(Handover(folder, None, None))
 
 
 def test_the_same_release_twice(own, tmp_path):
@@ -54,10 +52,10 @@ def test_files_that_are_no_releases(own, tmp_path):
     (tmp_path / "bad.qq").write_bytes(own["agent"].read_bytes()[:-1])
     with (
         pytest.raises(InvalidInput, match=r"'bad.qq' cannot be served: This is not a release"),
-        handed_on([own["agent"], tmp_path / "bad.qq"], None),
+        handed_on([own["agent"], tmp_path / "bad.qq"]),
     ):
         pass
-    with pytest.raises(InvalidInput, match="There is no file"), handed_on([tmp_path / "nothing.qq"], None):
+    with pytest.raises(InvalidInput, match="There is no file"), handed_on([tmp_path / "nothing.qq"]):
         pass
 
 
@@ -76,6 +74,7 @@ def test_files_that_are_no_releases(own, tmp_path):
         (b'{"a": ' + b"9" * 9000 + b"}", "JSON object"),
         (b'{"a": "\\ud800"}', "finite numbers"),
         (b'{"a": "\\u0000"}', "finite numbers"),
+        (b'{"a\\u202e": 1}', "finite numbers"),
         (b"[" * 50_000, "JSON object in UTF-8"),
         (b'{"release": "0000"}', "another release, '0000'"),
         (b'{"a": "' + b"x" * MOST_AUDIT_BYTES + b'"}', "at most 65536 bytes"),
@@ -92,3 +91,26 @@ def test_an_audit_without_a_hash(own):
     own["agent"].with_name("agent.audit.json").write_text(json.dumps({"runs": 10, "passed": True}))
     (entry,) = catalogue_of(own["agent"])
     assert entry.audit == {"runs": 10, "passed": True}
+
+
+def test_links_and_folders_are_no_audits(own):
+    beside = own["agent"].with_name("agent.audit.json")
+    (own["agent"].parent / "secret.json").write_text('{"key": "secret"}')
+    beside.symlink_to("secret.json")
+    with pytest.raises(InvalidInput, match=r"'agent.audit.json', must be a plain file"), handed_on([own["agent"]]):
+        pass
+    beside.unlink()
+    beside.mkdir()
+    with pytest.raises(InvalidInput, match="must be a plain file"), handed_on([own["agent"]]):
+        pass
+
+
+def test_sizes_are_checked_before_anything_is_copied(own, monkeypatch):
+    def copied(*_):
+        raise AssertionError("copied")
+
+    monkeypatch.setattr("shutil.copyfileobj", copied)
+    with own["agent"].open("r+b") as stream:
+        stream.truncate(2**40)  # a hole, which takes no room
+    with pytest.raises(InvalidInput, match=r"'agent.qq' must have at most 268435456 bytes"), handed_on([own["agent"]]):
+        pass

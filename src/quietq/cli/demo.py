@@ -99,7 +99,8 @@ def demo(
         f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
         f"{result['worst']:.2f}."
     )
-    print(f"To look at it in a browser: quietq serve {out / run.PUBLISHED} {out / run.REWARD}")
+    program = sys.argv[0] if Path(sys.argv[0]).name == "quietq" else "quietq"
+    print(f"To look at it in a browser: {program} serve {out / run.PUBLISHED} {out / run.REWARD}")
     print(f"Read {out / REPORT}, or {out / OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.")
 
 

@@ -66,6 +66,7 @@ def create(
 ) -> None:
     """Makes the ledger, if it is not there, and opens a source in it. A budget is set once and never grows."""
     from quietq.ledger import Ledger
+    from quietq.ledger.record import check_caps, one_line
     from quietq.ledger.words import in_json
 
     if (epsilon is None) != (delta is None):
@@ -76,6 +77,8 @@ def create(
     apart = None if apart_epsilon is None else qq.Budget(apart_epsilon, apart_delta or 0.0)
     if budget is None and apart is None:
         raise qq.InvalidInput("A source needs a budget: give --epsilon and --delta, or --apart-epsilon, or both.")
+    one_line("source", source)  # before a file is made
+    check_caps(budget, apart)
     books = Ledger.create(_without_password(url))
     books.open(source, budget, apart)
     if as_json:
@@ -90,6 +93,7 @@ def create(
 def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     """How each source stands: its budget, what was spent of it, and what is left."""
     from quietq.ledger import Ledger
+    from quietq.ledger.refusal import in_epsilon
     from quietq.ledger.words import in_json, pair
 
     books = Ledger(_without_password(url))
@@ -105,7 +109,8 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
         gaussian = sum(charge.mu is not None for charge in balance.charges)
         if balance.budget is not None:
             cap = f"{pair((balance.budget.epsilon, balance.budget.delta))}, mu {number(balance.mu)}"
-            spent, left = f"mu {number(balance.spent_mu)}", f"mu {number(balance.remaining_mu)}"
+            spent = f"mu {number(balance.spent_mu)}"
+            left = f"mu {number(balance.remaining_mu)}{in_epsilon(balance)}"
             table.add_row(name, cap, spent, left, str(gaussian), since)
         if balance.apart is not None:
             cap = f"apart {pair((balance.apart.epsilon, balance.apart.delta))}"

@@ -1,6 +1,7 @@
 """`quietq publish`."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import quietq as qq
 from quietq.cli import run_directory as run
 from quietq.cli.app import AsJson, app
 from quietq.release import open_release
+from quietq.release.container import check_target
 from quietq.release.publishing import copy_release
 
 Sign = Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")]
@@ -26,11 +28,16 @@ def publish(
     as_json: AsJson = False,
 ) -> None:
     """Writes the one file of an agent that may leave; nothing that its certificate does not cover is in it."""
-    source = agent / run.AGENT if agent.is_dir() else agent
+    source = agent
+    if agent.is_dir():
+        source = agent / run.PUBLISHED if (agent / run.PUBLISHED).exists() else agent / run.AGENT
+    check_target(out)
     if out.resolve() == source.resolve():
         raise qq.InvalidInput(f"--out must not be the file that is read, {str(source)!r}.")
     if not source.is_file():
         raise qq.InvalidInput(f"There is no agent {str(source)!r}: train one with `quietq train`.")
+    if out.exists():
+        print(f"quietq: warning: {out} is replaced.", file=sys.stderr)
     if out.suffix == ".onnx":
         if sign is not None:
             raise qq.InvalidInput("An ONNX file cannot be signed: publish a .qq file, and sign that.")

@@ -16,6 +16,7 @@ from quietq.cli.app import AsJson, Delta, Epsilon, app
 from quietq.cli.charging import note
 from quietq.cli.ledger import LedgerSource, LedgerUrl
 from quietq.cli.ledger import account as charged_account
+from quietq.release.container import check_target
 
 
 @app.command()
@@ -109,6 +110,8 @@ def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
             raise qq.InvalidInput(f"{name} must name a file in a folder that can be written to, not {str(path)!r}.")
         with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
             pass
+        if suffixes is None:
+            check_target(path)  # before anything is spent
         if suffixes is not None and path.suffix.lower() not in suffixes:
             raise qq.InvalidInput(f"{name} must end in .png or .svg, not {path.name!r}.")
         if suffixes is not None:

@@ -14,7 +14,7 @@ REWARD, PUBLISHED = "reward.qq", "agent.qq"
 CHECKPOINT = "PRIVATE-checkpoint.npz"
 METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
 README, LOG, LEDGER = "README.txt", "tensorboard", "ledger.json"
-RELEASED = (PUBLISHED, CERTIFICATE, REWARD, AGENT)
+RELEASED = (PUBLISHED, AGENT, CERTIFICATE, REWARD)
 """What may leave when the certificate says `certified`."""
 
 

@@ -22,10 +22,17 @@ def serve(
             help="File with the access token that requests must carry; else QUIETQ_TOKEN, else none is asked for."
         ),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name that requests may ask for; may be repeated. Else any; on 127.0.0.1, this machine's only.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Answers for releases over HTTP: values, policies, certificates, a page at / and counters at /metrics."""
     from quietq.server.handover import read_token
     from quietq.server.run import serve as run
 
-    run(files, host, port, workers, read_token(token_file), as_json)
+    run(files, host, port, workers, read_token(token_file), allow_host or (), as_json)

@@ -36,7 +36,9 @@ class Entry:
 
 def tampered(place: int) -> TamperedLedger:
     """The refusal to go on when an entry is not what it should be."""
-    return TamperedLedger(f"Entry {place} of the ledger is not one that was written by it: nothing is spent from it.")
+    return TamperedLedger(
+        f"Entry {place} of the ledger was changed, or one before it is missing: nothing is spent from it."
+    )
 
 
 def is_hash(value: object, digits: int = 64) -> bool:

@@ -133,6 +133,11 @@ class Ledger:
                     f"Reservation {reservation} was for another release, {charge.release}: each release needs a "
                     "reservation of its own."
                 )
+            noted = [one for balance in books.values() for one in balance.charges if one.release == release]
+            if charge.release is None and noted:
+                raise InvalidInput(
+                    f"Release {release} was noted for reservation {noted[0].id} already, and a release is charged once."
+                )
             return said if charge.release is None else None
 
         self._add(source, said, decide)

@@ -1,6 +1,7 @@
 """Why a charge was refused: what was asked, what is left, and when the rest was spent."""
 
 from quietq.ledger.balance import Balance, Charge
+from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.privacy.words import plural
 
 SHOWN = 3
@@ -21,7 +22,7 @@ def refusal(balance: Balance, mu: float | None, epsilon: float | None, delta: fl
             "Gaussian noise, or a source opened with apart=Budget(epsilon, delta); nothing was booked."
         )
     if gaussian:
-        asked, left = f"mu = {mu:g}", f"mu = {balance.remaining_mu:g} of {balance.mu:g}"
+        asked, left = f"mu = {mu:g}", f"mu = {balance.remaining_mu:g} of {balance.mu:g}{in_epsilon(balance)}"
     else:
         assert balance.apart is not None
         (e, d), cap = balance.remaining_apart, balance.apart
@@ -33,12 +34,20 @@ def refusal(balance: Balance, mu: float | None, epsilon: float | None, delta: fl
     )
 
 
+def in_epsilon(balance: Balance) -> str:
+    """What is left for Gaussian releases, as one budget at the source's delta; nothing if nothing is left."""
+    if balance.budget is None or balance.remaining_mu == 0:
+        return ""
+    epsilon = epsilon_from_mu(balance.remaining_mu, balance.budget.delta)
+    return f" (epsilon {epsilon:.4g} at delta {balance.budget.delta:g})"
+
+
 def _spent(charges: list[Charge]) -> str:
     if not charges:
         return "Nothing was spent of it yet: it is too small for this release."
     *earlier, last = charges[-SHOWN:]
     more = len(charges) - len(earlier) - 1
-    listed = [plural(more, "earlier release")] if more else []
+    listed = [f"{plural(more, 'release')} before {earlier[0].at if earlier else last.at}"] if more else []
     listed += [_one(charge) for charge in earlier]
     return f"It was spent on {', '.join(listed)}{' and ' if listed else ''}{_one(last)}."
 

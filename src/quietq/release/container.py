@@ -23,6 +23,7 @@ from quietq.release.checks import parse, require
 MOST_BYTES = 256 * 2**20
 MOST_HEADER_BYTES = 2**20
 LARGEST = 1e100  # numbers beyond it could overflow between knots
+_BEGINNING, _MARK = 200, b"quietq"  # which a release and an exported network have near their beginning
 _TEXTS = {"quietq", "sha256"}
 _SIGNED = _TEXTS | {"signature", "signer"}
 
@@ -38,8 +39,8 @@ class Unpacked:
     """The text, read."""
     arrays: Arrays
     hash: str
-    signature: str | None
-    signer: str | None
+    signed: dict[str, str] | None
+    """Signature and signer, as they are."""
 
 
 def content_hash(text: str, shapes: Iterable[tuple[str, tuple[int, ...]]], numbers: bytes | memoryview) -> str:
@@ -97,18 +98,29 @@ def unpack(data: bytes) -> Unpacked:
     shapes = [(name, array.shape) for name, array in arrays.items()]
     found = content_hash(texts["quietq"], shapes, numbers)
     record = parse(texts["quietq"].encode())
+    signed = {name: texts[name] for name in sorted(_SIGNED - _TEXTS)} if set(texts) == _SIGNED else None
     require(texts["sha256"] == found, "its content does not have the hash that it states, so it was changed or damaged")
-    return Unpacked(texts["quietq"], record, arrays, found, texts.get("signature"), texts.get("signer"))
+    return Unpacked(texts["quietq"], record, arrays, found, signed)
 
 
 def _numbers(arrays: Arrays) -> bytes:
     return b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays.values())
 
 
+def check_target(target: Path) -> None:
+    """Refuses a file that cannot be written, or that is there and nothing that was published: it might be missed."""
+    if target.is_dir() or not target.parent.is_dir():
+        raise InvalidInput(f"The file to write must lie in a folder that exists, and {str(target)!r} does not.")
+    if target.exists():
+        with target.open("rb") as stream:
+            beginning = stream.read(_BEGINNING)
+        if _MARK not in beginning:
+            raise InvalidInput(f"{str(target)!r} is there and not a release, so it is not replaced: name another file.")
+
+
 def replace_file(target: Path, data: bytes) -> None:
     """All of the data or nothing, under the final name: a neighbouring file is filled and then renamed."""
-    if target.is_dir() or not target.parent.is_dir():
-        raise InvalidInput(f"path must name a file in a folder that exists, not {str(target)!r}.")
+    check_target(target)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
         with open(unfinished, "xb") as stream:

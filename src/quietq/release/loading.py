@@ -79,13 +79,21 @@ def load(path: str | os.PathLike[str], *, features: Features | None = None) -> R
 
 def open_release(path: str | os.PathLike[str], *, features: Features | None = None) -> Release:
     """The same with what else is known of the file: its hash, what it is, who signed it."""
-    return opened(read(path), features)
+    data = read(path)
+    try:
+        return opened(data, features)
+    except InvalidRelease as error:
+        hint = " It is an agent that was saved: `quietq publish` makes a release of it." * (Path(path).suffix == ".npz")
+        sentence = str(error).replace("This is not", f"{str(path)!r} is not", 1)
+        raise InvalidRelease(f"{sentence}{hint}") from error
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
     """A file's bytes, unless they are too many."""
     source = Path(path)
     try:
+        if source.is_dir():
+            raise InvalidRelease(f"{str(source)!r} is a folder: name a release in it, a file that ends in .qq.")
         if not source.is_file():
             raise InvalidRelease(f"There is no file {str(source)!r}.")
         require(source.stat().st_size <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
@@ -113,8 +121,8 @@ def opened(data: bytes, features: Features | None) -> Release:
     require(stated is None or tuple(map(tuple, stated)) == sides, "its box must be the one that its certificate names")
     function = put_together(record["kind"], record["details"], unpacked.arrays, box, certificate, features)
     signer = None
-    if unpacked.signature is not None and unpacked.signer is not None:
-        signer = signature.checked(unpacked.hash, unpacked.signature, unpacked.signer)
+    if unpacked.signed is not None:
+        signer = signature.checked(unpacked.hash, **unpacked.signed)
     return Release(unpacked.hash, record["what"], function, certificate, record["version"], signer)
 
 

@@ -30,7 +30,7 @@ def publish(
 
     Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks
     it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A file
-    of that name is replaced.
+    of that name is replaced if it is a release.
 
     >>> import tempfile
     >>> from quietq import Budget, GaussianProcessMechanism, load, people
@@ -67,12 +67,12 @@ def copy_release(
     source: str | os.PathLike[str], path: str | os.PathLike[str], *, not_private: bool = False,
     sign: str | os.PathLike[str] | None = None,
 ) -> str:  # fmt: skip
-    """Writes a release once more, to sign it: its content, and so its hash, stay as they are."""
+    """Writes a release once more, to sign it: its content and its hash stay; without `sign`, so does a signature."""
     data = read(source)
     unpacked = unpack(data)
     checked = opened(data, None)
     _check_standing(checked.certificate.standing, not_private)
-    signed = None if sign is None else signature.sign(unpacked.hash, sign)
+    signed = unpacked.signed if sign is None else signature.sign(unpacked.hash, sign)
     replace_file(Path(path), pack(unpacked.text, unpacked.arrays, signed))
     return unpacked.hash
 

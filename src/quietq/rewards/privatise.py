@@ -59,7 +59,10 @@ def privatise(
             raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
         assumptions, slope, largest = (), None, None
     if simulate is None and ledger is not None and not isinstance(ledger, Accountant):
-        raise InvalidInput(f"ledger must be an Accountant, not {type(ledger).__name__}.")
+        raise InvalidInput(
+            "ledger must be an Accountant, or a source's account, Ledger(url).account(source), not "
+            f"{type(ledger).__name__}."
+        )
     if isinstance(relation, LipschitzBall):
         choice = choose(noise, relation, budget, slope, pieces, gaussian=ledger is not None)
         if choice.kind != "path":

@@ -20,6 +20,7 @@ from quietq.server.shield import Shield
 from quietq.version import __version__
 
 _QUESTIONS: tuple[tuple[str, Question], ...] = (("values", "values"), ("policy", "actions"))
+_WITH = {408: {"Connection": "close"}, 503: {"Retry-After": "1"}}  # what some refusals add
 _NO_TELEMETRY: Any = dict.fromkeys(("auto_configure", "tracing", "metrics", "logs"), False)
 
 
@@ -30,8 +31,12 @@ class _LeanRoute(APIRoute):
         return self.endpoint
 
 
-def application(catalogue: Catalogue, token: str | None = None) -> FastAPI:
-    """The application for these releases; with a token, nothing but the page and `/healthz` is open without it."""
+def application(catalogue: Catalogue, token: str | None = None, hosts: frozenset[str] | None = None) -> FastAPI:
+    """The application for these releases.
+
+    With a token, nothing but the page and `/healthz` is open without it; with `hosts`, only these names and those of
+    this machine are answered.
+    """
     app = FastAPI(
         title="quietq", version=__version__, description=schema.DESCRIPTION,
         docs_url=None, redoc_url=None,  # these pages load scripts from elsewhere
@@ -40,7 +45,7 @@ def application(catalogue: Catalogue, token: str | None = None) -> FastAPI:
     )  # fmt: skip
     measures = Measures(catalogue)
     app.router.route_class = _LeanRoute
-    app.add_middleware(Shield, measures=measures, token=token)
+    app.add_middleware(Shield, measures=measures, token=token, hosts=hosts)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _no_route)
     _add_routes(app, catalogue, Endpoints(catalogue, measures), guarded=token is not None)
@@ -62,7 +67,7 @@ def _add_routes(app: FastAPI, catalogue: Catalogue, endpoints: Endpoints, guarde
         )  # fmt: skip
         app.add_api_route(
             f"{one}/{name}", endpoints.many_states(question), methods=["POST"], name=f"{name} at many states",
-            responses=schema.states_answer(question, 400, 408, 415, guarded=guarded), response_class=Response,
+            responses=schema.states_answer(question, 400, 408, 413, 415, 503, guarded=guarded), response_class=Response,
             openapi_extra={"parameters": [release], "requestBody": schema.states_body(catalogue)},
         )  # fmt: skip
 
@@ -74,7 +79,7 @@ def _add_routes(app: FastAPI, catalogue: Catalogue, endpoints: Endpoints, guarde
     add(one, endpoints.release, schema.answer(schema.RELEASE, 404, guarded=guarded), parameters=[release])
     add("/v1/releases", endpoints.releases, schema.answer(schema.RELEASES, guarded=guarded))
     add("/healthz", endpoints.health, schema.answer(schema.HEALTH, guarded=False))
-    add("/metrics", endpoints.metrics, schema.answer(None, guarded=guarded))
+    add("/metrics", endpoints.metrics, schema.answer(None, 503, guarded=guarded))
 
 
 def _page(file: PageFile) -> Endpoint:
@@ -86,7 +91,7 @@ def _page(file: PageFile) -> Endpoint:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return JSONResponse({"detail": error.sentence}, error.status)
+    return JSONResponse({"detail": error.sentence}, error.status, _WITH.get(error.status))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,7 +106,7 @@ def read_entry(path: Path, name: str, audit: Path) -> Entry:
     """The entry of a release's file; `audit` is where an audit's result lies, if there is one."""
     try:
         release = open_release(path)
-        return Entry(release, name, read_audit(audit, release.hash) if audit.is_file() else None)
+        return Entry(release, name, read_audit(audit, release.hash) if is_there(audit) else None)
     except InvalidInput as error:
         raise InvalidInput(f"{shown(name)} cannot be served: {error}") from error
 
@@ -119,6 +120,17 @@ def audit_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.audit.json")
 
 
+def is_there(audit: Path) -> bool:
+    """Whether there is an audit; a link is refused, for whoever may write here could have any file shown by it."""
+    try:
+        kind = audit.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(kind):
+        raise InvalidInput(f"its audit, {shown(audit.name)}, must be a plain file, not a link or a folder.")
+    return True
+
+
 def read_audit(path: Path, release_hash: str) -> dict[str, Any]:
     """What an audit found: a small, flat JSON object, because the page shows it to people who did not write it."""
     with path.open("rb") as stream:
@@ -129,7 +141,7 @@ def read_audit(path: Path, release_hash: str) -> dict[str, Any]:
         found = json.loads(data.decode(), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise InvalidInput("its audit must be a JSON object in UTF-8, and no name in it may occur twice.") from error
-    if not isinstance(found, dict) or not all(_plain(value) for value in found.values()):
+    if not isinstance(found, dict) or not all(map(_plain, (*found, *found.values()))):
         raise InvalidInput("its audit must be a JSON object of finite numbers, texts, true, false and null only.")
     if found.get("release", release_hash) != release_hash:
         raise InvalidInput(f"its audit is of another release, {shown(found['release'])}.")

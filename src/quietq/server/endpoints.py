@@ -1,9 +1,8 @@
 """The endpoints: what is answered at each address under `/v1`, at `/healthz` and at `/metrics`."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from fastapi import Request, Response
@@ -15,6 +14,7 @@ from quietq.server.limits import Refusal
 from quietq.server.measures import Measures
 from quietq.server.plain_words import explain
 from quietq.server.states import from_query
+from quietq.server.turns import Turns
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _SMALL = 1024  # bytes of a body whose answer does not keep others waiting
@@ -25,7 +25,7 @@ class Endpoints:
 
     def __init__(self, catalogue: Catalogue, measures: Measures) -> None:
         self._catalogue, self._measures = catalogue, measures
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="batch")
+        self._batches, self._countings = Turns(2, "batch"), Turns(1, "metrics")
         self._releases = _json({"releases": [entry.describe() for entry in catalogue], "privacy": catalogue.privacy})
         self._described = {entry.id: _json(entry.describe()) for entry in catalogue}
         self._certificates = {entry.id: _json(certificate_record(entry)) for entry in catalogue}
@@ -50,8 +50,7 @@ class Endpoints:
             body = await read_body(request)
             if len(body) <= _SMALL:
                 return self._counted(entry, question, body_answered(entry, question, body, sent, kind))
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._pool, body_answered, entry, question, body, sent, kind)
+            found = await self._batches.take(request, partial(body_answered, entry, question, body, sent, kind))
             return self._counted(entry, question, found)
 
         return ask
@@ -76,8 +75,7 @@ class Endpoints:
 
     async def metrics(self, request: Request) -> Response:
         """Counters for Prometheus, of all workers."""
-        loop = asyncio.get_running_loop()
-        text = await loop.run_in_executor(self._pool, self._measures.text)
+        text = await self._countings.take(request, self._measures.text)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def _asked(self, request: Request, question: Question) -> tuple[Entry, str]:
@@ -85,7 +83,7 @@ class Endpoints:
         entry = self._entry(request)
         if question == "actions" and entry.release.what != "agent":
             raise Refusal(409, "This release is a function, and only an agent has a policy: ask for its values.")
-        return entry, wanted_type(request.headers.get("accept", ""))
+        return entry, wanted_type(", ".join(request.headers.getlist("accept")))
 
     def _entry(self, request: Request) -> Entry:
         entry = self._catalogue.get(request.path_params["id"])

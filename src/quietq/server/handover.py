@@ -11,16 +11,28 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
-from quietq.server.catalogue import Catalogue, audit_beside, read_entry
+from quietq.release.container import MOST_BYTES
+from quietq.server.catalogue import MOST_AUDIT_BYTES, Catalogue, audit_beside, is_there, read_entry
 from quietq.server.limits import LEAST_TOKEN
 
-FOLDER, TOKEN = "QUIETQ_SERVE", "QUIETQ_TOKEN"
+TOKEN = "QUIETQ_TOKEN"
 _METRICS = "PROMETHEUS_MULTIPROC_DIR"
 _LIST, _MOST_TOKEN_BYTES = "releases.json", 4096
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What a worker is given when it starts; not by the environment, which others of the same user can read."""
+
+    folder: Path
+    token: str | None = field(repr=False)
+    hosts: frozenset[str] | None
+    """Names that are answered, besides this machine's own; None for any."""
 
 
 def read_token(file: Path | None) -> str | None:
@@ -42,35 +54,34 @@ def read_token(file: Path | None) -> str | None:
 
 
 @contextmanager
-def handed_on(files: list[Path], token: str | None) -> Iterator[Catalogue]:
-    """Copies the files, reads the copies, and tells processes that are started in the meantime where they are."""
+def handed_on(files: list[Path]) -> Iterator[tuple[Catalogue, Path]]:
+    """Copies the files into a folder, reads the copies, and sets up the environment of the workers to start."""
     with tempfile.TemporaryDirectory(prefix="quietq-serve-", ignore_cleanup_errors=True) as name:
         folder = Path(name)  # only its owner can look inside
         lock = _locked(folder)
         try:
             catalogue = _copied(files, folder)
             (folder / "metrics").mkdir()
-            said = {FOLDER: name, _METRICS: str(folder / "metrics"), TOKEN: token}
+            said: dict[str, str | None] = {_METRICS: str(folder / "metrics"), TOKEN: None}
             # A worker is one of several, and answers many at once already.
             said |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
             with _environment(said):
-                yield catalogue
+                yield catalogue, folder
         finally:
             if lock is not None:
                 os.close(lock)
 
 
-def taken_over() -> tuple[Catalogue, str | None]:
-    """What the parent handed on, in a worker; the releases must be those that the parent read."""
-    token = os.environ.pop(TOKEN, None)
-    folder = Path(os.environ[FOLDER])
+def taken_over(handover: Handover) -> Catalogue:
+    """The releases, in a worker; they must be those that the parent read."""
+    folder = handover.folder
     entries = []
     for number, (name, content_hash) in enumerate(json.loads((folder / _LIST).read_text())):
         entry = read_entry(*_copy_of(folder, number, name))
         if entry.release.hash != content_hash:
             raise InvalidInput(f"The copy of {shown(name)} is not what was read when the server started.")
         entries.append(entry)
-    return Catalogue(entries), token
+    return Catalogue(entries)
 
 
 def _copied(files: list[Path], folder: Path) -> Catalogue:
@@ -79,13 +90,21 @@ def _copied(files: list[Path], folder: Path) -> Catalogue:
         if not file.is_file():
             raise InvalidInput(f"There is no file {str(file)!r}.")
         copy, _, audit = _copy_of(folder, number, file.name)
-        shutil.copyfile(file, copy)
-        if audit_beside(file).is_file():
-            shutil.copyfile(audit_beside(file), audit)
+        _copy(file, copy, MOST_BYTES, file.name)
+        if is_there(audit_beside(file)):
+            _copy(audit_beside(file), audit, MOST_AUDIT_BYTES, audit_beside(file).name)
         entries.append(read_entry(copy, file.name, audit))
     catalogue = Catalogue(entries)
     (folder / _LIST).write_text(json.dumps([[entry.name, entry.release.hash] for entry in entries]))
     return catalogue
+
+
+def _copy(source: Path, copy: Path, most: int, name: str) -> None:
+    with source.open("rb") as stream:
+        if os.fstat(stream.fileno()).st_size > most:
+            raise InvalidInput(f"{shown(name)} must have at most {most} bytes.")
+        with copy.open("xb") as target:
+            shutil.copyfileobj(stream, target)
 
 
 def _copy_of(folder: Path, number: int, name: str) -> tuple[Path, str, Path]:

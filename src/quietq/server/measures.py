@@ -1,12 +1,18 @@
 """What Prometheus is told: counts and times by route, never anything that a request contained."""
 
 import os
+import struct
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from quietq.server.catalogue import Catalogue
+from quietq.server.limits import Refusal
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable by which all workers count into one folder; prometheus_client looks at it when imported."""
@@ -45,6 +51,28 @@ class Measures:
         """All of it, of all workers, in Prometheus' text format."""
         if FOLDER not in os.environ:
             return generate_latest(self._registry)
+        files = [str(path) for path in sorted(Path(os.environ[FOLDER]).glob("*.db"))]
         together = CollectorRegistry()
-        MultiProcessCollector(together)
-        return generate_latest(together)
+        together.register(_Together(_merged(files) or _merged([file for file in files if _merged([file])])))
+        found = generate_latest(together)
+        if not found:
+            raise Refusal(503, "The counters cannot be read: their folder is gone or damaged.")
+        return found
+
+
+class _Together(Collector):
+    """The counters of all workers, as they were read."""
+
+    def __init__(self, found: list[Any]) -> None:
+        self._found = found
+
+    def collect(self) -> Iterable[Any]:
+        return self._found
+
+
+def _merged(files: list[str]) -> list[Any]:
+    """The counters in these files; none if one of them is damaged, as a worker that is killed may leave it."""
+    try:
+        return list(MultiProcessCollector.merge(files))
+    except (OSError, ValueError, LookupError, RuntimeError, TypeError, struct.error):
+        return []

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 from quietq.privacy.checks import count, shown
@@ -10,22 +11,32 @@ from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.privacy.words import plural
 from quietq.release.loading import NOT_PRIVATE
 from quietq.server.catalogue import Catalogue
-from quietq.server.handover import handed_on
+from quietq.server.handover import Handover, handed_on
+from quietq.server.hosts import allowed_hosts
 from quietq.server.supervisor import supervise
 from quietq.server.worker import LOGGER, WAITING, log_to_stderr
 
 MOST_WORKERS = 256
 
 
-def serve(files: list[Path], host: str, port: int, workers: int, token: str | None, as_json: bool = False) -> None:
+def serve(
+    files: list[Path],
+    host: str,
+    port: int,
+    workers: int,
+    token: str | None,
+    allowed: Sequence[str] = (),
+    as_json: bool = False,
+) -> None:
     """Serves the files until it is told to stop (SIGTERM or SIGINT)."""
     _require()
     count("--workers", workers, most=MOST_WORKERS)
-    with handed_on(files, token) as catalogue, _listening(host, count("--port", port, 0, 65535)) as listener:
+    with handed_on(files) as (catalogue, folder), _listening(host, count("--port", port, 0, 65535)) as listener:
+        hosts = allowed_hosts(listener.getsockname()[0], allowed)
         log_to_stderr()
         _warn(catalogue, listener, token)
         _announce(catalogue, _url(listener), as_json)
-        supervise(listener, workers)
+        supervise(listener, workers, Handover(folder, token, hosts))
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -68,7 +79,9 @@ def _announce(catalogue: Catalogue, url: str, as_json: bool) -> None:
         record = {"url": url, "pid": os.getpid(), "releases": [entry.describe() for entry in catalogue]}
         print(json.dumps(record), flush=True)
     else:
-        print(f"quietq: serving {plural(len(catalogue), 'release')} on {url}", flush=True)
+        open_ones = ", ".join(shown(entry.name) for entry in catalogue if not entry.release.private)
+        mark = f" ({NOT_PRIVATE}: {open_ones})" if open_ones else ""
+        print(f"quietq: serving {plural(len(catalogue), 'release')} on {url}{mark}", flush=True)
 
 
 def _require() -> None:

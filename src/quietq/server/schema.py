@@ -30,7 +30,10 @@ _STATUSES = {
     413: "The request holds too many states, or asks for too many values, or has too many bytes.",
     415: "The body is neither JSON nor bytes.",
     422: "The states are not ones that this release knows: wrong shape, NaN, or outside of its box.",
+    421: "The name in the Host header is not one that is answered.",
+    503: "Too many requests wait already, or the counters cannot be read; `Retry-After` says when to ask again.",
 }
+_STATUS_HEADERS = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}
 _PRIVACY_HEADER = {"X-Quietq-Privacy": {"description": "The same as the field `privacy`.", "schema": _PRIVACY}}
 _SHAPE_HEADER = {"X-Quietq-Shape": {"description": "Of the numbers, if they come as bytes.", "schema": _TEXT}}
 
@@ -90,9 +93,13 @@ def answer(schema: Schema | None, *statuses: int, guarded: bool) -> Responses:
     """A route's responses: its JSON, or text if there is none, and the refusals that it knows."""
     content = {"text/plain": {"schema": _TEXT}} if schema is None else {JSON: {"schema": schema}}
     found: Responses = {200: {"description": "The answer.", "content": content}}
-    known = {*statuses, 405, 401} if guarded else {*statuses, 405}
+    known = {*statuses, 405, 421, *([401] if guarded else [])}
     for status in sorted(known):
         found[status] = {"description": _STATUSES[status], "content": {JSON: {"schema": _SENTENCE}}}
+        if status in _STATUS_HEADERS:
+            found[status]["headers"] = {_STATUS_HEADERS[status]: {"schema": _TEXT}}
+    if schema is not None and "privacy" in schema["properties"]:
+        found[200]["headers"] = _PRIVACY_HEADER
     return found
 
 
@@ -103,7 +110,7 @@ def states_answer(question: str, *statuses: int, guarded: bool) -> Responses:
         "required": [question, "privacy"],
         "properties": {question: _ANSWERS[question], "privacy": _PRIVACY},
     }
-    found = answer(schema, 404, 406, 413, 422, *statuses, *([409] if question == "actions" else []), guarded=guarded)
+    found = answer(schema, 404, 406, 422, *statuses, *([409] if question == "actions" else []), guarded=guarded)
     numbers = "float64" if question == "values" else "int64"
     found[200]["content"][BYTES] = {
         "schema": {"type": "string", "format": "binary", "description": f"Little-endian {numbers}, state by state."}

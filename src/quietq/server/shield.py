@@ -1,4 +1,4 @@
-"""What every request passes on its way in and out: the token, the headers of safety, the counters."""
+"""What every request passes on its way in and out: its Host, the token, the headers of safety, the counters."""
 
 import hmac
 import time
@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from quietq.server.hosts import is_allowed
 from quietq.server.measures import Measures
 
 _POLICY = (
@@ -24,13 +25,14 @@ _GUARDED = ("/v1/", "/v1", "/metrics", "/openapi.json")
 class Shield:
     """ASGI middleware; plain, because it runs on every request."""
 
-    def __init__(self, app: ASGIApp, measures: Measures, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, measures: Measures, token: str | None, hosts: frozenset[str] | None) -> None:
         self._app = app
         self._measures = measures
         self._token = None if token is None else token.encode()
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets a request through, or refuses it for want of the token."""
+        """Lets a request through, or refuses it for the name that it asks for or for want of the token."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -48,7 +50,9 @@ class Shield:
             await send(message)
 
         try:
-            if self._token is not None and path.startswith(_GUARDED) and not self._allowed(scope):
+            if self._hosts is not None and not self._meant(scope, self._hosts):
+                await _misdirected(scope, receive, guarded)
+            elif self._token is not None and path.startswith(_GUARDED) and not self._allowed(scope):
                 await _unauthorised(scope, receive, guarded)
             else:
                 await self._app(scope, receive, guarded)
@@ -57,11 +61,21 @@ class Shield:
             template = getattr(route, "path", "other")
             self._measures.request(template, scope["method"], status, time.perf_counter() - begun)
 
+    @staticmethod
+    def _meant(scope: Scope, hosts: frozenset[str]) -> bool:
+        """Without the header it is no browser, which alone is in danger."""
+        return all(is_allowed(value, hosts) for name, value in scope["headers"] if name == b"host")
+
     def _allowed(self, scope: Scope) -> bool:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         # Compared in full in any case, so that the time taken tells nothing.
         return hmac.compare_digest(token.strip(), self._token or b"") and scheme.lower() == b"bearer"
+
+
+async def _misdirected(scope: Scope, receive: Receive, send: Send) -> None:
+    sentence = "The Host header must name this machine, as localhost or 127.0.0.1 do, or be allowed by --allow-host."
+    await JSONResponse({"detail": sentence}, 421)(scope, receive, send)
 
 
 async def _unauthorised(scope: Scope, receive: Receive, send: Send) -> None:

@@ -19,7 +19,8 @@ _LONGEST = 400  # characters of a number; more than any float64 needs
 def from_query(entry: Entry, given: list[str]) -> States:
     """One state from the address, a coordinate an item."""
     if len(given) != entry.dimension:
-        raise Refusal(422, f"state must be given {times(entry.dimension)}, {_per(entry)}, not {times(len(given))}.")
+        each = ", once for each coordinate" if entry.dimension > 1 else ""
+        raise Refusal(422, f"state must be given {times(entry.dimension)}{each}, not {times(len(given))}.")
     for text in given:
         if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
             raise Refusal(422, f"state must be a number such as 0.25, not {_piece(text)}.")

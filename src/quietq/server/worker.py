@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from quietq.privacy.errors import QuietqError
+from quietq.server.handover import Handover, taken_over
 
 CANNOT_START = 3
 """The exit code of a worker that no other worker could replace."""
@@ -39,16 +40,16 @@ def log_to_stderr() -> None:
     logging.config.dictConfig(_LOGGING)
 
 
-def work(listener: socket.socket) -> None:
+def work(listener: socket.socket, handover: Handover) -> None:
     """What a worker does, in a process of its own."""
     from uvicorn import Config, Server  # not in the parent, which does not need them
 
     from quietq.server.app import application
-    from quietq.server.handover import taken_over
+    from quietq.server.connection import Connection
 
     log_to_stderr()
     try:
-        app = application(*taken_over())
+        app = application(taken_over(handover), handover.token, handover.hosts)
     except (QuietqError, OSError, LookupError, ValueError) as error:
         LOGGER.error("Worker [%d] cannot start: %s", os.getpid(), error)
         sys.exit(CANNOT_START)
@@ -57,6 +58,7 @@ def work(listener: socket.socket) -> None:
         threading.Thread(target=_leave_after, args=(parent,), daemon=True).start()
     config = Config(
         app,
+        http=Connection,
         log_config=None,
         access_log=False,  # it would hold the states that were asked about
         server_header=False,
