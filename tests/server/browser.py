@@ -52,15 +52,19 @@ def chromium() -> "Iterator[Browser]":
 
 
 @contextmanager
-def serving_here(*files: Path, token: str | None = None, hosts: frozenset[str] | None = None) -> Iterator[str]:
+def serving_here(
+    *files: Path, token: str | None = None, hosts: frozenset[str] | None = None, idle: int = 5, buffer: int = 0
+) -> Iterator[str]:
     """The address of a server in a thread of this process, which is cheap; it is stopped in the end."""
     from uvicorn import Config, Server
 
     from quietq.server.connection import Connection
 
     listener = socket.create_server(("127.0.0.1", 0))  # connections wait from now on
+    if buffer:  # what the system holds for a client that does not take it; connections inherit it
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
     app = application(catalogue_of(*files), token, hosts)
-    config = Config(app, http=Connection, log_config=None, lifespan="off", ws="none")
+    config = Config(app, http=Connection, log_config=None, lifespan="off", ws="none", timeout_keep_alive=idle)
     server = Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

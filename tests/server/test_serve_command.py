@@ -17,6 +17,7 @@ import pytest
         ("serve {agent} --workers 0", "--workers must be a whole number of at least 1, not 0."),
         ("serve {agent} --host no.such.host.invalid", "--host must be an address of this machine"),
         ("serve {agent} --host 192.0.2.1", "cannot be opened"),
+        ("serve {agent} --port 0 --allow-host a:80", "--allow-host must be a name such as quietq.example"),
         ("serve {agent} --token-file nothing", "There is no file 'nothing' with a token."),
     ],
 )

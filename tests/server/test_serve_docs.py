@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from browser import serving_here
+
+from quietq.server.handover import read_token
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
 
@@ -31,6 +34,18 @@ def test_asking_by_curl(pair):
         "quietq_requests_total",
     ):
         assert word in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_asking_with_the_token(files, tmp_path):
+    def run(commands: str) -> str:
+        return subprocess.run(["sh", "-ec", commands], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    before, after = block("sh", "umask").split("quietq serve agent.qq --token-file token\n")
+    run(before)
+    assert {(tmp_path / name).stat().st_mode & 0o77 for name in ("token", "header")} == {0}
+    with serving_here(files["agent"], token=read_token(tmp_path / "token")) as url:
+        assert '"releases": [' in run(after.replace("http://127.0.0.1:8080", url))
 
 
 def test_asking_by_python(pair):

@@ -152,7 +152,9 @@ def test_the_token_the_warning_and_ctrl_c(files, tmp_path):
         assert httpx.get(server.url + "/v1/releases", timeout=WAIT).status_code == 401
         headers = {"Authorization": f"Bearer {TOKEN}"}
         assert httpx.get(server.url + "/v1/releases", headers=headers, timeout=WAIT).status_code == 200
-        assert TOKEN.encode() not in Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
+        for process in (server.process.pid, *server.workers()):
+            for what in ("cmdline", "environ"):
+                assert TOKEN.encode() not in Path(f"/proc/{process}/{what}").read_bytes()
         assert server.stop(signal.SIGINT) in (0, 130)
     assert "may ask" not in server.log.read_text()
 

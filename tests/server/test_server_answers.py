@@ -101,6 +101,12 @@ def test_the_type_that_is_liked_best(ask, accept, kind):
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, kind)
 
 
+def test_several_accept_headers_are_one(ask):
+    headers = [("Accept", "text/html"), ("Accept", "application/octet-stream")]
+    answer = ask.get(ask.url("agent"), params={"state": 0.5}, headers=headers)
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+
+
 def test_the_list_says_what_there_is(ask):
     answer = ask.get("/v1/releases")
     assert answer.headers["X-Quietq-Privacy"] == answer.json()["privacy"] == "NOT PRIVATE"

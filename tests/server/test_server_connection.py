@@ -18,7 +18,7 @@ HEAD = b"Host: localhost\r\n"
 
 @pytest.fixture(scope="module")
 def url(files):
-    with serving_here(files["agent"], hosts=frozenset()) as address:
+    with serving_here(files["agent"], hosts=frozenset(), idle=1, buffer=2**16) as address:
         yield address
 
 
@@ -68,7 +68,9 @@ def test_heads_and_trailers_without_an_end(url, first, piece):
 def test_a_head_that_is_too_large_at_once(url):
     for size, status in ((70_000, b"431"), (60_000, b"200")):
         with dialled(url) as caller:
-            caller.sendall(b"GET /healthz HTTP/1.1\r\n" + HEAD + b"Connection: close\r\nX: " + b"a" * size + b"\r\n\r\n")
+            caller.sendall(
+                b"GET /healthz HTTP/1.1\r\n" + HEAD + b"Connection: close\r\nX: " + b"a" * size + b"\r\n\r\n"
+            )
             head, _, body = told(caller).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 " + status)
         assert ("detail" in json.loads(body)) == (status == b"431")
@@ -91,29 +93,20 @@ def test_requests_one_after_another_are_not_one_head(url):
         assert told(caller).count(b"HTTP/1.1 200 OK") == 2002
 
 
-def test_a_refused_body_is_not_waited_for(url, monkeypatch):
-    monkeypatch.setattr(connection.Connection, "timeout_keep_alive", 0.3, raising=False)
-    monkeypatch.setattr(Connection, "__setattr__", _keep("timeout_keep_alive"))
+def test_a_refused_body_is_not_waited_for(url):
     with dialled(url) as caller:
         caller.sendall(b"POST /nowhere HTTP/1.1\r\n" + HEAD + b"Content-Length: 1000000\r\n\r\n")
         assert b" 404 " in caller.recv(65_536)
 
         def dropped() -> bool:
+            time.sleep(0.1)
             try:
                 caller.sendall(b"x")  # a little now and then, so that it is never idle
-                return False
             except ConnectionError:
                 return True
+            return False
 
         until(dropped)
-
-
-def _keep(name):
-    def put(self, key, value):
-        if key != name:
-            object.__setattr__(self, key, value)
-
-    return put
 
 
 def asked(url: str) -> bytes:
@@ -152,14 +145,14 @@ def test_an_answer_that_nobody_takes_is_dropped(url, monkeypatch):
 
 def test_an_answer_that_is_taken_slowly_is_not_dropped(url, monkeypatch):
     request = asked(url)
-    monkeypatch.setattr(connection, "SECONDS_TO_TAKE", 0.5)
+    monkeypatch.setattr(connection, "SECONDS_TO_TAKE", 1.5)
     monkeypatch.setattr(connection, "LEAST_TAKEN", 1)
     with narrow(url) as slow:
         slow.sendall(request)
         found = slow.recv(4096)
-        end = time.monotonic() + 2  # four times as long
+        end = time.monotonic() + 4  # longer than a client that takes nothing has
         while time.monotonic() < end:
-            found += slow.recv(16_384)
+            found += slow.recv(8192)
             time.sleep(0.01)
         stated, came = length(found + told(slow))
         assert came == stated
@@ -179,7 +172,7 @@ def test_all_answers_that_nobody_takes_are_bounded_together(url, monkeypatch):
     ("host", "status"),
     [
         (b"localhost", b"200"), (b"LOCALHOST.:80", b"200"), (b"a.localhost", b"200"), (b"127.0.0.1:8080", b"200"),
-        (b"127.3.2.1", b"200"), (b"[::1]:80", b"200"), (b"evil.example", b"421"), (b"localhost.evil.example:80", b"421"),
+        (b"127.3.2.1", b"200"), (b"[::1]:80", b"200"), (b"evil.example", b"421"), (b"localhost.evil.org:80", b"421"),
         (b"10.0.0.1", b"421"), (b"", b"421"), (b"localhost\r\nHost: evil.example", b"421"), (b"a" * 5000, b"421"),
     ],
 )  # fmt: skip

@@ -87,6 +87,11 @@ def test_addresses_that_hold_no_state(ask, query):
     assert "9" * 100 not in answer.text
 
 
+def test_a_state_of_the_wrong_dimension_in_the_address(ask):
+    answer = ask.get(ask.url("plane"), params={"state": 0.5})
+    refused(answer, 422, "state must be given 2 times, once for each coordinate, not once.")
+
+
 def test_too_many_states(ask):
     many = [0.5] * (MOST_STATES + 1)
     refused(ask.post(ask.url("agent"), json={"states": many}), 413, str(MOST_STATES))
@@ -119,7 +124,9 @@ def test_a_body_that_does_not_arrive(ask, monkeypatch):
         yield b"{"
         await asyncio.sleep(60)
 
-    refused(ask.post(ask.url("agent"), content=slow(), headers=SENT), 408, "seconds")
+    answer = ask.post(ask.url("agent"), content=slow(), headers=SENT)
+    refused(answer, 408, "seconds")
+    assert answer.headers["Connection"] == "close"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
-from quietq.release.loading import NOT_PRIVATE, Release, open_release
+from quietq.release.loading import NOT_PRIVATE, Release, opened, read
 from quietq.release.signature import fingerprint
 
 MOST_AUDIT_BYTES = 2**16
@@ -105,7 +105,7 @@ class Catalogue:
 def read_entry(path: Path, name: str, audit: Path) -> Entry:
     """The entry of a release's file; `audit` is where an audit's result lies, if there is one."""
     try:
-        release = open_release(path)
+        release = opened(read(path), None)  # not by its path: it is a copy, and its own name is said below
         return Entry(release, name, read_audit(audit, release.hash) if is_there(audit) else None)
     except InvalidInput as error:
         raise InvalidInput(f"{shown(name)} cannot be served: {error}") from error

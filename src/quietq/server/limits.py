@@ -15,7 +15,7 @@ MOST_WAITING = 64
 SECONDS_TO_TAKE, LEAST_TAKEN = 30.0, 2**20
 """A client that takes fewer bytes than that of its answer within so many seconds is hung up on."""
 MOST_UNTAKEN = 256 * 2**20
-"""Bytes of answers that one worker holds for clients which do not take them; beyond, who waited longest is hung up on."""
+"""Bytes of answers that a worker holds for clients which do not take them; then who waited longest is hung up on."""
 LEAST_TOKEN = 16
 """Characters of an access token."""
 
