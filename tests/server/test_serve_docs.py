@@ -20,9 +20,15 @@ def block(language: str, word: str) -> str:
     return found
 
 
+@pytest.fixture(scope="module")
+def url(files):
+    with serving_here(*files.values(), hosts=frozenset()) as address:
+        yield address
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_asking_by_curl(pair):
-    commands = block("sh", "/healthz").replace("http://127.0.0.1:8080", pair.url).replace("curl -s", "curl -sSf")
+def test_asking_by_curl(url):
+    commands = block("sh", "/healthz").replace("http://127.0.0.1:8080", url).replace("curl -s", "curl -sSf")
     done = subprocess.run(["sh", "-ec", commands], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for word in (
@@ -44,11 +50,11 @@ def test_asking_with_the_token(files, tmp_path):
     before, after = block("sh", "umask").split("quietq serve agent.qq --token-file token\n")
     run(before)
     assert {(tmp_path / name).stat().st_mode & 0o77 for name in ("token", "header")} == {0}
-    with serving_here(files["agent"], token=read_token(tmp_path / "token")) as url:
-        assert '"releases": [' in run(after.replace("http://127.0.0.1:8080", url))
+    with serving_here(files["agent"], token=read_token(tmp_path / "token")) as guarded:
+        assert '"releases": [' in run(after.replace("http://127.0.0.1:8080", guarded))
 
 
-def test_asking_by_python(pair):
-    code = block("python", "urlopen").replace("http://127.0.0.1:8080", pair.url)
+def test_asking_by_python(url):
+    code = block("python", "urlopen").replace("http://127.0.0.1:8080", url)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "certified (10000, 3)\n", done.stderr

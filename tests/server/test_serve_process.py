@@ -119,6 +119,7 @@ def test_a_killed_worker_takes_nothing_else_with_it(pair):
     assert {answer() for _ in range(20)} == {right}
 
 
+@pytest.mark.slow
 def test_a_replaced_file_changes_no_answer(files, tmp_path):
     copy = tmp_path / "agent.qq"
     copy.write_bytes(files["agent"].read_bytes())
@@ -131,6 +132,7 @@ def test_a_replaced_file_changes_no_answer(files, tmp_path):
         assert batch(server, 3) == before * 3  # asked of the worker that follows
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_start_stop_the_server(files, tmp_path):
     with running(files["agent"], environment={"TMPDIR": str(tmp_path)}, log=tmp_path / "log") as server:
         (folder,) = tmp_path.glob("quietq-serve-*")
@@ -160,7 +162,8 @@ def test_the_token_the_warning_and_ctrl_c(files, tmp_path):
 
 
 def test_anybody_may_ask_is_said(files, tmp_path):
-    with running(files["agent"], options=("--host", "0.0.0.0"), log=tmp_path / "log") as server:
+    own = {"TMPDIR": str(tmp_path)}  # for what a server leaves that is killed
+    with running(files["agent"], options=("--host", "0.0.0.0"), environment=own, log=tmp_path / "log") as server:
         assert server.url.startswith("http://0.0.0.0:")
         assert "WARNING Anybody who can reach '0.0.0.0' may ask" in server.log.read_text()
         (worker,) = server.workers()

@@ -24,7 +24,7 @@ def schemathesis(url: str, folder: Path, examples: int, *more: str) -> subproces
 
 def test_schemathesis_finds_nothing(files, tmp_path):
     with running(files["agent"], files["function"], log=tmp_path / "log") as server:
-        done = schemathesis(server.url, tmp_path, 15)
+        done = schemathesis(server.url, tmp_path, 8)
     assert done.returncode == 0, done.stdout[-5000:]
     assert "Tested: 9" in done.stdout
     assert "ERROR" not in (tmp_path / "log").read_text()
