@@ -109,7 +109,9 @@ def test_a_changed_ledger_is_told_in_a_sentence(quietq, tmp_path: Path):
     for command in ("show", "history", "verify"):
         code, out, err = quietq(f"ledger {command} ledger.db")
         assert (code, out) == (2, "")
-        assert err == "quietq: Entry 1 of the ledger was changed, or one before it is missing: nothing is spent from it.\n"
+        assert err == (
+            "quietq: Entry 1 of the ledger was changed, or one before it is missing: nothing is spent from it.\n"
+        )
 
 
 def test_names_are_shown_as_they_are(quietq):

@@ -179,7 +179,7 @@ def test_sizes_are_checked_before_reading(tmp_path):
     with pytest.raises(InvalidRelease, match="more than"):
         load(path)
     for wrong in (tmp_path, tmp_path / "nothing", "/dev/zero"):
-        with pytest.raises(InvalidRelease, match="no file|is a folder"):
+        with pytest.raises(InvalidRelease, match=r"no file|is a folder"):
             load(wrong)
     with pytest.raises(InvalidRelease, match="could not be read"):
         load(tmp_path / ("x" * 5000))
