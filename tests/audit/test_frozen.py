@@ -52,7 +52,13 @@ LEAST = {
 }
 
 # Other forms of methods that are checked anyway.
-SLOW = {"value-network, mlp", "value-network, fourier", "gradient, one state", "gradient, clipped"}
+SLOW = {
+    "value-network, mlp",
+    "value-network, splines",
+    "value-network, fourier",
+    "gradient, one state",
+    "gradient, clipped",
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in LEAST])

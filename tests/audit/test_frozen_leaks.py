@@ -114,7 +114,14 @@ class Standing(ValueNoise):
 
 
 @pytest.mark.parametrize(
-    "method", [reusing(ValueNoise, one_for_all), reusing(GradientNoise, one_for_all), Standing(**PROMISE)]
+    "method",
+    [
+        reusing(ValueNoise, one_for_all),
+        *(
+            pytest.param(method, marks=pytest.mark.slow)
+            for method in (reusing(GradientNoise, one_for_all), Standing(**PROMISE))
+        ),
+    ],
 )
 def test_normals_that_are_the_same_in_each_round_are_caught(method: Any) -> None:
     with pytest.raises(Unprotected, match="twice"):

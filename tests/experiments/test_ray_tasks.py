@@ -25,6 +25,7 @@ def cluster():
     ray.shutdown()
 
 
+@pytest.mark.slow  # Ray itself is started by default in tests/rewards/test_ray.py
 @pytest.mark.usefixtures("cluster")
 def test_the_same_numbers_as_local_and_a_killed_worker_loses_nothing(tmp_path):
     marks, kept = str(tmp_path / "marks"), Shelf(tmp_path / "shelf")

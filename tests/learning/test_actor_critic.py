@@ -74,6 +74,7 @@ def test_it_learns_the_walk_from_a_private_reward() -> None:
     assert reached.min() >= 0.9
 
 
+@pytest.mark.slow
 def test_it_learns_from_released_values() -> None:
     sources = [released_values(SIMULATED), released_values(SIMULATED, right_until=0.25)]
     method = ActorCritic(sources, network="splines", features=9, learning_rate=0.05, batch=250)

@@ -128,7 +128,7 @@ def interrupted(agent, directory, at, **learn):
 @pytest.mark.parametrize(
     ("method", "learn"),
     [
-        (lambda: NoNoise(**SMALL), {"seeds": 2}),
+        pytest.param(lambda: NoNoise(**SMALL), {"seeds": 2}, marks=pytest.mark.slow),
         (SPENDERS["value"], {"simulate": 2}),
         pytest.param(SPENDERS["gradient"], {"simulate": 2}, marks=pytest.mark.slow),
         pytest.param(lambda: Published.code(0.4, levels=6), {"simulate": 2}, marks=pytest.mark.slow),
@@ -201,7 +201,9 @@ def test_callbacks_see_what_was_released_and_can_stop():
     assert hidden == [None, None]  # before its end it has released nothing
 
 
-@pytest.mark.parametrize("name", ["none", "reward", *SPENDERS, pytest.param("published", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["reward", *SPENDERS, *(pytest.param(name, marks=pytest.mark.slow) for name in ("none", "published"))]
+)
 def test_a_saved_agent_answers_the_same(tmp_path, name):
     method = {
         "none": lambda: NoNoise(optimiser=optax.adam(1e-3), **SMALL),
@@ -316,6 +318,7 @@ def test_any_network(network):
     assert np.isfinite(agent.q_values([[20.0], [25.0]])).all()
 
 
+@pytest.mark.slow
 def test_any_world():
     agent = Agent("navigation", ValueNoise(relation=SupBall(0.01), budget=BUDGET, knots=4)).learn(200)
     assert agent.q_values([[0.5, 0.5]]).shape == (1, 4)

@@ -31,10 +31,9 @@ POINTS = np.linspace(0, 1, 9)[:, None]
 SPACES = Spaces(Box((0.0,), (1.0,)), 2, 50)
 
 
-@pytest.mark.parametrize("method", [OutputNoise(**PROMISE), ValueNoise(**PROMISE, round_steps=150)])
-def test_a_training_that_was_ended_is_not_gone_on_with(tmp_path, method):
+def test_a_training_that_was_ended_is_not_gone_on_with(tmp_path):
     """Its end is a release; steps after it would be noised with the same numbers."""
-    again = {"directory": tmp_path, "every": 100}
+    method, again = ValueNoise(**PROMISE, round_steps=150), {"directory": tmp_path, "every": 100}
     first = Agent("walk", method, seed=1).learn(400, callback=lambda event: event.step == 100, **again)
     second = Agent("walk", method, seed=1).learn(400, resume=True, **again)
     assert second.steps == first.steps == 100
@@ -63,7 +62,7 @@ def steep(network: DeepQNetwork) -> DeepQNetwork:
     return DeepQNetwork(layers, network.scaled)
 
 
-@pytest.mark.parametrize("kind", [GradientNoise, NetworkValueNoise])
+@pytest.mark.parametrize("kind", [GradientNoise, pytest.param(NetworkValueNoise, marks=pytest.mark.slow)])
 def test_slopes_that_overflow_release_nothing(kind):
     method = kind(**PROMISE, network="mlp", widths=(1,), batch=4)
     noise = jax.tree.map(jnp.asarray, method.draw(SPACES, 5000, SeededEntropy(0)))

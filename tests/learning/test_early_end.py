@@ -50,7 +50,7 @@ def test_what_releases_at_its_end_only_is_not_ended_early(tmp_path):
         Agent("walk", method, seed=1).learn(200, every=50, directory=tmp_path / name, resume=True).q_values(POINTS)
         for name in ("run", "copy")
     ]
-    np.testing.assert_array_equal(*whole)  # the same release twice
+    np.testing.assert_array_equal(whole[0], whole[1])  # the same release twice
 
 
 def test_a_training_that_was_never_booked_is_not_gone_on_with_as_if_it_were(tmp_path):

@@ -113,9 +113,9 @@ def test_refusal_says_what_is_left_and_when_it_was_spent(ledger: Ledger):
     with pytest.raises(BudgetExhausted) as refused:
         ledger.account("ratings").charge(0.25, relation=FIFTY)
     assert str(refused.value) == (
-        "Source 'ratings' has mu = 0.178... of 0.28596 left, and mu = 0.25 was asked for; nothing was booked. "
-        f"It was spent on 2 earlier releases, {times[2]} (month 2, mu 0.1), {times[3]} (month 3, mu 0.1) and "
-        f"{times[4]} (month 4, mu 0.1)."
+        "Source 'ratings' has mu = 0.178... of 0.28596 (epsilon 0.5285 at delta 0.0001) left, and mu = 0.25 was asked "
+        f"for; nothing was booked. It was spent on 2 releases before {times[2]}, {times[2]} (month 2, mu 0.1), "
+        f"{times[3]} (month 3, mu 0.1) and {times[4]} (month 4, mu 0.1)."
     ).replace("0.178...", f"{ledger.balance('ratings').remaining_mu:g}").replace("0.28596", f"{BUDGET.mu:g}")
 
 

@@ -32,7 +32,7 @@ def test_calibration_is_the_theorys():
     assert mechanism.sigma == pytest.approx(0.0782, abs=5e-5)
 
 
-@pytest.mark.parametrize("mu", [0.286, 1.0, 3.0])
+@pytest.mark.parametrize("mu", [0.286, *(pytest.param(mu, marks=pytest.mark.slow) for mu in (1.0, 3.0))])
 def test_the_optimal_test_sees_exactly_mu(mu):
     """Projection on K^-1 (f - f') is N(0, 1) under f' and N(d', 1) under f, with d' = |f - f'|_K/sigma <= mu."""
     kernel, levels, draws = Exponential(4.0), 6, 1500

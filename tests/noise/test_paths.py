@@ -113,7 +113,7 @@ def test_a_refusal_shows_a_plain_number():
         Box.of((0, 1)).to_unit(np.array([0.2, 1.5]))
 
 
-@pytest.mark.parametrize("levels", [1, 2, 10, 30, 52])
+@pytest.mark.parametrize("levels", [1, 2, 10, pytest.param(30, marks=pytest.mark.slow), 52])
 @pytest.mark.parametrize("beta", [1e-3, 4.0, 1.6e4])
 def test_numpy_and_jax_agree(levels, beta):
     path = TreePath(Exponential(beta), levels=levels, sigma=1.0, key=KEY)

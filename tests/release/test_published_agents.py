@@ -40,8 +40,14 @@ def as_if_trained(world: str, method, runs: int) -> Agent:
     return agent
 
 
-@pytest.mark.parametrize("method", ["reward", "actor-critic"])
-@pytest.mark.parametrize("network", ["mlp", "splines", "fourier", "random"])
+@pytest.mark.parametrize(
+    ("method", "network"),
+    [
+        *(("reward", network) for network in ("mlp", "splines", "fourier", "random")),
+        ("actor-critic", "mlp"),
+        *(pytest.param("actor-critic", one, marks=pytest.mark.slow) for one in ("splines", "fourier", "random")),
+    ],
+)
 def test_answers_as_it_did(tmp_path, private, method, network):
     kind = {"reward": qq.RewardNoise, "actor-critic": qq.ActorCritic}[method]
     agent = as_if_trained("walk", kind(private, network=network, features=6, widths=(8, 5)), runs=3)
@@ -59,7 +65,9 @@ def test_answers_as_it_did(tmp_path, private, method, network):
     assert release.function.q_values([0.3]).shape == (2,)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("network", ["mlp", "splines", "fourier", "random"])
+@pytest.mark.parametrize(
+    "network", ["splines", *(pytest.param(one, marks=pytest.mark.slow) for one in ("mlp", "fourier", "random"))]
+)
 def test_answers_as_it_did_in_the_plane(tmp_path, network):
     agent = as_if_trained("navigation", qq.NoNoise(network=network, features=4, widths=(6,)), runs=1)
     publish(agent, tmp_path / "agent.qq", not_private=True)

@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
+from quietq.learning.private_source import OnPrivateReward
 from quietq.learning.promise import Promising
 from quietq.noise.box import Box
 from quietq.privacy.budget import Budget
@@ -131,7 +132,7 @@ def _check_promise(method: Method, certificate: Certificate) -> None:
     if certificate.standing != "certified":
         return
     own = isinstance(method, Promising)
-    if (own and certificate.method != method.name) or not (own or hasattr(method, "rewards")):
+    if (own and certificate.method != method.name) or not (own or isinstance(method, OnPrivateReward)):
         raise InvalidInput(f"A certificate of {shown(certificate.method)} does not belong to {method.name!r}.")
 
 
