@@ -1,4 +1,4 @@
-"""`quietq serve`: two workers and wrk on the same machine, single-state requests over 32 connections."""
+"""`quietq serve`: two workers and wrk on the same machine, single-state requests over 16 connections."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from benchmarks.row import Row
 from quietq import Box, Budget, GaussianProcessMechanism, people
 from quietq.release import PrivateNetwork, publish
 
-CONNECTIONS, SECONDS, SOAK, WARM = 32, 15, 60, 3
+CONNECTIONS, SECONDS, SOAK, WARM = 16, 15, 60, 3
 _SCRIPT = """
 wrk.method, wrk.body = METHOD, BODY
 if wrk.body then wrk.headers["Content-Type"] = "application/json" end

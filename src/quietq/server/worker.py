@@ -1,5 +1,6 @@
 """A worker process: takes over what the parent read, and answers until it is told to stop or the parent is gone."""
 
+import gc
 import logging
 import logging.config
 import multiprocessing
@@ -68,6 +69,8 @@ def work(listener: socket.socket, handover: Handover) -> None:
         backlog=WAITING,
         timeout_graceful_shutdown=SECONDS_TO_END,
     )
+    gc.collect()
+    gc.freeze()  # what was loaded stays: a full collection that looked through it would keep everybody waiting
     LOGGER.info("Worker [%d] answers.", os.getpid())
     with suppress(KeyboardInterrupt):
         Server(config).run([listener])
