@@ -202,6 +202,7 @@ def test_minari_data_is_relabelled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert not np.shares_memory(rewards, episode.rewards)
 
 
+@pytest.mark.slow
 def test_a_stock_dqn_learns_the_walk_from_two_hundred_people():
     """5,000 steps on the private reward of 200 people at epsilon = 0.9: a return of at least 20 (the best is 20.7)."""
     import polars
