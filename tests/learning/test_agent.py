@@ -1,54 +1,15 @@
-"""The agent: its verbs, its promise, its files, and that nothing is drawn or paid twice."""
-
-import json
-import os
-import stat
+"""The agent: its verbs and its promise."""
 
 import gymnasium
-import jax
 import numpy as np
-import optax
 import pytest
+from agent_cases import BUDGET, FIFTY, POINTS, SMALL, SPENDERS, answers, private
 
-from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, SupBall, people, privatise
-from quietq.learning import (
-    Agent,
-    GradientNoise,
-    InputNoise,
-    NoNoise,
-    NotTrained,
-    OutputNoise,
-    Published,
-    RewardNoise,
-    ValueNoise,
-)
-from quietq.learning import checkpoint as checkpoints
-from quietq.learning import training as trainings
-from quietq.worlds import ThermostatWorld, walk_reward
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, SupBall
+from quietq.learning import Agent, NoNoise, NotTrained, Published, RewardNoise, ValueNoise
+from quietq.worlds import ThermostatWorld
 
-BUDGET = Budget(epsilon=0.9, delta=1e-4)
-FIFTY = people(50, low=0, high=0.5, slope=1)
-POINTS = np.linspace(0, 1, 9)[:, None]
-SMALL = {"widths": (8,), "start": 32, "batch": 16}
-SPENDERS = {
-    "value": lambda: ValueNoise(relation=FIFTY, budget=BUDGET, round_steps=50),
-    "input": lambda: InputNoise(relation=FIFTY, budget=BUDGET),
-    "output": lambda: OutputNoise(relation=FIFTY, budget=BUDGET),
-    "gradient": lambda: GradientNoise(relation=FIFTY, budget=BUDGET, start=50, batch=32, train_every=50),
-}
 MOSTLY_SLOW = [name if name == "value" else pytest.param(name, marks=pytest.mark.slow) for name in SPENDERS]
-
-
-class Stopped(Exception):
-    pass
-
-
-def private(seed=None):
-    return privatise(walk_reward, BUDGET, relation=FIFTY, simulate=seed)
-
-
-def answers(agent):
-    return np.stack([agent.q_values(POINTS, i) for i in range(agent.members)])
 
 
 @pytest.mark.slow
@@ -116,75 +77,6 @@ def test_a_second_training_would_be_a_second_release(name):
         Agent("walk", SPENDERS[name](), ledger=ledger).learn(200)
 
 
-def interrupted(agent, directory, at, **learn):
-    def stop(event):
-        if event.step == at:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        agent.learn(400, directory=directory, every=100, callback=stop, **learn)
-
-
-@pytest.mark.parametrize(
-    ("method", "learn"),
-    [
-        pytest.param(lambda: NoNoise(**SMALL), {"seeds": 2}, marks=pytest.mark.slow),
-        (SPENDERS["value"], {"simulate": 2}),
-        pytest.param(SPENDERS["gradient"], {"simulate": 2}, marks=pytest.mark.slow),
-        pytest.param(lambda: Published.code(0.4, levels=6), {"simulate": 2}, marks=pytest.mark.slow),
-    ],
-)
-def test_a_resumed_training_ends_as_if_it_had_not_been_interrupted(tmp_path, method, learn):
-    interrupted(Agent("walk", method(), seed=4), tmp_path, 200, **learn)
-    resumed = Agent("walk", method(), seed=4).learn(400, directory=tmp_path, every=100, resume=True, **learn)
-    whole = Agent("walk", method(), seed=4).learn(400, every=100, **learn)
-    np.testing.assert_array_equal(answers(resumed), answers(whole))
-    assert resumed.not_private == whole.not_private
-    assert resumed.steps == whole.steps == 400
-
-
-def test_resuming_draws_no_noise_and_pays_nothing(tmp_path, monkeypatch):
-    ledger = Accountant(BUDGET)
-    interrupted(Agent("walk", SPENDERS["value"](), seed=4, ledger=ledger), tmp_path, 200)
-    assert ledger.spent_mu == pytest.approx(BUDGET.mu)
-
-    class NoEntropy:
-        def __init__(self):
-            raise AssertionError("noise was drawn a second time")
-
-    monkeypatch.setattr(trainings, "SystemEntropy", NoEntropy)
-    twice = [
-        Agent("walk", SPENDERS["value"](), seed=4, ledger=ledger).learn(400, directory=tmp_path, every=100, resume=True)
-        for _ in range(2)
-    ]
-    np.testing.assert_array_equal(answers(twice[0]), answers(twice[1]))
-    assert ledger.spent_mu == pytest.approx(BUDGET.mu)
-    assert twice[0].certificate.standing == "certified"
-
-
-def test_a_checkpoint_is_marked_private_and_belongs_to_its_training(tmp_path):
-    interrupted(Agent("walk", SPENDERS["value"](), seed=4), tmp_path, 100, simulate=1)
-    file = tmp_path / checkpoints.NAME
-    assert "PRIVATE" in file.name
-    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
-    again = {"directory": tmp_path, "every": 100, "simulate": 1}
-    with pytest.raises(InvalidInput, match="holds a checkpoint already"):
-        Agent("walk", SPENDERS["value"](), seed=4).learn(400, **again)
-    for other in (
-        Agent("walk", SPENDERS["value"](), seed=5),
-        Agent("walk", ValueNoise(relation=FIFTY, budget=Budget(0.8, 1e-4), round_steps=50), seed=4),
-        Agent("walk", SPENDERS["value"](), seed=4, reward=lambda states: states),
-        Agent("walk", SPENDERS["input"](), seed=4),
-    ):
-        with pytest.raises(InvalidInput, match="of another training"):
-            other.learn(400, resume=True, **again)
-    file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(InvalidInput, match="damaged"):
-        Agent("walk", SPENDERS["value"](), seed=4).learn(400, resume=True, **again)
-    with pytest.raises(InvalidInput, match="no checkpoint"):
-        Agent("walk", NoNoise()).learn(200, directory=tmp_path / "elsewhere", resume=True)
-
-
 def test_callbacks_see_what_was_released_and_can_stop():
     seen = []
 
@@ -199,101 +91,6 @@ def test_callbacks_see_what_was_released_and_can_stop():
     hidden = []
     Agent("walk", SPENDERS["output"]()).learn(200, every=100, callback=lambda event: hidden.append(event.values))
     assert hidden == [None, None]  # before its end it has released nothing
-
-
-@pytest.mark.parametrize(
-    "name", ["reward", *SPENDERS, *(pytest.param(name, marks=pytest.mark.slow) for name in ("none", "published"))]
-)
-def test_a_saved_agent_answers_the_same(tmp_path, name):
-    method = {
-        "none": lambda: NoNoise(optimiser=optax.adam(1e-3), **SMALL),
-        "reward": lambda: RewardNoise(private(), **SMALL),
-        "published": lambda: Published.code(0.4, levels=6),
-    } | SPENDERS
-    agent = Agent("walk", method[name](), seed=1).learn(200)
-    agent.save(tmp_path / "agent.npz")
-    loaded = Agent.load(tmp_path / "agent.npz")
-    np.testing.assert_array_equal(answers(agent), answers(loaded))
-    assert loaded.certificate == agent.certificate
-    assert loaded.evaluate().scores == agent.evaluate().scores
-    with np.load(tmp_path / "agent.npz", allow_pickle=False) as stored:
-        record = json.loads(stored["record"].tobytes())
-        assert set(record) == {"schema", "world", "spaces", "settings", "trained", "certificate"}
-        assert (
-            sum(stored[key].size for key in stored.files if key != "record") < 3000
-        )  # values only: no buffer, no noise
-    loaded.save(tmp_path / "again.npz")
-    np.testing.assert_array_equal(answers(Agent.load(tmp_path / "again.npz")), answers(agent))
-    with pytest.raises(InvalidInput, match="There is no file"):
-        Agent.load(tmp_path / "nothing.npz")
-    (tmp_path / "agent.npz").write_bytes(b"nonsense")
-    with pytest.raises(InvalidInput, match="not an agent"):
-        Agent.load(tmp_path / "agent.npz")
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    """The arrays of an agent's file that is as good as any, and was not trained for long."""
-    method, path = NoNoise(widths=(8,)), tmp_path_factory.mktemp("agent") / "agent.npz"
-    agent = Agent("walk", method, seed=1)
-    released = method.finish(method.init(agent.spaces, jax.random.key(0)), None)
-    agent._released = jax.tree.map(lambda leaf: leaf[None], released)
-    agent._certificate, agent.steps = method.certificate(agent.spaces, 200), 200
-    agent.save(path)
-    with np.load(path) as stored:
-        return dict(stored)
-
-
-def test_a_file_of_an_agent_is_what_the_hostile_ones_are_made_of(tmp_path, parts):
-    np.savez(tmp_path / "agent.npz", **parts)
-    assert Agent.load(tmp_path / "agent.npz").members == 1
-
-
-@pytest.mark.parametrize(
-    ("part", "name", "value", "words"),
-    [
-        ("trained", "steps", -5, "steps must be a whole number of at least 1, not -5"),
-        ("trained", "steps", 10**12, "steps must be at most 100000000"),
-        ("trained", "steps", float("inf"), "steps must be a whole number"),
-        ("trained", "draws", -1, "draws must be"),
-        ("trained", "seeds", 10**9, "arrays do not fit"),
-        ("settings", "method", ["none"] * 1000, "not an agent that was saved"),
-        ("settings", "widths", [0], "widths"),
-        ("spaces", "low", 3, "not an agent that was saved"),
-        (None, "world", "antigravity:Fly-v0", "world that is not one of quietq's"),
-        (None, "trained", [], "not an agent that was saved"),
-    ],
-)
-def test_a_hostile_record_is_refused_in_a_sentence(tmp_path, parts, part, name, value, words):
-    record = json.loads(parts["record"].tobytes())
-    (record if part is None else record[part])[name] = value
-    with pytest.raises(InvalidInput, match=words) as refused:
-        load_with(tmp_path, parts, json.dumps(record))
-    assert len(str(refused.value)) < 200
-
-
-def test_noise_beyond_all_measure_is_not_drawn(tmp_path, parts):
-    record = json.loads(parts["record"].tobytes())
-    record["settings"], record["trained"]["steps"] = SPENDERS["value"]().settings() | {"round_steps": 1}, 10**8
-    with pytest.raises(InvalidInput, match="more noise than a training can hold"):
-        load_with(tmp_path, parts, json.dumps(record))
-
-
-def test_nested_lists_and_what_unpacks_to_much_are_refused_at_once(tmp_path, parts):
-    with pytest.raises(InvalidInput, match="not an agent that was saved"):
-        load_with(tmp_path, parts, "[" * 100_000 + "]" * 100_000)
-    np.savez_compressed(tmp_path / "large.npz", **(parts | {"leaf0": np.zeros(10**7, np.float32)}))
-    with pytest.raises(InvalidInput, match="would unpack to more than its own size"):
-        Agent.load(tmp_path / "large.npz")
-    np.save(tmp_path / "array.npy", np.zeros(3))
-    with pytest.raises(InvalidInput, match="not an agent that was saved"):
-        Agent.load(tmp_path / "array.npy")
-
-
-def load_with(folder, parts, record):
-    """An agent's file with another record, read."""
-    np.savez(folder / "agent.npz", **(parts | {"record": np.frombuffer(record.encode(), np.uint8)}))
-    return Agent.load(folder / "agent.npz")
 
 
 def test_progress_from_inside_the_program_and_a_log(tmp_path, capsys):

@@ -87,12 +87,11 @@ def _check_standing(standing: str, not_private: bool) -> None:
 
 def released_part(thing: object, not_private: bool) -> tuple[Released, Literal["agent", "function"]]:
     """What of a thing may leave, and what it is; refused if nothing covers it, unless it is to be marked."""
-    learning = sys.modules.get("quietq.learning.agent")  # without it, there is no agent
-    if learning is not None and isinstance(thing, learning.Agent):
+    if _is_a(thing, "quietq.learning.agent", "Agent"):
         from quietq.release.from_agent import function_of
 
         function, what = function_of(thing), "agent"  # pyright: ignore[reportArgumentType]
-    elif type(thing).__name__ == "ReleasedValue" and type(thing).__module__ == "quietq.learning.evaluation":
+    elif _is_a(thing, "quietq.learning.evaluation", "ReleasedValue"):
         from quietq.release.cells import function_of_value
 
         function, what = function_of_value(thing), "function"  # pyright: ignore[reportArgumentType]
@@ -106,3 +105,9 @@ def released_part(thing: object, not_private: bool) -> tuple[Released, Literal["
         raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
     _check_standing(function.certificate.standing, not_private)
     return function, what
+
+
+def _is_a(thing: object, module: str, kind: str) -> bool:
+    """Whether it is of a kind that needs JAX: if its module was never loaded, it is not."""
+    there = sys.modules.get(module)
+    return there is not None and isinstance(thing, getattr(there, kind))
