@@ -10,6 +10,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
 
 _FINER_THAN_SIGMA = 20  # bits
@@ -45,6 +46,18 @@ def rounding_in_words(sigma: float) -> str:
     return (
         f"Values stay below {largest_value(sigma):g} in size whatever the data is, and were rounded to multiples of "
         f"{rounding_step(sigma):g}; beyond that, floating-point noise is taken for ideal noise."
+    )
+
+
+def exact_rounding(sigma: float) -> tuple[Assumption, Assumption]:
+    """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
+    return (
+        Assumption(f"Values stay below {largest_value(sigma):g} in size whatever the data is.", False),
+        Assumption(
+            "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, "
+            f"and the sum was rounded once, to multiples of {rounding_step(sigma):g}.",
+            True,
+        ),
     )
 
 

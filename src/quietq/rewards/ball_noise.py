@@ -3,20 +3,23 @@
 Theorem (Hardt & Talwar 2010, for the Euclidean ball). If neighbours' weights differ by at most Delta in the Euclidean
 norm, then w + z with density proportional to exp(-epsilon |z|/Delta) is epsilon-DP, by the triangle inequality. z is a
 uniform direction times a Gamma(d, Delta/epsilon) length, of root mean square Delta sqrt(d (d + 1))/epsilon, where
-Gaussian noise has Delta sqrt(d)/mu: less while d + 1 < (epsilon/mu)^2.
+Gaussian noise has Delta sqrt(d)/mu: less while d + 1 < (epsilon/mu)^2. A release is drawn in real numbers and rounded
+once (`noise.exact`), so that delta is 0 and not almost 0.
 """
 
 import math
+import secrets
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.box import Box
-from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from quietq.noise.entropy import Entropy, SeededEntropy
 from quietq.noise.evaluation import in_weights
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, exponentials, round_exactly, total
 from quietq.noise.kernels import FiniteRank
 from quietq.noise.private_function import PrivateWeights
-from quietq.noise.rounding import check_values, round_release, rounding_in_words
+from quietq.noise.rounding import check_values, exact_rounding, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
@@ -28,7 +31,7 @@ SLACK = 1 + 1e-6
 
 
 def draw(numbers: int, radius: float, epsilon: float, entropy: Entropy, draws: int = 1) -> Float[np.ndarray, "draws d"]:
-    """Independent noise vectors of so many numbers.
+    """Independent noise vectors of so many numbers in floating point: for simulation. `release` draws what protects.
 
     >>> draw(4, radius=0.02, epsilon=1.0, entropy=SeededEntropy(0)).shape
     (1, 4)
@@ -37,6 +40,53 @@ def draw(numbers: int, radius: float, epsilon: float, entropy: Entropy, draws: i
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     lengths = -np.log(entropy.uniforms((draws, numbers))).sum(axis=1, keepdims=True)
     return lengths * radius / epsilon * direction
+
+
+def release(
+    values: Float[np.ndarray, "..."],
+    radius: float,
+    epsilon: float,
+    step: float,
+    random_bits: RandomBits = secrets.randbits,
+) -> Float[np.ndarray, "..."]:
+    """Numbers with exact noise of this law, rounded to multiples of the step.
+
+    Directions come from pairs of normals by the polar method (Marsaglia & Bray 1964), all in real numbers.
+    """
+    lengths = [LazyUniform(random_bits) for _ in range(values.size)]
+    discs = [_in_disc(random_bits) for _ in range(-(-values.size // 2))]
+    scale = Enclosure.exactly(radius) / Enclosure.exactly(epsilon)
+
+    def noise() -> list[Enclosure]:
+        normals = [normal for disc in discs for normal in _normals(*disc)][: values.size]
+        length = exponentials(lengths) * scale / total(normal * normal for normal in normals).sqrt()
+        return [length * normal for normal in normals]
+
+    return round_exactly(values, noise, [*lengths, *(uniform for disc in discs for uniform in disc)], step)
+
+
+def _in_disc(random_bits: RandomBits) -> tuple[LazyUniform, LazyUniform]:
+    """A uniform point of the unit disc, by where it lies in the square around it."""
+    while True:
+        pair = LazyUniform(random_bits), LazyUniform(random_bits)
+        if decide(lambda pair=pair: _squared(*map(_signed, pair)).is_below(1), pair):
+            return pair
+
+
+def _normals(first: LazyUniform, second: LazyUniform) -> list[Enclosure]:
+    """Two independent standard normals from a uniform point of the disc."""
+    x, y = _signed(first), _signed(second)
+    squared = _squared(x, y)
+    factor = (Enclosure.exactly(2) * -squared.log() / squared).sqrt()
+    return [x * factor, y * factor]
+
+
+def _signed(uniform: LazyUniform) -> Enclosure:
+    return Enclosure.exactly(2) * uniform.enclosure() + Enclosure.exactly(-1)
+
+
+def _squared(x: Enclosure, y: Enclosure) -> Enclosure:
+    return x * x + y * y
 
 
 def typical_noise(numbers: int, radius: float, epsilon: float) -> float:
@@ -66,18 +116,17 @@ def release_weights(
     if values.size != kernel.rank * ball.actions:
         raise InvalidInput(f"There must be {ball.actions} row(s) of weights, as the relation says, not {values.shape}.")
     check_values(values, scale)
-    if simulate is None:
-        certificate, entropy = _certificate(ball, budget, box, scale, values.size, assumptions), SystemEntropy()
-        if ledger is not None:
-            ledger.charge_apart(budget.epsilon, relation=ball)
-    else:
+    if simulate is not None:
         remark = f"Simulates {budget}; drawn from a seed, so it protects nobody."
         certificate = Certificate(
             method="reward/k-norm", standing="none", reproducible=True, sigma=scale, remarks=(remark,)
         )
-        entropy = SeededEntropy(simulate)
-    noise = draw(values.size, radius, budget.epsilon, entropy)[0].reshape(values.shape)
-    return PrivateWeights(round_release(values, noise, scale), kernel, box, certificate)
+        noise = draw(values.size, radius, budget.epsilon, SeededEntropy(simulate))[0].reshape(values.shape)
+        return PrivateWeights(round_release(values, noise, scale), kernel, box, certificate)
+    certificate = _certificate(ball, budget, box, scale, values.size, assumptions)
+    if ledger is not None:
+        ledger.charge_apart(budget.epsilon, relation=ball)
+    return PrivateWeights(release(values, radius, budget.epsilon, rounding_step(scale)), kernel, box, certificate)
 
 
 def _certificate(
@@ -95,8 +144,7 @@ def _certificate(
             *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
-            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(scale), False),
+            *exact_rounding(scale),
         ),
         remarks=("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",),
     )

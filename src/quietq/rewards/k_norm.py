@@ -6,23 +6,31 @@ Gamma(d + 1, 1/epsilon) times a uniform point of K.
 
 Here u are the increments of the reward between d + 1 knots: the constant is left out, because it changes no policy when
 all episodes have the same length. Neighbours in a LipschitzBall(rho, l) differ by increments |u_i| <= l/d whose running
-sum has a range of at most 2 rho. Uniform points of that body come from a cube by rejection, which is exact.
+sum has a range of at most 2 rho. Uniform points of that body come from a cube by rejection, which is exact. A release
+is drawn in real numbers and rounded once (`noise.exact`), so that delta is 0 and not almost 0.
 """
 
 import functools
+import itertools
 import math
+import secrets
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy, SeededEntropy
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, exponentials, refine, round_exactly
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
 
 _AT_ONCE = 20_000
+_FEWER_AT_ONCE = 512  # for one point in real numbers
 _MOST_TRIES = 4_000_000
+_WORD = 64  # bits
+_CLEARLY = 1e-9  # relative; float64 errs by far less
 
 
 @dataclass(frozen=True)
@@ -50,22 +58,88 @@ class IncrementBody:
 
     def uniform(self, entropy: Entropy, points: int = 1) -> Float[np.ndarray, "points pieces"]:
         """Independent uniform points of the body."""
-        half = min(self.ball.lipschitz / self.pieces, 2 * self.ball.radius)
         found, accepted, tries = [], 0, 0
         while accepted < points:
-            if tries >= _MOST_TRIES:
-                raise InvalidInput(f"{self.pieces} pieces are too many for this range and slope: use fewer knots.")
-            cube = half * (2 * entropy.uniforms((_AT_ONCE, self.pieces)) - 1)
-            sums = np.cumsum(cube, axis=1)
-            spread = np.maximum(sums.max(axis=1), 0) - np.minimum(sums.min(axis=1), 0)
-            found.append(cube[spread <= 2 * self.ball.radius])
+            self._check_tries(tries)
+            cube = 2 * entropy.uniforms((_AT_ONCE, self.pieces)) - 1
+            found.append(self.half * cube[_spread(cube) <= self._most_spread])
             accepted += len(found[-1])
             tries += _AT_ONCE
         return np.concatenate(found)[:points]
 
+    def uniform_exactly(self, random_bits: RandomBits = secrets.randbits) -> list[LazyUniform]:
+        """A uniform point of the body in real numbers, by where it lies between -half and half in each coordinate.
+
+        Almost every point of the cube is clearly in the body or clearly not after 64 bits; the rest are asked for more.
+        """
+        tries = 0
+        while True:
+            self._check_tries(tries)
+            size = _FEWER_AT_ONCE * self.pieces
+            drawn = random_bits(_WORD * size).to_bytes(_WORD // 8 * size, "little")
+            words = np.frombuffer(drawn, dtype="<u8").reshape(_FEWER_AT_ONCE, self.pieces)
+            spread = _spread(words.astype(np.float64) * 2.0 ** (1 - _WORD) - 1)
+            for row in np.flatnonzero(spread <= self._most_spread * (1 + _CLEARLY)):
+                point = [LazyUniform(random_bits, _WORD, int(word)) for word in words[row]]
+                if spread[row] <= self._most_spread * (1 - _CLEARLY) or self._holds(point):
+                    return point
+            tries += _FEWER_AT_ONCE
+
+    def _holds(self, point: list[LazyUniform]) -> bool:
+        """Whether a point of the cube is in the body, in whole numbers."""
+        limit = Fraction(2 * self.ball.radius) / Fraction(self.half)  # of sums of numbers from -1 to 1
+        while True:
+            sums = [0, *itertools.accumulate(2 * uniform.places - 2**uniform.bits for uniform in point)]
+            spread, open_ = max(sums) - min(sums), 4 * len(point)  # each sum is known to within 2 a number
+            scaled = limit * 2 ** point[0].bits
+            if spread + open_ <= scaled:
+                return True
+            if spread - open_ > scaled:
+                return False
+            refine(point)
+
+    @property
+    def half(self) -> float:
+        """Half of the side of the smallest cube that holds the body."""
+        return min(self.ball.lipschitz / self.pieces, 2 * self.ball.radius)
+
+    @property
+    def _most_spread(self) -> float:
+        return 2 * self.ball.radius / self.half
+
+    def _check_tries(self, tries: int) -> None:
+        if tries >= _MOST_TRIES:
+            raise InvalidInput(f"{self.pieces} pieces are too many for this range and slope: use fewer knots.")
+
+
+def _spread(increments: np.ndarray) -> Float[np.ndarray, " points"]:
+    """The range of the running sum, from 0 on."""
+    sums = np.cumsum(increments, axis=1)
+    return np.maximum(sums.max(axis=1), 0) - np.minimum(sums.min(axis=1), 0)
+
+
+def release(
+    values: Float[np.ndarray, " pieces"],
+    body: IncrementBody,
+    epsilon: float,
+    step: float,
+    random_bits: RandomBits = secrets.randbits,
+) -> Float[np.ndarray, " pieces"]:
+    """Increments with exact K-norm noise, rounded to multiples of the step."""
+    lengths = [LazyUniform(random_bits) for _ in range(body.pieces + 1)]
+    point = body.uniform_exactly(random_bits)
+    scale = Enclosure.exactly(body.half) / Enclosure.exactly(positive("epsilon", epsilon))
+    one, two = Enclosure.exactly(1), Enclosure.exactly(2)
+
+    def noise() -> list[Enclosure]:
+        length = exponentials(lengths) * scale  # Gamma(pieces + 1, 1/epsilon)
+        return [length * (two * uniform.enclosure() + -one) for uniform in point]
+
+    return round_exactly(values, noise, [*lengths, *point], step)
+
 
 def draw(body: IncrementBody, epsilon: float, entropy: Entropy, draws: int = 1) -> Float[np.ndarray, "draws pieces"]:
-    """Independent K-norm noise vectors."""
+    """Independent K-norm noise vectors in floating point: for simulation. What protects comes from `release`."""
     exponentials = -np.log(entropy.uniforms((draws, body.pieces + 1)))
     length = exponentials.sum(axis=1, keepdims=True) / positive("epsilon", epsilon)  # Gamma(pieces + 1, 1/epsilon)
     return length * body.uniform(entropy, draws)

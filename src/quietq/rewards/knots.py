@@ -13,7 +13,14 @@ from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import values_at
 from quietq.noise.private_function import PrivateKnots
-from quietq.noise.rounding import check_values, largest_value, round_release, rounding_in_words
+from quietq.noise.rounding import (
+    check_values,
+    exact_rounding,
+    largest_value,
+    round_release,
+    rounding_in_words,
+    rounding_step,
+)
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
@@ -57,13 +64,11 @@ def release_on_knots(
             sigma=noise.scale,
             remarks=(f"Simulates {budget}; drawn from a seed, so it protects nobody.",),
         )
-        entropy: Entropy = SeededEntropy(simulate)
-    else:
-        certificate = _certificate(choice, ball, budget, box, noise.scale, assumptions)
-        entropy = SystemEntropy()
-        if ledger is not None:
-            noise.charge(ledger, ball)
-    return PrivateKnots(noise.curve(round_release(values, noise.draw(entropy), noise.scale)), box, certificate)
+        return PrivateKnots(noise.curve(noise.simulate(values, SeededEntropy(simulate))), box, certificate)
+    certificate = _certificate(choice, ball, budget, box, noise.scale, noise.rounding, assumptions)
+    if ledger is not None:
+        noise.charge(ledger, ball)
+    return PrivateKnots(noise.curve(noise.release(values)), box, certificate)
 
 
 def check_range(largest: float | None, sigma: float) -> None:
@@ -81,6 +86,7 @@ class _KNormNoise:
     def __init__(self, ball: LipschitzBall, pieces: int, budget: Budget) -> None:
         self._body, self._epsilon = k_norm.IncrementBody(ball, pieces), budget.epsilon
         self.scale = k_norm.typical_noise(self._body, budget.epsilon)
+        self.rounding = exact_rounding(self.scale)
 
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return np.diff(knots)
@@ -88,8 +94,11 @@ class _KNormNoise:
     def charge(self, ledger: Accountant, ball: LipschitzBall) -> None:
         ledger.charge_apart(self._epsilon, relation=ball)
 
-    def draw(self, entropy: Entropy) -> np.ndarray:
-        return k_norm.draw(self._body, self._epsilon, entropy)[0]
+    def release(self, values: np.ndarray) -> np.ndarray:
+        return k_norm.release(values, self._body, self._epsilon, rounding_step(self.scale))
+
+    def simulate(self, values: np.ndarray, entropy: SeededEntropy) -> np.ndarray:
+        return round_release(values, k_norm.draw(self._body, self._epsilon, entropy)[0], self.scale)
 
     def curve(self, released: np.ndarray) -> np.ndarray:
         return k_norm.to_curve(released)
@@ -102,6 +111,10 @@ class _ShapedNoise:
         shape = ellipsoid.shape(ball, pieces)
         self._root, self._mu = np.linalg.cholesky(shape), budget.mu
         self.scale = math.sqrt(float(np.trace(shape)) / len(shape)) / budget.mu
+        self.rounding = (
+            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
+            Assumption(rounding_in_words(self.scale), False),
+        )
 
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return knots
@@ -109,8 +122,15 @@ class _ShapedNoise:
     def charge(self, ledger: Accountant, ball: LipschitzBall) -> None:
         ledger.charge(self._mu, relation=ball)
 
-    def draw(self, entropy: Entropy) -> np.ndarray:
-        return self._root @ entropy.normals((len(self._root),)) / self._mu
+    def release(self, values: np.ndarray) -> np.ndarray:
+        return self._noised(values, SystemEntropy())
+
+    def simulate(self, values: np.ndarray, entropy: SeededEntropy) -> np.ndarray:
+        return self._noised(values, entropy)
+
+    def _noised(self, values: np.ndarray, entropy: Entropy) -> np.ndarray:
+        noise = self._root @ entropy.normals((len(self._root),)) / self._mu
+        return round_release(values, noise, self.scale)
 
     def curve(self, released: np.ndarray) -> np.ndarray:
         return released
@@ -130,6 +150,7 @@ def _certificate(
     budget: Budget,
     box: Box,
     scale: float,
+    rounding: tuple[Assumption, ...],
     assumptions: tuple[Assumption, ...],
 ) -> Certificate:
     pure = choice.kind == "k-norm"
@@ -150,8 +171,7 @@ def _certificate(
             Assumption(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
             ),
-            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(scale), False),
+            *rounding,
         ),
         remarks=(choice.reason,),
     )
