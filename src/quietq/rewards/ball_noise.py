@@ -18,6 +18,7 @@ from quietq.noise.kernels import FiniteRank
 from quietq.noise.private_function import PrivateWeights
 from quietq.noise.rounding import check_values, round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
@@ -67,7 +68,8 @@ def release_weights(
         raise InvalidInput(f"There must be {ball.actions} row(s) of weights, as the relation says, not {values.shape}.")
     check_values(values, scale)
     if simulate is None:
-        certificate, entropy = _certificate(ball, budget, box, scale, values.size, assumptions), SystemEntropy()
+        certificate = _certificate(ball, budget, box, scale, values.size, assumptions, ledger)
+        entropy: Entropy = SystemEntropy()
         if ledger is not None:
             ledger.charge_apart(budget.epsilon, relation=ball)
     else:
@@ -81,7 +83,13 @@ def release_weights(
 
 
 def _certificate(
-    ball: RkhsBall, budget: Budget, box: Box, scale: float, numbers: int, assumptions: tuple[Assumption, ...]
+    ball: RkhsBall,
+    budget: Budget,
+    box: Box,
+    scale: float,
+    numbers: int,
+    assumptions: tuple[Assumption, ...],
+    ledger: Accountant | None,
 ) -> Certificate:
     return Certificate(
         method="reward/k-norm",
@@ -97,6 +105,7 @@ def _certificate(
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
             Assumption(rounding_in_words(scale), False),
+            accounted(ledger),
         ),
         remarks=("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",),
     )

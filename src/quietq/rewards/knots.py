@@ -15,6 +15,7 @@ from quietq.noise.evaluation import values_at
 from quietq.noise.private_function import PrivateKnots
 from quietq.noise.rounding import check_values, largest_value, round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
@@ -59,7 +60,7 @@ def release_on_knots(
         )
         entropy: Entropy = SeededEntropy(simulate)
     else:
-        certificate = _certificate(choice, ball, budget, box, noise.scale, assumptions)
+        certificate = _certificate(choice, ball, budget, box, noise.scale, assumptions, ledger)
         entropy = SystemEntropy()
         if ledger is not None:
             noise.charge(ledger, ball)
@@ -131,6 +132,7 @@ def _certificate(
     box: Box,
     scale: float,
     assumptions: tuple[Assumption, ...],
+    ledger: Accountant | None,
 ) -> Certificate:
     pure = choice.kind == "k-norm"
     what = "increments between" if pure else "values at"
@@ -152,6 +154,7 @@ def _certificate(
             ),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
             Assumption(rounding_in_words(scale), False),
+            accounted(ledger),
         ),
         remarks=(choice.reason,),
     )

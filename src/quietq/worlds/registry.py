@@ -1,6 +1,7 @@
 """The worlds by name."""
 
 from quietq.privacy.errors import InvalidInput
+from quietq.rewards import independence
 from quietq.worlds.environment import Preference, WorldEnv
 from quietq.worlds.navigation import NavigationWorld
 from quietq.worlds.recommender import RecommenderWorld
@@ -11,6 +12,7 @@ from quietq.worlds.world import World
 WORLDS: dict[str, type[World]] = {
     world.name: world for world in (WalkWorld, ThermostatWorld, NavigationWorld, RecommenderWorld)
 }
+independence.OWN.update({WorldEnv, *WORLDS.values()})
 
 
 def find_world(name: str) -> World:
