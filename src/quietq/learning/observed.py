@@ -55,6 +55,7 @@ def observe(
     >>> fitted.certificate.standing
     'certified'
     """
+    instance("ledger", ledger, Accountant | None, "an Accountant or a source's account in a Ledger")
     instance("relation", relation, SupBall, "a SupBall; smooth rewards are better served by privatise")
     if budget.is_pure:
         raise InvalidInput("Noise on observed rewards is Gaussian, so delta must be above 0.")

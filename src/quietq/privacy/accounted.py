@@ -1,4 +1,4 @@
-"""Releases of the same data add up: what a certificate says about it, and data that is released once without an account.
+"""Releases of the same data add up: what a certificate says about it, and data that is released once.
 
 A certificate speaks of one release. Whether there are others only an account can know, so a certificate says whether
 one was charged. An object that *is* the private data (`People`) goes further: it carries a mark, and without an account

@@ -122,10 +122,12 @@ def _with_reward(env: Any, bases: list[Any], reward: Any) -> Any:
     others = {}
     for base in bases:
         try:
-            others[id(base)] = base.with_reward(reward)
+            others[id(base)] = other = base.with_reward(reward)
         except Exception as error:  # of the environment's own code, which may quote what it holds
             failure = type(error).__name__
         else:
+            if other is base or not isinstance(other, gymnasium.Env | VectorEnv):
+                raise InvalidInput("The environment's with_reward(function) must return another environment, a copy.")
             continue
         raise InvalidInput(f"The environment's with_reward(function) failed with {failure}.")
     return copy.deepcopy(env, others)
@@ -146,9 +148,7 @@ def _compared(copies: list[Any], allowed: frozenset[str]) -> tuple[int, str]:
             return step, ""
         action = actions.sample()
         seen = [_run(lambda one=one: one.step(copy.deepcopy(action))) for one in copies]  # noqa: B023
-        ends = [
-            ("observations", s[0], "ends of episodes", (s[2], s[3]), "info", scrub(s[4], allowed)) for s in seen
-        ]
+        ends = [("observations", s[0], "ends of episodes", (s[2], s[3]), "info", scrub(s[4], allowed)) for s in seen]
         if differs := _difference(ends):
             return step, differs
         over = np.logical_or(seen[0][2], seen[0][3])
@@ -186,7 +186,9 @@ def _same(one: Any, two: Any) -> bool:
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     if a.dtype == object:
-        return a is b or (a.shape != () and all(_same(x, y) for x, y in zip(a.flat, b.flat, strict=True))) or (
-            a.shape == () and (a.item() is b.item() or bool(a.item() == b.item()))
+        return (
+            a is b
+            or (a.shape != () and all(_same(x, y) for x, y in zip(a.flat, b.flat, strict=True)))
+            or (a.shape == () and (a.item() is b.item() or bool(a.item() == b.item())))
         )
     return a.tobytes() == b.tobytes()

@@ -24,7 +24,7 @@ from quietq.privacy.accountant import Accountant
 from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, SupBall
 from quietq.rewards.hygiene import (
@@ -69,6 +69,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         if not isinstance(env, gymnasium.Env):
             raise InvalidInput(f"env must be a Gymnasium environment, not {type(env).__name__}.")
         check_place(on)
+        instance("ledger", ledger, Accountant | None, "an Accountant or a source's account in a Ledger")
         refuse_recorders(env)
         if isinstance(relation, LipschitzBall):
             if rewards is not None:

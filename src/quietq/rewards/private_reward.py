@@ -180,9 +180,7 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
         outside: Outside = "refuse",
     ) -> None:
         allowed = allowed_info(keep_info)
-        self._reader = Reader.of(
-            private, on, state, outside, env.single_action_space, env.single_observation_space
-        )
+        self._reader = Reader.of(private, on, state, outside, env.single_action_space, env.single_observation_space)
         refuse_recorders(env)
         stated = with_assumption(private.certificate, independence(env, allowed))
         VectorWrapper.__init__(self, env)

@@ -6,13 +6,13 @@ from quietq.worlds.environment import Preference, WorldEnv
 from quietq.worlds.navigation import NavigationWorld
 from quietq.worlds.recommender import RecommenderWorld
 from quietq.worlds.thermostat import ThermostatWorld
-from quietq.worlds.walk import WalkWorld
+from quietq.worlds.walk import Walk, WalkWorld
 from quietq.worlds.world import World
 
 WORLDS: dict[str, type[World]] = {
     world.name: world for world in (WalkWorld, ThermostatWorld, NavigationWorld, RecommenderWorld)
 }
-independence.OWN.update({WorldEnv, *WORLDS.values()})
+independence.OWN.update({WorldEnv, Walk, *WORLDS.values()})
 
 
 def find_world(name: str) -> World:
