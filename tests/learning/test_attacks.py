@@ -179,13 +179,13 @@ class Strange(gymnasium.Wrapper):
 def test_what_an_agent_says_of_an_environment_that_shows_its_reward():
     private = privatise(walk_reward, BUDGET, relation=FIFTY)
     walk = lambda: gymnasium.make("quietq/Walk-v0")  # noqa: E731
-    for env, enforced, words in (
-        (walk(), True, "quietq's own worlds"),
-        (Strange(walk()), False, "checked on 300 steps"),
-        (Glitch(), False, "could not be checked"),
+    for make, enforced, words in (
+        (walk, True, "quietq's own worlds"),
+        (lambda: Strange(walk()), False, "checked on 300 steps"),
+        (Glitch, False, "could not be checked"),
     ):
         for method in (RewardNoise(private, widths=(8,), start=32), InputNoise(**PROMISE)):
-            agent = Agent(env, method).learn(40)
+            agent = Agent(make(), method).learn(40)
             said = [one for one in agent.certificate.assumptions if "through the agent's actions only" in one.text]
             assert [(one.enforced, words in one.text) for one in said] == [(enforced, True)]
             assert agent.certificate.standing == "certified"
@@ -200,6 +200,15 @@ class Nosy(WalkWorld):
     def move(self, state, action, draws, xp):
         after, _ = super().move(state, action, draws, xp)
         return after, self.reward(after, xp) > 0.4
+
+
+def test_an_agent_says_whether_an_account_was_charged():
+    for ledger, words, enforced in (
+        (None, "No account was given: other releases of the same data add up.", False),
+        (Accountant(BUDGET), "The release was charged to an Accountant in memory before the draw.", True),
+    ):
+        certificate = Agent("walk", InputNoise(**PROMISE), ledger=ledger).learn(40).certificate
+        assert (certificate.assumptions[-1].text, certificate.assumptions[-1].enforced) == (words, enforced)
 
 
 def test_a_compiled_world_of_ones_own_is_checked_too():

@@ -9,9 +9,9 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
-import quietq.worlds
 from quietq import Accountant, Budget, GaussianProcessMechanism, InvalidInput, LipschitzBall, SupBall, people
 from quietq.rewards import PrivateReward
+from quietq.rewards.independence import independence
 from quietq.worlds import WALK, WORLDS, WalkWorld, WorldEnv
 
 BUDGET = Budget(0.9, 1e-4)
@@ -133,7 +133,7 @@ def test_the_environment_is_left_as_it_was() -> None:
 def test_quietq_s_own_worlds_hold_by_construction() -> None:
     for world in WORLDS.values():
         env = gymnasium.make(world.gymnasium_id)
-        one = quietq.rewards.independence.independence(env)
+        one = independence(env)
         assert one.enforced, world
     walk = PrivateReward(gymnasium.make("quietq/Walk-v0"), PRIVATE)
     assert said(walk.certificate) == (True, ": a step of quietq's own worlds is not shown it.")

@@ -11,7 +11,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from quietq import Accountant, Budget, BudgetExhausted, Features, GaussianProcessMechanism, InvalidInput, SupBall, people
+from quietq import (
+    Accountant,
+    Budget,
+    BudgetExhausted,
+    Features,
+    GaussianProcessMechanism,
+    InvalidInput,
+    SupBall,
+    people,
+)
 from quietq.ledger import Ledger
 from quietq.noise.entropy import SystemEntropy
 from quietq.rewards import People, privatise
@@ -30,9 +39,12 @@ def crowd(**more: Any) -> People:
 
 def test_averaging_releases_is_stopped_at_the_second() -> None:
     group, states, released = crowd(), np.linspace(0, 1, 9), []
-    with pytest.raises(BudgetExhausted, match=SECOND):
-        for _ in range(300):
+    for _ in range(300):
+        try:
             released.append(privatise(group, BUDGET, noise="path")(states))
+        except BudgetExhausted as error:
+            assert SECOND in str(error)
+            break
     assert len(released) == 1
 
 
@@ -60,10 +72,10 @@ def test_the_advice_works(tmp_path: Any) -> None:
     with pytest.raises(BudgetExhausted, match=r"ledger=Accountant\(Budget\(...\)\)` for Gaussian noise or a Ledger's"):
         privatise(group, BUDGET)
     account = Accountant(Budget(1.5, 1e-4))
-    assert privatise(group, BUDGET, ledger=account).certificate.standing == "certified"
+    for _ in range(2):
+        assert privatise(group, BUDGET, ledger=account).certificate.standing == "certified"
     with pytest.raises(BudgetExhausted, match="needs more than what is left"):
-        for _ in range(10):
-            privatise(group, BUDGET, ledger=account)
+        privatise(group, BUDGET, ledger=account)
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.open("ratings", Budget(3, 1e-3), apart=Budget(2, 0))
     other = crowd()
@@ -77,7 +89,7 @@ def test_a_new_account_every_time_is_no_account() -> None:
     group = crowd()
     privatise(group, BUDGET, ledger=Accountant(BUDGET))
     fresh = Accountant(BUDGET)
-    with pytest.raises(BudgetExhausted, match="charged to another account, .* give this release the same account"):
+    with pytest.raises(BudgetExhausted, match=r"charged to another account, .* give this release the same account"):
         privatise(group, BUDGET, ledger=fresh)
     assert fresh.spent_mu == 0
 
@@ -201,7 +213,8 @@ def test_certificates_say_whether_an_account_was_charged(tmp_path: Any) -> None:
         "evaluation": lambda account: evaluation.release(walks, ledger=account),
         "weights": lambda account: privatise(crowd(features=kernel, norm=1.0), share, noise="k-norm", ledger=account),
     }
-    for noise in ("path", "knots", "k-norm"):
+    kinds: list[Any] = ["path", "knots", "k-norm"]
+    for noise in kinds:
         releases[noise] = lambda account, noise=noise: privatise(crowd(), share, noise=noise, ledger=account)
         releases[f"own {noise}"] = lambda account, noise=noise: privatise(
             np.sin, share, relation=people(50, 0, 1, 1), noise=noise, ledger=account

@@ -32,8 +32,8 @@ from quietq.rewards.hygiene import (
     Hidden,
     State,
     is_reset_by_itself,
-    refuse_recorders,
     refuse_categories,
+    refuse_recorders,
     scrub,
 )
 from quietq.rewards.independence import independence
