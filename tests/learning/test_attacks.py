@@ -23,7 +23,7 @@ from quietq.learning.training import Training
 from quietq.learning.value_network import NetworkValueNoise
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
-from quietq.worlds import WALK, walk_reward
+from quietq.worlds import WALK, WalkWorld, walk_reward
 
 BUDGET, FIFTY = Budget(epsilon=0.9, delta=1e-4), people(50, low=0, high=0.5, slope=1)
 PROMISE: dict[str, Any] = {"relation": FIFTY, "budget": BUDGET}
@@ -164,8 +164,53 @@ def test_knots_that_were_hardly_seen_do_not_count():
     np.testing.assert_allclose(np.asarray(sums.means()), [[0, 0.3], [0, 0]], rtol=1e-6)
 
 
-def test_an_environment_that_is_not_ours_is_trusted_to_hide_the_reward():
+class Greedy(gymnasium.Wrapper):
+    """Ends when the reward is high."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated or float(reward) > 0.4, truncated, info
+
+
+class Strange(gymnasium.Wrapper):
+    """Not known to be harmless."""
+
+
+def test_what_an_agent_says_of_an_environment_that_shows_its_reward():
     private = privatise(walk_reward, BUDGET, relation=FIFTY)
-    agent = Agent(gymnasium.make("quietq/Walk-v0"), RewardNoise(private, widths=(8,), start=32)).learn(60)
-    assert any("observations and ends" in one.text and not one.enforced for one in agent.certificate.assumptions)
-    assert agent.certificate.standing == "certified"
+    walk = lambda: gymnasium.make("quietq/Walk-v0")  # noqa: E731
+    for make, enforced, words in (
+        (walk, True, "quietq's own worlds"),
+        (lambda: Strange(walk()), False, "checked on 300 steps"),
+        (Glitch, False, "could not be checked"),
+    ):
+        for method in (RewardNoise(private, widths=(8,), start=32), InputNoise(**PROMISE)):
+            agent = Agent(make(), method).learn(40)
+            said = [one for one in agent.certificate.assumptions if "through the agent's actions only" in one.text]
+            assert [(one.enforced, words in one.text) for one in said] == [(enforced, True)]
+            assert agent.certificate.standing == "certified"
+    for method in (RewardNoise(private, widths=(8,), start=32), InputNoise(**PROMISE)):
+        with pytest.raises(InvalidInput, match="ends of episodes depend on its own reward"):
+            Agent(Greedy(walk()), method).learn(60)
+
+
+class Nosy(WalkWorld):
+    """Ends where its own preference is high."""
+
+    def move(self, state, action, draws, xp):
+        after, _ = super().move(state, action, draws, xp)
+        return after, self.reward(after, xp) > 0.4
+
+
+def test_an_agent_says_whether_an_account_was_charged():
+    for ledger, words, enforced in (
+        (None, "No account was given: other releases of the same data add up.", False),
+        (Accountant(BUDGET), "The release was charged to an Accountant in memory before the draw.", True),
+    ):
+        certificate = Agent("walk", InputNoise(**PROMISE), ledger=ledger).learn(40).certificate
+        assert (certificate.assumptions[-1].text, certificate.assumptions[-1].enforced) == (words, enforced)
+
+
+def test_a_compiled_world_of_ones_own_is_checked_too():
+    with pytest.raises(InvalidInput, match="ends of episodes depend on its own reward"):
+        Agent(Nosy(), InputNoise(**PROMISE)).learn(60)

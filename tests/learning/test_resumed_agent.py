@@ -61,6 +61,8 @@ def test_resuming_draws_no_noise_and_pays_nothing(tmp_path, monkeypatch):
     np.testing.assert_array_equal(answers(twice[0]), answers(twice[1]))
     assert ledger.spent_mu == pytest.approx(BUDGET.mu)
     assert twice[0].certificate.standing == "certified"
+    said = twice[0].certificate.assumptions[-1]
+    assert (said.text, said.enforced) == ("The training was resumed, and had been charged to an account before.", False)
 
 
 def test_a_checkpoint_is_marked_private_and_belongs_to_its_training(tmp_path):

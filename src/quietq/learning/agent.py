@@ -55,6 +55,7 @@ class Agent:
         ledger: Accountant | None = None,
     ) -> None:  # fmt: skip
         instance("method", method, Method, "one of quietq's methods, e.g. NoNoise()")
+        instance("ledger", ledger, Accountant | None, "an Accountant or a source's account in a Ledger")
         self.world = _find(world)
         self.method = method
         self.spaces = _spaces(self.world)
@@ -147,11 +148,11 @@ class Agent:
         points, many = self._points(observation)
         if member is None and self._draws > 1:
             raise InvalidInput(f"These are {self._draws} simulated releases: name the member, 0 to {self.members - 1}.")
-        released = self.released
-        if member is not None:
-            index = self._member(member)
-            released = jax.tree.map(lambda leaf: leaf[index : index + 1], released)
-        values = np.asarray(_values(self.method.core(), released, points.astype(np.float32))).mean(axis=0)
+        asked = self.method.core(), self.released, points.astype(np.float32)
+        if member is None:
+            values = np.asarray(_values(*asked)).mean(axis=0)
+        else:
+            values = np.asarray(_values_of(*asked, self._member(member)))
         return values if many else values[0]
 
     def predict(
@@ -161,9 +162,17 @@ class Agent:
         """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
         return np.asarray(self.q_values(observation, member).argmax(axis=-1)), None
 
-    def evaluate(self, episodes: int = 2000, seed: int = 0) -> judge.NotPrivate:
-        """How well the released policies do under the *true* reward. NOT private: for the operator only."""
-        return judge.evaluate(self.world, self._reward, self.q_values, self.members, episodes, seed)
+    def evaluate(
+        self, reward: object = None, *, episodes: int | None = None, seed: int = 0, progress: bool | None = None
+    ) -> judge.NotPrivate:
+        """How well the released policies do under the *true* reward. NOT private: for the operator only.
+
+        `reward`, a function of many states at once, replaces the reward that the agent was made with, or else the
+        world's own. By default there are 2000 `episodes` in quietq's worlds, and 20 in environments, which are played
+        one step after the other; the walk is solved exactly. `progress` shows a bar; None does on a terminal only.
+        """
+        judged = self._reward if reward is None else reward
+        return judge.evaluate(self.world, judged, self.q_values, self.members, episodes, seed, progress)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what was released, the certificate and the settings, and nothing else.
@@ -203,6 +212,12 @@ class Agent:
 @partial(jax.jit, static_argnums=0)
 def _values(method: Method, released: Released, points: Any) -> Any:
     return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, points)
+
+
+@partial(jax.jit, static_argnums=0)
+def _values_of(method: Method, released: Released, points: Any, member: Any) -> Any:
+    one = jax.tree.map(lambda leaf: leaf[member], released)
+    return jax.vmap(method.values, in_axes=(None, 0))(one, points)
 
 
 def _find(world: Place) -> World | gymnasium.Env | VectorEnv:

@@ -24,6 +24,7 @@ from quietq.learning.trajectories import Cells, Trajectory, Visits, largest_retu
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.rounding import largest_value, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
@@ -143,7 +144,7 @@ class Evaluation:
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
         most = largest_value(least)
         weights = round_release(np.clip(fit.estimate(visits), -most, most), noise, least)
-        certificate = self._certificate(least) if simulate is None else self._simulated()
+        certificate = self._certificate(least, ledger) if simulate is None else self._simulated()
         return ReleasedValue(np.clip(weights, -most, most), self.cells, self._features, certificate)
 
     @property
@@ -162,7 +163,7 @@ class Evaluation:
         remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
         return Certificate(method=f"evaluation/{self.kind}", standing="none", reproducible=True, remarks=(remark,))
 
-    def _certificate(self, least: float) -> Certificate:
+    def _certificate(self, least: float, ledger: Accountant | None) -> Certificate:
         relation = self.relation
         cut = "" if relation.horizon is None else f", trajectories cut after {relation.horizon} steps"
         return Certificate(
@@ -191,6 +192,7 @@ class Evaluation:
                     f"{rounding_step(least):g}; beyond that, floating-point numbers are taken for exact.",
                     False,
                 ),
+                accounted(ledger),
             ),
             remarks=("An (epsilon, delta) guarantee only: it has no mu, and its noise has no public size.",),
         )

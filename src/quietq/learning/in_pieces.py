@@ -40,7 +40,7 @@ def run(
         first, booked = int(header["step"]), bool(header.get("booked"))
         if training.ledger is not None and training.method.spends and not booked:
             raise InvalidInput("This training was begun without a ledger, so nothing was booked: go on without one.")
-        finished = bool(header["finished"])
+        finished, training.booked = bool(header["finished"]), booked
     else:
         if training.directory is not None and (training.directory / checkpoint.NAME).exists():
             raise InvalidInput(

@@ -1,5 +1,6 @@
 """How good released policies are under the true reward: NOT private, for the operator only."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -7,12 +8,20 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from quietq.learning.loop import rows_of
+from quietq.learning.report import bar
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds import WALK, mean_return, normalise, policy_return, score
-from quietq.worlds.world import World
+from quietq.worlds import WALK, mean_return, normalise, policy_return, rewards_at, score
+from quietq.worlds.world import World, flat
 
 CELLS = 2048
+IN_WORLDS = 2000
+"""Episodes by default: all at once, in less than a second."""
+IN_ENVIRONMENTS = 20
+"""Episodes by default: one step after the other, some thousands of them a second."""
+LONGEST = 100_000
+"""Steps of an episode, after which it is taken for endless."""
 
 
 class NotPrivate(NamedTuple):
@@ -28,40 +37,71 @@ def evaluate(
     reward: object,
     q_values: Callable[[np.ndarray, int], np.ndarray],
     members: int,
-    episodes: int,
+    episodes: int | None,
     seed: int,
+    progress: bool | None = None,
 ) -> NotPrivate:
     """Exact on the walk; by episodes of chance elsewhere."""
     if reward is not None and not callable(reward):
-        raise InvalidInput("Under a reward that is not a function of states there is nothing to evaluate.")
-    if isinstance(world, World) and world == WALK:
+        raise InvalidInput(
+            "reward must be a function of many states at once, or None for the environment's own, not "
+            f"{type(reward).__name__}."
+        )
+    played = (IN_WORLDS if isinstance(world, World) else IN_ENVIRONMENTS) if episodes is None else episodes
+    count("episodes", played)
+    if not isinstance(world, World):
+        with bar(sys.stderr.isatty() if progress is None else progress) as shown:
+            task = shown.add_task("Evaluating", total=members * played)
+            tell = lambda ended: shown.advance(task, ended)  # noqa: E731
+            return NotPrivate([_played(world, reward, q_values, i, played, seed, tell) for i in range(members)], None)
+    own: dict[str, Any] = {} if reward is None else {"reward": reward}
+    if world == WALK:
         grid = np.linspace(0, 1, CELLS + 1)
         policies = [q_values(grid[:, None], i).argmax(axis=-1) for i in range(members)]
-        own: dict[str, Any] = {} if reward is None else {"reward": reward}
         return NotPrivate(
             [policy_return(policy, cells=CELLS, **own) for policy in policies],
             [score(policy, cells=CELLS, **own) for policy in policies],
         )
-    if isinstance(world, World):
-        own = {} if reward is None else {"reward": reward}
-        returns = [
-            mean_return(world, lambda s, i=i: q_values(s, i).argmax(axis=-1), episodes=episodes, seed=seed, **own)
-            for i in range(members)
-        ]
-        return NotPrivate(returns, None if reward is not None else [normalise(world, one) for one in returns])
-    if isinstance(world, VectorEnv):
-        raise InvalidInput("evaluate needs a single environment: make an agent of one to evaluate it.")
-    return NotPrivate([_played(world, q_values, i, count("episodes", episodes), seed) for i in range(members)], None)
+    returns = [
+        mean_return(world, lambda s, i=i: q_values(s, i).argmax(axis=-1), episodes=played, seed=seed, **own)
+        for i in range(members)
+    ]
+    return NotPrivate(returns, None if reward is not None else [normalise(world, one) for one in returns])
 
 
-def _played(env: gymnasium.Env, q_values: Any, member: int, episodes: int, seed: int) -> float:
-    lowest, total = int(env.action_space.start), 0.0  # pyright: ignore[reportAttributeAccessIssue]
-    for episode in range(episodes):
-        observation, _ = env.reset(seed=seed + episode)
-        over = False
-        while not over:
-            action = int(q_values(np.asarray(observation), member).argmax())
-            observation, reward, terminated, truncated, _ = env.step(action + lowest)
-            total += float(reward)
-            over = terminated or truncated
-    return total / episodes
+def _played(
+    env: gymnasium.Env | VectorEnv,
+    reward: Any,
+    q_values: Any,
+    member: int,
+    episodes: int,
+    seed: int,
+    tell: Callable[[int], None],
+) -> float:
+    """The mean return of so many episodes; of a vector environment's copies, each plays its share.
+
+    Taking those that end first instead would prefer short ones.
+    """
+    rows = rows_of(env, seed)
+    observation = next(rows)
+    copies = len(observation)
+    share = (episodes + np.arange(copies)[::-1]) // copies
+    totals, finished, lengths, gained = np.zeros(copies), np.zeros(copies, int), np.zeros(copies, int), 0.0
+    while (finished < share).any():
+        seen, observation, new = rows.send(np.asarray(q_values(observation, member).argmax(axis=-1)))
+        states = seen.next_state.astype(np.float64)
+        given = seen.reward if reward is None else rewards_at(flat(states), reward, states.shape[-1])
+        totals += np.where(new, given, 0.0)
+        lengths += new
+        over = (seen.terminated | seen.truncated) & new
+        counted = over & (finished < share)
+        gained += totals[counted].sum()
+        tell(int(counted.sum()))
+        finished += over
+        totals[over] = lengths[over] = 0
+        if lengths.max() > LONGEST:
+            raise InvalidInput(
+                f"An episode is not over after {LONGEST:,} steps: give the agent's environment an end, e.g. "
+                "gymnasium.wrappers.TimeLimit(env, 500)."
+            )
+    return float(gained / episodes)

@@ -64,7 +64,7 @@ def loop(
 
     The last step's learner is finished by the caller.
     """
-    rows = _vector_rows(env, seed) if isinstance(env, VectorEnv) else _rows(env, seed)
+    rows = rows_of(env, seed)
     observation = next(rows)
     copies = len(observation)
     learner = _init(method, spaces_of_env(env), copies, jax.random.split(key)[1])
@@ -102,6 +102,11 @@ def _react(
     learner = method.update(learner, seen, step, jax.random.split(jax.random.fold_in(key, step), 4)[2], noise)
     key_act = jax.random.split(jax.random.fold_in(key, step + 1), 4)[0]
     return learner, method.act(learner, observation, step + 1, key_act, noise), seen.reward
+
+
+def rows_of(env: gymnasium.Env | VectorEnv, seed: int | None) -> Any:
+    """A generator that takes an action a copy and gives the transitions, the observations, and which are new."""
+    return _vector_rows(env, seed) if isinstance(env, VectorEnv) else _rows(env, seed)
 
 
 def _rows(env: gymnasium.Env, seed: int | None) -> Any:

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.rounding import round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance
@@ -54,6 +55,7 @@ def observe(
     >>> fitted.certificate.standing
     'certified'
     """
+    instance("ledger", ledger, Accountant | None, "an Accountant or a source's account in a Ledger")
     instance("relation", relation, SupBall, "a SupBall; smooth rewards are better served by privatise")
     if budget.is_pure:
         raise InvalidInput("Noise on observed rewards is Gaussian, so delta must be above 0.")
@@ -84,7 +86,8 @@ def observe(
     entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
     noised = round_release(observed, sigma * entropy.normals((number,)), sigma)
     fitted = model.fit(flat(states), noised, sigma)
-    return dataclasses.replace(fitted, certificate=_certificate(world, relation, budget, number, sigma, simulate))
+    certificate = _certificate(world, relation, budget, number, sigma, simulate, ledger)
+    return dataclasses.replace(fitted, certificate=certificate)
 
 
 def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]:
@@ -103,7 +106,13 @@ def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]
 
 
 def _certificate(
-    world: World, relation: SupBall, budget: Budget, number: int, sigma: float, simulate: int | None
+    world: World,
+    relation: SupBall,
+    budget: Budget,
+    number: int,
+    sigma: float,
+    simulate: int | None,
+    ledger: Accountant | None,
 ) -> Certificate:
     method = "reward/observed"
     if simulate is not None:
@@ -125,6 +134,7 @@ def _certificate(
             Assumption(f"{number} rewards were observed, under random actions, and each was noised once.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
             Assumption(rounding_in_words(sigma), False),
+            accounted(ledger),
         ),
         remarks=(f"The sensitivity is that of {number} rewards together.",),
     )

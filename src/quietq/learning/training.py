@@ -19,8 +19,11 @@ from quietq.learning.method import Method, Noise, Released, Spaces
 from quietq.learning.report import Reporter
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
+from quietq.rewards.independence import OWN, independence, with_assumption
+from quietq.worlds.environment import WorldEnv
 from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, stack
 from quietq.worlds.world import World
 
@@ -55,6 +58,8 @@ class Training:
     every: int | None
     ledger: Accountant | None
     charged: bool = False
+    booked: bool | None = None
+    """For a training that was resumed: whether its checkpoint says that it was charged to an account."""
 
     def __post_init__(self) -> None:
         self.sources = getattr(self.method, "rewards", None)
@@ -73,6 +78,10 @@ class Training:
             )
         self.method.check(self.spaces, self.steps)
         self.compiled = isinstance(self.world, World)
+        self.independent = None
+        private = self.method.spends or self.sources is not None
+        if private and self.simulate is None and type(self.world) not in OWN:
+            self.independent = independence(WorldEnv(self.world) if isinstance(self.world, World) else self.world)
         if not self.compiled and self.directory is not None:
             raise InvalidInput(
                 "A Gymnasium environment's state cannot be saved, so there is no checkpoint to resume from."
@@ -97,13 +106,22 @@ class Training:
         """The method's, or for a simulation one that promises nothing."""
         if self.simulate is None or not self.method.spends:
             stated = self.method.certificate(self.spaces, self.steps)
-            return stated if self.compiled or stated.standing != "certified" else _with_world(stated)
+            if self.independent is not None:  # which says it more exactly than the method does
+                others = tuple(one for one in stated.assumptions if "through the agent's actions only" not in one.text)
+                stated = with_assumption(replace(stated, assumptions=others), self.independent)
+            return with_assumption(stated, self._accounted()) if self.method.spends else stated
         return Certificate(
             method=self.method.name,
             standing="none",
             reproducible=True,
             remarks=("Simulated noise from a seed, for an experiment: it protects nobody.",),
         )
+
+    def _accounted(self) -> Assumption:
+        """What is said of other releases; of a charge before a training was resumed its checkpoint alone knows."""
+        if self.booked:
+            return Assumption("The training was resumed, and had been charged to an account before.", enforced=False)
+        return accounted(None if self.booked is False else self.ledger)
 
     def pay(self) -> None:
         """Charges before anything is drawn."""
@@ -170,14 +188,6 @@ class Training:
         for name in ("relation", "budget"):
             record[name] = repr(getattr(self.method, name, None))
         return record
-
-
-def _with_world(certificate: Certificate) -> Certificate:
-    """The same for an environment that is not ours: what it shows must not depend on the reward."""
-    text = "The environment's observations and ends depend on the private reward through the agent's actions only."
-    if any("through the agent's actions only" in assumption.text for assumption in certificate.assumptions):
-        return certificate
-    return replace(certificate, assumptions=(*certificate.assumptions, Assumption(text, enforced=False)))
 
 
 def _stream(seed: int, draw: int) -> int:

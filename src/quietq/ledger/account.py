@@ -23,6 +23,8 @@ class Account(Accountant):
     What a thread charged last is what its `committed` is about.
     """
 
+    kind = "a source's account in a ledger"
+
     def __init__(self, ledger: "Ledger", source: str, method: str = "") -> None:
         balance = ledger.balance(source)
         self.ledger, self.source, self.method = ledger, source, method
@@ -38,6 +40,11 @@ class Account(Accountant):
     def relation(self) -> None:
         """None: a ledger adds up what protects the same unit (`balance.unit`), not the same relation."""
         return None
+
+    @property
+    def book(self) -> object:
+        """The ledger and the source."""
+        return repr(self.ledger), self.source
 
     @property
     def reservation(self) -> str | None:

@@ -25,6 +25,7 @@ from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank,
 from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.rounding import check_values, round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance, positive, same_process
@@ -239,6 +240,7 @@ class GaussianProcessMechanism:
                 Assumption(f"The function was {looked}, noised once, and not kept.", True),
                 Assumption("Noise was drawn in float64 from the operating system's generator.", True),
                 Assumption(rounding_in_words(self.sigma), False),
+                accounted(self._accountant),
             ),
             remarks=(*self._remarks, f"The noise has {kernel_in_words(self.kernel.describe())}."),
         )

@@ -10,7 +10,7 @@ import math
 import os
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count, instance, not_negative, positive, positive_delta, same_process
@@ -42,6 +42,9 @@ class Accountant:
     ...
     quietq.privacy.errors.BudgetExhausted: 1 round of mu = 0.3 needs more than what is left, mu = 0.204379 ...
     """
+
+    kind: ClassVar[str] = "an Accountant in memory"
+    """In words, for certificates."""
 
     def __init__(self, budget: Budget, relation: Relation | None = None) -> None:
         instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
@@ -83,6 +86,11 @@ class Accountant:
             "An Accountant adds up Gaussian noise, and this release has no mu: it has to be booked apart, which a "
             "Ledger's source can; nothing was booked."
         )
+
+    @property
+    def book(self) -> object:
+        """What tells two accounts apart: equal for those that add up in one place."""
+        return id(self)
 
     def committed(self, release: str) -> None:
         """Notes the hash of the release that the last charge was for; only a ledger keeps it."""

@@ -21,6 +21,7 @@ from quietq.noise.kernels import FiniteRank
 from quietq.noise.private_function import PrivateWeights
 from quietq.noise.rounding import check_values, exact_rounding, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
@@ -123,14 +124,20 @@ def release_weights(
         )
         noise = draw(values.size, radius, budget.epsilon, SeededEntropy(simulate))[0].reshape(values.shape)
         return PrivateWeights(round_release(values, noise, scale), kernel, box, certificate)
-    certificate = _certificate(ball, budget, box, scale, values.size, assumptions)
+    certificate = _certificate(ball, budget, box, scale, values.size, assumptions, ledger)
     if ledger is not None:
         ledger.charge_apart(budget.epsilon, relation=ball)
     return PrivateWeights(release(values, radius, budget.epsilon, rounding_step(scale)), kernel, box, certificate)
 
 
 def _certificate(
-    ball: RkhsBall, budget: Budget, box: Box, scale: float, numbers: int, assumptions: tuple[Assumption, ...]
+    ball: RkhsBall,
+    budget: Budget,
+    box: Box,
+    scale: float,
+    numbers: int,
+    assumptions: tuple[Assumption, ...],
+    ledger: Accountant | None,
 ) -> Certificate:
     return Certificate(
         method="reward/k-norm",
@@ -145,6 +152,7 @@ def _certificate(
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
             *exact_rounding(scale),
+            accounted(ledger),
         ),
         remarks=("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",),
     )

@@ -6,7 +6,7 @@ goes through an allow-list, because a deny-list would have to know every name th
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from gymnasium.spaces import Box as BoxSpace
@@ -15,6 +15,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from jaxtyping import Float
 
 from quietq.noise.box import Box
+from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
 
 RECORDERS = frozenset(
@@ -37,6 +38,9 @@ PUBLIC_INFO = frozenset({"final_obs", "final_observation", "terminal_observation
 
 State = int | Sequence[int] | Callable[[Any], Any] | None
 """Which part of an observation the reward looks at: all of it, some entries, or a function of a batch of them."""
+
+Outside = Literal["refuse", "clip"]
+"""What becomes of a state that lies outside the reward's box: it is refused, or the nearest state of the box taken."""
 
 HAIR = 1e-6
 """How far outside its box a state may lie, in widths of the box, to be taken for rounding."""
@@ -137,14 +141,38 @@ def states_of(batch: Any, size: int, state: State, dimension: int) -> Float[np.n
     return states
 
 
-def in_box(states: np.ndarray, box: Box) -> Float[np.ndarray, "batch dimension"]:
+def in_box(
+    states: np.ndarray,
+    box: Box,
+    outside: Outside = "refuse",
+    advice: str = "give outside='clip' to take the nearest state of the box, or release the reward on a larger one",
+) -> Float[np.ndarray, "batch dimension"]:
     """States that lie in the box, or a hair outside, where rounding puts them; then clipped."""
     low, high = np.array(box.low), np.array(box.high)
     hair = HAIR * (high - low)
     inside = (states >= low - hair) & (states <= high + hair)  # False for NaN
-    if not inside.all():
-        raise InvalidInput(f"A state has the value {float(states[~inside][0])!r}, outside the reward's box {box}.")
+    if np.isnan(states).any():
+        raise InvalidInput(f"A state has the value nan, outside the reward's box {box}: states must be numbers.")
+    if outside == "refuse" and not inside.all():
+        raise InvalidInput(
+            f"A state has the value {float(states[~inside][0])!r}, outside the reward's box {box}: {advice}."
+        )
     return np.clip(states, low, high)
+
+
+def check_outside(outside: object) -> None:
+    """Refuses what is not one of the two."""
+    if outside not in get_args(Outside):
+        raise InvalidInput(f"outside must be 'refuse' or 'clip', not {shown(outside)}.")
+
+
+def refuse_categories(space: Space, state: State) -> None:
+    """Refuses observations that are numbers of categories, unless a function says where in the box each lies."""
+    if isinstance(space, Discrete | MultiDiscrete | MultiBinary) and not callable(state):
+        raise InvalidInput(
+            f"The observations are {space}, names of categories and not places in the reward's box: give as `state` a "
+            "function from a batch of them to coordinates of the box, e.g. `lambda batch: places[batch]`."
+        )
 
 
 def _scrub_nested(value: object, allowed: frozenset[str]) -> object:

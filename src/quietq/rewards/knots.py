@@ -22,6 +22,7 @@ from quietq.noise.rounding import (
     rounding_step,
 )
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
@@ -65,7 +66,7 @@ def release_on_knots(
             remarks=(f"Simulates {budget}; drawn from a seed, so it protects nobody.",),
         )
         return PrivateKnots(noise.curve(noise.simulate(values, SeededEntropy(simulate))), box, certificate)
-    certificate = _certificate(choice, ball, budget, box, noise.scale, noise.rounding, assumptions)
+    certificate = _certificate(choice, ball, budget, box, noise.scale, noise.rounding, assumptions, ledger)
     if ledger is not None:
         noise.charge(ledger, ball)
     return PrivateKnots(noise.curve(noise.release(values)), box, certificate)
@@ -152,6 +153,7 @@ def _certificate(
     scale: float,
     rounding: tuple[Assumption, ...],
     assumptions: tuple[Assumption, ...],
+    ledger: Accountant | None,
 ) -> Certificate:
     pure = choice.kind == "k-norm"
     what = "increments between" if pure else "values at"
@@ -172,6 +174,7 @@ def _certificate(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
             ),
             *rounding,
+            accounted(ledger),
         ),
         remarks=(choice.reason,),
     )

@@ -61,7 +61,12 @@ class PathNoise:
         """The path's own coordinate of a state, so that what has one noise has one released value."""
         if state is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
-        in_box(np.array([[state]]), self._box)
+        # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
+        in_box(
+            np.array([[state]]),
+            self._box,
+            advice="give a `box` that all states lie in, and a relation whose slope is per width of that box",
+        )
         low, high = self._box.low[0], self._box.high[0]
         hair = HAIR * (high - low)
         unit = min(max((state - low + hair) / (high - low + 2 * hair), 0.0), 1.0)

@@ -21,9 +21,10 @@ from gymnasium.vector import VectorEnv
 from quietq.noise.box import Domain
 from quietq.noise.rounding import check_values, rounding_in_words
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, SupBall
 from quietq.rewards.hygiene import (
@@ -31,9 +32,11 @@ from quietq.rewards.hygiene import (
     Hidden,
     State,
     is_reset_by_itself,
+    refuse_categories,
     refuse_recorders,
     scrub,
 )
+from quietq.rewards.independence import independence
 from quietq.rewards.own_noise import IndependentNoise, PathNoise, Place
 from quietq.rewards.private_reward import PrivateReward
 from quietq.rewards.reader import check_place
@@ -66,10 +69,12 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         if not isinstance(env, gymnasium.Env):
             raise InvalidInput(f"env must be a Gymnasium environment, not {type(env).__name__}.")
         check_place(on)
+        instance("ledger", ledger, Accountant | None, "an Accountant or a source's account in a Ledger")
         refuse_recorders(env)
         if isinstance(relation, LipschitzBall):
             if rewards is not None:
                 raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
+            refuse_categories(env.observation_space, state)
             self._noise: PathNoise | IndependentNoise = PathNoise(env, relation, budget, on, state, box)
         elif isinstance(relation, SupBall):
             if rewards is None or state is not None or box is not None:
@@ -83,10 +88,11 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
                 "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the "
                 "function (GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
             )
+        stated = independence(env), accounted(ledger)
         gymnasium.Wrapper.__init__(self, env)
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-        self.certificate = _certificate(relation, budget, on, self._noise)
+        self.certificate = _certificate(relation, budget, on, self._noise, *stated)
         self._on, self._mu, self._ledger, self._relation = on, budget.mu, ledger, relation
         self._process = os.getpid()
         self._resets = is_reset_by_itself(env)
@@ -150,7 +156,14 @@ def _finite(own: Any, sigma: float) -> float:
     return value
 
 
-def _certificate(relation: Relation, budget: Budget, on: str, noise: PathNoise | IndependentNoise) -> Certificate:
+def _certificate(
+    relation: Relation,
+    budget: Budget,
+    on: str,
+    noise: PathNoise | IndependentNoise,
+    independent: Assumption,
+    charged: Assumption,
+) -> Certificate:
     return Certificate(
         method=noise.method,
         standing="certified",
@@ -167,11 +180,12 @@ def _certificate(relation: Relation, budget: Budget, on: str, noise: PathNoise |
                 f"{relation}.",
                 enforced=False,
             ),
-            Assumption("States and ends of episodes depend on the reward through released values only.", False),
+            independent,
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(noise.how, True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
             Assumption(rounding_in_words(noise.sigma), False),
+            charged,
         ),
         remarks=noise.remarks,
     )

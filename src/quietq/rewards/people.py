@@ -8,6 +8,7 @@ import numpy as np
 
 from quietq.noise.box import Domain
 from quietq.noise.kernels import Additive, Exponential, Features
+from quietq.privacy.accounted import Once
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
@@ -22,6 +23,8 @@ Engine = Literal["local", "ray"]
 @dataclass(frozen=True, eq=False, repr=False)
 class People:
     """The mean of people's rewards with enforced bounds. It is the secret itself: make it private with `privatise`.
+
+    Without an account, `privatise` releases the same people once: releases add up.
 
     In one dimension each person's function is the midpoint of the two extreme Lipschitz extensions of their ratings.
     In several, a rating y at (x_1, ..., x_d) is split evenly, y/d for each coordinate's own function of range
@@ -40,6 +43,8 @@ class People:
     _means: tuple[np.ndarray, ...]
     not_private: dict[str, int] = field(default_factory=dict)
     """counts for the operator; publishing them is not covered by any certificate"""
+    once: Once = field(default_factory=lambda: Once("These people's reward"))
+    """The mark by which `privatise` knows that they were released; copies and pickles carry it along."""
 
     @classmethod
     def read(

@@ -3,7 +3,8 @@
 Theorem: none is needed. The private function was released once; observations, actions and ends of episodes are public;
 so everything that a learner sees and all that it becomes is post-processing of the release, for as long as it trains.
 What the code does for it: the environment's own reward is dropped where it arrives, wrappers underneath that would
-record it are refused, and `info` passes through an allow-list.
+record it are refused, `info` passes through an allow-list, and that observations and ends do not depend on that reward
+is checked where it can be (`independence`), and said in the certificate.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 from quietq.rewards.hygiene import (
+    Outside,
     State,
     allowed_info,
     batch_of,
@@ -30,6 +32,7 @@ from quietq.rewards.hygiene import (
     scrub,
     without_reward,
 )
+from quietq.rewards.independence import independence, with_assumption
 from quietq.rewards.reader import Reader
 
 if TYPE_CHECKING:
@@ -41,7 +44,10 @@ class PrivateReward:
 
     `PrivateReward(env, private)` takes a single or a vector environment and gives one of the same kind. `state` says
     which part of an observation the reward looks at: None for all of it, entries of it, or a function from a batch of
-    observations to states. `keep_info` names keys of `info` that are public and may pass.
+    observations to states. `keep_info` names keys of `info` that are public and may pass. A state outside the private
+    function's box is refused, or with `outside="clip"` taken for the nearest state of the box.
+
+    That the environment shows nothing of its own reward is stated in the certificate: see `independence`.
 
     >>> from quietq.noise import GaussianProcessMechanism
     >>> from quietq.privacy import people
@@ -64,6 +70,7 @@ class PrivateReward:
         on: str = "next-state",
         state: State = None,
         keep_info: Sequence[str] = (),
+        outside: Outside = "refuse",
     ) -> "PrivateEnv": ...
 
     @overload
@@ -74,6 +81,7 @@ class PrivateReward:
         on: str = "next-state",
         state: State = None,
         keep_info: Sequence[str] = (),
+        outside: Outside = "refuse",
     ) -> "PrivateVectorEnv": ...
 
     def __new__(cls, env: object = None, *_: object, **__: object) -> Any:
@@ -118,15 +126,23 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
         on: str = "next-state",
         state: State = None,
         keep_info: Sequence[str] = (),
+        outside: Outside = "refuse",
     ) -> None:
         allowed = allowed_info(keep_info)
-        self._reader = Reader.of(private, on, state, env.action_space)
+        self._reader = Reader.of(private, on, state, outside, env.action_space, env.observation_space)
         refuse_recorders(env)
+        stated = with_assumption(private.certificate, independence(env, allowed))
         RecordConstructorArgs.__init__(
-            self, _disable_deepcopy=True, private=private, on=on, state=state, keep_info=tuple(keep_info)
+            self,
+            _disable_deepcopy=True,
+            private=private,
+            on=on,
+            state=state,
+            keep_info=tuple(keep_info),
+            outside=outside,
         )
         gymnasium.Wrapper.__init__(self, env)
-        self.certificate = private.certificate
+        self.certificate = stated
         self._allowed = allowed
         self._resets = is_reset_by_itself(env)
         self._finished = False
@@ -161,12 +177,14 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
         on: str = "next-state",
         state: State = None,
         keep_info: Sequence[str] = (),
+        outside: Outside = "refuse",
     ) -> None:
         allowed = allowed_info(keep_info)
-        self._reader = Reader.of(private, on, state, env.single_action_space)
+        self._reader = Reader.of(private, on, state, outside, env.single_action_space, env.single_observation_space)
         refuse_recorders(env)
+        stated = with_assumption(private.certificate, independence(env, allowed))
         VectorWrapper.__init__(self, env)
-        self.certificate = private.certificate
+        self.certificate = stated
         self._allowed = allowed
         try:
             self._mode = AutoresetMode(env.metadata.get("autoreset_mode"))

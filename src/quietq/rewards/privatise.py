@@ -9,6 +9,7 @@ from quietq.noise.kernels import Additive, Exponential, Features, Kernel
 from quietq.noise.mechanism import GaussianProcessMechanism, Input
 from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.accountant import Accountant
+from quietq.privacy.accounted import Counted
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import instance
@@ -37,7 +38,8 @@ def privatise(
     and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path" (a Gaussian process
     on a fine grid), "k-norm" (pure epsilon, on knots or on the weights of features), "knots" (Gaussian, on knots) or
     "auto", a public rule; `pieces` is the number of pieces between knots. `ledger` (an Accountant, or a source's
-    Account in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0.
+    Account in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without
+    one, the same People are released once, and a second time is refused.
     `simulate` draws from a seed instead, for experiments, protects nobody and is not charged.
 
     >>> import polars
@@ -63,23 +65,27 @@ def privatise(
             "ledger must be an Accountant, or a source's account, Ledger(url).account(source), not "
             f"{type(ledger).__name__}."
         )
+    charged = ledger
+    if isinstance(source, People) and simulate is None:
+        source.once.check(ledger)
+        charged = Counted(source.once, ledger)
     if isinstance(relation, LipschitzBall):
         choice = choose(noise, relation, budget, slope, pieces, gaussian=ledger is not None)
         if choice.kind != "path":
             f = source.functions()[0] if isinstance(source, People) else source
             return release_on_knots(
-                f, largest, choice, relation, budget, box_for(1, domain), assumptions, ledger, simulate
+                f, largest, choice, relation, budget, box_for(1, domain), assumptions, charged, simulate
             )
     elif _pure_weights(noise, pieces, relation, budget, ledger):
         ball, kernel = relation, relation.kernel  # pyright: ignore[reportAttributeAccessIssue]
         weights = source.weights() if isinstance(source, People) else source
         box = box_for(kernel.dimension, domain)
-        return release_weights(weights, kernel, ball, budget, box, assumptions, ledger, simulate)  # pyright: ignore[reportArgumentType]
+        return release_weights(weights, kernel, ball, budget, box, assumptions, charged, simulate)  # pyright: ignore[reportArgumentType]
     elif noise not in ("auto", "path") or pieces is not None:
         raise InvalidInput(f"noise {noise!r} on knots works in one dimension only; leave noise and pieces out.")
     else:
         choice = None
-    mechanism = _path_mechanism(relation, budget, domain, ledger, assumptions, choice)
+    mechanism = _path_mechanism(relation, budget, domain, charged, assumptions, choice)
     check_range(largest, mechanism.sigma)
     f = _input(source, mechanism)
     return mechanism.apply(f) if simulate is None else mechanism.simulate(f, simulate)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.errors import InvalidInput
-from quietq.rewards.hygiene import State, in_box, states_of
+from quietq.rewards.hygiene import Outside, State, check_outside, in_box, refuse_categories, states_of
 
 PLACES = ("next-state", "state", "state-action")
 """What a reward may look at."""
@@ -25,16 +25,28 @@ class Reader:
     on: str
     state: State
     first_action: int = 0
+    outside: Outside = "refuse"
 
     @classmethod
-    def of(cls, private: PrivateFunction, on: str, state: State, actions: Space | None) -> "Reader":
-        """Checks that the function fits the place that it is to be looked at from; `actions` None is not checked."""
+    def of(
+        cls,
+        private: PrivateFunction,
+        on: str,
+        state: State,
+        outside: Outside,
+        actions: Space | None,
+        observations: Space | None,
+    ) -> "Reader":
+        """Checks that the function fits the place that it is to be looked at from; spaces that are None are not."""
         if not isinstance(private, PrivateFunction):
             raise InvalidInput(
                 f"private must be a PrivateFunction, as GaussianProcessMechanism.apply returns it, "
                 f"not {type(private).__name__}."
             )
         check_place(on)
+        check_outside(outside)
+        if observations is not None:
+            refuse_categories(observations, state)
         middle = [(a + b) / 2 for a, b in zip(private.box.low, private.box.high, strict=True)]
         outputs = np.shape(private(middle if len(middle) > 1 else middle[0]))
         if on != "state-action":
@@ -42,17 +54,17 @@ class Reader:
                 raise InvalidInput(
                     f"The private function has outputs of shape {outputs}: look at it on 'state-action'."
                 )
-            return cls(private, on, state)
+            return cls(private, on, state, outside=outside)
         if len(outputs) != 1:
             raise InvalidInput("On 'state-action', the private function must have one output an action.")
         if actions is None:
-            return cls(private, on, state)
+            return cls(private, on, state, outside=outside)
         if not isinstance(actions, Discrete) or int(actions.n) != outputs[0]:
             raise InvalidInput(
                 f"On 'state-action', the private function's {outputs[0]} outputs must be one for each of finitely many "
                 f"actions, but the action space is {actions}."
             )
-        return cls(private, on, state, int(actions.start))
+        return cls(private, on, state, int(actions.start), outside)
 
     def states(self, batch: Any, size: int) -> Float[np.ndarray, "batch dimension"]:
         """What of a batch of observations the reward looks at; not yet checked to lie in the box."""
@@ -65,7 +77,7 @@ class Reader:
         states = after if self.on == "next-state" else before
         if states is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
-        inside = in_box(states, self.private.box)
+        inside = in_box(states, self.private.box, self.outside)
         values = np.asarray(self.private(inside[:, 0] if inside.shape[1] == 1 else inside), dtype=np.float64)
         if self.on != "state-action":
             return values
@@ -88,12 +100,13 @@ def relabel(
     actions: Any = None,
     on: str = "next-state",
     state: State = None,
+    outside: Outside = "refuse",
 ) -> Float[np.ndarray, "steps"]:
     """Private rewards for logged transitions, in place of the logged ones, which are not even asked for.
 
     For an episode of a Minari data set, `relabel(private, episode.observations[:-1], episode.observations[1:])`.
     """
-    reader = Reader.of(private, on, state, None)
+    reader = Reader.of(private, on, state, outside, None, None)
     for name, needed, given in (
         ("next_observations", "next-state", next_observations),
         ("actions", "state-action", actions),

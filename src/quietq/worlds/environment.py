@@ -1,5 +1,6 @@
 """Any world as a Gymnasium environment."""
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -85,6 +86,15 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
             {},
         )
 
+    def with_reward(self, reward: Preference) -> "WorldEnv":
+        """The same environment with another reward: by it `PrivateReward` checks that the rest does not depend on it.
+
+        The world of the copy has no other preference than this one, should its `start` or `move` look at one.
+        """
+        other = copy.deepcopy(self, {id(self.reward): reward})
+        object.__setattr__(other.world, "reward", lambda states, xp: _each(np.asarray(states), reward))
+        return other
+
     def _observation(self) -> Float32[np.ndarray, " dimension"]:
         return self._state.astype(np.float32)
 
@@ -111,6 +121,12 @@ def world_reward(world: World) -> Preference:
 
 def _reward_at(world: World, dimension: int, states: np.ndarray) -> np.ndarray:
     return np.asarray(world.reward(unflat(states, dimension), np))
+
+
+def _each(states: np.ndarray, reward: Preference) -> np.ndarray:
+    """A preference at states with any number of axes in front, as a world has it."""
+    rows = states.reshape(-1, states.shape[-1])
+    return np.asarray(reward(flat(rows))).reshape(states.shape[:-1])
 
 
 def rewards_at(states: np.ndarray, reward: Preference, dimension: int = 1) -> Float[np.ndarray, "..."]:
