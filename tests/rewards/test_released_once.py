@@ -24,6 +24,7 @@ from quietq import (
 )
 from quietq.ledger import Ledger
 from quietq.noise.entropy import SystemEntropy
+from quietq.noise.exact import LazyUniform
 from quietq.rewards import People, privatise
 
 BUDGET = Budget(0.9, 1e-4)
@@ -118,8 +119,8 @@ def test_what_failed_after_the_draw_does(noise: Any, monkeypatch: pytest.MonkeyP
         raise KeyboardInterrupt
 
     group = crowd()
-    for name in ("normals", "uniforms"):
-        monkeypatch.setattr(SystemEntropy, name, cut)
+    monkeypatch.setattr(SystemEntropy, "normals", cut)
+    monkeypatch.setattr(LazyUniform, "refine", cut)
     with pytest.raises(KeyboardInterrupt):
         privatise(group, BUDGET, noise=noise)
     monkeypatch.undo()
