@@ -119,6 +119,7 @@ def _certificate(
         mu=budget.mu,
         sigma=sigma,
         sensitivity=relation.radius * math.sqrt(number),
+        norm={"kind": "rewards", "count": number, "operations": 0},
         assumptions=(
             Assumption(f"Neighbouring inputs are {relation}.", False),
             Assumption("Box, range, number of people and budget were chosen without the private data.", False),
@@ -126,5 +127,4 @@ def _certificate(
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
             Assumption(rounding_in_words(sigma), False),
         ),
-        remarks=(f"The sensitivity is that of {number} rewards together.",),
     )

@@ -73,6 +73,7 @@ class Training:
             )
         self.method.check(self.spaces, self.steps)
         self.compiled = isinstance(self.world, World)
+        self.stated = self.certificate()  # before anything is drawn or spent: what contradicts itself is refused
         if not self.compiled and self.directory is not None:
             raise InvalidInput(
                 "A Gymnasium environment's state cannot be saved, so there is no checkpoint to resume from."
@@ -91,7 +92,7 @@ class Training:
                 released, seen, steps = in_pieces.run(self, self.world, resume, progress, callback, reporter)
             else:
                 released, seen, steps = in_loop.run(self, self.world, progress, callback, reporter)
-        return Result(released, self.certificate(), episode_returns(seen), steps)
+        return Result(released, self.stated, episode_returns(seen), steps)
 
     def certificate(self) -> Certificate:
         """The method's, or for a simulation one that promises nothing."""

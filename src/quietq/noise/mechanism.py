@@ -231,6 +231,7 @@ class GaussianProcessMechanism:
             mu=self.mu,
             sigma=self.sigma,
             sensitivity=self.sensitivity,
+            norm=self.kernel.describe(),
             domain=tuple(zip(self.box.low, self.box.high, strict=True)),
             assumptions=(
                 relation,
@@ -240,7 +241,7 @@ class GaussianProcessMechanism:
                 Assumption("Noise was drawn in float64 from the operating system's generator.", True),
                 Assumption(rounding_in_words(self.sigma), False),
             ),
-            remarks=(*self._remarks, f"The noise has {kernel_in_words(self.kernel.describe())}."),
+            remarks=self._remarks,
         )
 
     def __reduce__(self) -> str:

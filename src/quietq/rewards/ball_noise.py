@@ -67,7 +67,8 @@ def release_weights(
         raise InvalidInput(f"There must be {ball.actions} row(s) of weights, as the relation says, not {values.shape}.")
     check_values(values, scale)
     if simulate is None:
-        certificate, entropy = _certificate(ball, budget, box, scale, values.size, assumptions), SystemEntropy()
+        certificate = _certificate(ball, kernel, radius, budget, box, values.size, assumptions)
+        entropy = SystemEntropy()
         if ledger is not None:
             ledger.charge_apart(budget.epsilon, relation=ball)
     else:
@@ -81,8 +82,16 @@ def release_weights(
 
 
 def _certificate(
-    ball: RkhsBall, budget: Budget, box: Box, scale: float, numbers: int, assumptions: tuple[Assumption, ...]
+    ball: RkhsBall,
+    kernel: FiniteRank,
+    radius: float,
+    budget: Budget,
+    box: Box,
+    numbers: int,
+    assumptions: tuple[Assumption, ...],
 ) -> Certificate:
+    """For noise of density exp(-epsilon |z|/radius), which `draw` draws."""
+    sigma = typical_noise(numbers, radius, budget.epsilon)
     return Certificate(
         method="reward/k-norm",
         standing="certified",
@@ -90,13 +99,16 @@ def _certificate(
         domain=list(zip(box.low, box.high, strict=True)),
         epsilon=budget.epsilon,
         delta=0.0,
-        sigma=scale,
+        sigma=sigma,
+        scale=radius / budget.epsilon,
+        sensitivity=ball.rkhs_radius(kernel),
+        norm=kernel.describe(),
         assumptions=(
             *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(scale), False),
+            Assumption(rounding_in_words(sigma), False),
         ),
         remarks=("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",),
     )

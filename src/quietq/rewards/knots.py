@@ -6,6 +6,7 @@ rounds, and states the certificate.
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
+from quietq.privacy.norms import largest_difference
 from quietq.privacy.relations import LipschitzBall
 from quietq.rewards import ellipsoid, k_norm
 from quietq.rewards.choice import Choice
@@ -59,7 +61,7 @@ def release_on_knots(
         )
         entropy: Entropy = SeededEntropy(simulate)
     else:
-        certificate = _certificate(choice, ball, budget, box, noise.scale, assumptions)
+        certificate = _certificate(choice, ball, budget, box, noise, assumptions)
         entropy = SystemEntropy()
         if ledger is not None:
             noise.charge(ledger, ball)
@@ -82,6 +84,12 @@ class _KNormNoise:
         self._body, self._epsilon = k_norm.IncrementBody(ball, pieces), budget.epsilon
         self.scale = k_norm.typical_noise(self._body, budget.epsilon)
 
+    def measured(self) -> dict[str, Any]:
+        """Density exp(-epsilon |z|) in the body's own gauge."""
+        body = self._body.ball
+        norm = {"kind": "increments", "pieces": self._body.pieces, "radius": body.radius, "lipschitz": body.lipschitz}
+        return {"norm": norm, "sigma": self.scale, "scale": 1 / self._epsilon}
+
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return np.diff(knots)
 
@@ -99,9 +107,13 @@ class _ShapedNoise:
     """Gaussian, on values at knots."""
 
     def __init__(self, ball: LipschitzBall, pieces: int, budget: Budget) -> None:
-        shape = ellipsoid.shape(ball, pieces)
-        self._root, self._mu = np.linalg.cholesky(shape), budget.mu
-        self.scale = math.sqrt(float(np.trace(shape)) / len(shape)) / budget.mu
+        self._root, self._mu = np.linalg.cholesky(ellipsoid.shape(ball, pieces)) / budget.mu, budget.mu
+        self.scale = math.sqrt(float(np.sum(self._root**2)) / len(self._root))
+
+    def measured(self) -> dict[str, Any]:
+        """The covariance of what is drawn, as its mean variance and its shape."""
+        shape = self._root @ self._root.T / self.scale**2
+        return {"norm": {"kind": "knots", "shape": ((shape + shape.T) / 2).tolist()}, "sigma": self.scale}
 
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return knots
@@ -110,7 +122,7 @@ class _ShapedNoise:
         ledger.charge(self._mu, relation=ball)
 
     def draw(self, entropy: Entropy) -> np.ndarray:
-        return self._root @ entropy.normals((len(self._root),)) / self._mu
+        return self._root @ entropy.normals((len(self._root),))
 
     def curve(self, released: np.ndarray) -> np.ndarray:
         return released
@@ -129,10 +141,10 @@ def _certificate(
     ball: LipschitzBall,
     budget: Budget,
     box: Box,
-    scale: float,
+    noise: "_KNormNoise | _ShapedNoise",
     assumptions: tuple[Assumption, ...],
 ) -> Certificate:
-    pure = choice.kind == "k-norm"
+    pure, measured = choice.kind == "k-norm", noise.measured()
     what = "increments between" if pure else "values at"
     return Certificate(
         method=f"reward/{choice.kind}",
@@ -142,8 +154,8 @@ def _certificate(
         epsilon=budget.epsilon,
         delta=0.0 if pure else budget.delta,
         mu=None if pure else budget.mu,
-        sigma=scale,
-        sensitivity=None if pure else scale * budget.mu,
+        sensitivity=largest_difference(measured["norm"], ball.describe()),
+        **measured,
         assumptions=(
             *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
@@ -151,7 +163,7 @@ def _certificate(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
             ),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(scale), False),
+            Assumption(rounding_in_words(noise.scale), False),
         ),
         remarks=(choice.reason,),
     )

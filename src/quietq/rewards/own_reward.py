@@ -161,6 +161,7 @@ def _certificate(relation: Relation, budget: Budget, on: str, noise: PathNoise |
         mu=budget.mu,
         sigma=noise.sigma,
         sensitivity=noise.sensitivity,
+        norm=noise.norm,
         assumptions=(
             Assumption(
                 f"The reward is a function of the state (here: {on}) and changes as the relation says: neighbours are "
@@ -173,5 +174,4 @@ def _certificate(relation: Relation, budget: Budget, on: str, noise: PathNoise |
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
             Assumption(rounding_in_words(noise.sigma), False),
         ),
-        remarks=noise.remarks,
     )
