@@ -20,7 +20,7 @@ from jaxtyping import Float
 from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
 from quietq.learning.private_source import OnPrivateReward
-from quietq.learning.promise import UnitNoise, Promising
+from quietq.learning.promise import Promising, UnitNoise
 from quietq.noise.box import Box
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate

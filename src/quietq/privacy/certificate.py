@@ -91,7 +91,7 @@ class Certificate:
     sensitivity: float | None = None
     """The most that neighbours differ by, in `norm`."""
     norm: Mapping[str, object] | None = None
-    """What sensitivity and noise are measured in: a kernel's `describe()`, or another kind of `quietq.privacy.norms`."""
+    """What sensitivity and noise are measured in: a kernel's `describe()`, or another kind of `privacy.norms`."""
     domain: Sequence[Sequence[float]] | None = None
     """The public box of states, a pair (low, high) a coordinate; slopes and norms are those over this box."""
     assumptions: tuple[Assumption, ...] = ()

@@ -22,7 +22,7 @@ Record = Mapping[str, Any]
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
 UNIT_ROUNDING = 2.0**-24  # of float32
 FEWEST = 1024
-"""Rewards in float32 are clipped to twice the radius times the people, or to as much for this many if they are fewer."""
+"""Rewards in float32 are clipped to twice the radius times the people, or times this if they are fewer."""
 
 
 def largest_difference(norm: Record, relation: Record) -> float:
@@ -38,7 +38,9 @@ def largest_difference(norm: Record, relation: Record) -> float:
     except (ArithmeticError, LookupError, TypeError, ValueError, np.linalg.LinAlgError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"The norm {shown(_plain(norm))} is not one that a difference can be measured in.") from error
+        raise InvalidInput(
+            f"The norm {shown(_plain(norm))} is not one that a difference can be measured in."
+        ) from error
     return positive("What neighbours differ by in this norm", found)
 
 
@@ -82,7 +84,7 @@ def sup_radius(relation: Record) -> float:
 def rounding(operations: int, people: int | None) -> float:
     """How much farther apart neighbours can be than without rounding, after so many operations in a row in float32.
 
-    Each changes a number of the size that rewards are clipped to by at most 2^-24 of it, differently for two neighbours.
+    Each changes a number of the size that rewards are clipped to by at most 2^-24 of it, for each of two neighbours.
     """
     return 1 + 4 * operations * UNIT_ROUNDING * max(people or 0, FEWEST)
 
