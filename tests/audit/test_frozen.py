@@ -133,6 +133,12 @@ def test_a_movement_says_what_it_found() -> None:
 class Nothing(NoNoise, Promising):
     """A method that nobody knows how to audit."""
 
+    def draw(self, *_: object) -> None:
+        return None
+
+    def norm(self, *_: object) -> dict[str, object]:
+        return {}
+
 
 def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no private step"):

@@ -76,6 +76,7 @@ def observe(
     if given.shape != (number,) or not np.isfinite(given).all():
         raise InvalidInput("reward must give one finite number for each state; nothing was drawn or spent.")
     observed = np.clip(given, low, high)
+    certificate = _certificate(world, relation, budget, number, sigma, simulate)
     if simulate is None:
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -84,7 +85,7 @@ def observe(
     entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
     noised = round_release(observed, sigma * entropy.normals((number,)), sigma)
     fitted = model.fit(flat(states), noised, sigma)
-    return dataclasses.replace(fitted, certificate=_certificate(world, relation, budget, number, sigma, simulate))
+    return dataclasses.replace(fitted, certificate=certificate)
 
 
 def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]:
