@@ -222,7 +222,7 @@ def test_a_path_with_too_little_noise_is_refused() -> None:
     with pytest.raises(InvalidInput, match="more than the stated"):
         mechanism.apply(walk_reward)
     mechanism.sensitivity *= 0.99
-    with pytest.raises(InvalidInput, match="sensitivity .* is below"):
+    with pytest.raises(InvalidInput, match=r"sensitivity .* is below"):
         mechanism.apply(walk_reward)
     assert accountant.spent_mu == 0
 
