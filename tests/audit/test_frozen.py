@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +27,7 @@ from quietq.learning import (
 )
 from quietq.learning.method import Spaces
 from quietq.noise.box import Box
+from quietq.noise.entropy import Entropy
 from quietq.noise.mechanism import GaussianProcessMechanism
 from quietq.privacy.errors import InvalidInput
 
@@ -133,10 +135,10 @@ def test_a_movement_says_what_it_found() -> None:
 class Nothing(NoNoise, Promising):
     """A method that nobody knows how to audit."""
 
-    def draw(self, *_: object) -> None:
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> None:
         return None
 
-    def norm(self, *_: object) -> dict[str, object]:
+    def norm(self, spaces: Spaces, steps: int, noise: Any) -> dict[str, object]:
         return {}
 
 

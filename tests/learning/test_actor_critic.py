@@ -181,7 +181,7 @@ def test_values_of_an_agent_or_of_a_file_bring_their_certificate(tmp_path: Path)
     publish(agent, tmp_path / "agent.qq")
     states = jnp.linspace(0, 1, 7)[:, None]
     for source in (agent, load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")):
-        values = ReleasedValues.of(source)
+        values = ReleasedValues.of(cast(Any, source))
         assert values.certificate == agent.certificate
         assert np.allclose(jax.vmap(values.at)(states), agent.q_values(states), atol=1e-5)
     policy = Agent(WORLD, ActorCritic(values, network="splines", features=4, batch=100), seed=0).learn(200)

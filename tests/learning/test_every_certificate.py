@@ -35,9 +35,11 @@ from quietq import (
 )
 from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
 from quietq.learning.evaluation import Evaluation
+from quietq.learning.method import Spaces
 from quietq.learning.observed import observe
 from quietq.learning.trainer import spaces_of
 from quietq.learning.trajectories import Cells
+from quietq.noise.entropy import Entropy
 from quietq.privacy.relations import Trajectories
 from quietq.release.container import pack, unpack
 from quietq.rewards import ball_noise, ellipsoid, k_norm, own_reward
@@ -72,7 +74,7 @@ def in_loop(name: str) -> Certificate:
     return IN_LOOP[name](relation=FIFTY, budget=BUDGET).certificate(spaces_of(WALK), STEPS)
 
 
-CASES: dict[str, Callable[[], Certificate]] = {
+CASES: dict[str, Callable[[], Any]] = {
     "path": lambda: privatise(walk_reward, BUDGET, noise="path", relation=FIFTY).certificate,
     "exponential": lambda: of_kernel(Exponential(4.0)),
     "additive": lambda: of_kernel(Additive((Exponential(4.0), Exponential(2.0)))),
@@ -87,7 +89,7 @@ CASES: dict[str, Callable[[], Certificate]] = {
     "observed": lambda: observe(WALK, SupBall(0.01), BUDGET, low=0.0, high=0.5, rewards=500).certificate,
     **{name: (lambda name=name: in_loop(name)) for name in IN_LOOP},
     "evaluation": lambda: evaluation().release([([0, 1, 2], [0.0, 0.0, 1.0])] * 300).certificate,
-}  # pyright: ignore[reportAssignmentType]
+}
 
 
 @pytest.fixture(scope="module")
@@ -207,8 +209,8 @@ def test_a_method_that_draws_too_little_trains_nobody(name: str, what: str) -> N
 
 def test_gradients_scaled_to_a_smaller_radius_are_refused() -> None:
     class Narrow(GradientNoise):
-        def draw(self, *arguments: Any) -> Any:
-            noise = super().draw(*arguments)
+        def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Any:
+            noise = super().draw(spaces, steps, entropy)
             return noise._replace(radius=np.float32(0.99) * noise.radius)
 
     with pytest.raises(InvalidInput, match="more than the stated"):
