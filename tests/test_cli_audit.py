@@ -6,10 +6,11 @@ import pytest
 
 pytest.importorskip("jax")
 
-from quietq import Budget
+from quietq import Budget, privatise, publish
 from quietq import audit as room
 from quietq.cli.audit import sentence
-from quietq.worlds import WALK
+from quietq.server.catalogue import audit_beside, read_audit
+from quietq.worlds import WALK, walk_reward
 
 SMALL = "--steps 130 --widths 4 --batch 16 --runs 40"
 """The network has barely begun to learn: what is shown here is the command, not the audit."""
@@ -147,3 +148,25 @@ def test_wrong_input_is_one_sentence(quietq, arguments: str, sentence: str):
     assert (code, out) == (2, "")
     assert sentence in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_a_result_is_laid_beside_the_release_that_it_is_of(quietq, tmp_path):
+    relation, budget = WALK.relation(50), Budget(0.9, 1e-4)
+    private = privatise(walk_reward, budget, noise="path", relation=relation)
+    name = publish(private, tmp_path / "reward.qq")
+    result = found(quietq, "reward --people 50 --runs 40 --release reward.qq")
+    beside = audit_beside(tmp_path / "reward.qq")
+    assert result["written"] == beside.name
+    kept = read_audit(beside, name)  # what the page shows
+    assert (kept["release"], kept["verdict"], kept["runs"]) == (name, result["verdict"], 40)
+    beside.unlink()
+    for arguments, words in (
+        ("reward --people 20 --runs 40", "it hides rewards that differ by at most 0.01"),
+        ("reward --epsilon 0.8 --runs 40", "its epsilon is 0.9, not 0.8"),
+        ("reward --noise knots --pieces 2 --runs 40", "its method is 'gaussian-process', not 'reward/knots'"),
+        ("all", "--release is for the audit of one method"),
+    ):
+        code, _, err = quietq(f"audit {arguments} --release reward.qq")
+        assert (code, err.count("\n")) == (2, 1)
+        assert words in err
+    assert not beside.exists()

@@ -23,11 +23,13 @@ def reward(tmp_path):
 def test_verify_tells_what_is_promised(quietq, reward):
     code, out, err = quietq("verify reward.qq")
     assert (code, err) == (0, "")
-    assert "Signed by nobody" in out
+    assert "Nobody signed this" in out
+    assert "- nobody signed this: whoever made the file says all of this" in out.split("is certified to be")[1]
     assert "certified to be (0.9, 0.0001)-differentially private" in out
     code, out, _ = quietq("verify reward.qq --json")
     found = json.loads(out)
     assert (code, found["privacy"], found["signer"], found["what"]) == (0, "certified", None, "function")
+    assert found["signed"] == "nobody signed this"
     assert found["certificate"] == qq.load(reward).certificate.to_dict()  # type: ignore[union-attr]
 
 

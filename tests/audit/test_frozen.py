@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +27,7 @@ from quietq.learning import (
 )
 from quietq.learning.method import Spaces
 from quietq.noise.box import Box
+from quietq.noise.entropy import Entropy
 from quietq.noise.mechanism import GaussianProcessMechanism
 from quietq.privacy.errors import InvalidInput
 
@@ -132,6 +134,12 @@ def test_a_movement_says_what_it_found() -> None:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Nothing(NoNoise, Promising):
     """A method that nobody knows how to audit."""
+
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> None:
+        return None
+
+    def norm(self, spaces: Spaces, steps: int, noise: Any) -> dict[str, object]:
+        return {}
 
 
 def test_what_cannot_be_audited_is_refused() -> None:

@@ -74,7 +74,7 @@ def test_replayed_rewards_pay_again():
         rounds, noise = (
             row.values(rows, row.REPLAY, None, quantity) for quantity in ("gradient steps", "noise multiplier")
         )
-        assert noise[0] == pytest.approx(math.sqrt(rounds[0]) / qq.Budget(0.9, 1e-4).mu, rel=1e-9)
+        assert noise[0] == pytest.approx(math.sqrt(rounds[0]) / qq.Budget(0.9, 1e-4).mu, rel=1e-6)
     assert [one["value"] for one in once if one["quantity"] == "uses of a reward"] == [1.0]
 
 

@@ -1,6 +1,7 @@
 """Actor-critic: it learns from what was released, and from nothing else."""
 
 import hashlib
+from pathlib import Path
 from typing import Any, cast
 
 import jax
@@ -8,17 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from quietq import Budget, Certificate, InvalidInput, people, privatise
+from quietq import Agent, Budget, Certificate, InputNoise, InvalidInput, load, people, privatise, publish
 from quietq.learning import trainer
 from quietq.learning.actor_critic import ActorCritic, estimate
 from quietq.learning.method import Spaces, Transition
 from quietq.learning.networks import Hats, LinearQ, Scaled
 from quietq.learning.none import NoNoise
 from quietq.learning.options import options_of
-from quietq.learning.private_source import OnPrivateReward, ReleasedValues
+from quietq.learning.private_source import COVERED, OnPrivateReward, ReleasedValues
 from quietq.learning.reward import RewardNoise
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
+from quietq.release import open_release
 from quietq.rewards.model import RewardModel
 from quietq.worlds import score
 from quietq.worlds.jax_rewards import as_jax, stack
@@ -96,7 +98,7 @@ def test_certificates_are_those_of_the_source() -> None:
     method.check(SPACES, 5000)
     values = released_values(private.certificate)
     ActorCritic(values).check(SPACES, 5000)
-    assert ActorCritic(values).certificate(SPACES, 5000) == private.certificate
+    assert ActorCritic(values).certificate(SPACES, 5000).assumptions == (*private.certificate.assumptions, COVERED)
     simulated = ActorCritic(private_reward(simulate=0))
     simulated.check(SPACES, 5000)
     assert simulated.certificate(SPACES, 5000).standing == "none"
@@ -171,3 +173,29 @@ def test_advantages_are_those_of_the_sum() -> None:
 def test_settings_are_checked(field: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(field))):
         ActorCritic(**field)
+
+
+def test_values_of_an_agent_or_of_a_file_bring_their_certificate(tmp_path: Path) -> None:
+    method = InputNoise(relation=people(50, 0, 0.5, 1), budget=BUDGET)
+    agent = Agent(WORLD, method, seed=1).learn(200)
+    publish(agent, tmp_path / "agent.qq")
+    states = jnp.linspace(0, 1, 7)[:, None]
+    for source in (agent, load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")):
+        values = ReleasedValues.of(cast(Any, source))
+        assert values.certificate == agent.certificate
+        assert np.allclose(jax.vmap(values.at)(states), agent.q_values(states), atol=1e-5)
+    policy = Agent(WORLD, ActorCritic(values, network="splines", features=4, batch=100), seed=0).learn(200)
+    assert policy.certificate == agent.certificate
+
+
+def test_a_function_of_ones_own_is_taken_at_ones_word() -> None:
+    """Raw rewards under somebody else's certificate: nothing can see that, so the certificate says who is trusted."""
+    stolen = privatise(walk_reward, Budget(0.01, 1e-4), relation=people(50, 0, 0.5, 1)).certificate
+    raw = ReleasedValues(lambda s: jnp.stack([s[:, 0], 1 - s[:, 0]], -1), SPACES.box, stolen)
+    policy = Agent(WORLD, ActorCritic(raw, network="splines", features=4, batch=100), seed=0).learn(200)
+    (said,) = [one for one in policy.certificate.assumptions if "from nothing else private" in one.text]
+    assert not said.enforced
+    assert said.text in str(policy.certificate)
+    for other in (walk_reward, private_reward(), NoNoise()):
+        with pytest.raises(InvalidInput, match="those of an agent"):
+            ReleasedValues.of(cast(Any, other))

@@ -17,7 +17,8 @@ def test_a_release_is_certified_and_says_nothing_of_its_noise():
     value = method.release(data)
     certificate = value.certificate
     assert (certificate.standing, certificate.epsilon, certificate.delta) == ("certified", 1.0, 1e-6)
-    assert (certificate.mu, certificate.sigma, certificate.sensitivity) == (None, None, None)
+    assert (certificate.mu, certificate.sigma, certificate.sensitivity) == (None, None, 1.0)
+    assert certificate.scale == pytest.approx(1 / Admissible.for_budget(method.budget, STATES).alpha, rel=2e-6)
     assert certificate.relation == method.relation.describe()
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert "differ in one" in str(certificate)

@@ -66,7 +66,7 @@ def test_certificate_of_a_release():
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert json.loads(certificate.to_json())["relation"]["people"] == 50
     assert not certificate.assumptions[0].enforced  # nobody has checked the relation yet
-    assert certificate.remarks == ("The noise has the exponential kernel with beta 4.",)
+    assert certificate.norm == {"kind": "exponential", "beta": 4.0}
 
 
 def test_a_sensitivity_below_the_relations_radius_is_refused():

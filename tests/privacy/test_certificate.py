@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quietq import Assumption, Budget, Certificate, Exponential, InvalidInput, RkhsBall, SupBall, people
+from quietq import LipschitzBall as Ball
 from quietq.privacy import InvalidCertificate
 from quietq.privacy.relations import Trajectories
 
@@ -20,6 +21,9 @@ BUDGET = Budget(0.9, 1e-4)
 BALL = people(50, 0, 0.5, 1).describe()
 RKHS = RkhsBall(1.0, Exponential(4.0)).describe()
 TRAJECTORIES = Trajectories(9, 1.0).describe()
+KERNEL = Exponential(4.0)
+RADIUS = people(50, 0, 0.5, 1).rkhs_radius(KERNEL)
+CHOSEN = Assumption("Bounds were chosen without the private data.", enforced=False)
 GOOD = {
     "method": "gaussian-process",
     "standing": "certified",
@@ -27,9 +31,11 @@ GOOD = {
     "epsilon": 0.9,
     "delta": 1e-4,
     "mu": BUDGET.mu,
-    "sigma": 1 / BUDGET.mu,
-    "sensitivity": 1.0,
-    "assumptions": (Assumption("bounds are public", enforced=False),),
+    "sigma": RADIUS / BUDGET.mu,
+    "sensitivity": RADIUS,
+    "norm": KERNEL.describe(),
+    "domain": ((0.0, 1.0),),
+    "assumptions": (CHOSEN,),
 }
 
 
@@ -37,7 +43,7 @@ def test_json_there_and_back():
     certificate = Certificate(**GOOD, remarks=("chosen because", "é"))
     again = Certificate.from_json(certificate.to_json())
     assert again == certificate
-    assert json.loads(certificate.to_json())["schema"] == 1
+    assert json.loads(certificate.to_json())["schema"] == 2
 
 
 def test_it_cannot_be_changed():
@@ -47,10 +53,11 @@ def test_it_cannot_be_changed():
     assert certificate.relation is not None
     with pytest.raises(TypeError):
         certificate.relation["radius"] = 0.0  # pyright: ignore[reportIndexIssue]
-    source = {"kind": "rkhs-ball", "radius": 1.0, "kernel": {"kind": "x", "a": [1]}, "actions": 1, "people": None}
-    kept = Certificate(**{**GOOD, "relation": source})
-    source["kernel"]["a"].append(2)
-    assert kept.to_dict()["relation"]["kernel"]["a"] == [1]
+    kernel = {"kind": "product", "betas": [1.0]}
+    source = {"kind": "rkhs-ball", "radius": RADIUS, "kernel": kernel, "actions": 1, "people": None}
+    kept = Certificate(**{**GOOD, "relation": source, "norm": kernel})
+    kernel["betas"].append(2.0)
+    assert kept.to_dict()["relation"]["kernel"]["betas"] == kept.to_dict()["norm"]["betas"] == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -59,10 +66,36 @@ def test_it_cannot_be_changed():
         ({"epsilon": 0.8}, "does not imply"),
         ({"delta": 1e-5}, "does not imply"),
         ({"mu": 0.1}, "more than the stated"),
-        ({"sigma": 1.0}, "more than the stated"),
+        ({"sigma": 0.01}, "more than the stated"),
         ({"sensitivity": 2.0}, "more than the stated"),
         ({"sigma": None}, "needs the sigma"),
-        ({"sensitivity": None}, "needs the sigma"),
+        ({"sensitivity": None}, "needs the sensitivity"),
+        ({"norm": None}, "needs the sensitivity, and the norm"),
+        ({"norm": {}}, "norm that is known here"),
+        ({"norm": {"kind": "l2"}}, "norm that is known here, not in 'l2'"),
+        ({"norm": {"kind": ["exponential"], "beta": 4.0}}, "norm that is known here"),
+        ({"norm": {**KERNEL.describe(), "more": 1}}, "exactly the fields"),
+        ({"norm": {"kind": "exponential", "beta": math.nan}}, "JSON values"),
+        ({"norm": {"kind": "exponential", "beta": 1e-90}}, "is below"),
+        ({"norm": {"kind": "exponential", "beta": 1e-120}}, "beta must be above"),
+        ({"norm": {"kind": "product", "betas": [1.0]}}, "Nothing bounds"),
+        ({"norm": {"kind": "knots", "shape": [[1.0]]}}, "a square of 2 to 9 rows"),
+        ({"norm": {"kind": "knots", "shape": [[1.0, 2.0], [2.0, 1.0]]}}, "not one that a difference"),
+        ({"norm": {"kind": "knots", "shape": [[1.0, 0.5], [0.4, 1.0]]}}, "symmetric"),
+        ({"norm": {"kind": "knots", "shape": [[9.0, 0.0], [0.0, 9.0]]}}, "mean of 1"),
+        ({"norm": {"kind": "smooth-bound", "weights": 1, "beta": 0.1}}, "Nothing bounds"),
+        ({"norm": {"kind": "rewards", "count": 10**15, "operations": 0}}, "is below"),
+        ({"norm": {"kind": "rewards", "count": 0, "operations": 0}}, "norm's count"),
+        ({"norm": {"kind": "values", "count": 1, "discount": 1.0, "operations": 0}}, "norm's discount"),
+        ({"relation": SupBall(0.01).describe()}, "Nothing bounds"),
+        ({"relation": RkhsBall(0.01, Exponential(3.0)).describe()}, "Nothing bounds"),
+        ({"scale": 1.0}, "no scale"),
+        ({"sensitivity": RADIUS * 0.99, "sigma": RADIUS}, "is below"),
+        ({"domain": None}, "domain must be the box"),
+        ({"domain": ((0.0, 1.0), (0.0, 1.0))}, "of 1 coordinate"),
+        ({"assumptions": (Assumption("All is well.", enforced=False),)}, "chosen without the private data"),
+        ({"assumptions": (Assumption(CHOSEN.text, enforced=True),)}, "must be trusted"),
+        ({"assumptions": (CHOSEN, Assumption("Neighbouring inputs are alike.", enforced=True))}, "must be trusted"),
         ({"delta": 0.0}, "never pure"),
         ({"relation": None}, "relation"),
         ({"relation": {}}, "relation"),
@@ -77,9 +110,11 @@ def test_it_cannot_be_changed():
         ({"delta": 1.0}, "delta"),
         ({"mu": math.inf}, "mu"),
         ({"relation": {"radius": math.nan}}, "JSON values"),
-        ({"mu": None}, "needs the mu"),
-        ({"mu": None, "sigma": None}, "needs the mu"),
-        ({"mu": None, "delta": 0.0}, "needs the mu"),
+        ({"mu": None}, "needs the scale"),
+        ({"mu": None, "sigma": None}, "needs the scale"),
+        ({"mu": None, "delta": 0.0}, "needs the scale"),
+        ({"mu": None, "delta": 0.0, "scale": 9.0}, "does not belong"),
+        ({"mu": None, "scale": 9.0}, "does not belong"),
         ({"method": "published"}, "does not hold"),
         ({"relation": {"kind": "all"}}, "must be one of"),
         ({"relation": {"kind": ["sup-ball"]}}, "must be one of"),
@@ -114,9 +149,13 @@ def test_it_refuses_to_claim_more_than_its_parts(change, message):
         Certificate(**{**GOOD, **change})
 
 
-def test_pure_and_other_epsilon_delta_guarantees_have_no_mu():
-    pure = Certificate(**{**GOOD, "delta": 0.0, "mu": None, "sigma": None, "sensitivity": None})
-    assert pure.mu is None
+def test_pure_noise_has_a_scale_and_no_mu():
+    norm = {"kind": "increments", "pieces": 4, "radius": 0.01, "lipschitz": 0.04}
+    pure = {**GOOD, "delta": 0.0, "mu": None, "norm": norm, "sensitivity": 1.0, "scale": 1 / 0.9}
+    assert Certificate(**pure).mu is None
+    for forged in ({"epsilon": 0.89}, {"scale": 1.1}, {"sensitivity": 0.99}, {"norm": {**norm, "lipschitz": 0.039}}):
+        with pytest.raises(InvalidInput):
+            Certificate(**{**pure, **forged})
 
 
 @pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(Certificate)])
@@ -161,10 +200,18 @@ def test_an_assumption_is_one_line():
 
 
 def test_every_relation_of_ours_is_known_and_others_are_not_certified():
-    for relation in (SupBall(1.0), people(1, 0, 1, 1, actions=2), RkhsBall(0.1, Exponential(1.0), people=3)):
-        assert Certificate(**{**GOOD, "relation": relation.describe()}).standing == "certified"
+    observed = {"kind": "rewards", "count": 4, "operations": 0}
+    for relation, norm in (
+        (SupBall(RADIUS / 2), observed),
+        (Ball(RADIUS / 2, 9.0, actions=3), observed),
+        (Ball(RADIUS / 4, RADIUS / 4, actions=2), Exponential(1.0).describe()),
+        (RkhsBall(RADIUS, Exponential(1.0), people=3), Exponential(1.0).describe()),
+    ):
+        assert Certificate(**{**GOOD, "relation": relation.describe(), "norm": norm}).standing == "certified"
+    smooth = {"mu": None, "sigma": None, "sensitivity": 1.0, "scale": 50.0, "domain": None}
+    smooth["norm"] = {"kind": "smooth-bound", "weights": 3, "beta": 0.01}
     for relation in (Trajectories(9, 1.0), Trajectories(9, 1.0, horizon=5)):
-        kept = Certificate(**{**GOOD, "mu": None, "sigma": None, "sensitivity": None, "relation": relation.describe()})
+        kept = Certificate(**{**GOOD, **smooth, "relation": relation.describe()})
         assert Certificate.from_json(kept.to_json()) == kept
     Certificate(method="x", standing="none", relation={"kind": "hamming"})
     with pytest.raises(InvalidInput, match="radius"):
@@ -178,12 +225,14 @@ def test_a_field_stated_twice_is_refused(text):
 
 
 def test_the_box_is_part_of_it():
-    certificate = Certificate(**GOOD, domain=[[0, 10.0], [-1, 1]])
+    plane = {"kind": "product", "betas": [1.0, 2.0]}
+    relation = {"kind": "rkhs-ball", "radius": RADIUS, "kernel": plane, "actions": 1, "people": None}
+    certificate = Certificate(**{**GOOD, "relation": relation, "norm": plane, "domain": [[0, 10.0], [-1, 1]]})
     assert certificate.domain == ((0.0, 10.0), (-1.0, 1.0))
     assert certificate.to_dict()["domain"] == [[0.0, 10.0], [-1.0, 1.0]]
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert "\nThe box: [0, 10] x [-1, 1].\n" in str(certificate)
-    assert "The box" not in str(Certificate(**GOOD))
+    assert "The box" not in str(Certificate(method="x", standing="none"))
     record = Certificate(**GOOD).to_dict()
     del record["domain"]
     with pytest.raises(InvalidCertificate, match="exactly the fields"):
@@ -201,7 +250,8 @@ def test_a_pickle_names_a_function():
 def test_plain_words():
     text = str(Certificate(**GOOD))
     assert "certified to be (0.9, 0.0001)-differentially private" in text
-    assert "trusted: bounds are public" in text
+    assert "trusted: Bounds were chosen without the private data" in text
+    assert "\nSensitivity and noise are measured in the norm of the exponential kernel with beta 4.\n" in text
     assert f"Promised to look alike: {people(50, 0, 0.5, 1)}." in text
     assert "no privacy is promised (a seed was given" in str(
         Certificate(method="x", standing="none", reproducible=True)

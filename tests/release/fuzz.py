@@ -62,7 +62,11 @@ def forge(record: dict, arrays: dict[str, np.ndarray], rng: np.random.Generator)
                     where = where[name]
                     continue
                 break
-            where[str(name)] = copy.deepcopy(NONSENSE[rng.integers(len(NONSENSE))])
+            value = where[str(name)]
+            if isinstance(value, float) and rng.random() < 0.5:  # a little better than it is
+                where[str(name)] = value * rng.choice([0.99, 1.01])
+            else:
+                where[str(name)] = copy.deepcopy(NONSENSE[rng.integers(len(NONSENSE))])
         else:
             name = str(rng.choice(list(arrays)))
             array, what = arrays[name].copy(), rng.integers(4)

@@ -63,15 +63,15 @@ def make_files(folder: Path) -> dict[str, Path]:
     return files
 
 
-def catalogue_of(*files: Path) -> Catalogue:
-    return Catalogue([read_entry(file, file.name, audit_beside(file)) for file in files])
+def catalogue_of(*files: Path, key: bytes | None = None) -> Catalogue:
+    return Catalogue([read_entry(file, file.name, audit_beside(file), key) for file in files])
 
 
 class Asked:
     """An application in this process, asked over ASGI."""
 
-    def __init__(self, files: dict[str, Path], token: str | None = None) -> None:
-        self.catalogue = catalogue_of(*files.values())
+    def __init__(self, files: dict[str, Path], token: str | None = None, key: bytes | None = None) -> None:
+        self.catalogue = catalogue_of(*files.values(), key=key)
         self.app: FastAPI = application(self.catalogue, token)
         self.entries = dict(zip(files, self.catalogue, strict=True))
 

@@ -40,12 +40,15 @@ def files(tmp_path_factory) -> dict[str, Path]:
         "plane.qq": agent_of(plane.box, plane.certificate, 3),
         HOSTILE_NAME: agent_of(line.box, hostile, 2),
     }
-    for name, thing in made.items():
-        publish(thing, folder / name)
+    hashes = {name: publish(thing, folder / name) for name, thing in made.items()}
     publish(simulated, folder / "simulated.qq", not_private=True)
-    audit = {"certified_epsilon": 0.9, "epsilon_lower": 0.41, "runs": 2000, "verdict": "consistent"}
-    (folder / "agent.audit.json").write_text(json.dumps(audit))
-    (folder / HOSTILE_NAME.replace(".qq", ".audit.json")).write_text(json.dumps({"verdict": HOSTILE_TEXT}))
+    audits = {
+        "agent.qq": {"certified_epsilon": 0.9, "epsilon_lower": 0.41, "runs": 2000, "verdict": "consistent"},
+        HOSTILE_NAME: {"verdict": HOSTILE_TEXT},
+    }
+    for name, audit in audits.items():
+        beside = folder / name.replace(".qq", ".audit.json")
+        beside.write_text(json.dumps({"release": hashes[name], **audit}))
     return {name: folder / name for name in (*made, "simulated.qq")}
 
 
@@ -203,6 +206,8 @@ def test_the_certificate_is_told_with_assumptions_cap_and_audit(visit, files):
     certificate = open_release(files["agent.qq"]).certificate
     assert page.inner_text("#badge") == "certified (ε = 0.9, δ = 0.0001)"
     assert not page.is_visible("#not-private")
+    assert page.is_visible("#signed")
+    assert page.inner_text("#signed") == "nobody signed this"
     assert "any one of 50 people" in page.inner_text("#plain")
     assert "at most 55.7 of 100" in page.inner_text("#plain")
     rows = page.locator("#assumptions tr").all_inner_texts()

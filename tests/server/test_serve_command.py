@@ -19,6 +19,7 @@ import pytest
         ("serve {agent} --host 192.0.2.1", "cannot be opened"),
         ("serve {agent} --port 0 --allow-host a:80", "--allow-host must be a name such as quietq.example"),
         ("serve {agent} --token-file nothing", "There is no file 'nothing' with a token."),
+        ("serve {agent} --key nothing.pub", "There is no key 'nothing.pub'."),
     ],
 )
 def test_what_cannot_be_served(quietq, files, arguments, sentence):
@@ -42,3 +43,10 @@ def test_a_missing_extra_is_named(quietq, files, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     code, _, err = quietq(f"serve {files['agent']}")
     assert (code, err) == (2, "quietq: Serving needs FastAPI and uvicorn: pip install 'quietq[serve]'.\n")
+
+
+def test_what_the_key_did_not_sign_is_not_served(quietq, files):
+    assert quietq("keygen key")[0] == 0
+    code, out, err = quietq(f"serve {files['agent']} --key key.pub --port 0")
+    assert (code, out) == (2, "")
+    assert err == "quietq: 'agent.qq' cannot be served: it is whole, but nobody signed it.\n"

@@ -8,7 +8,7 @@ import pytest
 from serving import Asked, make_files
 
 from quietq.release import load, publish
-from quietq.release.signature import create_key
+from quietq.release.signature import create_key, read_public_key
 
 BYTES = {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"}
 NAMES = ("agent", "plane", "function", "open")
@@ -48,7 +48,7 @@ def test_policy(ask, name):
     x = states(entry)
     best = entry.release.policy(x)
     answer = ask.post(ask.url(name, "policy"), json={"states": x.tolist()})
-    assert answer.json() == {"actions": best.tolist(), "privacy": "certified"}
+    assert answer.json() == {"actions": best.tolist(), "privacy": "certified", "signed": "nobody signed this"}
     raw = ask.post(ask.url(name, "policy"), content=x.tobytes(), headers=BYTES)
     assert raw.headers["X-Quietq-Shape"] == str(len(x))
     assert np.frombuffer(raw.content, "<i8").tolist() == best.tolist()
@@ -146,6 +146,32 @@ def test_an_audit_and_a_signature_are_shown(tmp_path):
     ask = Asked({"function": files["function"]})
     assert ask.get(ask.url("function", "certificate")).json()["audit"] == found
     assert ask.get("/v1/releases").json()["releases"][0]["signer"] == print_of_key
+
+
+@pytest.mark.parametrize(("signed", "given"), [(False, False), (True, False), (True, True)])
+def test_every_answer_says_who_signed(tmp_path, signed, given):
+    """Certified is what the file says of itself: who stands behind that is said beside it."""
+    files = make_files(tmp_path)
+    key, public, print_of_key = create_key(tmp_path / "key")
+    publish(load(files["agent"]), files["agent"], sign=key if signed else None)
+    wanted = {
+        (False, False): "nobody signed this",
+        (True, False): f"signed by {print_of_key}, not checked against a key",
+        (True, True): f"signed by the key given, {print_of_key}",
+    }[signed, given]
+    ask = Asked({"agent": files["agent"]}, key=read_public_key(public) if given else None)
+    for answer in (
+        ask.get("/v1/releases"),
+        ask.get(ask.url("agent", "certificate")),
+        ask.get(ask.url("agent", "certificate").removesuffix("/certificate")),
+        ask.get(ask.url("agent"), params={"state": 0.3}),
+        ask.post(ask.url("agent", "policy"), json={"states": [0.1, 0.2]}),
+    ):
+        assert answer.json()["privacy"] == answer.headers["X-Quietq-Privacy"] == "certified"
+        assert answer.json()["signed"] == answer.headers["X-Quietq-Signed"] == wanted
+    raw = ask.get(ask.url("agent"), params={"state": 0.3}, headers={"Accept": "application/octet-stream"})
+    assert raw.headers["X-Quietq-Signed"] == wanted
+    assert ask.get("/v1/releases").json()["releases"][0]["signer_checked"] == given
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ import pytest
 from serving import TOKEN, catalogue_of, make_files
 
 from quietq import InvalidInput
+from quietq.release import open_release
+from quietq.release.publishing import copy_release
+from quietq.release.signature import create_key, read_public_key
 from quietq.server.catalogue import MOST_AUDIT_BYTES
 from quietq.server.handover import Handover, handed_on, taken_over
 
@@ -77,6 +80,8 @@ def test_files_that_are_no_releases(own, tmp_path):
         (b'{"a\\u202e": 1}', "finite numbers"),
         (b"[" * 50_000, "JSON object in UTF-8"),
         (b'{"release": "0000"}', "another release, '0000'"),
+        (b'{"release": null}', "another release, None"),
+        (b'{"runs": 10, "verdict": "consistent"}', "must name the release that it is of"),
         (b'{"a": "' + b"x" * MOST_AUDIT_BYTES + b'"}', "at most 65536 bytes"),
     ],
 )  # fmt: skip
@@ -87,10 +92,30 @@ def test_audits_that_are_none(own, content, word):
     assert word in str(raised.value)
 
 
-def test_an_audit_without_a_hash(own):
-    own["agent"].with_name("agent.audit.json").write_text(json.dumps({"runs": 10, "passed": True}))
+def test_an_audit_is_of_the_release_that_it_names(own):
+    found = {"release": open_release(own["agent"]).hash, "runs": 10, "passed": True}
+    own["agent"].with_name("agent.audit.json").write_text(json.dumps(found))
     (entry,) = catalogue_of(own["agent"])
-    assert entry.audit == {"runs": 10, "passed": True}
+    assert entry.audit == found
+
+
+def test_only_what_the_key_signed_is_handed_on_and_taken_over(own):
+    keys = [create_key(own["agent"].with_name(name))[:2] for name in ("mine", "other")]
+    (mine, public), (other, _) = keys
+    key = read_public_key(public)
+    with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: it is whole, but nobody signed it\."):
+        handed_on([own["agent"]], key).__enter__()
+    copy_release(own["agent"], own["agent"], sign=other)
+    with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: it is signed by another key"):
+        handed_on([own["agent"]], key).__enter__()
+    copy_release(own["agent"], own["agent"], sign=mine)
+    with handed_on([own["agent"]], key) as (catalogue, folder):
+        assert next(iter(catalogue)).signed.startswith("signed by the key given, ")
+        handover = Handover(folder, None, None, key)
+        assert next(iter(taken_over(handover))).key == key
+        copy_release(folder / "0.qq", folder / "0.qq", sign=other)  # the hash stays
+        with pytest.raises(InvalidInput, match="signed by another key"):
+            taken_over(handover)
 
 
 def test_links_and_folders_are_no_audits(own):

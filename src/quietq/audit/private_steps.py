@@ -112,8 +112,7 @@ def private_step(
             ones, tagged = (
                 jax.tree.map(jnp.asarray, made.method.draw(spaces, made.steps, entropy)) for entropy in (_Ones(), tags)
             )
-            mu = made.method.certificate(spaces, made.steps).mu
-            assert mu is not None
+            mu = made.method.promised()[1].mu
             return PrivateStep(
                 name=name or method.name,
                 look=_looking(made.run, batch, ones),

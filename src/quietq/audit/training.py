@@ -63,7 +63,8 @@ def audit_training(
     public_walk = not isinstance(method, Published) if public_walk is None else public_walk
     if private is None:
         method.check(spaces_of(world), steps)
-        promise = Promise.of(method.certificate(spaces_of(world), steps))
+        own = method.promised()[1] if isinstance(method, Promising) else None
+        promise = Promise.of(method.certificate(spaces_of(world), steps)) if own is None else Promise.certified(own)
     else:
         promise = Promise.certified(private.budget, is_pure(private(pair, 0, 0)))
     trainings = Trainings(method, pair, view, steps, count("seed", seed, 0), private, public_walk)

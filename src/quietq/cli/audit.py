@@ -16,6 +16,8 @@ import quietq as qq
 from quietq.cli import hyper
 from quietq.cli.app import AsJson, app
 from quietq.cli.audit_plan import Plan
+from quietq.cli.audited_release import write_beside
+from quietq.release import open_release
 
 if TYPE_CHECKING:
     from quietq.audit import Finding
@@ -65,6 +67,9 @@ def audit(
     seed: Annotated[int | None, typer.Option(help="Of all randomness: audits are simulations; default 0.")] = None,
     confidence: Annotated[float, typer.Option(help="With which the bounds hold together.")] = 0.95,
     out: Annotated[Path | None, typer.Option(help="Folder for the table and the plot of `all`.")] = None,
+    release: Annotated[
+        Path | None, typer.Option(help="A release of the same promise; the result is laid beside it, for its page.")
+    ] = None,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Keep results, and go on where an audit was stopped.")
     ] = True,
@@ -78,19 +83,26 @@ def audit(
     }  # fmt: skip
     given = {name: value for name, value in named.items() if value is not None}
     plan = Plan(method, runs, confidence, given, hyper.given(context), _folder() if cache else None)
+    if release is not None:
+        if method == "all":
+            raise qq.InvalidInput("--release is for the audit of one method, not of all.")
+        open_release(release)  # refused now rather than after the audit
     if method == "all":
         _all(plan, as_json)
         return
     run = plan.audit()
     with _bar(method) as progress:
         finding = run(progress)
+    beside = None if release is None else write_beside(finding, release)
     if as_json:
-        print(json.dumps(finding.to_dict()))
+        print(json.dumps(finding.to_dict() | ({} if beside is None else {"written": str(beside)})))
         return
     _print([finding])
     attack = finding.attack
     print(f"r' differs from r by the move {attack.move!r}. Seen: {attack.view}. Score: {attack.score}.")
     print(sentence(finding))
+    if beside is not None:
+        print(f"Written: {beside}")
 
 
 def sentence(finding: "Finding") -> str:

@@ -29,10 +29,15 @@ def serve(
             help="Name that requests may ask for; may be repeated. Else any; on 127.0.0.1, this machine's only.",
         ),
     ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="Serve only what the private key of this public key (.pub) signed.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Answers for releases over HTTP: values, policies, certificates, a page at / and counters at /metrics."""
+    from quietq.release.signature import read_public_key
     from quietq.server.handover import read_token
     from quietq.server.run import serve as run
 
-    run(files, host, port, workers, read_token(token_file), allow_host or (), as_json)
+    wanted = None if key is None else read_public_key(key)
+    run(files, host, port, workers, read_token(token_file), allow_host or (), as_json, wanted)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-import quietq as qq
 from quietq.cli.app import AsJson, app
 
 
@@ -18,20 +17,17 @@ def verify(
 ) -> None:
     """Checks a release: is it whole, is it signed and by whom, what does it promise? Exit code 2 if it is not one."""
     from quietq.release import open_release
-    from quietq.release.signature import fingerprint, read_public_key
+    from quietq.release.signature import fingerprint, read_public_key, require_signer, signed_in_words
 
     wanted = None if key is None else read_public_key(key)
     release = open_release(file)
-    if wanted is not None and release.signer is None:
-        raise qq.InvalidInput(f"{str(file)!r} is whole, but nobody signed it.")
-    if wanted is not None and release.signer != wanted:
-        assert release.signer is not None
-        raise qq.InvalidInput(f"{str(file)!r} is signed by another key, {fingerprint(release.signer)}.")
+    require_signer(repr(str(file)), release.signer, wanted)
     signer = None if release.signer is None else fingerprint(release.signer)
+    signed = signed_in_words(release.signer, wanted)
     if as_json:
         record = {
             "privacy": "certified" if release.private else "NOT PRIVATE", "what": release.what, "hash": release.hash,
-            "signer": signer, "signer_checked": wanted is not None, "version": release.version,
+            "signer": signer, "signer_checked": wanted is not None, "signed": signed, "version": release.version,
             "certificate": release.certificate.to_dict(),
         }  # fmt: skip
         print(json.dumps(record))
@@ -40,10 +36,12 @@ def verify(
         print("NOT PRIVATE: no promise covers this file.")
     print(f"Whole: {release.function}")
     print(f"Hash: {release.hash}")
-    if signer is None:
-        print("Signed by nobody: the file is whole, but anybody could have made it.")
-    elif wanted is None:
-        print(f"Signed by the key {signer}; whose that is, this file cannot tell (--key).")
+    if wanted is not None:
+        print(f"{signed.capitalize()}.")
+    elif signer is None:
+        print("Nobody signed this: the file is whole, but anybody could have made it.")
     else:
-        print(f"Signed by the key given, {signer}.")
+        print(f"{signed.capitalize()} (--key): whose key that is, the file cannot tell.")
     print(f"\n{release.certificate}")
+    if release.private and wanted is None:
+        print(f"- {signed}: whoever made the file says all of this")

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
 from quietq.learning.private_source import OnPrivateReward
-from quietq.learning.promise import Promising
+from quietq.learning.promise import Promising, UnitNoise
 from quietq.noise.box import Box
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
@@ -157,17 +157,11 @@ def _like(method: Method, spaces: Spaces, steps: int) -> Any:
     return jax.eval_shape(lambda noise: method.finish(method.init(spaces, jax.random.key(0)), noise), noise)
 
 
-class _Nothing:
-    """Noise of zeros, for its shape; no more of it than a training could have held."""
-
-    reproducible = True
+class _Nothing(UnitNoise):
+    """No more of it than a training could have held."""
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         """Zeros."""
         if 4 * math.prod(shape) > MOST_BYTES:
             raise InvalidInput("The file's steps and settings ask for more noise than a training can hold.")
-        return np.zeros(shape)
-
-    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Halves."""
-        return self.normals(shape) + 0.5
+        return super().normals(shape)

@@ -137,14 +137,15 @@ class Evaluation:
         people = self.relation.count
         bound = smooth_bound(lambda k: fit.reach(visits.counts, k, people), people, pair.beta)
         least = fit.least(people) / pair.alpha  # public: the noise is never smaller
+        scale = SLACK / pair.alpha
+        certificate = self._certificate(least, scale, pair.beta, ledger) if simulate is None else self._simulated()
         if simulate is None and ledger is not None:
             ledger.charge_apart(self.budget.epsilon, self.budget.delta, self.relation)
         entropy: Entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
-        noise = SLACK * bound / pair.alpha * entropy.normals((fit.dimension,))
+        noise = scale * bound * entropy.normals((fit.dimension,))
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
         most = largest_value(least)
         weights = round_release(np.clip(fit.estimate(visits), -most, most), noise, least)
-        certificate = self._certificate(least, ledger) if simulate is None else self._simulated()
         return ReleasedValue(np.clip(weights, -most, most), self.cells, self._features, certificate)
 
     @property
@@ -163,7 +164,8 @@ class Evaluation:
         remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
         return Certificate(method=f"evaluation/{self.kind}", standing="none", reproducible=True, remarks=(remark,))
 
-    def _certificate(self, least: float, ledger: Accountant | None) -> Certificate:
+    def _certificate(self, least: float, scale: float, beta: float, ledger: Accountant | None) -> Certificate:
+        """Of noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
         relation = self.relation
         cut = "" if relation.horizon is None else f", trajectories cut after {relation.horizon} steps"
         return Certificate(
@@ -172,6 +174,9 @@ class Evaluation:
             relation=relation.describe(),
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
+            scale=scale,
+            sensitivity=1.0,
+            norm={"kind": "smooth-bound", "weights": self._features.shape[1], "beta": beta},
             assumptions=(
                 Assumption(
                     f"Rewards were clipped to {relation.largest_reward:g} in size{cut}, and each trajectory counted "

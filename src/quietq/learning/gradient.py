@@ -26,12 +26,13 @@ from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
-from quietq.learning.promise import UNIT_ROUNDING, Promising
+from quietq.learning.promise import Promising, not_below
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import UNIT_ROUNDING
 
 STEEPEST = 1e15
 """Gradients of this length and more are too large for float32 to bound."""
@@ -88,10 +89,14 @@ class GradientNoise(DeepQ, Promising):
         rounds = self.rounds(steps)
         return GradientNoiseDraw(
             entropy.normals((rounds, self.parameters(spaces))).astype(np.float32),
-            np.asarray(np.sqrt(rounds) / budget.mu, np.float32),
-            np.asarray(self.radius, np.float32),
+            not_below(np.sqrt(rounds) / budget.mu),
+            not_below(self.radius),
             np.asarray(self.largest, np.float32),
         )
+
+    def norm(self, spaces: Spaces, steps: int, noise: GradientNoiseDraw) -> dict[str, object]:
+        """Each gradient step's own sensitivity, as it is computed for rewards that differ by the radius handed on."""
+        return {"kind": "clipped-gradients", "rounds": self.rounds(steps), "radius": float(noise.radius)}
 
     def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
         """Stores what was seen, and takes a noised gradient step when it is time."""
@@ -149,8 +154,7 @@ class GradientNoise(DeepQ, Promising):
         """Certified, for all gradient steps together."""
         return self.state_promise(
             spaces,
-            self.rounds(steps),
-            "each gradient step's own sensitivity, |mean of min(radius, 2 clip/|grad Q|) |grad Q|| over its batch",
+            steps,
             Assumption(f"Each transition's gradient was clipped to length {self.clip:g}.", True),
             Assumption("Networks, targets and actions come from noised parameters only.", True),
         )

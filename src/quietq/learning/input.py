@@ -34,11 +34,19 @@ class InputNoise(Averaging, Promising):
 
     name: ClassVar[str] = "input"
 
+    def operations(self, spaces: Spaces) -> int:
+        """Clipping, noise and rounding of each reward."""
+        return 4
+
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """One normal for each reward that will be seen."""
         _, budget = self.promised()
-        scale = self.allowance(4) * self.radius * np.sqrt(steps) / budget.mu
+        scale = self.allowance(spaces) * self.radius * np.sqrt(steps) / budget.mu
         return self.drawn(entropy.normals((steps,)), scale)
+
+    def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
+        """All observed rewards together."""
+        return {"kind": "rewards", "count": steps, "operations": self.operations(spaces)}
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> InputState:
         """Nothing seen."""
@@ -77,6 +85,5 @@ class InputNoise(Averaging, Promising):
         return self.state_promise(
             spaces,
             steps,
-            "the most that one observed reward differs",
             Assumption(f"At most {steps} rewards were seen, each noised once, before anything looked at it.", True),
         )

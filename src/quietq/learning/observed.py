@@ -78,6 +78,7 @@ def observe(
     if given.shape != (number,) or not np.isfinite(given).all():
         raise InvalidInput("reward must give one finite number for each state; nothing was drawn or spent.")
     observed = np.clip(given, low, high)
+    certificate = _certificate(world, relation, budget, number, sigma, simulate, ledger)
     if simulate is None:
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -86,7 +87,6 @@ def observe(
     entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
     noised = round_release(observed, sigma * entropy.normals((number,)), sigma)
     fitted = model.fit(flat(states), noised, sigma)
-    certificate = _certificate(world, relation, budget, number, sigma, simulate, ledger)
     return dataclasses.replace(fitted, certificate=certificate)
 
 
@@ -128,6 +128,7 @@ def _certificate(
         mu=budget.mu,
         sigma=sigma,
         sensitivity=relation.radius * math.sqrt(number),
+        norm={"kind": "rewards", "count": number, "operations": 0},
         assumptions=(
             Assumption(f"Neighbouring inputs are {relation}.", False),
             Assumption("Box, range, number of people and budget were chosen without the private data.", False),
@@ -136,5 +137,4 @@ def _certificate(
             Assumption(rounding_in_words(sigma), False),
             accounted(ledger),
         ),
-        remarks=(f"The sensitivity is that of {number} rewards together.",),
     )

@@ -44,14 +44,23 @@ class OutputNoise(Averaging, Promising):
     gamma: float = option(0.1, "Discount of the future; the noise grows as 1/(1 - gamma).")
     spread: float | None = field(default=None, init=False)
 
+    def operations(self, spaces: Spaces) -> int:
+        """Values are as much larger than rewards."""
+        return math.ceil((8 + 2 * self.number_of_knots(spaces)) / (1 - self.gamma))
+
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """One normal for each value."""
         _, budget = self.promised()
         shape = (spaces.actions, self.number_of_knots(spaces))
-        operations = math.ceil((8 + 2 * shape[1]) / (1 - self.gamma))  # values are as much larger than rewards
         sensitivity = self.radius * math.sqrt(shape[0] * shape[1]) / (1 - self.gamma)
-        scale = SLACK * self.allowance(operations) * sensitivity / budget.mu
+        scale = SLACK * self.allowance(spaces) * sensitivity / budget.mu
         return self.drawn(entropy.normals(shape), scale)
+
+    def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
+        """All values together."""
+        number = spaces.actions * self.number_of_knots(spaces)
+        gamma = float(self.gamma)
+        return {"kind": "values", "count": number, "discount": gamma, "operations": self.operations(spaces)}
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> OutputState:
         """Nothing seen."""
@@ -80,8 +89,7 @@ class OutputNoise(Averaging, Promising):
         """Certified: one release."""
         return self.state_promise(
             spaces,
-            1,
-            f"the most that values at knots differ, radius times the root of their number over {1 - self.gamma:g}",
+            steps,
             Assumption("Actions were uniformly random, so that the states seen do not depend on the reward.", True),
             Assumption("Values are a fixed point of averages, which contracts by gamma.", True),
         )

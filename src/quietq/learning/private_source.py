@@ -8,7 +8,7 @@ all that must be checked is that the source *is* a release: a raw reward, or val
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -19,15 +19,56 @@ from jaxtyping import Array, Float
 from quietq.learning.method import Method, Spaces
 from quietq.noise.box import Box
 from quietq.noise.private_function import PrivateFunction
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import instance
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput
+from quietq.release.loading import Release
+from quietq.release.network import PrivateNetwork
 from quietq.rewards.model import FittedReward
 from quietq.worlds.jax_rewards import JaxReward
+
+if TYPE_CHECKING:
+    from quietq.learning.agent import Agent
+
+COVERED = Assumption(
+    "The values were computed from what this certificate covers, and from nothing else private.", False
+)
+"""What a certificate is believed for when values come from elsewhere than from an agent or a release."""
+
+
+class _Answers(eqx.Module):
+    """What one run of an agent released, at many states."""
+
+    method: Method = eqx.field(static=True)
+    released: Any
+
+    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
+        """The values of all actions."""
+        return jax.vmap(lambda state: self.method.values(self.released, state))(states)
+
+
+class _Read(eqx.Module):
+    """A network from a file, which answers with NumPy."""
+
+    network: PrivateNetwork = eqx.field(static=True)
+    actions: int = eqx.field(static=True)
+
+    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
+        """The values of all actions."""
+        shape = jax.ShapeDtypeStruct((len(states), self.actions), jnp.float32)
+        return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
+
+    def _ask(self, states: Any) -> np.ndarray:
+        box = self.network.box
+        points = np.clip(np.asarray(states, np.float64), box.low, box.high)  # float32 may lie a hair outside
+        return np.asarray(self.network(points[:, 0] if box.dimension == 1 else points), np.float32)
 
 
 class ReleasedValues(JaxReward):
     """Values of all actions that were released, with the certificate that covers them.
+
+    Make it with `ReleasedValues.of(agent)`, or `of` what `open_release` or `load` read. A function of your own is taken
+    at your word that the certificate covers it, and the certificate then says so, as trusted.
 
     `function` takes states, shape (points, d), to values, (points, actions), and must be one that JAX can trace. If it
     is a pytree (an Equinox module, say), its arrays can be stacked over runs.
@@ -43,7 +84,33 @@ class ReleasedValues(JaxReward):
         instance("box", box, Box, "the box of states that the values were released for")
         instance("certificate", certificate, Certificate, "the certificate of what the values were computed from")
         self.function = function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
+        if certificate.standing == "certified" and COVERED not in certificate.assumptions:
+            certificate = replace(certificate, assumptions=(*certificate.assumptions, COVERED))
         self.box, self.promise, self.by_action = box, certificate.to_json(), True
+
+    @classmethod
+    def of(cls, source: "Agent | Release | PrivateNetwork", member: int = 0) -> "ReleasedValues":
+        """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs."""
+        from quietq.learning.agent import Agent
+
+        if isinstance(source, Release):
+            source = source.function  # pyright: ignore[reportAssignmentType]
+        if isinstance(source, Agent):
+            if not 0 <= count("member", member, 0) < source.members:
+                raise InvalidInput(f"member must lie between 0 and {source.members - 1}, not {member!r}.")
+            released = jax.tree.map(lambda leaf: leaf[member], source.released)
+            function, box = _Answers(source.method.core(), released), source.spaces.box
+        elif isinstance(source, PrivateNetwork):
+            box = source.box
+            answer = source(box.low[0] if box.dimension == 1 else [box.low])
+            function = _Read(source, int(np.asarray(answer).size))
+        else:
+            raise InvalidInput(
+                f"Released values are those of an agent, or of an agent's release, not of a {type(source).__name__}."
+            )
+        made = cls(function, box, source.certificate)
+        object.__setattr__(made, "promise", source.certificate.to_json())
+        return made
 
     @property
     def certificate(self) -> Certificate:

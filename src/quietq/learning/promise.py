@@ -1,32 +1,45 @@
 """What methods that noise as they go have in common: a relation, a budget, and the certificate of many rounds."""
 
-import math
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.learning.method import Method, Spaces
-from quietq.noise.kernels import Additive, Exponential
+from quietq.noise.entropy import Entropy
+from quietq.privacy import norms
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
 
-UNIT_ROUNDING = 2.0**-24  # of float32
-_FEWEST = 1024
 _LEAST = 1e-9
 
 
 class Draw(NamedTuple):
-    """The normals of a run in float32, their scale by sensitivity and budget, and what rewards are clipped to."""
+    """The normals of a run in float32, their scale in the method's norm, and what rewards are clipped to."""
 
     normals: Float[np.ndarray, "..."]
     scale: Float[np.ndarray, ""]
     largest: Float[np.ndarray, ""]
+
+
+class UnitNoise:
+    """Ones in place of noise: what is drawn from it shows the shape and the scale that noise would have."""
+
+    reproducible = True
+
+    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        """Ones."""
+        return np.ones(shape)
+
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        """Halves."""
+        return np.full(shape, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,18 +62,27 @@ class Promising(Method):
         A projection, so no two neighbours get farther apart; and it bounds what rounding can do.
         """
         relation, _ = self.promised()
-        return 2 * self.radius * max(relation.people or 0, _FEWEST)
+        return 2 * self.radius * max(relation.people or 0, norms.FEWEST)
 
-    def allowance(self, operations: int) -> float:
-        """How much larger the noise must be, so that rounding errors of so many operations in a row are covered too.
+    def operations(self, spaces: Spaces) -> int:
+        """So many operations in a row in float32 whose rounding errors the noise must cover too."""
+        return 0
 
-        Each changes a number of size `largest` by at most 2^-24 of it, and differently for two neighbours.
-        """
-        return 1 + 2 * operations * UNIT_ROUNDING * self.largest / self.radius
+    def allowance(self, spaces: Spaces) -> float:
+        """How much larger the noise is for them."""
+        return norms.rounding(self.operations(spaces), self.promised()[0].people)
+
+    @abstractmethod
+    def norm(self, spaces: Spaces, steps: int, noise: Any) -> dict[str, object]:
+        """What the scale of the noise that was drawn is measured in, a kind of `quietq.privacy.norms`."""
+
+    @abstractmethod
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Any:
+        """All noise of one run, and its `scale`: what the certificate states is read off it."""
 
     def drawn(self, normals: Float[np.ndarray, "..."], scale: float) -> Draw:
         """Float64 normals and their scale, as compiled code takes them."""
-        return Draw(*(np.asarray(each, np.float32) for each in (normals, scale, self.largest)))
+        return Draw(normals.astype(np.float32), not_below(scale), np.asarray(self.largest, np.float32))
 
     def promised(self) -> tuple[Relation, Budget]:
         """The relation and the budget, if both were given."""
@@ -86,15 +108,13 @@ class Promising(Method):
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
-    def state_promise(
-        self, spaces: Spaces, rounds: int, sensitivity: str, *assumptions: Assumption, remarks: tuple[str, ...] = ()
-    ) -> Certificate:
-        """The certificate of `rounds` rounds, each with noise of sqrt(rounds)/mu times its own public sensitivity.
-
-        In units of the rounds' own sensitivities, they differ by at most sqrt(rounds) together, and the noise of each
-        has deviation sqrt(rounds)/mu.
+    def state_promise(self, spaces: Spaces, steps: int, *assumptions: Assumption) -> Certificate:
+        """The certificate of so many steps: the sensitivity by the relation and the method's norm, and apart from it
+        the scale that compiled code is handed. The certificate holds the two against each other.
         """
         relation, budget = self.promised()
+        noise = self.draw(spaces, steps, UnitNoise())
+        norm = self.norm(spaces, steps, noise)
         return Certificate(
             method=self.name,
             standing="certified",
@@ -103,8 +123,9 @@ class Promising(Method):
             epsilon=budget.epsilon,
             delta=budget.delta,
             mu=budget.mu,
-            sensitivity=math.sqrt(rounds),
-            sigma=math.sqrt(rounds) / budget.mu,
+            sigma=float(noise.scale) * float(noise.normals.min()),
+            sensitivity=norms.largest_difference(norm, relation.describe()),
+            norm=norm,
             assumptions=(
                 Assumption(f"Neighbouring inputs are {relation}.", False),
                 Assumption("Box, bounds, number of people, budget and hyper-parameters were chosen without the private "
@@ -118,11 +139,7 @@ class Promising(Method):
                 Assumption("Values were clipped and rounded to a public grid, noise/128 or coarser; beyond that, "
                            "floating-point noise is taken for ideal Gaussian noise.", False),
             ),
-            remarks=(
-                f"Sigma and sensitivity are in units of {sensitivity}, of {rounds} round(s) together.",
-                "Scores, returns and learning curves look at the true reward and are not covered.",
-                *remarks,
-            ),
+            remarks=("Scores, returns and learning curves look at the true reward and are not covered.",),
         )  # fmt: skip
 
 
@@ -132,13 +149,14 @@ def sup_radius(relation: Relation) -> float:
     >>> sup_radius(SupBall(0.01))
     0.01
     """
-    if isinstance(relation, SupBall | LipschitzBall):
-        return relation.radius
-    if isinstance(relation, RkhsBall) and isinstance(relation.kernel, Exponential):
-        return relation.radius  # |f(x)| <= |f| sqrt(K(x, x))
-    if isinstance(relation, RkhsBall) and isinstance(relation.kernel, Additive):
-        return relation.radius * math.sqrt(relation.kernel.dimension)
-    raise InvalidInput(
-        "This method needs to know how much one reward can change: state a SupBall (for features of length at most c, "
-        "its radius is c times that of the weights), or use 'reward'."
-    )
+    return norms.sup_radius(relation.describe())
+
+
+def not_below(number: float) -> Float[np.ndarray, ""]:
+    """The number in float32, rounded up: a scale that was rounded down would be too small.
+
+    >>> all(not_below(n) >= n for n in (0.1, 0.3, 1 / 3))
+    True
+    """
+    single = np.float32(number)
+    return np.asarray(single if float(single) >= number else np.nextafter(single, np.float32(np.inf)))

@@ -82,6 +82,7 @@ class Training:
         private = self.method.spends or self.sources is not None
         if private and self.simulate is None and type(self.world) not in OWN:
             self.independent = independence(WorldEnv(self.world) if isinstance(self.world, World) else self.world)
+        self.certificate()  # before anything is drawn or spent: what contradicts itself is refused
         if not self.compiled and self.directory is not None:
             raise InvalidInput(
                 "A Gymnasium environment's state cannot be saved, so there is no checkpoint to resume from."

@@ -59,13 +59,21 @@ class ValueNoise(Averaging, Promising):
         """How many releases so many steps make; the last round may be a short one."""
         return -(-steps // self.round_steps)
 
+    def operations(self, spaces: Spaces) -> int:
+        """Of each mean reward; sums are compensated."""
+        return 8
+
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """The normals of all rounds."""
         _, budget = self.promised()
         rounds = self.rounds(steps)
         normals = entropy.normals((rounds, spaces.actions, self.number_of_knots(spaces)))
-        scale = self.allowance(8) * self.radius * np.sqrt(rounds) / budget.mu
+        scale = self.allowance(spaces) * self.radius * np.sqrt(rounds) / budget.mu
         return self.drawn(normals, scale)
+
+    def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
+        """Each round's noise is the scale times the root of the number of means in it."""
+        return {"kind": "mean-rewards", "rounds": self.rounds(steps), "operations": self.operations(spaces)}
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
         """Nothing seen or released."""
@@ -125,7 +133,6 @@ class ValueNoise(Averaging, Promising):
         """Certified, for all rounds together."""
         return self.state_promise(
             spaces,
-            self.rounds(steps),
-            "each round's own sensitivity, radius times the root of the number of mean rewards in it",
+            steps,
             Assumption("Policy, moves and values were computed from public states and released means only.", True),
         )

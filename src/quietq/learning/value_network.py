@@ -20,11 +20,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
-from quietq.learning.gradient import STEEPEST, GradientNoiseDraw
+from quietq.learning.gradient import STEEPEST
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
-from quietq.learning.promise import Promising
+from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
@@ -62,16 +62,20 @@ class NetworkValueNoise(DeepQ, Promising):
         if self.rounds(steps) == 0:
             raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> GradientNoiseDraw:
+    def operations(self, spaces: Spaces) -> int:
+        """A sum over the batch."""
+        return self.batch + 8
+
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """The normals of all rounds."""
         _, budget = self.promised()
         rounds = self.rounds(steps)
-        return GradientNoiseDraw(
-            entropy.normals((rounds, self.parameters(spaces))).astype(np.float32),
-            np.asarray(self.allowance(self.batch + 8) * np.sqrt(rounds) / budget.mu, np.float32),
-            np.asarray(self.radius, np.float32),
-            np.asarray(self.largest, np.float32),
-        )
+        scale = self.allowance(spaces) * self.radius * np.sqrt(rounds) / budget.mu
+        return self.drawn(entropy.normals((rounds, self.parameters(spaces))), scale)
+
+    def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
+        """What rewards that differ by 1 can do in each round, which is public."""
+        return {"kind": "reward-gradients", "rounds": self.rounds(steps), "operations": self.operations(spaces)}
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
         """A new network, its target the same, and room for one round."""
@@ -95,13 +99,11 @@ class NetworkValueNoise(DeepQ, Promising):
         target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
         return DeepQState(network, target, optimiser, buffer)
 
-    def noised(
-        self, network: Network, target: Network, batch: Transition, turn: Array, noise: GradientNoiseDraw
-    ) -> Network:
+    def noised(self, network: Network, target: Network, batch: Transition, turn: Array, noise: Draw) -> Network:
         """The gradient of the squared loss, without one through the target; its reward part has noise."""
         slopes, build = self.slopes(network, batch)
         steep = ~(jnp.abs(slopes) < STEEPEST).all()  # then nothing is released: see protect
-        scale = jnp.where(steep, jnp.nan, noise.scale * noise.radius * unit_sensitivity(slopes))
+        scale = jnp.where(steep, jnp.nan, noise.scale * unit_sensitivity(slopes))
         private = protect(batch.reward @ slopes / len(slopes), noise.normals[turn], scale)
         following = self.goals(target, batch._replace(reward=jnp.zeros_like(batch.reward)))
         values = chosen(jax.vmap(network)(batch.state), batch.action)
@@ -121,8 +123,7 @@ class NetworkValueNoise(DeepQ, Promising):
         """Certified, for all rounds together."""
         return self.state_promise(
             spaces,
-            self.rounds(steps),
-            "each round's own sensitivity, a public function of the gradients' Gram matrix",
+            steps,
             Assumption("Each transition was used in one round only; one that is seen again counts as another.", True),
             Assumption("Networks, targets and actions come from noised parameters only.", True),
         )

@@ -232,6 +232,7 @@ class GaussianProcessMechanism:
             mu=self.mu,
             sigma=self.sigma,
             sensitivity=self.sensitivity,
+            norm=self.kernel.describe(),
             domain=tuple(zip(self.box.low, self.box.high, strict=True)),
             assumptions=(
                 relation,
@@ -242,7 +243,7 @@ class GaussianProcessMechanism:
                 Assumption(rounding_in_words(self.sigma), False),
                 accounted(self._accountant),
             ),
-            remarks=(*self._remarks, f"The noise has {kernel_in_words(self.kernel.describe())}."),
+            remarks=self._remarks,
         )
 
     def __reduce__(self) -> str:

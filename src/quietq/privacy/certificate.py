@@ -16,14 +16,34 @@ from quietq.privacy.accountant import gaussian_event
 from quietq.privacy.checks import count, positive, probability, real, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import delta_from_mu
-from quietq.privacy.words import relation_in_words
+from quietq.privacy.norms import GAUSSIAN, PURE, dimension, largest_difference, smooth_epsilon
+from quietq.privacy.words import norm_in_words, relation_in_words
 from quietq.version import __version__
 
 if TYPE_CHECKING:
     import dp_accounting
 
-SCHEMA = 1
+SCHEMA = 2
 Standing = Literal["certified", "claimed", "none"]
+CHOSEN = "chosen without the private data"
+"""No code can see it, so every certified promise trusts somebody for it, in these words."""
+_NEVER_ENFORCED = (
+    CHOSEN,
+    "Neighbouring inputs are",
+    "and changes as the relation says",
+    "depend on the reward through",
+    "depend on the private reward through",
+    "taken for ideal",
+    "taken for exact",
+    "gave one trajectory",
+    "under two names",
+    "from what this certificate covers",
+    "whatever the data is",
+    "No account was given",
+)
+"""Words of assumptions that are trusted by their nature."""
+_CLOSE = 1e-9
+"""Relative: what rounding may do to two ways of computing one number."""
 
 
 class InvalidCertificate(InvalidInput):
@@ -66,9 +86,14 @@ class Certificate:
     mu: float | None = None
     """The Gaussian-DP parameter; None for pure and for (epsilon, delta)-only methods."""
     sigma: float | None = None
-    """Standard deviation of the noise."""
+    """Standard deviation of the noise; in `norm`, if it is Gaussian."""
+    scale: float | None = None
+    """Size of noise that is no Gaussian of a public deviation: the s of a density exp(-|z|/s) in `norm` where it is
+    pure, and how many smooth bounds its deviation is where it follows the data."""
     sensitivity: float | None = None
-    """The most that neighbours differ by, in the norm that the noise is scaled to."""
+    """The most that neighbours differ by, in `norm`."""
+    norm: Mapping[str, object] | None = None
+    """What sensitivity and noise are measured in: a kernel's `describe()`, or another kind of `privacy.norms`."""
     domain: Sequence[Sequence[float]] | None = None
     """The public box of states, a pair (low, high) a coordinate; slopes and norms are those over this box."""
     assumptions: tuple[Assumption, ...] = ()
@@ -81,10 +106,11 @@ class Certificate:
 
     def __post_init__(self) -> None:
         _check_types(self)
-        object.__setattr__(self, "relation", _frozen(self.relation))
+        object.__setattr__(self, "relation", _frozen("relation", self.relation))
+        object.__setattr__(self, "norm", _frozen("norm", self.norm))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "remarks", tuple(self.remarks))
-        for name in ("epsilon", "mu", "sigma", "sensitivity"):
+        for name in ("epsilon", "mu", "sigma", "scale", "sensitivity"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, positive(name, getattr(self, name)))
         if self.delta is not None:
@@ -98,7 +124,8 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain JSON types."""
         record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        record["relation"], record["domain"] = _thawed(self.relation), _thawed(self.domain)
+        for name in ("relation", "norm", "domain"):
+            record[name] = _thawed(record[name])
         record["assumptions"] = [dataclasses.asdict(a) for a in self.assumptions]
         record["remarks"] = list(self.remarks)
         return record
@@ -172,6 +199,8 @@ class Certificate:
             lines.append(f"Promised to look alike: {relation_in_words(self.relation)}.")
         if self.domain is not None:
             lines.append(f"The box: {' x '.join(f'[{low:.10g}, {high:.10g}]' for low, high in self.domain)}.")
+        if self.norm is not None:
+            lines.append(f"Sensitivity and noise are measured in {norm_in_words(self.norm)}.")
         lines += [f"- {'enforced' if a.enforced else 'trusted'}: {a.text}" for a in self.assumptions]
         lines += [f"- note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
@@ -186,7 +215,9 @@ _JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "delta": _NUMBER,
     "mu": _NUMBER,
     "sigma": _NUMBER,
+    "scale": _NUMBER,
     "sensitivity": _NUMBER,
+    "norm": (dict, type(None)),
     "domain": (list, type(None)),
     "assumptions": list,
     "remarks": list,
@@ -203,6 +234,7 @@ def _check_types(certificate: Certificate) -> None:
         ("version", str, "text"),
         ("reproducible", bool, "True or False"),
         ("relation", Mapping | None, "what relation.describe() returns"),
+        ("norm", Mapping | None, "what kernel.describe() returns, or another kind of norm"),
         ("assumptions", list | tuple, "a tuple of Assumption"),
         ("remarks", list | tuple, "a tuple of sentences"),
     ):
@@ -306,37 +338,83 @@ def _check_claims(certificate: Certificate) -> None:
         raise InvalidCertificate("The published theorem does not hold, so it can be 'claimed' but not 'certified'.")
     if not c.assumptions:
         raise InvalidCertificate("A certified promise must state what it assumes, even if all of it is enforced.")
-    if c.mu is None:
-        if c.sensitivity is not None:
-            raise InvalidCertificate("A certified sensitivity needs the mu that comes of it.")
-        return
-    if c.delta == 0:
-        raise InvalidCertificate("mu must be absent when delta is 0: Gaussian noise is never pure.")
-    if not delta_from_mu(c.mu, c.epsilon) <= c.delta * (1 + 1e-9):
-        raise InvalidCertificate(f"mu {c.mu!r} does not imply ({c.epsilon!r}, {c.delta!r})-DP.")
-    if c.sigma is None or c.sensitivity is None:
-        raise InvalidCertificate("A certified mu needs the sigma and the sensitivity that it comes from.")
-    if not c.mu >= c.sensitivity / c.sigma * (1 - 1e-9):
+    _check_assumptions(c.assumptions)
+    if c.norm is None or c.sensitivity is None:
+        raise InvalidCertificate("What is certified needs the sensitivity, and the norm that it is measured in.")
+    needed = largest_difference(c.norm, c.relation)
+    if not c.sensitivity >= needed * (1 - _CLOSE):
         raise InvalidCertificate(
-            f"Noise of sigma {c.sigma!r} on sensitivity {c.sensitivity!r} is mu = {c.sensitivity / c.sigma!r}, "
-            f"more than the stated {c.mu!r}."
+            f"sensitivity {c.sensitivity!r} is below {needed!r}, which {relation_in_words(c.relation)} can come to in "
+            f"{norm_in_words(c.norm)}."
+        )
+    coordinates = dimension(c.norm)
+    if coordinates is not None and (c.domain is None or len(c.domain) != coordinates):
+        raise InvalidCertificate(f"domain must be the box that the norm is defined on, of {coordinates} coordinate(s).")
+    if c.mu is not None:
+        _check_gaussian(c, c.epsilon, c.delta, c.mu, c.sensitivity)
+    else:
+        _check_other_noise(c, c.norm, c.epsilon, c.delta, c.sensitivity)
+
+
+def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
+    """What no code can see is trusted, and one such thing is behind every promise."""
+    for assumption in assumptions:
+        if assumption.enforced and any(words in assumption.text for words in _NEVER_ENFORCED):
+            raise InvalidCertificate(f"No code can enforce this, so it must be trusted: {assumption.text}")
+    if not any(CHOSEN in assumption.text for assumption in assumptions):
+        raise InvalidCertificate(
+            f"A certified promise must trust somebody that its bounds and its budget were {CHOSEN}, in these words."
         )
 
 
-def _frozen(value: Any) -> Any:
+def _check_gaussian(c: Certificate, epsilon: float, delta: float, mu: float, sensitivity: float) -> None:
+    if delta == 0:
+        raise InvalidCertificate("mu must be absent when delta is 0: Gaussian noise is never pure.")
+    if not delta_from_mu(mu, epsilon) <= delta * (1 + _CLOSE):
+        raise InvalidCertificate(f"mu {mu!r} does not imply ({epsilon!r}, {delta!r})-DP.")
+    if c.sigma is None or c.scale is not None or (c.norm or {}).get("kind") not in GAUSSIAN:
+        raise InvalidCertificate("A certified mu needs the sigma of Gaussian noise that it comes from, and no scale.")
+    if not mu >= sensitivity / c.sigma * (1 - _CLOSE):
+        raise InvalidCertificate(
+            f"Noise of sigma {c.sigma!r} on sensitivity {sensitivity!r} is mu = {sensitivity / c.sigma!r}, "
+            f"more than the stated {mu!r}."
+        )
+
+
+def _check_other_noise(
+    c: Certificate, norm: Mapping[str, Any], epsilon: float, delta: float, sensitivity: float
+) -> None:
+    if c.scale is None:
+        raise InvalidCertificate("What is certified without a mu needs the scale of its noise.")
+    if norm["kind"] == "smooth-bound" and delta > 0:
+        if c.sigma is not None:
+            raise InvalidCertificate("Noise that follows the data has no sigma that could be stated.")
+        found = smooth_epsilon(norm, c.scale / sensitivity, delta)
+    elif norm["kind"] in PURE and delta == 0:
+        found = sensitivity / c.scale
+    else:
+        raise InvalidCertificate(f"Without a mu, delta {delta!r} does not belong to {norm_in_words(norm)}.")
+    if not epsilon >= found * (1 - _CLOSE):
+        raise InvalidCertificate(
+            f"Noise of scale {c.scale!r} on sensitivity {sensitivity!r} is epsilon = {found!r}, more than the stated "
+            f"{epsilon!r}."
+        )
+
+
+def _frozen(what: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
-            raise InvalidCertificate("The relation's keys must be text.")
+            raise InvalidCertificate(f"The {what}'s keys must be text.")
         for key in value:
-            _check_line("The relation's text", key)
-        return MappingProxyType({key: _frozen(item) for key, item in value.items()})
+            _check_line(f"The {what}'s text", key)
+        return MappingProxyType({key: _frozen(what, item) for key, item in value.items()})
     if isinstance(value, list | tuple):
-        return tuple(_frozen(item) for item in value)
+        return tuple(_frozen(what, item) for item in value)
     if isinstance(value, str):
-        _check_line("The relation's text", value)
+        _check_line(f"The {what}'s text", value)
     if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise InvalidCertificate(f"The relation must hold JSON values only, not {type(value).__name__}.")
+    raise InvalidCertificate(f"The {what} must hold JSON values only, not {type(value).__name__}.")
 
 
 def _thawed(value: Any) -> Any:

@@ -10,11 +10,8 @@ def guess(certificate: Certificate) -> float:
     """The most often that somebody who knows all but one person is right about that one, where a coin is right half
     the time: Phi(mu/2) for Gaussian noise, and for any (epsilon, delta) what a randomised answer gives.
 
-    >>> from quietq.privacy import Assumption
-    >>> pure = Certificate(
-    ...     method="k-norm", standing="certified", relation={"kind": "sup-ball", "radius": 1.0, "people": None},
-    ...     epsilon=1.0, delta=0.0, assumptions=(Assumption("The noise is ideal.", False),),
-    ... )
+    >>> from quietq import Budget, people, privatise
+    >>> pure = privatise(lambda s: s, Budget(1.0, 0.0), relation=people(50, low=0, high=1, slope=1)).certificate
     >>> round(guess(pure), 3)
     0.731
     """

@@ -35,6 +35,20 @@ def kernel_in_words(record: Record) -> str:
         return _spelled_out(record)
 
 
+def norm_in_words(record: Record) -> str:
+    """A certificate's norm as a phrase: what sensitivity and noise are measured in.
+
+    >>> norm_in_words({"kind": "exponential", "beta": 4.0})
+    'the norm of the exponential kernel with beta 4'
+    """
+    try:
+        if record["kind"] in _KERNELS:
+            return f"the norm of {_KERNELS[record['kind']](record)}"
+        return _MEASURES[record["kind"]](record)
+    except _UNKNOWN:
+        return _spelled_out(record)
+
+
 def plural(n: int, one: str, many: str | None = None) -> str:
     """A number and its noun.
 
@@ -104,5 +118,29 @@ _KERNELS = {
     "features": lambda k: f"the kernel of {plural(k['rank'], 'feature')} ({k['phi']})",
     "band-limited": lambda k: (
         f"the band-limited kernel with half-width {k['half_width']:g} ({plural(k['rank'], 'term')})"
+    ),
+}
+_MEASURES = {
+    "knots": lambda n: f"the shape of the noise at {len(n['shape'])} knots",
+    "increments": lambda n: (
+        f"the gauge of what differences of at most {n['radius']:g}, of slope at most {n['lipschitz']:g}, can do to "
+        f"{plural(n['pieces'], 'increment')} between knots"
+    ),
+    "rewards": lambda n: f"the Euclidean norm of {plural(n['count'], 'observed reward')} together",
+    "mean-rewards": lambda n: (
+        f"units of the root of the number of mean rewards in a round, of {plural(n['rounds'], 'round')} together"
+    ),
+    "reward-gradients": lambda n: (
+        f"units of what rewards that differ by 1 do to a round's gradient, of {plural(n['rounds'], 'round')} together"
+    ),
+    "clipped-gradients": lambda n: (
+        f"units of what rewards that differ by {n['radius']:g} do to a gradient step, of "
+        f"{plural(n['rounds'], 'step')} together"
+    ),
+    "values": lambda n: (
+        f"the Euclidean norm of {plural(n['count'], 'value')} at knots, with discount {n['discount']:g}"
+    ),
+    "smooth-bound": lambda n: (
+        f"units of a smooth bound for {plural(n['weights'], 'weight')}, which follows the data and is not released"
     ),
 }

@@ -4,7 +4,7 @@ A release's details and arrays are all that describes it, besides its box and it
 from a file, and nothing is believed before it was checked against the rest.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,29 @@ def put_together(
     if kind == "features":
         return _features(details, arrays, box, certificate, given)  # pyright: ignore[reportArgumentType]
     return _KINDS[kind](details, arrays, box, certificate)  # pyright: ignore[reportArgumentType]
+
+
+def check_fit(function: Released, certificate: Certificate) -> None:
+    """Refuses noised numbers that a mechanism in the certificate's norm could not have released."""
+    norm: dict[str, Any] = dict(certificate.norm or {})
+    relation: dict[str, Any] = dict(certificate.relation or {})
+    if isinstance(function, PrivateKnots):
+        pieces = {"knots": len(norm.get("shape", ())) - 1, "increments": norm.get("pieces")}.get(norm["kind"])
+        require(pieces == len(function.values) - 1, "its knots must be those that its certificate names")
+    elif isinstance(function, PrivateTable | PrivateSum | PrivateWeights):
+        kinds = {PrivateTable: ("exponential", "product"), PrivateSum: ("additive",)}
+        known = kinds.get(type(function), ("features", "band-limited"))
+        require(norm["kind"] in known, f"its noise must have the kernel of a {type(function).__name__}")
+        if isinstance(function, PrivateWeights):
+            require(_json(function.kernel.describe()) == _json(norm), "its kernel must be that of its certificate")
+        values = np.asarray(function([function.box.low] if function.box.dimension > 1 else function.box.low))
+        require(values.size <= relation.get("actions", 1), "it has more outputs than its certificate lets change")
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _json(item) for key, item in value.items()}
+    return [_json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _table(details: Details, arrays: Arrays, box: Box, certificate: Certificate) -> Released:

@@ -19,7 +19,7 @@ from quietq.privacy.errors import InvalidInput, QuietqError
 from quietq.release import signature
 from quietq.release.checks import InvalidRelease, require
 from quietq.release.container import MOST_BYTES, unpack
-from quietq.release.kinds import Released, put_together
+from quietq.release.kinds import Released, check_fit, put_together
 
 FORMAT = 2
 NOT_PRIVATE = "NOT PRIVATE"
@@ -120,6 +120,8 @@ def opened(data: bytes, features: Features | None) -> Release:
     stated = certificate.domain
     require(stated is None or tuple(map(tuple, stated)) == sides, "its box must be the one that its certificate names")
     function = put_together(record["kind"], record["details"], unpacked.arrays, box, certificate, features)
+    if not marked:
+        check_fit(function, certificate)
     signer = None
     if unpacked.signed is not None:
         signer = signature.checked(unpacked.hash, **unpacked.signed)

@@ -68,6 +68,28 @@ def fingerprint(public: bytes) -> str:
     return " ".join(digest[i : i + 8] for i in range(0, 32, 8))
 
 
+def signed_in_words(signer: bytes | None, key: bytes | None) -> str:
+    """What is known of who made a release; `key` is the public key that it was checked against, if there was one.
+
+    >>> signed_in_words(None, None)
+    'nobody signed this'
+    """
+    if signer is None:
+        return "nobody signed this"
+    if key is None:
+        return f"signed by {fingerprint(signer)}, not checked against a key"
+    return f"signed by the key given, {fingerprint(signer)}"
+
+
+def require_signer(what: str, signer: bytes | None, key: bytes | None) -> None:
+    """Refuses what this key did not sign; without a key, nothing."""
+    if key is None or signer == key:
+        return
+    if signer is None:
+        raise InvalidInput(f"{what} is whole, but nobody signed it.")
+    raise InvalidInput(f"{what} is signed by another key, {fingerprint(signer)}.")
+
+
 def create_key(path: str | os.PathLike[str]) -> tuple[Path, Path, str]:
     """A new private key in `path`, readable by its owner only, and its public key in `path`.pub; never overwrites."""
     _require()

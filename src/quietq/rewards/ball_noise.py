@@ -124,7 +124,7 @@ def release_weights(
         )
         noise = draw(values.size, radius, budget.epsilon, SeededEntropy(simulate))[0].reshape(values.shape)
         return PrivateWeights(round_release(values, noise, scale), kernel, box, certificate)
-    certificate = _certificate(ball, budget, box, scale, values.size, assumptions, ledger)
+    certificate = _certificate(ball, kernel, radius, budget, box, values.size, assumptions, ledger)
     if ledger is not None:
         ledger.charge_apart(budget.epsilon, relation=ball)
     return PrivateWeights(release(values, radius, budget.epsilon, rounding_step(scale)), kernel, box, certificate)
@@ -132,13 +132,16 @@ def release_weights(
 
 def _certificate(
     ball: RkhsBall,
+    kernel: FiniteRank,
+    radius: float,
     budget: Budget,
     box: Box,
-    scale: float,
     numbers: int,
     assumptions: tuple[Assumption, ...],
     ledger: Accountant | None,
 ) -> Certificate:
+    """For noise of density exp(-epsilon |z|/radius), which `release` draws."""
+    sigma = typical_noise(numbers, radius, budget.epsilon)
     return Certificate(
         method="reward/k-norm",
         standing="certified",
@@ -146,12 +149,15 @@ def _certificate(
         domain=list(zip(box.low, box.high, strict=True)),
         epsilon=budget.epsilon,
         delta=0.0,
-        sigma=scale,
+        sigma=sigma,
+        scale=radius / budget.epsilon,
+        sensitivity=ball.rkhs_radius(kernel),
+        norm=kernel.describe(),
         assumptions=(
             *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
-            *exact_rounding(scale),
+            *exact_rounding(sigma),
             accounted(ledger),
         ),
         remarks=("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",),

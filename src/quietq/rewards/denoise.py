@@ -1,7 +1,5 @@
 """A private reward with less noise: the posterior of a smooth prior, given the released table. Post-processing only."""
 
-import math
-
 import numpy as np
 
 from quietq.noise.box import box_for
@@ -11,7 +9,6 @@ from quietq.noise.kernels.exponential import whiten
 from quietq.noise.private_function import PrivateTable
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall
 from quietq.rewards.model import FittedReward, RewardModel
 
 _CHUNK = 2**16
@@ -21,8 +18,8 @@ def denoise(private: PrivateTable, model: RewardModel, kernel: Exponential | Non
     """The posterior mean of a private reward whose noise is a path of the exponential kernel; keeps its certificate.
 
     An option, not a default: it helps rewards with a single peak and may hurt others, which the prior flattens.
-    `kernel` is the noise's; without it, it is taken from the certificate, where that is enough to tell. A wrong one
-    costs accuracy, never privacy. Costs O(grid).
+    `kernel` is the noise's; without it, it is taken from the certificate, where that states it. A wrong one costs
+    accuracy, never privacy. Costs O(grid).
 
     >>> from quietq import Budget, GaussianProcessMechanism, people
     >>> mechanism = GaussianProcessMechanism.for_relation(people(20, low=0, high=0.5, slope=1), Budget(0.9, 1e-4))
@@ -56,20 +53,8 @@ def denoise(private: PrivateTable, model: RewardModel, kernel: Exponential | Non
 
 
 def _noise_kernel(certificate: Certificate) -> Exponential:
-    """The kernel of the noise, where the certificate determines it."""
-    relation = certificate.relation or {}
-    match relation:
-        case {"kind": "rkhs-ball", "kernel": {"kind": "exponential", "beta": float(beta)}}:
+    """The kernel of the noise, where the certificate states it: a simulation's does not."""
+    match certificate.norm:
+        case {"kind": "exponential", "beta": float(beta)}:
             return Exponential(beta)
-        case {
-            "kind": "lipschitz-ball",
-            "radius": float(radius),
-            "lipschitz": float(lipschitz),
-            "actions": int(actions),
-        }:
-            ball = LipschitzBall(radius, lipschitz, actions)
-            best = Exponential(ball.best_beta())
-            # Any other beta has a larger radius, so a sensitivity that equals this one (but for slack) tells beta.
-            if math.isclose(certificate.sensitivity or 0.0, ball.rkhs_radius(best), rel_tol=1e-5):
-                return best
     raise InvalidInput("The certificate does not tell the noise's kernel: give it as `kernel`.")

@@ -6,6 +6,7 @@ rounds, and states the certificate.
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
+from quietq.privacy.norms import largest_difference
 from quietq.privacy.relations import LipschitzBall
 from quietq.rewards import ellipsoid, k_norm
 from quietq.rewards.choice import Choice
@@ -66,7 +68,7 @@ def release_on_knots(
             remarks=(f"Simulates {budget}; drawn from a seed, so it protects nobody.",),
         )
         return PrivateKnots(noise.curve(noise.simulate(values, SeededEntropy(simulate))), box, certificate)
-    certificate = _certificate(choice, ball, budget, box, noise.scale, noise.rounding, assumptions, ledger)
+    certificate = _certificate(choice, ball, budget, box, noise, assumptions, ledger)
     if ledger is not None:
         noise.charge(ledger, ball)
     return PrivateKnots(noise.curve(noise.release(values)), box, certificate)
@@ -89,6 +91,12 @@ class _KNormNoise:
         self.scale = k_norm.typical_noise(self._body, budget.epsilon)
         self.rounding = exact_rounding(self.scale)
 
+    def measured(self) -> dict[str, Any]:
+        """Density exp(-epsilon |z|) in the body's own gauge."""
+        body = self._body.ball
+        norm = {"kind": "increments", "pieces": self._body.pieces, "radius": body.radius, "lipschitz": body.lipschitz}
+        return {"norm": norm, "sigma": self.scale, "scale": 1 / self._epsilon}
+
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return np.diff(knots)
 
@@ -109,13 +117,17 @@ class _ShapedNoise:
     """Gaussian, on values at knots."""
 
     def __init__(self, ball: LipschitzBall, pieces: int, budget: Budget) -> None:
-        shape = ellipsoid.shape(ball, pieces)
-        self._root, self._mu = np.linalg.cholesky(shape), budget.mu
-        self.scale = math.sqrt(float(np.trace(shape)) / len(shape)) / budget.mu
+        self._root, self._mu = np.linalg.cholesky(ellipsoid.shape(ball, pieces)) / budget.mu, budget.mu
+        self.scale = math.sqrt(float(np.sum(self._root**2)) / len(self._root))
         self.rounding = (
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
             Assumption(rounding_in_words(self.scale), False),
         )
+
+    def measured(self) -> dict[str, Any]:
+        """The covariance of what is drawn, as its mean variance and its shape."""
+        shape = self._root @ self._root.T / self.scale**2
+        return {"norm": {"kind": "knots", "shape": ((shape + shape.T) / 2).tolist()}, "sigma": self.scale}
 
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return knots
@@ -130,8 +142,7 @@ class _ShapedNoise:
         return self._noised(values, entropy)
 
     def _noised(self, values: np.ndarray, entropy: Entropy) -> np.ndarray:
-        noise = self._root @ entropy.normals((len(self._root),)) / self._mu
-        return round_release(values, noise, self.scale)
+        return round_release(values, self._root @ entropy.normals((len(self._root),)), self.scale)
 
     def curve(self, released: np.ndarray) -> np.ndarray:
         return released
@@ -150,12 +161,11 @@ def _certificate(
     ball: LipschitzBall,
     budget: Budget,
     box: Box,
-    scale: float,
-    rounding: tuple[Assumption, ...],
+    noise: "_KNormNoise | _ShapedNoise",
     assumptions: tuple[Assumption, ...],
     ledger: Accountant | None,
 ) -> Certificate:
-    pure = choice.kind == "k-norm"
+    pure, measured = choice.kind == "k-norm", noise.measured()
     what = "increments between" if pure else "values at"
     return Certificate(
         method=f"reward/{choice.kind}",
@@ -165,15 +175,15 @@ def _certificate(
         epsilon=budget.epsilon,
         delta=0.0 if pure else budget.delta,
         mu=None if pure else budget.mu,
-        sigma=scale,
-        sensitivity=None if pure else scale * budget.mu,
+        sensitivity=largest_difference(measured["norm"], ball.describe()),
+        **measured,
         assumptions=(
             *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
             ),
-            *rounding,
+            *noise.rounding,
             accounted(ledger),
         ),
         remarks=(choice.reason,),

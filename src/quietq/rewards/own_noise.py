@@ -18,7 +18,6 @@ from quietq.noise.sorted_path import SortedPath
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
 from quietq.privacy.relations import LipschitzBall, SupBall
-from quietq.privacy.words import kernel_in_words
 from quietq.rewards.hygiene import HAIR, State, batch_of, in_box, states_of
 
 Place = tuple[float, int]
@@ -50,7 +49,7 @@ class PathNoise:
         self._paths = [SortedPath(kernel, self.sigma, UNIT) for _ in range(paths)]
         self._released: dict[Place, float] = {}
         self.domain = list(zip(self._box.low, self._box.high, strict=True))
-        self.remarks = (f"The noise has {kernel_in_words(kernel.describe())}.",)
+        self.norm = kernel.describe()
         self.how = "Each state's reward was noised when it was first seen, and the released value used ever after."
 
     def state(self, observation: Any) -> float:
@@ -100,7 +99,7 @@ class IndependentNoise:
         self._total = self._left = rewards
         self.sensitivity = relation.radius * math.sqrt(rewards)
         self.sigma = self.sensitivity / budget.mu
-        self.remarks = (f"The sensitivity is that of {rewards} rewards together.",)
+        self.norm: dict[str, object] = {"kind": "rewards", "count": rewards, "operations": 0}
         self.how = f"At most {rewards} rewards are released, each noised once, independently."
 
     def state(self, observation: Any) -> None:

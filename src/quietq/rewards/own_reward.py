@@ -174,6 +174,7 @@ def _certificate(
         mu=budget.mu,
         sigma=noise.sigma,
         sensitivity=noise.sensitivity,
+        norm=noise.norm,
         assumptions=(
             Assumption(
                 f"The reward is a function of the state (here: {on}) and changes as the relation says: neighbours are "
@@ -187,5 +188,4 @@ def _certificate(
             Assumption(rounding_in_words(noise.sigma), False),
             charged,
         ),
-        remarks=noise.remarks,
     )

@@ -34,12 +34,12 @@ class Answer:
 def answered(entry: Entry, question: Question, states: States, kind: str) -> Answer:
     """The answer for these states, as JSON or as bytes."""
     found = _asked(entry, question, states)
-    headers = {"X-Quietq-Privacy": entry.privacy}
+    headers = {"X-Quietq-Privacy": entry.privacy, "X-Quietq-Signed": entry.signed}
     if kind == BYTES:
         headers["X-Quietq-Shape"] = ",".join(str(size) for size in found.shape)
         return Answer(found.astype("<f8" if question == "values" else "<i8").tobytes(), kind, headers, len(states))
     pieces = [json.dumps(found[i : i + _AT_ONCE].tolist())[1:-1] for i in range(0, len(found), _AT_ONCE)]
-    text = f'{{"{question}": [{", ".join(pieces)}], "privacy": "{entry.privacy}"}}'
+    text = f'{{"{question}": [{", ".join(pieces)}], "privacy": "{entry.privacy}", "signed": "{entry.signed}"}}'
     return Answer(text.encode(), kind, headers, len(states))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
 from quietq.release.loading import NOT_PRIVATE, Release, opened, read
-from quietq.release.signature import fingerprint
+from quietq.release.signature import fingerprint, require_signer, signed_in_words
 
 MOST_AUDIT_BYTES = 2**16
 SHORT = 16  # hexadecimal digits of a hash that name a release
@@ -25,6 +25,8 @@ class Entry:
     release: Release
     name: str
     audit: dict[str, Any] | None = None
+    key: bytes | None = None
+    """The public key that the release was found to be signed with, if one was given."""
 
     @property
     def id(self) -> str:
@@ -35,6 +37,11 @@ class Entry:
     def privacy(self) -> str:
         """What every answer says of it."""
         return "certified" if self.release.private else NOT_PRIVATE
+
+    @cached_property
+    def signed(self) -> str:
+        """Who stands behind it, said wherever it is said to be certified: a file alone cannot prove its promise."""
+        return signed_in_words(self.release.signer, self.key)
 
     @cached_property
     def outputs(self) -> int:
@@ -62,6 +69,8 @@ class Entry:
             "delta": release.certificate.delta,
             "version": release.version,
             "signer": None if release.signer is None else fingerprint(release.signer),
+            "signer_checked": self.key is not None,
+            "signed": self.signed,
         }
 
 
@@ -101,12 +110,22 @@ class Catalogue:
         """Of all of them together: one that is not private is enough."""
         return "certified" if all(entry.release.private for entry in self) else NOT_PRIVATE
 
+    @property
+    def signed(self) -> str:
+        """Of all of them together, if it is the same of all."""
+        found = {entry.signed for entry in self}
+        return found.pop() if len(found) == 1 else "signed by several, or not all of them: see each release"
 
-def read_entry(path: Path, name: str, audit: Path) -> Entry:
-    """The entry of a release's file; `audit` is where an audit's result lies, if there is one."""
+
+def read_entry(path: Path, name: str, audit: Path, key: bytes | None = None) -> Entry:
+    """The entry of a release's file; `audit` is where an audit's result lies, if there is one.
+
+    With a public `key`, a file that it did not sign is refused.
+    """
     try:
         release = opened(read(path), None)  # not by its path: it is a copy, and its own name is said below
-        return Entry(release, name, read_audit(audit, release.hash) if is_there(audit) else None)
+        require_signer("it", release.signer, key)
+        return Entry(release, name, read_audit(audit, release.hash) if is_there(audit) else None, key)
     except InvalidInput as error:
         raise InvalidInput(f"{shown(name)} cannot be served: {error}") from error
 
@@ -143,7 +162,12 @@ def read_audit(path: Path, release_hash: str) -> dict[str, Any]:
         raise InvalidInput("its audit must be a JSON object in UTF-8, and no name in it may occur twice.") from error
     if not isinstance(found, dict) or not all(map(_plain, (*found, *found.values()))):
         raise InvalidInput("its audit must be a JSON object of finite numbers, texts, true, false and null only.")
-    if found.get("release", release_hash) != release_hash:
+    if "release" not in found:
+        raise InvalidInput(
+            "its audit must name the release that it is of, by its hash in the field release; `quietq audit ... "
+            "--release FILE` writes such an audit."
+        )
+    if found["release"] != release_hash:
         raise InvalidInput(f"its audit is of another release, {shown(found['release'])}.")
     return found
 

@@ -26,7 +26,8 @@ class Endpoints:
     def __init__(self, catalogue: Catalogue, measures: Measures) -> None:
         self._catalogue, self._measures = catalogue, measures
         self._batches, self._countings = Turns(2, "batch"), Turns(1, "metrics")
-        self._releases = _json({"releases": [entry.describe() for entry in catalogue], "privacy": catalogue.privacy})
+        listed = [entry.describe() for entry in catalogue]
+        self._releases = _json({"releases": listed, "privacy": catalogue.privacy, "signed": catalogue.signed})
         self._described = {entry.id: _json(entry.describe()) for entry in catalogue}
         self._certificates = {entry.id: _json(certificate_record(entry)) for entry in catalogue}
         self._health = _json({"status": "ok", "releases": len(catalogue)})
@@ -57,17 +58,17 @@ class Endpoints:
 
     async def releases(self, request: Request) -> Response:
         """All releases that are served."""
-        return _marked(self._releases, self._catalogue.privacy)
+        return _marked(self._releases, self._catalogue)
 
     async def release(self, request: Request) -> Response:
         """One release."""
         entry = self._entry(request)
-        return _marked(self._described[entry.id], entry.privacy)
+        return _marked(self._described[entry.id], entry)
 
     async def certificate(self, request: Request) -> Response:
         """What is promised, to whom, under which assumptions."""
         entry = self._entry(request)
-        return _marked(self._certificates[entry.id], entry.privacy)
+        return _marked(self._certificates[entry.id], entry)
 
     async def health(self, request: Request) -> Response:
         """Whether the server answers."""
@@ -105,6 +106,7 @@ def certificate_record(entry: Entry) -> dict[str, Any]:
         **explain(entry.release),
         "audit": entry.audit,
         "privacy": entry.privacy,
+        "signed": entry.signed,
     }
 
 
@@ -112,5 +114,6 @@ def _json(value: dict[str, Any]) -> bytes:
     return json.dumps(value, allow_nan=False).encode()
 
 
-def _marked(content: bytes, privacy: str) -> Response:
-    return Response(content, media_type=JSON, headers={"X-Quietq-Privacy": privacy})
+def _marked(content: bytes, whose: Entry | Catalogue) -> Response:
+    headers = {"X-Quietq-Privacy": whose.privacy, "X-Quietq-Signed": whose.signed}
+    return Response(content, media_type=JSON, headers=headers)

@@ -33,6 +33,8 @@ class Handover:
     token: str | None = field(repr=False)
     hosts: frozenset[str] | None
     """Names that are answered, besides this machine's own; None for any."""
+    key: bytes | None = None
+    """The public key that all releases must be signed with, if there is one."""
 
 
 def read_token(file: Path | None) -> str | None:
@@ -54,13 +56,13 @@ def read_token(file: Path | None) -> str | None:
 
 
 @contextmanager
-def handed_on(files: list[Path]) -> Iterator[tuple[Catalogue, Path]]:
+def handed_on(files: list[Path], key: bytes | None = None) -> Iterator[tuple[Catalogue, Path]]:
     """Copies the files into a folder, reads the copies, and sets up the environment of the workers to start."""
     with tempfile.TemporaryDirectory(prefix="quietq-serve-", ignore_cleanup_errors=True) as name:
         folder = Path(name)  # only its owner can look inside
         lock = _locked(folder)
         try:
-            catalogue = _copied(files, folder)
+            catalogue = _copied(files, folder, key)
             (folder / "metrics").mkdir()
             said: dict[str, str | None] = {_METRICS: str(folder / "metrics"), TOKEN: None}
             # A worker is one of several, and answers many at once already.
@@ -77,14 +79,14 @@ def taken_over(handover: Handover) -> Catalogue:
     folder = handover.folder
     entries = []
     for number, (name, content_hash) in enumerate(json.loads((folder / _LIST).read_text())):
-        entry = read_entry(*_copy_of(folder, number, name))
+        entry = read_entry(*_copy_of(folder, number, name), handover.key)
         if entry.release.hash != content_hash:
             raise InvalidInput(f"The copy of {shown(name)} is not what was read when the server started.")
         entries.append(entry)
     return Catalogue(entries)
 
 
-def _copied(files: list[Path], folder: Path) -> Catalogue:
+def _copied(files: list[Path], folder: Path, key: bytes | None) -> Catalogue:
     entries = []
     for number, file in enumerate(files):
         if not file.is_file():
@@ -93,7 +95,7 @@ def _copied(files: list[Path], folder: Path) -> Catalogue:
         _copy(file, copy, MOST_BYTES, file.name)
         if is_there(audit_beside(file)):
             _copy(audit_beside(file), audit, MOST_AUDIT_BYTES, audit_beside(file).name)
-        entries.append(read_entry(copy, file.name, audit))
+        entries.append(read_entry(copy, file.name, audit, key))
     catalogue = Catalogue(entries)
     (folder / _LIST).write_text(json.dumps([[entry.name, entry.release.hash] for entry in entries]))
     return catalogue

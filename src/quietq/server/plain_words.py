@@ -36,7 +36,7 @@ def explain(release: Release) -> dict[str, Any]:
 def _promised(certificate: Certificate) -> list[str]:
     share = math.ceil(1000 * guess(certificate)) / 10  # upwards, because it is "at most"
     relation = dict(certificate.relation or {})
-    sentences = [
+    return [
         *_who(relation),
         f"The promise is differential privacy with epsilon = {certificate.epsilon:g} and delta = "
         f"{certificate.delta:g}: the smaller they are, the more is hidden.",
@@ -47,10 +47,8 @@ def _promised(certificate: Certificate) -> list[str]:
         f"Promised to look alike: {relation_in_words(relation)}. It covers this difference and no larger one.",
         "Not covered: what is true of the whole group; other releases about the same people, which add up; and data "
         "that lies elsewhere.",
+        "It stands on the assumptions below. Those that are trusted, somebody has to vouch for.",
     ]
-    if not all(each.enforced for each in certificate.assumptions):
-        sentences.append("It stands on the assumptions below. Those that are trusted, somebody has to vouch for.")
-    return sentences
 
 
 def _who(relation: dict[str, Any]) -> list[str]:

@@ -27,16 +27,17 @@ def serve(
     token: str | None,
     allowed: Sequence[str] = (),
     as_json: bool = False,
+    key: bytes | None = None,
 ) -> None:
-    """Serves the files until it is told to stop (SIGTERM or SIGINT)."""
+    """Serves the files until it is told to stop (SIGTERM or SIGINT); with a public `key`, only what it signed."""
     _require()
     count("--workers", workers, most=MOST_WORKERS)
-    with handed_on(files) as (catalogue, folder), _listening(host, count("--port", port, 0, 65535)) as listener:
+    with handed_on(files, key) as (catalogue, folder), _listening(host, count("--port", port, 0, 65535)) as listener:
         hosts = allowed_hosts(listener.getsockname()[0], allowed)
         log_to_stderr()
         _warn(catalogue, listener, token)
         _announce(catalogue, _url(listener), as_json)
-        supervise(listener, workers, Handover(folder, token, hosts))
+        supervise(listener, workers, Handover(folder, token, hosts, key))
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -69,6 +70,8 @@ def _warn(catalogue: Catalogue, listener: socket.socket, token: str | None) -> N
     for entry in catalogue:
         if not entry.release.private:
             LOGGER.warning("%s (%s) is %s.", shown(entry.name), entry.id, NOT_PRIVATE)
+        elif entry.key is None:
+            LOGGER.warning("%s (%s) says that it is certified; %s (--key).", shown(entry.name), entry.id, entry.signed)
     host = listener.getsockname()[0]
     if token is None and not (host == "::1" or host.startswith("127.")):
         LOGGER.warning("Anybody who can reach %s may ask: there is no token (--token-file).", shown(host))

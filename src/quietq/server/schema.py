@@ -34,13 +34,17 @@ _STATUSES = {
     503: "Too many requests wait already, or the counters cannot be read; `Retry-After` says when to ask again.",
 }
 _STATUS_HEADERS = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}
-_PRIVACY_HEADER = {"X-Quietq-Privacy": {"description": "The same as the field `privacy`.", "schema": _PRIVACY}}
+_SIGNED: Schema = {"type": "string", "description": "Who signed it, and whether that was checked against a key."}
+_PRIVACY_HEADER = {
+    "X-Quietq-Privacy": {"description": "The same as the field `privacy`.", "schema": _PRIVACY},
+    "X-Quietq-Signed": {"description": "The same as the field `signed`.", "schema": _TEXT},
+}
 _SHAPE_HEADER = {"X-Quietq-Shape": {"description": "Of the numbers, if they come as bytes.", "schema": _TEXT}}
 
 RELEASE: Schema = {
     "type": "object",
     "required": ["id", "hash", "name", "what", "privacy", "box", "outputs", "actions", "epsilon", "delta", "version",
-                 "signer"],
+                 "signer", "signer_checked", "signed"],
     "properties": {
         "id": {"type": "string", "description": "The first digits of the hash."},
         "hash": {"type": "string", "description": "SHA-256 of the release's content."},
@@ -58,16 +62,18 @@ RELEASE: Schema = {
         "delta": _MAYBE_NUMBER,
         "version": {"type": "string", "description": "Of the quietq that wrote it."},
         "signer": {"type": ["string", "null"], "description": "Fingerprint of the key that it was signed with."},
+        "signer_checked": {"type": "boolean", "description": "Whether the server was given that key (`--key`)."},
+        "signed": _SIGNED,
     },
 }  # fmt: skip
 RELEASES: Schema = {
     "type": "object",
-    "required": ["releases", "privacy"],
-    "properties": {"releases": {"type": "array", "items": RELEASE}, "privacy": _PRIVACY},
+    "required": ["releases", "privacy", "signed"],
+    "properties": {"releases": {"type": "array", "items": RELEASE}, "privacy": _PRIVACY, "signed": _SIGNED},
 }
 CERTIFICATE: Schema = {
     "type": "object",
-    "required": ["certificate", "text", "plain", "assumptions", "cap", "audit", "privacy"],
+    "required": ["certificate", "text", "plain", "assumptions", "cap", "audit", "privacy", "signed"],
     "properties": {
         "certificate": {"type": "object"},
         "text": _TEXT,
@@ -76,6 +82,7 @@ CERTIFICATE: Schema = {
         "cap": {"type": ["object", "null"]},
         "audit": {"type": ["object", "null"]},
         "privacy": _PRIVACY,
+        "signed": _SIGNED,
     },
 }
 HEALTH: Schema = {
@@ -107,8 +114,8 @@ def states_answer(question: str, *statuses: int, guarded: bool) -> Responses:
     """The responses to a question about states."""
     schema = {
         "type": "object",
-        "required": [question, "privacy"],
-        "properties": {question: _ANSWERS[question], "privacy": _PRIVACY},
+        "required": [question, "privacy", "signed"],
+        "properties": {question: _ANSWERS[question], "privacy": _PRIVACY, "signed": _SIGNED},
     }
     found = answer(schema, 404, 406, 422, *statuses, *([409] if question == "actions" else []), guarded=guarded)
     numbers = "float64" if question == "values" else "int64"

@@ -33,10 +33,7 @@ class AtMany(eqx.Module):
 
 def values_of(agent: qq.Agent) -> list[ReleasedValues]:
     """What an agent released, one source a run, each with the agent's certificate."""
-    return [
-        ReleasedValues(AtMany(jax.tree.map(lambda leaf, i=i: leaf[i], agent.released)), WALK.box, agent.certificate)
-        for i in range(agent.members)
-    ]
+    return [ReleasedValues.of(agent, member) for member in range(agent.members)]
 
 
 @dataclass(frozen=True)

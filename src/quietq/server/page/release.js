@@ -7,12 +7,15 @@ export const best = (values) => values.indexOf(Math.max(...values));
 
 /** One release as the server lists it, with its box as one [low, high] a coordinate. */
 export class Release {
-  constructor({ id, name, hash, what, outputs, box, privacy, epsilon, delta, signer, version }) {
-    Object.assign(this, { id, name, hash, what, outputs, privacy, epsilon, delta, signer, version });
+  constructor({ box, signer, signer_checked: isVouchedFor, ...listed }) {
+    const { what, outputs, privacy } = listed;
+    Object.assign(this, listed, { isVouchedFor }); // by whoever has the key that the server was given
     this.box = box.low.map((low, axis) => [low, box.high[axis]]);
     this.dimensions = this.box.length;
     this.isAgent = what === "agent";
     this.isPrivate = privacy === "certified";
+    const unchecked = signer ? ", signer not checked" : ", not signed";
+    this.standing = privacy + (this.isPrivate && !isVouchedFor ? unchecked : "");
     const output = this.isAgent ? "action" : "output";
     this.names = Array.from({ length: outputs }, (_, k) => `${output} ${k}`);
     if (outputs === 1 && !this.isAgent) this.names = ["value"];
@@ -39,7 +42,7 @@ export function showList(releases, choose) {
       { type: "button" },
       release.name,
       element("small", { textContent: `${release.what}, ${size}` }),
-      element("small", { textContent: release.privacy, className: release.isPrivate ? "" : "warn" }),
+      element("small", { textContent: release.standing, className: release.isPrivate ? "" : "warn" }),
     );
     button.addEventListener("click", () => choose(release));
     button.dataset.id = release.id;
@@ -55,9 +58,9 @@ export function markChosen(release) {
   }
 }
 
-/** The title: the name, a badge, a banner on what is not private, and the facts. */
+/** The title: the name, a badge, who signed it, a banner on what is not private, and the facts. */
 export function showTitle(release) {
-  const { name, isPrivate, epsilon, delta } = release;
+  const { name, isPrivate, isVouchedFor, epsilon, delta, signed } = release;
   document.title = `${isPrivate ? "" : "NOT PRIVATE: "}${name} – quietq`;
   find("name").textContent = name;
   find("not-private").hidden = isPrivate;
@@ -65,19 +68,20 @@ export function showTitle(release) {
   find("release").classList.toggle("marked", !isPrivate);
   find("badge").classList.toggle("bad", !isPrivate);
   find("badge").textContent = isPrivate ? `certified (ε = ${epsilon}, δ = ${delta})` : "NOT PRIVATE";
+  find("signed").textContent = signed;
+  find("signed").classList.toggle("unchecked", !isVouchedFor);
   find("facts").replaceChildren(...facts(release).map(([term, text]) => {
     const fact = element("dd", { textContent: text, title: term === "hash" ? release.hash : "" });
     return element("div", {}, element("dt", { textContent: term }), fact);
   }));
 }
 
-function facts({ what, outputs, isAgent, box, hash, signer, version }) {
+function facts({ what, outputs, isAgent, box, hash, version }) {
   const counted = `${outputs} ${isAgent ? "action" : "value"}${outputs === 1 ? "" : "s"}`;
   return [
     ["what", `${what}, ${counted}`],
     ["states in", box.map(([low, high]) => `[${short(low)}, ${short(high)}]`).join(" × ")],
     ["hash", hash.slice(0, 16)],
-    ["signed by", signer ?? "nobody"],
     ["written by", `quietq ${version}`],
   ];
 }
