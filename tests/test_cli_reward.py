@@ -45,6 +45,12 @@ def command(ratings, target, **change):
     return f"reward {ratings} " + " ".join(f"--{name} {value}" for name, value in options.items())
 
 
+def test_no_bar_where_nobody_looks(ratings, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as continuous integration has it
+    done = run(command(ratings, tmp_path / "reward.qq"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_private_reward_in_a_file(ratings, tmp_path):
     out, plot = tmp_path / "reward.qq", tmp_path / "reward.png"
     done = run(command(ratings, out, plot=plot) + " --json")

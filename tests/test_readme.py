@@ -64,7 +64,7 @@ def steps_of(page: str) -> list[Step]:
         python = "\n".join(text for language, text in blocks if language == "python")
         printed = tuple(line for language, text in blocks if language == "text" for line in text.splitlines())
         if "make demo    #" in section:
-            recipe = re.search(r"\$\(BIN\)/(quietq demo.*)", (ROOT / "Makefile").read_text())
+            recipe = re.search(r"\$\(BIN\)/(quietq demo.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
             assert recipe is not None
             steps.append(Step("console", recipe[1], printed))
         elif python:
@@ -79,7 +79,7 @@ def steps_of(page: str) -> list[Step]:
     return steps
 
 
-STEPS = steps_of((ROOT / "README.md").read_text())
+STEPS = steps_of((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 class Newcomer:
@@ -188,7 +188,7 @@ def test_all_pages_that_are_pointed_to_are_there() -> None:
     pointers = [
         (page.name, target)
         for page in pages
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
         if not (page.parent / target).exists()
     ]
     assert pointers == []

@@ -93,7 +93,7 @@ def sites() -> list[str]:
     return sorted(
         str(file)
         for file in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Raise) and "MissingExtra" in ast.unparse(node)
     )
 
@@ -101,7 +101,7 @@ def sites() -> list[str]:
 def requirements(extra: str) -> set[str]:
     """The packages that an extra brings, those of the extras that it names too."""
     named = set()
-    for line in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"][extra]:
+    for line in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"][extra]:
         found = re.match(r"([\w.-]+)(?:\[(.*?)\])?", line)
         assert found is not None
         inner = [requirements(other) for other in (found[2] or "").split(",")] if found[1] == "quietq" else []

@@ -1,5 +1,6 @@
 """What the commands share: the app, the options that several have, and how a mistake is told."""
 
+import io
 import itertools
 import sys
 import warnings
@@ -55,6 +56,9 @@ def _offender(error: Exception) -> str:
 
 def main() -> None:
     """The `quietq` command. Wrong input: one sentence on stderr, exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show must not lose all the rest
+            stream.reconfigure(errors="replace")
     warnings.showwarning = lambda message, *_, **__: print(f"quietq: warning: {message}", file=sys.stderr)
     try:
         sys.exit(app(standalone_mode=False))
