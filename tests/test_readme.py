@@ -107,10 +107,14 @@ class Newcomer:
         for long, short in QUICKER.items():
             text = text.replace(long, short)
         if step.kind == "python":
-            return self._print_of(lambda: exec(compile(text, "README.md", "exec"), {"__name__": "__main__"}))
+            return self.follow(text)
         program, *arguments = shlex.split(text)
         assert program == "quietq"
         return self._serve(arguments) if arguments[0] == "serve" else self._print_of(lambda: command(arguments))
+
+    def follow(self, python: str) -> str:
+        """What this prints, with names of its own."""
+        return self._print_of(lambda: exec(compile(python, "page", "exec"), {"__name__": "__main__"}))
 
     def _print_of(self, run: Callable[[], object]) -> str:
         out, err = io.StringIO(), io.StringIO()
@@ -175,6 +179,13 @@ def test_every_block_works_as_it_stands(newcomer: Newcomer, step: Step) -> None:
         return
     shapes = {shape(line) for line in printed}
     assert [line for line in step.shown if line.strip() != "..." and shape(line) not in shapes] == []
+
+
+@pytest.mark.parametrize("page", ["people", "release", "ledger", "any-rl-library"])
+def test_pages_for_users_work_as_they_stand(newcomer: Newcomer, page: str) -> None:
+    newcomer.after(STEPS[0])  # the demo
+    blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
+    newcomer.follow("\n".join(blocks))
 
 
 def test_what_is_made_quicker_is_there() -> None:

@@ -101,7 +101,9 @@ def sites() -> list[str]:
 def requirements(extra: str) -> set[str]:
     """The packages that an extra brings, those of the extras that it names too."""
     named = set()
-    for line in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"][extra]:
+    for line in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ][extra]:
         found = re.match(r"([\w.-]+)(?:\[(.*?)\])?", line)
         assert found is not None
         inner = [requirements(other) for other in (found[2] or "").split(",")] if found[1] == "quietq" else []
