@@ -152,7 +152,7 @@ def command(arguments: list[str]) -> None:
         pytest.raises(SystemExit) as done,
     ):
         main()
-    assert not done.value.code
+    assert not done.value.code, getattr(sys.stderr, "getvalue", str)()
 
 
 def shape(line: str) -> str:

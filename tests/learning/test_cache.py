@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("jax")
 
-from quietq.learning.cache import cache_folder  # noqa: E402
+from quietq.learning.cache import cache_folder
 
 
 @pytest.fixture(autouse=True)
