@@ -7,7 +7,7 @@ when it only sees a noisy one?
 
     python examples/voters.py --out voters
 
-The data is part of statsmodels: pip install 'quietq[examples]'
+The data is part of statsmodels; pip install -e '.[examples]', or `make demo`, installs it.
 """
 
 import argparse

@@ -1,5 +1,10 @@
-"""Every annotated function of quietq is checked at run time while the tests run, shapes included."""
+"""Every annotated function of quietq is checked at run time while the tests run, shapes included.
 
+What the tests find around them is the same however they are started: output as wide as a file's and without colours, no
+token, the usual file modes.
+"""
+
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -8,6 +13,14 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 from typecheck import check_fast
+
+for name in (
+    "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "PY_COLORS",
+    "QUIETQ_TOKEN", "TERMINAL_WIDTH", "TTY_COMPATIBLE", "TTY_INTERACTIVE",
+):  # fmt: skip
+    os.environ.pop(name, None)  # before anything is imported: typer looks at some of them once
+os.environ["TERM"] = "dumb"
+os.umask(0o022)
 
 check_fast()
 install_import_hook("quietq", "typecheck.typecheck")

@@ -1,6 +1,7 @@
 """The commands: a few as a user runs them, in a process of their own, the others in this one."""
 
 import json
+import os
 import subprocess
 import sys
 from unittest.mock import Mock
@@ -11,9 +12,10 @@ CALIBRATE = "calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5
 LIMITS = "limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5"
 
 
-def run(arguments: str) -> subprocess.CompletedProcess[str]:
+def run(arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "quietq.cli", *arguments.split()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    surroundings = os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=surroundings)
 
 
 def test_calibrate():
@@ -55,6 +57,13 @@ def test_tables_for_people(quietq):
     assert ">0.9999" in caps
     assert "do not depend on the radius" in caps
     assert "1 person, 2 releases" in quietq(CALIBRATE.replace("50", "1") + " --rounds 2")[1]
+
+
+def test_where_a_letter_cannot_be_shown_the_rest_is():
+    done = run("train --help", PYTHONIOENCODING="ascii")  # its help has letters beyond ASCII
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?" in done.stdout
+    assert "--epsilon" in done.stdout
 
 
 def test_limits_of_a_pure_budget(quietq):

@@ -89,5 +89,5 @@ def test_a_missing_extra_is_one_sentence(quietq, tmp_path, monkeypatch, package)
     )
     code, out, err = quietq("demo --out here")
     assert (code, out) == (2, "")
-    assert "pip install 'quietq[" in err
+    assert "pip install " in err
     assert not (tmp_path / "here").exists()

@@ -45,6 +45,18 @@ def command(ratings, target, **change):
     return f"reward {ratings} " + " ".join(f"--{name} {value}" for name, value in options.items())
 
 
+def test_decimal_commas_are_named(quietq, tmp_path):
+    (tmp_path / "commas.csv").write_text('who,where,score\na,"0,1","0,5"\nb,"0,4","0,9"\n')
+    code, _, err = quietq(command(tmp_path / "commas.csv", tmp_path / "reward.qq"))
+    assert (code, "a decimal point, not a comma" in err) == (2, True)
+
+
+def test_no_bar_where_nobody_looks(ratings, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as continuous integration has it
+    done = run(command(ratings, tmp_path / "reward.qq"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_private_reward_in_a_file(ratings, tmp_path):
     out, plot = tmp_path / "reward.qq", tmp_path / "reward.png"
     done = run(command(ratings, out, plot=plot) + " --json")
@@ -88,6 +100,7 @@ def test_several_files_and_columns(quietq, ratings, tmp_path):
         ({"epsilon": -1}, "epsilon must be"),
         ({"delta": 1}, "delta must be"),
         ({"noise": "path", "delta": 0}, "needs delta above 0"),
+        ({"box": "0"}, "'0 --low', where 2 values are needed"),
         ({"plot": "picture.pdf"}, "must end in .png or .svg"),
         ({"out": "nowhere/reward.qq"}, "folder"),
     ],

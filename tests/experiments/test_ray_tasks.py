@@ -48,6 +48,7 @@ def test_an_error_comes_back_as_it_was(tmp_path):
 
 def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "quietq.experiments.ray_engine", raising=False)
-    with pytest.raises(MissingExtra, match=r"quietq\[ray\]"):
+    for module in ("quietq.experiments.ray_engine", "quietq.rewards.ray_cluster"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(MissingExtra, match="The Ray engine needs Ray"):
         importlib.import_module("quietq.experiments.ray_engine")

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from ledger_cases import BUDGET, FIFTY
 
-from quietq import InvalidInput
+from quietq import InvalidInput, MissingExtra
 from quietq.ledger import Ledger, LedgerUnavailable, database
 
 
@@ -108,4 +108,4 @@ except quietq.MissingExtra as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "A ledger needs SQLAlchemy: pip install 'quietq[ledger]'.\n"
+    assert done.stdout == f"{MissingExtra.of('ledger', 'A ledger needs SQLAlchemy')}\n"

@@ -98,7 +98,7 @@ def test_refusals(tmp_path):
 
 def test_no_matplotlib_no_plot(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'quietq\[report\]'"):
+    with pytest.raises(MissingExtra, match=r"^Plots need Matplotlib: .*pip install .*\[report\]'$"):
         plot_reward(REWARDS["table"](), tmp_path / "reward.png")
 
 

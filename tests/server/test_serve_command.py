@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from quietq import MissingExtra
+
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
@@ -42,7 +44,7 @@ def test_a_port_that_is_taken(quietq, files):
 def test_a_missing_extra_is_named(quietq, files, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     code, _, err = quietq(f"serve {files['agent']}")
-    assert (code, err) == (2, "quietq: Serving needs FastAPI and uvicorn: pip install 'quietq[serve]'.\n")
+    assert (code, err) == (2, f"quietq: {MissingExtra.of('serve', 'Serving needs FastAPI and uvicorn')}\n")
 
 
 def test_what_the_key_did_not_sign_is_not_served(quietq, files):

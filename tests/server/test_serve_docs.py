@@ -11,7 +11,7 @@ from browser import serving_here
 
 from quietq.server.handover import read_token
 
-PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
 
 
 def block(language: str, word: str) -> str:

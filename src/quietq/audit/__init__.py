@@ -10,7 +10,7 @@ try:
     import equinox as _equinox  # noqa: F401
     import jax as _jax  # noqa: F401
 except ImportError as error:
-    raise MissingExtra("Audits need JAX and Equinox: pip install 'quietq[train]'.") from error
+    raise MissingExtra.of("train", "Audits need JAX and Equinox") from error
 
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Expected, Scores, Seen, Thresholds, learn

@@ -43,7 +43,7 @@ def frozen_people(
     try:
         import polars
     except ImportError as error:
-        raise MissingExtra("Auditing people's ratings needs Polars: pip install 'quietq[people]'.") from error
+        raise MissingExtra.of("people", "Auditing people's ratings needs Polars") from error
     rng = np.random.default_rng(seed)
     others = [
         (np.full(4, person), rng.random(4), rng.uniform(low, high, 4)) for person in range(1, count)

@@ -18,7 +18,7 @@ def write_table(findings: Mapping[str, Finding], folder: Path) -> list[Path]:
     """Writes audit.md, audit.csv and audit.json to a folder that exists."""
     rows = [_row(name, finding) for name, finding in findings.items()]
     files = [folder / f"audit.{ending}" for ending in ("md", "csv", "json")]
-    files[0].write_text(_markdown(COLUMNS, rows))
+    files[0].write_text(_markdown(COLUMNS, rows), encoding="utf-8")
     with files[1].open("w", newline="") as stream:
         writer = csv.DictWriter(stream, list[str](COLUMNS))
         writer.writeheader()
@@ -33,7 +33,7 @@ def write_movements(movements: Sequence[Movement], folder: Path) -> list[Path]:
     columns = ("name", "norm", "stated", "found", "share", "by")
     rows = [movement.to_dict() for movement in movements]
     files = [folder / "sensitivity.md", folder / "sensitivity.json"]
-    files[0].write_text(_markdown(columns, rows))
+    files[0].write_text(_markdown(columns, rows), encoding="utf-8")
     files[1].write_text(json.dumps(rows, indent=1))
     return files
 

@@ -1,6 +1,6 @@
 """What the commands share: the app, the options that several have, and how a mistake is told."""
 
-import itertools
+import io
 import sys
 import warnings
 from typing import Annotated
@@ -44,17 +44,25 @@ def _root(
 
 
 def _offender(error: Exception) -> str:
-    """The value that could not be read, which typer's own message leaves out; the last one given is the one read."""
-    names, found = getattr(getattr(error, "param", None), "opts", []), ""
-    for given, following in itertools.pairwise([*sys.argv, ""]):
+    """The value that could not be read, which typer's own message leaves out; the last one given is the one read.
+
+    An option of several values takes as many of the words after it, even if they are options themselves.
+    """
+    option, found = getattr(error, "param", None), ""
+    names, values = getattr(option, "opts", []), max(getattr(option, "nargs", 1), 1)
+    for place, given in enumerate(sys.argv):
         name, equals, value = given.partition("=")
         if name in names:
-            found = f": {shown(value if equals else following)}"
-    return found
+            following = sys.argv[place + 1 : place + 1 + values - bool(equals)]
+            found = f": {shown(' '.join(([value] if equals else []) + following))}"
+    return found and found + (f", where {values} values are needed" if values > 1 else "")
 
 
 def main() -> None:
     """The `quietq` command. Wrong input: one sentence on stderr, exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show must not lose all the rest
+            stream.reconfigure(errors="replace")
     warnings.showwarning = lambda message, *_, **__: print(f"quietq: warning: {message}", file=sys.stderr)
     try:
         sys.exit(app(standalone_mode=False))

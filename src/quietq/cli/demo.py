@@ -93,7 +93,7 @@ def demo(
         print(json.dumps(record))
         return
     print(f"{agent.certificate}\n")
-    print((out / run.README).read_text())
+    print((out / run.README).read_text(encoding="utf-8"))
     print(
         f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the "
         f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "

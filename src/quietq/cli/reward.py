@@ -52,7 +52,7 @@ def reward(
     _check_outputs(ratings, out, plot)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("Reading ratings")
         group = qq.People.read(
             list(ratings),

@@ -41,7 +41,7 @@ def read_config(out: Path | None) -> dict[str, Any]:
     if out is None:
         raise qq.InvalidInput("--resume needs --out, the folder of the run to go on with.")
     try:
-        record = json.loads((out / CONFIG).read_text())
+        record = json.loads((out / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise qq.InvalidInput(f"There is no run in {str(out)!r} to go on with.") from error
     if not isinstance(record, dict) or record.get("schema") != 1:
@@ -55,7 +55,9 @@ def write(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.part")
     temporary.unlink(missing_ok=True)
     mode = 0o600 if private else 0o666
-    with open(temporary, "w", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)) as file:
+    with open(
+        temporary, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)
+    ) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

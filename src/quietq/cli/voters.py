@@ -23,7 +23,7 @@ def require() -> None:
     """Raises MissingExtra unless the data and what reads it are installed."""
     for package in ("statsmodels", "polars"):
         if importlib.util.find_spec(package) is None:
-            raise qq.MissingExtra(f"The voters need {package}: pip install 'quietq[examples]'.")
+            raise qq.MissingExtra.of("examples", f"The voters need {package}")
 
 
 def ratings() -> "pl.DataFrame":

@@ -7,13 +7,7 @@ cluster has to be shared. The outcome is that of the local engine, because tasks
 from collections.abc import Iterator, Sequence
 
 from quietq.experiments.task import Row, Task
-from quietq.privacy.errors import MissingExtra
 from quietq.rewards.ray_cluster import cluster
-
-try:
-    import ray
-except ImportError as error:
-    raise MissingExtra("The Ray engine needs Ray: pip install 'quietq[ray]'.") from error
 
 RETRIES = 20
 """Workers that may die on one task before it is given up."""
@@ -21,6 +15,8 @@ RETRIES = 20
 
 def work(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
     """Rows as they come, in any order; on the Ray that is there (initialised, or at RAY_ADDRESS), else on one here."""
+    import ray
+
     with cluster():
         doing = ray.remote(num_cpus=1, max_retries=RETRIES)(_do)
         running = {doing.remote(task): task for task in tasks if not task.at_home}

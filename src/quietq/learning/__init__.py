@@ -10,7 +10,7 @@ try:
     import jax as _jax  # noqa: F401
     import optax as _optax  # noqa: F401
 except ImportError as error:
-    raise MissingExtra("Training needs JAX, Equinox and Optax: pip install 'quietq[train]'.") from error
+    raise MissingExtra.of("train", "Training needs JAX, Equinox and Optax") from error
 
 from quietq.learning.actor_critic import ActorCritic
 from quietq.learning.agent import Agent, NotTrained

@@ -5,17 +5,35 @@ are their arguments, so nothing private is in them. The folder is for its owner 
 """
 
 import os
+import warnings
 from pathlib import Path
 
 import jax
 
 
 def cache_folder() -> Path | None:
-    """QUIETQ_CACHE, or else the user's cache folder; None if QUIETQ_CACHE is empty, which keeps nothing."""
+    """QUIETQ_CACHE, or else the user's cache folder, made if need be.
+
+    None keeps nothing: QUIETQ_CACHE is empty, or the folder cannot be written to. That ends nothing, because a budget
+    may have been spent before.
+    """
     place = os.environ.get("QUIETQ_CACHE")
     if place == "":
         return None
-    return Path(place) if place else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quietq"
+    try:
+        usual = os.environ.get("XDG_CACHE_HOME")
+        folder = Path(place) if place else (Path(usual) if usual else Path.home() / ".cache") / "quietq"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except (OSError, RuntimeError):  # Path.home raises the second for a user whom the system does not know
+        pass
+    if place:
+        warnings.warn(
+            f"QUIETQ_CACHE must name a folder that can be written to, or be empty, not {place!r}: nothing is kept.",
+            stacklevel=2,
+        )
+    return None
 
 
 def use_disk_cache() -> None:
@@ -26,6 +44,5 @@ def use_disk_cache() -> None:
     folder = cache_folder()
     if folder is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "jax").mkdir(mode=0o700, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(folder / "jax"))

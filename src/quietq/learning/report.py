@@ -58,6 +58,6 @@ def _writer(log: Path) -> Any:
     try:
         from tensorboardX import SummaryWriter
     except ImportError as error:
-        raise MissingExtra("Logs for TensorBoard need tensorboardX: pip install 'quietq[train]'.") from error
+        raise MissingExtra.of("train", "Logs for TensorBoard need tensorboardX") from error
     log.mkdir(parents=True, mode=0o700, exist_ok=True)  # returns of the true reward are for the operator only
     return SummaryWriter(str(log))

@@ -9,17 +9,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import sqlalchemy as sa
+from sqlalchemy.event import listen
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
 from quietq.ledger.chain import Entry, TamperedLedger, entry_of
 from quietq.ledger.tables import FIRST, NAME, begin_sqlite, connect_sqlite, create_table, table
 from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
-
-try:
-    import sqlalchemy as sa
-    from sqlalchemy.event import listen
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-    from sqlalchemy.pool import NullPool
-except ImportError as error:
-    raise MissingExtra("A ledger needs SQLAlchemy: pip install 'quietq[ledger]'.") from error
 
 DRIVERS = {
     "sqlite": "sqlite", "sqlite+pysqlite": "sqlite", "postgresql": "postgresql+psycopg",
@@ -61,7 +58,7 @@ class Database:
                     connect_args={} if "connect_timeout" in self._url.query else {"connect_timeout": PATIENCE},
                 )
         except ImportError as error:
-            raise MissingExtra("A ledger in PostgreSQL needs psycopg: pip install 'quietq[ledger]'.") from error
+            raise MissingExtra.of("ledger", "A ledger in PostgreSQL needs psycopg") from error
         if create:
             self._create()
         elif not self._exists():

@@ -3,12 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from quietq.privacy.errors import MissingExtra
-
-try:
-    import sqlalchemy as sa
-except ImportError as error:
-    raise MissingExtra("A ledger needs SQLAlchemy: pip install 'quietq[ledger]'.") from error
+import sqlalchemy as sa
 
 NAME = "quietq_ledger"
 _LOCK = "SELECT pg_advisory_xact_lock(7104)"  # any role may take it; a lock on the table would need the right to update

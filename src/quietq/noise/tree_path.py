@@ -79,7 +79,7 @@ class TreePath:
         try:
             from quietq.noise.tree_jax import evaluate
         except ImportError as error:
-            raise MissingExtra("The compiled path needs JAX: pip install 'quietq[train]'.") from error
+            raise MissingExtra.of("train", "The compiled path needs JAX") from error
         beta, key, levels = self.kernel.beta, self._key, self.levels
         return lambda states: np.asarray(self.sigma * evaluate(key, self.index(states), beta, levels))
 

@@ -144,6 +144,6 @@ def gaussian_event(rounds: dict[float, int]) -> "dp_accounting.DpEvent":
     try:
         import dp_accounting as dpa
     except ImportError as error:
-        raise MissingExtra("Exporting an event needs dp-accounting: pip install 'quietq[accounting]'.") from error
+        raise MissingExtra.of("accounting", "Exporting an event needs dp-accounting") from error
     events: list[dpa.DpEvent] = [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1 / mu), n) for mu, n in rounds.items()]
     return dpa.ComposedDpEvent(events)

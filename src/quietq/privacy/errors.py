@@ -1,5 +1,12 @@
 """What can go wrong, in words that a user can act on."""
 
+import importlib.metadata
+import json
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
 
 class QuietqError(Exception):
     """Base of every error that quietq raises on purpose."""
@@ -20,6 +27,33 @@ class NoRkhsRadius(InvalidInput):
 class MissingExtra(QuietqError, ImportError):
     """An optional dependency is needed; the message says what to install."""
 
+    @classmethod
+    def of(cls, extra: str, needed: str) -> "MissingExtra":
+        """Says what is `needed`, and the command that installs this extra into the Python that runs.
+
+        >>> str(MissingExtra.of("people", "Reading ratings needs Polars"))
+        "Reading ratings needs Polars: ...pip install ...[people]...'"
+        """
+        own = Path(sys.executable).parent  # a program of a virtual environment runs without its being activated
+        pip = "pip" if Path(shutil.which("pip") or "").parent == own else f"{shlex.quote(sys.executable)} -m pip"
+        return cls(f"{needed}: {pip} install {_source(extra)}")  # no full stop, which would be copied
+
 
 class PrivacyWarning(UserWarning):
     """The guarantee holds but is weaker than it looks, e.g. delta is not small against 1/people."""
+
+
+def _source(extra: str) -> str:
+    """What pip is given for quietq with an extra: from where it was installed, because no index may have it."""
+    checkout = Path(__file__).parents[3]
+    project = checkout / "pyproject.toml"
+    if project.is_file() and '\nname = "quietq"\n' in project.read_text(encoding="utf-8"):
+        return "-e " + shlex.quote(f"{'.' if checkout == Path.cwd() else checkout}[{extra}]")
+    try:
+        origin = json.loads(importlib.metadata.distribution("quietq").read_text("direct_url.json") or "{}")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    if "url" not in origin:
+        return shlex.quote(f"quietq[{extra}]")
+    kind = origin.get("vcs_info", {}).get("vcs")
+    return shlex.quote(f"quietq[{extra}] @ {kind + '+' if kind else ''}{origin['url']}")

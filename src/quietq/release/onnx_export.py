@@ -39,7 +39,7 @@ def export_onnx(thing: "PrivateNetwork | Agent", path: str | os.PathLike[str], *
     try:
         import onnx
     except ImportError as error:
-        raise MissingExtra("Exporting to ONNX needs onnx: pip install 'quietq[onnx]'.") from error
+        raise MissingExtra.of("onnx", "Exporting to ONNX needs onnx") from error
     graph = _Graph(onnx)
     unit = graph.unit_states(network)
     if network.form == "mlp":

@@ -159,4 +159,4 @@ def _require() -> None:
     try:
         import cryptography as cryptography
     except ImportError as error:
-        raise MissingExtra("Signatures need cryptography: pip install 'quietq[sign]'.") from error
+        raise MissingExtra.of("sign", "Signatures need cryptography") from error

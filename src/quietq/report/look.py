@@ -18,7 +18,7 @@ STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":
 def require() -> None:
     """Raises MissingExtra unless Matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtra("Plots need Matplotlib: pip install 'quietq[report]'.")
+        raise MissingExtra.of("report", "Plots need Matplotlib")
 
 
 def checked(path: str | os.PathLike[str]) -> Path:

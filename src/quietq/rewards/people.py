@@ -101,7 +101,10 @@ class People:
                 f"There are more people in the data than the {declared.people} that were declared; nothing was spent."
             )
         if not counts["used_rows"]:
-            raise InvalidInput("No row of the ratings can be used: check the column names, the box and the range.")
+            raise InvalidInput(
+                "No row of the ratings can be used: check that the columns are the right ones, that states lie in the "
+                "box, and that numbers have a decimal point, not a comma."
+            )
         means = []
         for tally in tallies:
             if isinstance(tally, WeightTally):

@@ -9,7 +9,7 @@ from quietq.privacy.errors import MissingExtra
 try:
     import ray
 except ImportError as error:
-    raise MissingExtra("The Ray engine needs Ray: pip install 'quietq[ray]'.") from error
+    raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
 
 
 @contextmanager

@@ -35,7 +35,7 @@ try:
     from ray.data.context import ShuffleStrategy
     from ray.exceptions import RayError
 except ImportError as error:
-    raise MissingExtra("The Ray engine needs Ray: pip install 'quietq[ray]'.") from error
+    raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
 
 _ROWS_A_TASK = 4_000_000
 _PIECE = pa.schema([("path", pa.string()), ("first", pa.int64()), ("rows", pa.int64()), ("frame", pa.large_binary())])

@@ -93,4 +93,4 @@ def _require() -> None:
         import prometheus_client as prometheus_client
         import uvicorn as uvicorn
     except ImportError as error:
-        raise MissingExtra("Serving needs FastAPI and uvicorn: pip install 'quietq[serve]'.") from error
+        raise MissingExtra.of("serve", "Serving needs FastAPI and uvicorn") from error

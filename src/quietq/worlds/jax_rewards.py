@@ -25,7 +25,7 @@ try:
     from jax import Array
     from jax.core import eval_jaxpr
 except ImportError as error:
-    raise MissingExtra("Compiled rewards need JAX and Equinox: pip install 'quietq[train]'.") from error
+    raise MissingExtra.of("train", "Compiled rewards need JAX and Equinox") from error
 
 
 class JaxReward(eqx.Module):

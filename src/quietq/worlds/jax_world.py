@@ -14,7 +14,7 @@ try:
     import jax.numpy as jnp
     from jax import Array
 except ImportError as error:
-    raise MissingExtra("Compiled worlds need JAX: pip install 'quietq[train]'.") from error
+    raise MissingExtra.of("train", "Compiled worlds need JAX") from error
 
 
 class WorldState(NamedTuple):

@@ -1,0 +1,205 @@
+"""README.md as a newcomer follows it: every block, in order, in one folder, on what the demo leaves there.
+
+A block in Python shares its names with the other blocks of its section and with nothing else. A server has a process of
+its own; all else runs in this one, because starting and compiling would take most of the time. `QUICKER` says what is
+changed to save time, and nothing else is.
+"""
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+import urllib.request
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+for package in ("statsmodels", "polars", "matplotlib", "jax", "stable_baselines3", "fastapi", "sqlalchemy"):
+    pytest.importorskip(package)
+
+from quietq.cli import main  # noqa: E402
+
+ROOT = Path(__file__).parents[1]
+QUICKER = {
+    "quietq demo --out runs/demo": "quietq demo --out runs/demo --quick",
+    'DQN("MlpPolicy", env).learn(5_000)': 'DQN("MlpPolicy", env).learn(200)',
+    "agent.learn(5_000, seeds=3)": "agent.learn(500, seeds=3)",
+    "quietq serve runs/walk/agent.qq": "quietq serve runs/walk/agent.qq --port 0",  # 8080 may be taken
+    "quietq audit published --preset code --sigma 0.32 --runs 1000": (
+        "quietq audit published --preset code --sigma 0.32 --runs 100"
+    ),
+    "--delta 1e-4 --runs 1000": "--delta 1e-4 --runs 40",
+    "quietq reproduce honest --out runs/honest": "quietq reproduce honest --out runs/honest --quick",
+}
+SLOW = ("quietq audit published", "quietq reproduce")
+EXACT = ("quietq calibrate", "quietq limits")
+"""Commands that print the same every time."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to run, and what the page says that it prints."""
+
+    kind: str
+    text: str
+    shown: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.text.split()[:3])
+
+
+def steps_of(page: str) -> list[Step]:
+    """All of a page, in order: Python by section, each command by itself."""
+    steps = []
+    for section in re.split(r"(?m)^## ", page):
+        blocks = re.findall(r"(?ms)^```(\w*)\n(.*?)^```$", section)
+        assert section.count("```") == 2 * len(blocks)
+        python = "\n".join(text for language, text in blocks if language == "python")
+        printed = tuple(line for language, text in blocks if language == "text" for line in text.splitlines())
+        if "make demo    #" in section:
+            recipe = re.search(r"\$\(BIN\)/(quietq demo.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+            assert recipe is not None
+            steps.append(Step("console", recipe[1], printed))
+        elif python:
+            steps.append(Step("python", python, printed))
+        else:
+            assert not printed
+        for language, text in blocks:
+            assert language in ("python", "console", "text"), f"nothing runs a block in {language!r}"
+            for command in re.split(r"(?m)^\$ ", text)[1:] if language == "console" else ():
+                line, *shown = command.replace("\\\n", " ").splitlines()
+                steps.append(Step("console", " ".join(shlex.split(line, comments=True)), tuple(shown)))
+    return steps
+
+
+STEPS = steps_of((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+class Newcomer:
+    """Has a folder, and does one step after the other there; what is slow, only when it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.outcomes: dict[Step, str | Exception] = {}
+
+    def after(self, step: Step) -> str:
+        """What a step prints, when all before it are done."""
+        for each in STEPS[: STEPS.index(step) + 1]:
+            if each not in self.outcomes and (each == step or not each.text.startswith(SLOW)):
+                try:
+                    self.outcomes[each] = self._do(each)
+                except Exception as error:  # told where this step is the one that is asked for
+                    self.outcomes[each] = error
+        outcome = self.outcomes[step]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _do(self, step: Step) -> str:
+        text = step.text
+        for long, short in QUICKER.items():
+            text = text.replace(long, short)
+        if step.kind == "python":
+            return self.follow(text)
+        program, *arguments = shlex.split(text)
+        assert program == "quietq"
+        return self._serve(arguments) if arguments[0] == "serve" else self._print_of(lambda: command(arguments))
+
+    def follow(self, python: str) -> str:
+        """What this prints, with names of its own."""
+        return self._print_of(lambda: exec(compile(python, "page", "exec"), {"__name__": "__main__"}))
+
+    def _print_of(self, run: Callable[[], object]) -> str:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            run()
+        assert "quietq: " not in err.getvalue().replace("quietq: warning: reward.qq is overwritten", "")
+        return out.getvalue()
+
+    def _serve(self, arguments: list[str]) -> str:
+        program = [sys.executable, "-m", "quietq.cli", *arguments]
+        with subprocess.Popen(
+            program, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as server:
+            try:
+                assert server.stdout is not None
+                told, address = "", None
+                while address is None:
+                    line = server.stdout.readline()
+                    assert line, told
+                    told += line
+                    address = re.search(r"http://127\.0\.0\.1:\d+", line)
+                for page in ("/healthz", "/"):
+                    with urllib.request.urlopen(address[0] + page, timeout=60) as answer:
+                        assert answer.status == 200
+            finally:
+                server.terminate()
+                server.communicate()
+        return told
+
+
+def command(arguments: list[str]) -> None:
+    with (
+        mock.patch.object(sys, "argv", [".venv/bin/quietq", *arguments]),
+        mock.patch.object(warnings, "showwarning"),  # main replaces it
+        pytest.raises(SystemExit) as done,
+    ):
+        main()
+    assert not done.value.code, getattr(sys.stderr, "getvalue", str)()
+
+
+def shape(line: str) -> str:
+    """A line without its numbers and white space, up to its first colon: what is said beyond that may vary."""
+    return re.sub(r"-?\d[\d.e+-]*|\s", lambda found: "" if found[0].isspace() else "#", line.partition(": ")[0])
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
+    return Newcomer(tmp_path_factory.mktemp("newcomer"))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [pytest.param(step, marks=[pytest.mark.slow] * step.text.startswith(SLOW), id=step.name) for step in STEPS],
+)
+def test_every_block_works_as_it_stands(newcomer: Newcomer, step: Step) -> None:
+    printed = newcomer.after(step).splitlines()
+    if step.text.startswith(EXACT):
+        shown = [line.rstrip() for line in step.shown]
+        if shown[-1].strip() == "...":
+            shown.pop()
+        assert [line.rstrip() for line in printed[: len(shown)]] == shown
+        return
+    shapes = {shape(line) for line in printed}
+    assert [line for line in step.shown if line.strip() != "..." and shape(line) not in shapes] == []
+
+
+@pytest.mark.parametrize("page", ["people", "release", "ledger", "any-rl-library"])
+def test_pages_for_users_work_as_they_stand(newcomer: Newcomer, page: str) -> None:
+    newcomer.after(STEPS[0])  # the demo
+    blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
+    newcomer.follow("\n".join(blocks))
+
+
+def test_what_is_made_quicker_is_there() -> None:
+    everything = "\n".join(step.text for step in STEPS)
+    assert [long for long in QUICKER if everything.count(long) != 1] == []
+    assert [start for start in (*SLOW, *EXACT) if f"\n{start}" not in everything] == []
+
+
+def test_all_pages_that_are_pointed_to_are_there() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    pointers = [
+        (page.name, target)
+        for page in pages
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert pointers == []
