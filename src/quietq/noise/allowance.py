@@ -3,14 +3,15 @@
 Theorem. Let |e_i| <= eta at n + 1 points of [0, 1] whose gaps are at least h. In the exponential kernel, with
 a_i = exp(-beta g_i) for the gap g_i, the squared norm of e is
 
-    e_0^2 + sum_i (e_{i+1} - a_i e_i)^2/(1 - a_i^2)
-        <= eta^2 (1 + sum_i (1 + a_i)^2/(1 - a_i^2)) = eta^2 (1 + sum_i coth(beta g_i/2)) <= eta^2 (1 + coth(beta h/2)/h),
+    e_0^2 + sum_i (e_{i+1} - a_i e_i)^2/(1 - a_i^2) <= eta^2 (1 + sum_i (1 + a_i)^2/(1 - a_i^2))
+        = eta^2 (1 + sum_i coth(beta g_i/2)) <= eta^2 (1 + coth(beta h/2)/h),
 
-because coth falls and there are at most 1/h gaps. Errors that alternate in sign attain it. A product kernel whitens one
-axis after the other, so the factors multiply; parts of a sum add their squares, and so do outputs. Neighbours err by eta
-each, so the computed functions are at most 2 eta times that root farther apart than the functions themselves (triangle
-inequality): this is added to the sensitivity. The factor grows as 1/h, so values that are less exact need a coarser
-grid. Weights, in the Euclidean norm, have the root of their number instead: nothing is amplified.
+because coth falls and there are at most 1/h gaps. Errors that alternate in sign attain it on a grid. A product kernel
+whitens one axis after the other, so the factors multiply; parts of a sum add their squares, and so do outputs.
+
+Neighbours err by eta each, so the computed functions are at most 2 eta times that root farther apart than the functions
+themselves (triangle inequality): this is added to the sensitivity. It grows as 1/h, so values that are less exact need
+a coarser grid. Weights, in the Euclidean norm, have the root of their number instead: nothing is amplified.
 """
 
 import math

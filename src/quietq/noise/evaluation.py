@@ -5,6 +5,7 @@ carries along an exception of the caller's code.
 """
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Float
@@ -89,9 +90,7 @@ def coarse_type(value: object) -> str | None:
     if isinstance(value, list | tuple):
         return next((found for item in value if (found := coarse_type(item)) is not None), None)
     kinds = getattr(value, "dtypes", None)  # of a data frame: as one array its columns would lose theirs
-    if kinds is None:
-        kinds = [getattr(value, "dtype", None)]
-    for kind in kinds:
+    for kind in kinds if isinstance(kinds, Iterable) else [getattr(value, "dtype", None)]:
         name = str(kind).removeprefix("torch.")
         if isinstance(kind, np.dtype):
             if kind.kind not in "biuOSUcmM" and (kind.kind != "f" or kind.itemsize < 8):  # bfloat16 is of kind V

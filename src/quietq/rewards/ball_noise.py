@@ -11,20 +11,22 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from quietq.noise.allowance import FLOAT64, check_allowance, size_bound, worst_norm
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import in_weights
 from quietq.noise.kernels import FiniteRank
 from quietq.noise.private_function import PrivateWeights
-from quietq.noise.rounding import check_values, round_release, rounding_in_words
+from quietq.noise.rounding import check_values, largest_value, round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall
 
 SLACK = 1 + 1e-6
-"""As in `knots`: covers the rounding errors of sums over people."""
+"""As in `knots`: covers the rounding errors of each person's weights."""
 
 
 def draw(numbers: int, radius: float, epsilon: float, entropy: Entropy, draws: int = 1) -> Float[np.ndarray, "draws d"]:
@@ -51,6 +53,7 @@ def is_better(kernel: FiniteRank, budget: Budget, actions: int = 1) -> bool:
 
 def release_weights(
     weights: object,
+    accuracy: float | None,
     kernel: FiniteRank,
     ball: RkhsBall,
     budget: Budget,
@@ -61,13 +64,22 @@ def release_weights(
 ) -> PrivateWeights:
     """The one draw of all weights."""
     radius = ball.rkhs_radius(kernel) * SLACK
+    most = largest_value(typical_noise(kernel.rank * ball.actions, radius, budget.epsilon))
+    if accuracy is None:
+        most = min(most, size_bound(radius, ball.people))
+    error = FLOAT64 * most if accuracy is None else positive("accuracy", accuracy)
+    allowance = 2 * error * worst_norm(kernel, 0, ball.actions)  # of weights: nothing is amplified
+    check_allowance(allowance, radius, error)
+    radius += allowance
     scale = typical_noise(kernel.rank * ball.actions, radius, budget.epsilon)
-    values = in_weights(weights, kernel, box, scale)
+    values = in_weights(weights, kernel, box, exact=accuracy is None)
     if values.size != kernel.rank * ball.actions:
         raise InvalidInput(f"There must be {ball.actions} row(s) of weights, as the relation says, not {values.shape}.")
-    check_values(values, scale)
+    check_values(values, most)
     if simulate is None:
-        certificate, entropy = _certificate(ball, budget, box, scale, values.size, assumptions), SystemEntropy()
+        rounding = rounding_in_words(scale, most, error)
+        certificate = _certificate(ball, budget, box, scale, values.size, assumptions, rounding)
+        entropy = SystemEntropy()
         if ledger is not None:
             ledger.charge_apart(budget.epsilon, relation=ball)
     else:
@@ -81,7 +93,13 @@ def release_weights(
 
 
 def _certificate(
-    ball: RkhsBall, budget: Budget, box: Box, scale: float, numbers: int, assumptions: tuple[Assumption, ...]
+    ball: RkhsBall,
+    budget: Budget,
+    box: Box,
+    scale: float,
+    numbers: int,
+    assumptions: tuple[Assumption, ...],
+    rounding: str,
 ) -> Certificate:
     return Certificate(
         method="reward/k-norm",
@@ -96,7 +114,7 @@ def _certificate(
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(scale), False),
+            Assumption(rounding, False),
         ),
         remarks=("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",),
     )

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 
+from quietq.noise.allowance import FLOAT64, check_allowance, size_bound
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import values_at
@@ -17,18 +18,22 @@ from quietq.noise.rounding import check_values, largest_value, round_release, ro
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall
 from quietq.rewards import ellipsoid, k_norm
 from quietq.rewards.choice import Choice
 
 SLACK = 1 + 1e-6
-"""Sums over people are done in floating point: this much more noise covers their rounding errors many times over."""
+"""Each person's function is computed in floating point: this much more noise covers it many times over.
+
+People are summed in whole numbers, and what rounds after that is in the allowance for rounding."""
 
 
 def release_on_knots(
     f: object,
     largest: float | None,
+    accuracy: float | None,
     choice: Choice,
     ball: LipschitzBall,
     budget: Budget,
@@ -42,12 +47,18 @@ def release_on_knots(
         raise InvalidInput("Noise on knots is for one reward function; use noise='path' with several actions.")
     if choice.kind != "k-norm" and (sentence := weak_delta(budget.delta, ball.people)):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
-    wider = LipschitzBall(ball.radius * SLACK, ball.lipschitz * SLACK)
+    error = _error(largest, accuracy, ball)
+    # Nothing is amplified: both neighbours' values at knots err by no more than that. An increment errs twice as much,
+    # and once more by its own rounding.
+    check_allowance(5 * error * choice.pieces, ball.lipschitz, error)
+    check_allowance(2 * error, ball.radius, error)
+    wider = LipschitzBall(ball.radius * SLACK + 2 * error, ball.lipschitz * SLACK + 5 * error * choice.pieces)
     kind = _KNormNoise if choice.kind == "k-norm" else _ShapedNoise
     noise = kind(wider, choice.pieces, budget)
     check_range(largest, noise.scale)
-    knots = _at_knots(f, box, choice.pieces)
-    check_values(knots, noise.scale)
+    most = min(largest_value(noise.scale), math.inf if accuracy is not None else error / FLOAT64)
+    knots = _at_knots(f, box, choice.pieces, exact=accuracy is None)
+    check_values(knots, most)
     values = noise.looked_at(knots)
     if simulate is not None:
         certificate = Certificate(
@@ -59,7 +70,8 @@ def release_on_knots(
         )
         entropy: Entropy = SeededEntropy(simulate)
     else:
-        certificate = _certificate(choice, ball, budget, box, noise.scale, assumptions)
+        rounding = rounding_in_words(noise.scale, most, error)
+        certificate = _certificate(choice, ball, budget, box, noise.scale, assumptions, rounding)
         entropy = SystemEntropy()
         if ledger is not None:
             noise.charge(ledger, ball)
@@ -70,8 +82,8 @@ def check_range(largest: float | None, sigma: float) -> None:
     """Refuses a *declared* range that is too large for the noise, so that no refusal has to look at the values."""
     if largest is not None and largest > largest_value(sigma):
         raise InvalidInput(
-            f"low and high must stay within {largest_value(sigma):g} of 0 for noise of sigma {sigma:g}, or rounding "
-            "could not hide the values: subtract the middle of the range from the ratings."
+            f"low and high (or norm) must stay within {largest_value(sigma):g} of 0 for noise of sigma {sigma:g}, or "
+            "rounding could not hide the values: subtract the middle of the range from the ratings."
         )
 
 
@@ -116,9 +128,16 @@ class _ShapedNoise:
         return released
 
 
-def _at_knots(f: object, box: Box, pieces: int) -> np.ndarray:
+def _error(largest: float | None, accuracy: float | None, ball: LipschitzBall) -> float:
+    """How far off values are at the most."""
+    if accuracy is not None:
+        return positive("accuracy", accuracy)
+    return FLOAT64 * (size_bound(ball.radius, ball.people) if largest is None else largest)
+
+
+def _at_knots(f: object, box: Box, pieces: int, exact: bool) -> np.ndarray:
     states = box.from_unit(np.linspace(0, 1, pieces + 1))
-    values = values_at(f, states)
+    values = values_at(f, states, exact)
     if values.shape != states.shape:
         raise InvalidInput(f"The function must return one value for each of {len(states)} states at once.")
     return values
@@ -131,6 +150,7 @@ def _certificate(
     box: Box,
     scale: float,
     assumptions: tuple[Assumption, ...],
+    rounding: str,
 ) -> Certificate:
     pure = choice.kind == "k-norm"
     what = "increments between" if pure else "values at"
@@ -151,7 +171,7 @@ def _certificate(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
             ),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(scale), False),
+            Assumption(rounding, False),
         ),
         remarks=(choice.reason,),
     )
