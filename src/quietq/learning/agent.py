@@ -18,6 +18,7 @@ from gymnasium.vector import VectorEnv
 from jaxtyping import Float, Int
 
 from quietq.learning import agent_file, judge
+from quietq.learning.cache import disk_cache
 from quietq.learning.events import Event
 from quietq.learning.method import Method, Released, Spaces
 from quietq.learning.trainer import spaces_of
@@ -163,7 +164,8 @@ class Agent:
 
     def evaluate(self, episodes: int = 2000, seed: int = 0) -> judge.NotPrivate:
         """How well the released policies do under the *true* reward. NOT private: for the operator only."""
-        return judge.evaluate(self.world, self._reward, self.q_values, self.members, episodes, seed)
+        with disk_cache(public=False):  # the reward may be a function that compiles something
+            return judge.evaluate(self.world, self._reward, self.q_values, self.members, episodes, seed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what was released, the certificate and the settings, and nothing else.
