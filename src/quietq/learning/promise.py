@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.learning.method import Method, Spaces
+from quietq.learning.sums import UNIT_ROUNDING
 from quietq.noise.kernels import Additive, Exponential
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
@@ -16,7 +17,6 @@ from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
 
-UNIT_ROUNDING = 2.0**-24  # of float32
 _FEWEST = 1024
 _LEAST = 1e-9
 
@@ -54,7 +54,8 @@ class Promising(Method):
     def allowance(self, operations: int) -> float:
         """How much larger the noise must be, so that rounding errors of so many operations in a row are covered too.
 
-        Each changes a number of size `largest` by at most 2^-24 of it, and differently for two neighbours.
+        Each changes a number of size `largest` by at most 2^-24 of it, and differently for two neighbours. A sum by
+        `total` counts for two, however many terms it has.
         """
         return 1 + 2 * operations * UNIT_ROUNDING * self.largest / self.radius
 
