@@ -92,6 +92,7 @@ def test_a_mean_of_tents_in_float32() -> None:
     text = next(one.text for one in private.certificate.assumptions if "computed to within 4e-07" in one.text)
     assert "which the noise covers" in text
     levels, sigma = private.levels, private.certificate.sigma  # type: ignore[attr-defined]
+    assert sigma is not None
     assert 4 <= levels < 16
     kernel, grid = Exponential(ball.best_beta()), np.arange(2**levels + 1) * 2.0**-levels
     errors = seen(levels, single) - seen(levels, double), seen(levels, other) - seen(levels, double_other)
