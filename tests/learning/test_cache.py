@@ -1,39 +1,89 @@
-"""Where compiled programs and outcomes are kept, and that nothing fails for want of a place."""
+"""What is kept on disk of compiled programs: none that may hold a private number."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
 import pytest
+from jax._src.compilation_cache import decompress_executable
 
-pytest.importorskip("jax")
+SECRETS = [0.1234567 + 0.0111111 * i for i in range(9)]
+PROGRAM = """
+import functools, sys
+import jax, jax.numpy as jnp, numpy as np
+from quietq import Agent, Budget, SupBall
+from quietq.learning.output import OutputNoise
 
-from quietq.learning.cache import cache_folder
+SECRETS = {secrets}
+a, b, c, d, e, f, g, h, i = SECRETS
+GLOBAL = a
+
+class Callable:
+    def __init__(self, value, name):
+        self.value, self.name = value, name
+    def __call__(self, s):
+        return self.value * jnp.tanh(s) + float(self.name) * jnp.cos(3 * s)
+
+def defaulted(s, by=np.float64(b)):
+    return by * jnp.sin(s)
+
+def given(factor, s):
+    return factor * jnp.exp(-s)
+
+closed, scalar, array = c, np.float32(d), np.asarray(e)
+attribute, part, compiled = Callable(f, str(g)), functools.partial(given, h), jax.jit(lambda s: i * jnp.log1p(s))
+
+def own(s):
+    parts = [GLOBAL * s**2, defaulted(s), closed * s**3, scalar * jnp.sqrt(s + 1), array * jnp.arctan(s)]
+    return (sum(parts) + attribute(s) + part(s) + compiled(s)) / 10
+
+relation, budget = SupBall(0.1), Budget(0.9, 1e-4)
+
+def train(reward):
+    agent = Agent("walk", OutputNoise(relation=relation, budget=budget, knots=2), reward=reward)
+    agent.learn(8, callback=lambda event: None)
+    return agent.evaluate()
+
+kind = sys.argv[1]
+if kind == "public":
+    train(None)
+elif kind == "own":
+    train(own)
+else:
+    train(None)
+    train(own)
+    jax.jit(own)(jnp.ones(3)).block_until_ready()
+"""
 
 
-@pytest.fixture(autouse=True)
-def _unset(monkeypatch):
-    for name in ("QUIETQ_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
+def kept(folder: Path, kind: str, **environment: str) -> list[bytes]:
+    """All bytes of programs that were kept, each as it was before it was compressed."""
+    settings = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "QUIETQ_CACHE": str(folder), **environment}
+    command = [sys.executable, "-c", PROGRAM.format(secrets=SECRETS), kind]
+    subprocess.run(command, check=True, env=os.environ | settings, timeout=240, capture_output=True)
+    return [
+        decompress_executable(file.read_bytes()) if file.name.endswith("-cache") else file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    ]
 
 
-@pytest.mark.parametrize(
-    ("name", "below"), [("QUIETQ_CACHE", ""), ("XDG_CACHE_HOME", "quietq"), ("HOME", ".cache/quietq")]
-)
-def test_the_nearest_is_taken_and_made(monkeypatch, tmp_path, name, below):
-    monkeypatch.setenv(name, str(tmp_path / "here"))
-    assert cache_folder() == tmp_path / "here" / below
-    assert (tmp_path / "here" / below).is_dir()
+def secrets_in(blobs: list[bytes]) -> list[float]:
+    forms = {
+        secret: [np.float32(secret).tobytes(), np.float64(secret).tobytes(), str(secret).encode()] for secret in SECRETS
+    }
+    return [secret for secret, looks in forms.items() if any(look in blob for look in looks for blob in blobs)]
 
 
-@pytest.mark.parametrize("name", ["XDG_CACHE_HOME", "HOME"])
-def test_a_user_without_a_folder_has_no_cache(monkeypatch, name):
-    monkeypatch.setenv(name, "/dev/null")  # no folder can be made in it, whoever asks
-    assert cache_folder() is None
+def test_a_reward_of_ones_own_is_in_no_program_on_disk(tmp_path: Path) -> None:
+    blobs = kept(tmp_path, "both")
+    assert blobs  # of the public world
+    assert secrets_in(blobs) == []
 
 
-def test_nothing_is_kept_if_nothing_is_to_be(monkeypatch):
-    monkeypatch.setenv("QUIETQ_CACHE", "")
-    assert cache_folder() is None
-
-
-def test_a_place_that_was_asked_for_and_cannot_be_had_is_told(monkeypatch):
-    monkeypatch.setenv("QUIETQ_CACHE", "/dev/null")
-    with pytest.warns(UserWarning, match="QUIETQ_CACHE must name a folder .*, not '/dev/null': nothing is kept"):
-        assert cache_folder() is None
+@pytest.mark.slow
+def test_nor_in_a_cache_that_the_caller_set_up(tmp_path: Path) -> None:
+    assert kept(tmp_path, "public", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "own"))
+    assert secrets_in(kept(tmp_path / "other", "own", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "other" / "own"))) == []

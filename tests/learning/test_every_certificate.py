@@ -119,17 +119,17 @@ def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield changed("delta", to=0.0)
         yield changed("mu", to=None)
     if "radius" in relation:
-        yield changed("relation", "radius", to=relation["radius"] * 1.01)
+        yield changed("relation", "radius", to=relation["radius"] * 1.03)
     if "actions" in relation and (norm["kind"] in ("exponential", "knots", "increments") or "kernel" in relation):
         yield changed("relation", "actions", to=relation["actions"] + 1)
     if "lipschitz" in relation and norm["kind"] in ("exponential", "knots", "increments"):
-        yield changed("relation", "lipschitz", to=relation["lipschitz"] * 1.01)
+        yield changed("relation", "lipschitz", to=relation["lipschitz"] * 1.05)
     for name in ("count", "rounds", "weights", "operations"):
         if norm.get(name):
             yield changed("norm", name, to=math.ceil(norm[name] * (1.25 if name == "operations" else 1.03)))
     if norm["kind"] == "smooth-bound":
         yield changed("norm", "beta", to=norm["beta"] * 1.01)
-    if norm["kind"] in ("increments", "clipped-gradients"):
+    if norm["kind"] in ("increments", "reward-gradients", "clipped-gradients"):
         yield changed("norm", "radius", to=norm["radius"] * 0.99)
     yield changed("norm", "kind", to="mine")
     yield changed("norm", to=None)

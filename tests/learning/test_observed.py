@@ -23,7 +23,7 @@ def charged(reward, **options) -> float:
 
 @pytest.mark.parametrize("value", [0.0, 900.0])
 def test_a_refusal_depends_on_what_was_declared_alone(value):
-    with pytest.raises(InvalidInput, match="low and high must stay within"):
+    with pytest.raises(InvalidInput, match="must stay within"):
         observe(
             WALK, SupBall(1e-6), BUDGET, low=0.0, high=1000.0, rewards=100,
             reward=lambda states: np.full(len(states), value),

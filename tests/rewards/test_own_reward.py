@@ -154,14 +154,14 @@ def test_sup_ball_counts_and_draws_afresh() -> None:
         env.step(0)
     assert len(seen) == n  # the environment was not even asked
     sigma = 0.01 * math.sqrt(n) / BUDGET.mu
-    assert (env.certificate.sigma, env.certificate.sensitivity) == (sigma, 0.01 * math.sqrt(n))
+    assert (env.certificate.sigma, env.certificate.sensitivity) == pytest.approx((sigma, 0.01 * math.sqrt(n)))
     noise = (rewards - 0.25) / sigma
     assert abs(noise.mean()) < 6 / math.sqrt(n)
     assert abs(noise.var() - 1) < 6 * math.sqrt(2 / n)
     assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 6 / math.sqrt(n)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), "12345.678", None, 1e300])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), "12345.678", None, 10**400])
 def test_bad_rewards_cost_nothing(bad: Any) -> None:
     cases: list[tuple[Relation, dict[str, Any]]] = [(BALL, {}), (SupBall(0.01), {"rewards": 1})]
     for relation, more in cases:
@@ -170,7 +170,7 @@ def test_bad_rewards_cost_nothing(bad: Any) -> None:
             Line([0.3, 0.6], lambda t, s, a: bad if t == 1 else 0.1), relation, BUDGET, ledger=ledger, **more
         )
         env.reset()
-        with pytest.raises(InvalidInput, match=r"finite number|must stay below") as caught:
+        with pytest.raises(InvalidInput, match="finite number") as caught:
             env.step(0)
         assert "12345" not in str(caught.value)
         assert caught.value.__cause__ is None

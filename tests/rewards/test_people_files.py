@@ -126,7 +126,7 @@ def test_tallies_merge():
     first.add(np.array([0]), x[:6], y[:6], 0.0, 1.0, 2.0)
     second.add(np.array([0]), x[6:], y[6:], 0.0, 1.0, 2.0)
     first.merge(second)
-    np.testing.assert_allclose(first.values(0, 1), both.values(0, 1), atol=1e-12)
+    np.testing.assert_allclose(first.values(0, 1, 1), both.values(0, 1, 1), atol=1e-12)
 
 
 def test_nullable_pandas_columns_are_read():

@@ -169,7 +169,7 @@ def test_a_refusal_does_not_depend_on_the_ratings(noise):
     for rating in (1023.5, 1024.5):
         data = pl.DataFrame({"person": ["a"], "state": [0.5], "rating": [rating]})
         group = People.read(data, box=(0, 1), low=1023.5, high=1024.5, slope=1, count=3_000_000)
-        with pytest.raises(InvalidInput, match="low and high must stay within"):
+        with pytest.raises(InvalidInput, match="must stay within"):
             privatise(group, Budget(0.9, 1e-7), noise=noise)
 
 

@@ -20,7 +20,6 @@ from quietq.audit.pairs import Pair, PairReward
 from quietq.audit.store import Store
 from quietq.audit.views import View
 from quietq.learning import trainer
-from quietq.learning.cache import use_disk_cache
 from quietq.learning.method import Method
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.private_function import PrivateFunction
@@ -107,7 +106,6 @@ class Trainings:
 
     def _batch(self, number: int) -> Float[np.ndarray, "2 runs numbers"]:
         """One batch: an equal number of runs under r and under r'."""
-        use_disk_cache()
         spaces, core = trainer.spaces_of(self.pair.world), self.method.core()
         drawn = [self.method.draw(spaces, self.steps, SeededEntropy(self._stream(number, run))) for run in range(BATCH)]
         noise = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)

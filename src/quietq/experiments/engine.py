@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 from quietq.experiments.shelf import Shelf
 from quietq.experiments.task import Row, Task
-from quietq.learning.cache import use_disk_cache
 from quietq.learning.trainer import on_one_core
 from quietq.privacy.errors import InvalidInput
 
@@ -41,7 +40,6 @@ def carry_out(
 
 def do(task: Task) -> list[Row]:
     """One task, on one core."""
-    use_disk_cache()
     with on_one_core():
         return task.rows()
 

@@ -18,6 +18,7 @@ from gymnasium.vector import VectorEnv
 from jaxtyping import Float, Int
 
 from quietq.learning import agent_file, judge
+from quietq.learning.cache import disk_cache
 from quietq.learning.events import Event
 from quietq.learning.method import Method, Released, Spaces
 from quietq.learning.trainer import spaces_of
@@ -172,7 +173,8 @@ class Agent:
         one step after the other; the walk is solved exactly. `progress` shows a bar; None does on a terminal only.
         """
         judged = self._reward if reward is None else reward
-        return judge.evaluate(self.world, judged, self.q_values, self.members, episodes, seed, progress)
+        with disk_cache(public=False):  # the reward may be a function that compiles something
+            return judge.evaluate(self.world, judged, self.q_values, self.members, episodes, seed, progress)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what was released, the certificate and the settings, and nothing else.

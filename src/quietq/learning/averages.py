@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from quietq.learning.method import Method, Spaces, Transition
 from quietq.learning.networks import Hats, LinearQ, Scaled, make_features
 from quietq.learning.options import option
+from quietq.learning.sums import total
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
 
@@ -103,9 +104,10 @@ def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:
     here, there = hats(seen.state), hats(seen.next_state) * ~seen.terminated[:, None]
     taken = jax.nn.one_hot(seen.action, sums.weight.shape[0])
     parts = (
-        jnp.einsum("ca,ck->ak", taken, here),
+        # Rewards are private, and divided by weights: their errors must not grow with the number of copies.
+        total(taken[:, :, None] * here[:, None, :]),
         jnp.einsum("ca,ck->ak", taken, here**2),
-        jnp.einsum("ca,ck->ak", taken, here * seen.reward[:, None]),
+        total(taken[:, :, None] * (here * seen.reward[:, None])[:, None, :]),
         jnp.einsum("ca,ck,cl->akl", taken, here, there),
     )
     before = (sums.weight, sums.squares, sums.rewards, sums.moves)

@@ -28,6 +28,7 @@ from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
 from quietq.learning.promise import Promising, not_below
 from quietq.learning.protect import protect
+from quietq.learning.sums import total
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import positive
@@ -144,9 +145,11 @@ class GradientNoise(DeepQ, Promising):
         moves = noise.radius + 8 * UNIT_ROUNDING * (noise.largest + sizes)
         bounds = jnp.minimum(moves, 2 * self.clip / jnp.maximum(lengths, 1e-12))
         rounding = 2 * UNIT_ROUNDING * (together + self.batch // together + 8) * self.clip
-        squares = sum(((bounds[:, None] * leaf).mean(axis=0) ** 2).sum() for leaf in leaves)
+        squares = sum(((total(bounds[:, None] * leaf) / self.batch) ** 2).sum() for leaf in leaves)
+        # Lengths, of gradients and of this, are roots of sums over all parameters.
+        slack = 1 + 4 * UNIT_ROUNDING * sum(leaf.shape[1] for leaf in leaves)
         # Slopes are public. Where they are too large to compute with, the scale is no number: nothing is released.
-        sensitivity = jnp.where((lengths < STEEPEST).all(), jnp.sqrt(squares) + rounding, jnp.nan)
+        sensitivity = jnp.where((lengths < STEEPEST).all(), slack * (jnp.sqrt(squares) + rounding), jnp.nan)
         flat, build = ravel_pytree(eqx.filter(clipped, eqx.is_array))
         return build(protect(flat, noise.normals[turn], noise.scale * sensitivity))
 

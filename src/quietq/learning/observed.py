@@ -13,7 +13,9 @@ import warnings
 import numpy as np
 from jaxtyping import Float
 
+from quietq.noise.allowance import FLOAT64
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
+from quietq.noise.evaluation import coarse_type
 from quietq.noise.rounding import round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.accounted import accounted
@@ -63,22 +65,30 @@ def observe(
         raise InvalidInput(f"A reward model has one coordinate, but this world has {world.box.dimension}.")
     model = RewardModel(low=low, high=high, domain=world.box) if model is None else model
     number = count("rewards", rewards)
-    sensitivity = relation.radius * math.sqrt(number)
+    error = FLOAT64 * max(abs(low), abs(high))  # of each neighbour's rewards; nothing is amplified
+    sensitivity = (relation.radius + 2 * error) * math.sqrt(number)
     sigma = sensitivity / budget.mu
     check_range(max(abs(low), abs(high)), sigma)  # of what is declared: a refusal must not depend on the rewards
     model.check_noise(sigma)
     states = _walk(world, number, int.from_bytes(os.urandom(8)) if seed is None else count("seed", seed, 0))
     failure = None
     try:
-        given = np.asarray((world_reward(world) if reward is None else reward)(flat(states)), dtype=np.float64)
-    except Exception as error:  # its text may hold private values
-        given, failure = np.empty(0), type(error).__name__
+        given = (world_reward(world) if reward is None else reward)(flat(states))
+        coarse = coarse_type(given)
+        given = np.asarray(given, dtype=np.float64)
+    except Exception as problem:  # its text may hold private values
+        given, coarse, failure = np.empty(0), None, type(problem).__name__
     if failure is not None:
         raise InvalidInput(f"reward failed with {failure} on an array of {number} states; nothing was drawn or spent.")
+    if coarse is not None:
+        raise InvalidInput(
+            f"reward must give float64, Python's numbers or integers, not {coarse}, whose rounding the noise would not "
+            "hide: compute it in float64; nothing was drawn or spent."
+        )
     if given.shape != (number,) or not np.isfinite(given).all():
         raise InvalidInput("reward must give one finite number for each state; nothing was drawn or spent.")
     observed = np.clip(given, low, high)
-    certificate = _certificate(world, relation, budget, number, sigma, simulate, ledger)
+    certificate = _certificate(world, relation, budget, number, error, sigma, simulate, ledger)
     if simulate is None:
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -110,6 +120,7 @@ def _certificate(
     relation: SupBall,
     budget: Budget,
     number: int,
+    error: float,
     sigma: float,
     simulate: int | None,
     ledger: Accountant | None,
@@ -127,14 +138,14 @@ def _certificate(
         delta=budget.delta,
         mu=budget.mu,
         sigma=sigma,
-        sensitivity=relation.radius * math.sqrt(number),
+        sensitivity=(relation.radius + 2 * error) * math.sqrt(number),
         norm={"kind": "rewards", "count": number, "operations": 0},
         assumptions=(
             Assumption(f"Neighbouring inputs are {relation}.", False),
             Assumption("Box, range, number of people and budget were chosen without the private data.", False),
             Assumption(f"{number} rewards were observed, under random actions, and each was noised once.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(sigma), False),
+            Assumption(rounding_in_words(sigma, error=error), False),
             accounted(ledger),
         ),
     )

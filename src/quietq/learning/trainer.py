@@ -21,6 +21,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from quietq.learning.cache import disk_cache, is_public
 from quietq.learning.method import Method, Noise, Released, Spaces, State, Transition
 from quietq.worlds.jax_world import WorldState, reset, step
 from quietq.worlds.world import World
@@ -69,24 +70,27 @@ def spaces_of(world: World) -> Spaces:
 
 def begin(method: Method, world: World, runs: Runs) -> Carry:
     """All runs before their first step."""
-    return _spread(partial(_begin, method, world), runs, None)
+    return _spread(partial(_begin, method, world), runs, None, _is_public(method, world, runs))
 
 
 def advance(
     method: Method, world: World, runs: Runs, carry: Carry, first: int, length: int, tell_every: int | None = None
 ) -> tuple[Carry, Seen]:
     """All runs, `length` steps on from step `first`; `tell_every` so many steps, `LISTENERS` hear of it."""
-    return _spread(partial(_advance, method, world, length, tell_every, jnp.asarray(first)), runs, carry)
+    program = partial(_advance, method, world, length, tell_every, jnp.asarray(first))
+    return _spread(program, runs, carry, _is_public(method, world, runs))
 
 
 def finish(method: Method, runs: Runs, carry: Carry) -> Released:
     """What each run releases at its end."""
-    return _finish(method, carry.learner, runs.noise)
+    with disk_cache(is_public(method)):
+        return _finish(method, carry.learner, runs.noise)
 
 
 def current(method: Method, runs: Runs, carry: Carry) -> Released | None:
     """What each run has released so far, if anything; it uses no noise up."""
-    return _current(method, carry.learner, runs.noise)
+    with disk_cache(is_public(method)):
+        return _current(method, carry.learner, runs.noise)
 
 
 LISTENERS: list[Callable[[int], None]] = []
@@ -147,7 +151,11 @@ def _current(method: Method, learner: State, noise: Noise) -> Released | None:
     return jax.vmap(method.current)(learner, noise)
 
 
-def _spread(program: Callable[..., Any], runs: Runs, carry: Carry | None) -> Any:
+def _is_public(method: Method, world: World, runs: Runs) -> bool:
+    return is_public(method) and is_public(world) and is_public(runs.reward)
+
+
+def _spread(program: Callable[..., Any], runs: Runs, carry: Carry | None, public: bool) -> Any:
     """Runs the program on equal parts of the runs, a core each, and puts the parts together.
 
     Threads, because XLA leaves Python's lock while it works; the parts are equal, because each size is compiled.
@@ -155,13 +163,15 @@ def _spread(program: Callable[..., Any], runs: Runs, carry: Carry | None) -> Any
     number = len(runs.keys)
     parts = 1 if _one_core.get() else min(os.cpu_count() or 1, max(number // FEWEST_RUNS, 1))
     if parts == 1:
-        return program(runs, carry)
+        with disk_cache(public):
+            return program(runs, carry)
     size = math.ceil(number / parts)
     indices = [np.minimum(np.arange(i * size, (i + 1) * size), number - 1) for i in range(parts)]
 
     def part(index: np.ndarray) -> Any:
         pick = partial(jax.tree.map, lambda leaf: leaf[index])
-        return jax.block_until_ready(program(pick(runs), None if carry is None else pick(carry)))
+        with disk_cache(public):
+            return jax.block_until_ready(program(pick(runs), None if carry is None else pick(carry)))
 
     with ThreadPoolExecutor(parts) as pool:
         results = list(pool.map(part, indices))

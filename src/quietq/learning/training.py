@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from quietq.learning import in_loop, in_pieces
-from quietq.learning.cache import use_disk_cache
+from quietq.learning.cache import disk_cache
 from quietq.learning.events import Event, episode_returns
 from quietq.learning.method import Method, Noise, Released, Spaces
 from quietq.learning.report import Reporter
@@ -94,9 +94,10 @@ class Training:
         """Does all of it."""
         if resume and self.directory is None:
             raise InvalidInput("resume needs the directory of the checkpoint to go on from.")
-        use_disk_cache()
         precise = jax.default_matmul_precision("highest")  # sensitivities allow for float32's rounding and no more
-        with precise, Reporter(self.steps, progress, log, not self.method.uses_true_reward) as reporter:
+        # A reward of the caller's own may be traced anywhere in here; the trainer keeps what it knows to be public.
+        kept = disk_cache(public=False)
+        with precise, kept, Reporter(self.steps, progress, log, not self.method.uses_true_reward) as reporter:
             if isinstance(self.world, World):
                 released, seen, steps = in_pieces.run(self, self.world, resume, progress, callback, reporter)
             else:

@@ -20,18 +20,20 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
-from quietq.learning.gradient import STEEPEST
+from quietq.learning.gradient import STEEPEST, GradientNoiseDraw
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
-from quietq.learning.promise import Draw, Promising
+from quietq.learning.promise import Promising, not_below
 from quietq.learning.protect import protect
+from quietq.learning.sums import total
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import UNIT_ROUNDING
 
 _SQUARINGS = 3
-_SLACK = 1.0001  # for rounding errors of products of matrices in single precision
+_SLACK = 1.0001  # for rounding errors of a few operations in single precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,20 +64,20 @@ class NetworkValueNoise(DeepQ, Promising):
         if self.rounds(steps) == 0:
             raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
 
-    def operations(self, spaces: Spaces) -> int:
-        """A sum over the batch."""
-        return self.batch + 8
-
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> GradientNoiseDraw:
         """The normals of all rounds."""
         _, budget = self.promised()
         rounds = self.rounds(steps)
-        scale = self.allowance(spaces) * self.radius * np.sqrt(rounds) / budget.mu
-        return self.drawn(entropy.normals((rounds, self.parameters(spaces))), scale)
+        return GradientNoiseDraw(
+            entropy.normals((rounds, self.parameters(spaces))).astype(np.float32),
+            not_below(np.sqrt(rounds) / budget.mu),
+            not_below(self.radius),
+            np.asarray(self.largest, np.float32),
+        )
 
-    def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
-        """What rewards that differ by 1 can do in each round, which is public."""
-        return {"kind": "reward-gradients", "rounds": self.rounds(steps), "operations": self.operations(spaces)}
+    def norm(self, spaces: Spaces, steps: int, noise: GradientNoiseDraw) -> dict[str, object]:
+        """Each round's own sensitivity, as it is computed for rewards that differ by the radius handed on."""
+        return {"kind": "reward-gradients", "rounds": self.rounds(steps), "radius": float(noise.radius)}
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
         """A new network, its target the same, and room for one round."""
@@ -99,12 +101,19 @@ class NetworkValueNoise(DeepQ, Promising):
         target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
         return DeepQState(network, target, optimiser, buffer)
 
-    def noised(self, network: Network, target: Network, batch: Transition, turn: Array, noise: Draw) -> Network:
+    def noised(
+        self, network: Network, target: Network, batch: Transition, turn: Array, noise: GradientNoiseDraw
+    ) -> Network:
         """The gradient of the squared loss, without one through the target; its reward part has noise."""
         slopes, build = self.slopes(network, batch)
         steep = ~(jnp.abs(slopes) < STEEPEST).all()  # then nothing is released: see protect
-        scale = jnp.where(steep, jnp.nan, noise.scale * unit_sensitivity(slopes))
-        private = protect(batch.reward @ slopes / len(slopes), noise.normals[turn], scale)
+        # Each entry is a sum (2 roundings) of products (1), divided (1), with rewards of size `largest` at the most;
+        # twice that is allowed for, for each of two neighbours.
+        rounding = 16 * UNIT_ROUNDING * noise.largest * jnp.linalg.norm(total(jnp.abs(slopes)) / len(slopes))
+        sensitivity = noise.radius * unit_sensitivity(slopes) + rounding
+        scale = jnp.where(steep, jnp.nan, noise.scale * sensitivity)
+        mean = total(batch.reward[:, None] * slopes) / len(slopes)
+        private = protect(mean, noise.normals[turn], scale)
         following = self.goals(target, batch._replace(reward=jnp.zeros_like(batch.reward)))
         values = chosen(jax.vmap(network)(batch.state), batch.action)
         return build((values - following) @ slopes / len(slopes) - private)
@@ -138,13 +147,20 @@ def unit_sensitivity(slopes: Float[Array, "batch parameters"]) -> Float[Array, "
     >>> float(unit_sensitivity(jnp.eye(4)).round(3))
     0.5
     """
-    batch, unit = len(slopes), jnp.abs(slopes).max()
+    batch, parameters = slopes.shape
+    unit = jnp.abs(slopes).max()
     slopes = slopes / jnp.where(unit > 0, unit, 1.0)  # so that squares neither overflow nor vanish
     gram = slopes @ slopes.T
+    # A product of n terms errs by n 2^-24 of their sizes: entries of the Gram matrix by so much of both lengths, and a
+    # square of a matrix by so much of its own square in Frobenius' norm, which is at most root n times the product's.
+    lengths = jnp.sqrt(total((slopes**2).T))
+    entries = total(total(jnp.abs(gram))) + 2 * parameters * UNIT_ROUNDING * total(lengths) ** 2
     largest, power = jnp.ones(()), gram
     for squared in range(_SQUARINGS + 1):
-        size = jnp.linalg.norm(power)
+        size = jnp.sqrt(total(total(power**2)))
         largest = largest * size ** (1 / 2**squared)
         power = power / jnp.where(size > 0, size, 1.0)
         power = power @ power
-    return _SLACK * unit * jnp.sqrt(jnp.minimum(jnp.abs(gram).sum() / batch, largest) / batch)
+    largest = largest + 2 * parameters * UNIT_ROUNDING * total(lengths**2)
+    slack = _SLACK + 2 * batch**1.5 * UNIT_ROUNDING
+    return slack * unit * jnp.sqrt(jnp.minimum(entries / batch, largest) / batch)

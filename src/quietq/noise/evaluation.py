@@ -4,39 +4,41 @@ Whatever goes wrong in here may have to do with private values, so a refusal sho
 carries along an exception of the caller's code.
 """
 
+import re
+from collections.abc import Iterable
+
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.box import Box
 from quietq.noise.grid_path import grid_points
 from quietq.noise.kernels import BandLimited, FiniteRank
-from quietq.noise.rounding import check_values
 from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput, QuietqError
 
 
-def on_grid(f: object, box: Box, levels: int) -> Float[np.ndarray, "..."]:
-    """f on the grid, shaped as the table: grid axes first, outputs last."""
-    values = values_at(f, grid_points(box, levels))
+def on_grid(f: object, box: Box, levels: int, exact: bool = True) -> Float[np.ndarray, "..."]:
+    """f on the grid, shaped as the table: grid axes first, outputs last; `exact` numbers are float64 or better."""
+    values = values_at(f, grid_points(box, levels), exact)
     return values.reshape((2**levels + 1,) * box.dimension + values.shape[1:])
 
 
-def in_weights(f: object, kernel: FiniteRank, box: Box, sigma: float) -> Float[np.ndarray, "..."]:
-    """f's weights, one row a feature: as they are given or, for a band-limited kernel, by projection of a function."""
+def in_weights(f: object, kernel: FiniteRank, box: Box, exact: bool = True) -> Float[np.ndarray, "..."]:
+    """f's weights, one row a feature; of a function, for a band-limited kernel, its values, yet to be projected."""
     if callable(f):
         if not isinstance(kernel, BandLimited):
             raise InvalidInput("A Features kernel takes the function's weights, not the function.")
-        values = values_at(f, box.from_unit(kernel.sample_points))
-        check_values(values, sigma)
-        return kernel.project(values)
+        return values_at(f, box.from_unit(kernel.sample_points), exact)
+    if exact:
+        check_exact("weights", f)
     weights = numbers("weights", f)
     if weights.ndim < 1 or weights.shape[0] != kernel.rank:
         raise InvalidInput(f"weights must have {kernel.rank} rows, one a feature, not shape {weights.shape}.")
     return weights
 
 
-def values_at(f: object, states: np.ndarray) -> np.ndarray:
-    """One value, or one row, for each of the states."""
+def values_at(f: object, states: np.ndarray, exact: bool = True) -> np.ndarray:
+    """One value, or one row, for each of the states; `exact` ones are float64 or better."""
     if not callable(f):
         raise InvalidInput(f"A function of states is needed, not {type(f).__name__}.")
     hint = "wrap it in numpy.vectorize if it takes one state at a time; nothing was drawn or spent."
@@ -49,6 +51,8 @@ def values_at(f: object, states: np.ndarray) -> np.ndarray:
         failure = type(error).__name__  # and no more: its text may hold private values
     if failure:
         raise InvalidInput(f"The function failed with {failure} on an array of {len(states)} states; {hint}")
+    if exact:
+        check_exact("The function's values", values)
     values = numbers("The function's values", values)
     if values.ndim not in (1, 2) or values.shape[0] != len(states):
         raise InvalidInput(
@@ -56,3 +60,47 @@ def values_at(f: object, states: np.ndarray) -> np.ndarray:
             f"not shape {values.shape}; {hint}"
         )
     return values
+
+
+def check_exact(name: str, value: object) -> None:
+    """Refuses numbers of a type that rounds more than float64 does: the noise does not cover it.
+
+    >>> check_exact("weights", [0.5, 1])
+    >>> check_exact("weights", [0.5, np.float32(0.1)])
+    Traceback (most recent call last):
+    ...
+    quietq.privacy.errors.InvalidInput: weights must be float64, Python's numbers or integers, not float32, whose ...
+    """
+    if (coarse := coarse_type(value)) is not None:
+        raise InvalidInput(
+            f"{name} must be float64, Python's numbers or integers, not {coarse}, whose rounding the noise would not "
+            "hide: compute them in float64, or say with `accuracy` how far off each may be at the most; nothing was "
+            "drawn or spent."
+        )
+
+
+def coarse_type(value: object) -> str | None:
+    """The name of a type of number in there that is less exact than float64, if there is one.
+
+    >>> coarse_type(np.zeros(3, np.float16)), coarse_type(np.zeros(3, np.int8)), coarse_type(0.5)
+    ('float16', None, None)
+    """
+    if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+        return None
+    if isinstance(value, list | tuple):
+        return next((found for item in value if (found := coarse_type(item)) is not None), None)
+    kinds = getattr(value, "dtypes", None)  # of a data frame: as one array its columns would lose theirs
+    for kind in kinds if isinstance(kinds, Iterable) else [getattr(value, "dtype", None)]:
+        name = str(kind).removeprefix("torch.")
+        if isinstance(kind, np.dtype):
+            if kind.kind not in "biuOSUcmM" and (kind.kind != "f" or kind.itemsize < 8):  # bfloat16 is of kind V
+                return kind.name
+        elif kind is not None and re.search(r"float(?!64)|half", name, re.IGNORECASE):
+            return name
+    if isinstance(value, np.ndarray | np.generic):
+        return None
+    try:
+        kind = np.asarray(value).dtype
+    except Exception:  # whatever it is, `numbers` refuses it
+        return None
+    return kind.name if kind.kind == "f" and kind.itemsize < 8 else None

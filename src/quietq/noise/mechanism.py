@@ -6,7 +6,8 @@ queries. On a grid or in finitely many weights the norm can only be smaller, and
 whatever rule, is post-processing.
 
 What the code does for it: f is looked at on a public grid (or given as weights) and nowhere else; noise comes from the
-operating system in float64; the sum is rounded to a public step; f is not kept. See `docs/theory.md`.
+operating system in float64; the sum is rounded to a public step; f is not kept. The norm amplifies rounding errors of
+f, so the sensitivity has an allowance for them (`allowance`), and f is looked at in float64. See `docs/theory.md`.
 """
 
 import math
@@ -17,13 +18,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from quietq.noise.allowance import FLOAT64, check_allowance, finest_levels, size_bound, worst_norm
 from quietq.noise.box import Domain, box_for
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import in_weights, on_grid
 from quietq.noise.grid_path import check_grid, draw_grid
 from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
 from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable, PrivateWeights
-from quietq.noise.rounding import check_values, round_release, rounding_in_words
+from quietq.noise.rounding import check_values, largest_value, round_release, rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
@@ -68,6 +70,8 @@ class GaussianProcessMechanism:
         relation: Relation | None = None,
         domain: Domain | None = None,
         levels: int | None = None,
+        largest: float | None = None,
+        accuracy: float | None = None,
         accountant: Accountant | None = None,
         assumption: Assumption | None = None,
         further: tuple[Assumption, ...] = (),
@@ -75,6 +79,8 @@ class GaussianProcessMechanism:
     ) -> None:
         """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted".
 
+        `largest` is a public bound on the size of all values. `accuracy` is one on the error of each, for values that
+        are less exact than float64; the grid is then as coarse as it must be, unless `levels` says how fine it is.
         `further` assumptions and `remarks` go into the certificate as they are.
         """
         instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
@@ -93,12 +99,29 @@ class GaussianProcessMechanism:
                 f"sensitivity {sensitivity!r} is below the relation's radius in this kernel, {needed!r}."
             )
         # A function that is projected on finitely many terms can differ by a little more than it did before.
-        self.sensitivity = sensitivity * (kernel.stretch if isinstance(kernel, BandLimited) else 1.0)
-        self.sigma = positive("sensitivity/mu", self.sensitivity / self.mu)
+        sensitivity *= kernel.stretch if isinstance(kernel, BandLimited) else 1.0
+        most = largest_value(positive("sensitivity/mu", sensitivity / self.mu))
+        if largest is not None:
+            self.largest = positive("largest", largest)
+        else:
+            self.largest = most if accuracy is not None else min(most, size_bound(sensitivity, self.relation.people))
+        self._exact = accuracy is None
+        self.error = FLOAT64 * self.largest if accuracy is None else positive("accuracy", accuracy)
         self.box = box_for(kernel.dimension, domain)
-        self.levels = _default_levels(kernel) if levels is None else count("levels", levels)
-        for part in _tables(kernel):
+        outputs = getattr(self.relation, "actions", 1)
+        parts = _tables(kernel)
+        if levels is None:
+            self.levels = _default_levels(kernel)
+            if parts:
+                self.levels = finest_levels(kernel, self.error, sensitivity, self.levels, outputs)
+        else:
+            self.levels = count("levels", levels)
+        for part in parts:
             check_grid(part, self.levels)
+        allowance = 2 * self.error * worst_norm(kernel, self.levels, outputs, projected=True)
+        check_allowance(allowance, sensitivity, self.error)
+        self.sensitivity = sensitivity + allowance
+        self.sigma = self.sensitivity / self.mu
         self._accountant = accountant
         self._assumption, self._further = assumption, further
         self._remarks = remarks
@@ -116,6 +139,7 @@ class GaussianProcessMechanism:
         *,
         domain: Domain | None = None,
         levels: int | None = None,
+        accuracy: float | None = None,
         accountant: Accountant | None = None,
         assumption: Assumption | None = None,
     ) -> "GaussianProcessMechanism":
@@ -133,6 +157,7 @@ class GaussianProcessMechanism:
             relation=relation,
             domain=domain,
             levels=levels,
+            accuracy=accuracy,
             accountant=accountant,
             assumption=assumption,
         )
@@ -175,15 +200,18 @@ class GaussianProcessMechanism:
         """What of f the release is made of, one array a part: tables, or weights. All that can be refused is."""
         kernel = self.kernel
         if isinstance(kernel, FiniteRank):
-            arrays = [in_weights(f, kernel, self.box, self.sigma)]
+            arrays = [in_weights(f, kernel, self.box, self._exact)]
         elif isinstance(kernel, Additive):
             if not isinstance(f, Sequence) or len(f) != kernel.dimension:
                 raise InvalidInput(f"An Additive kernel takes one function a coordinate, {kernel.dimension} in all.")
-            arrays = [on_grid(part, self.box.coordinate(i), self.levels) for i, part in enumerate(f)]
+            arrays = [on_grid(part, self.box.coordinate(i), self.levels, self._exact) for i, part in enumerate(f)]
         else:
-            arrays = [on_grid(f, self.box, self.levels)]
+            arrays = [on_grid(f, self.box, self.levels, self._exact)]
         for array in arrays:
-            check_values(array, self.sigma)
+            check_values(array, self.largest)
+        if isinstance(kernel, BandLimited) and callable(f):
+            arrays = [kernel.project(arrays[0])]
+            check_values(arrays[0], largest_value(self.sigma))
         axes = kernel.dimension if isinstance(kernel, Product) else 1
         shapes = [array.shape[axes:] for array in arrays]
         if len(set(shapes)) > 1:
@@ -240,7 +268,7 @@ class GaussianProcessMechanism:
                 Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
                 Assumption(f"The function was {looked}, noised once, and not kept.", True),
                 Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-                Assumption(rounding_in_words(self.sigma), False),
+                Assumption(rounding_in_words(self.sigma, self.largest, self.error), False),
                 accounted(self._accountant),
             ),
             remarks=self._remarks,

@@ -37,22 +37,28 @@ def largest_value(sigma: float) -> float:
     return rounding_step(sigma) * 2.0 ** (52 - _COARSER_THAN_LAST_PLACE)
 
 
-def rounding_in_words(sigma: float) -> str:
+def rounding_in_words(sigma: float, largest: float | None = None, error: float | None = None) -> str:
     """What a certificate says of it: trusted, because a refusal by size would depend on the data.
 
-    >>> rounding_in_words(1.0)
-    'Values stay below 1.67772e+07 in size whatever the data is, and were rounded to multiples of 9.53674e-07; ...'
+    >>> rounding_in_words(1.0, largest=100.0, error=1e-12)
+    'Values stay below 100 in size whatever the data is, were computed to within 1e-12, which the noise covers, and ...'
     """
+    computed = "" if error is None else f" were computed to within {error:g}, which the noise covers,"
     return (
-        f"Values stay below {largest_value(sigma):g} in size whatever the data is, and were rounded to multiples of "
-        f"{rounding_step(sigma):g}; beyond that, floating-point noise is taken for ideal noise."
+        f"Values stay below {largest_value(sigma) if largest is None else largest:g} in size whatever the data is,"
+        f"{computed} and were rounded to multiples of {rounding_step(sigma):g}; beyond that, floating-point noise is "
+        "taken for ideal noise."
     )
 
 
-def exact_rounding(sigma: float) -> tuple[Assumption, Assumption]:
+def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
     """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
     return (
-        Assumption(f"Values stay below {largest_value(sigma):g} in size whatever the data is.", False),
+        Assumption(
+            f"Values stay below {largest:g} in size whatever the data is, and were computed to within {error:g}, which "
+            "the noise covers.",
+            False,
+        ),
         Assumption(
             "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, "
             f"and the sum was rounded once, to multiples of {rounding_step(sigma):g}.",
@@ -61,12 +67,13 @@ def exact_rounding(sigma: float) -> tuple[Assumption, Assumption]:
     )
 
 
-def check_values(values: np.ndarray, sigma: float) -> None:
+def check_values(values: np.ndarray, largest: float) -> None:
     """Refuses values that are not finite or too large for the noise, without saying what they are."""
     if not np.isfinite(values).all():
         raise InvalidInput("The function must return finite numbers everywhere; nothing was drawn or spent.")
-    if np.abs(values).max(initial=0.0) > largest_value(sigma):
+    if np.abs(values).max(initial=0.0) > largest:
         raise InvalidInput(
-            f"The function's values must stay below {largest_value(sigma):g} in size for noise of sigma {sigma:g}, "
-            "or rounding could not hide them; nothing was drawn or spent."
+            f"The function's values must stay below {largest:g} in size, or the noise would not cover their rounding: "
+            "subtract a public constant, declare `people` in the relation if the function is a mean over more of "
+            "them, or say with `accuracy` how exact the values are; nothing was drawn or spent."
         )

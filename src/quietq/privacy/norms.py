@@ -157,7 +157,7 @@ def _of_values(norm: Record, relation: Record) -> float:
 
 
 def _of_gradients(norm: Record, relation: Record) -> float:
-    """Each step's own sensitivity, as rewards that differ by the norm's radius move it, counts as 1."""
+    """Each round's own sensitivity, as rewards that differ by the norm's radius move it, counts as 1."""
     return math.sqrt(norm["rounds"]) * max(1.0, sup_radius(relation) / norm["radius"])
 
 
@@ -238,7 +238,7 @@ _FIELDS: dict[str, dict[str, Callable[[str, object], object]]] = {
     "increments": {"pieces": count, "radius": positive, "lipschitz": positive},
     "rewards": {"count": count, "operations": _operations},
     "mean-rewards": {"rounds": count, "operations": _operations},
-    "reward-gradients": {"rounds": count, "operations": _operations},
+    "reward-gradients": {"rounds": count, "radius": positive},
     "clipped-gradients": {"rounds": count, "radius": positive},
     "values": {"count": count, "discount": _discount, "operations": _operations},
     "smooth-bound": {"weights": count, "beta": positive},
@@ -257,7 +257,7 @@ _DIFFERENCES: dict[str, Callable[[Record, Record], float]] = {
     "increments": _between_knots,
     "rewards": _together("count"),
     "mean-rewards": _together("rounds"),
-    "reward-gradients": _together("rounds"),
+    "reward-gradients": _of_gradients,
     "clipped-gradients": _of_gradients,
     "values": _of_values,
     "smooth-bound": _of_trajectories,

@@ -131,7 +131,8 @@ _MEASURES = {
         f"units of the root of the number of mean rewards in a round, of {plural(n['rounds'], 'round')} together"
     ),
     "reward-gradients": lambda n: (
-        f"units of what rewards that differ by 1 do to a round's gradient, of {plural(n['rounds'], 'round')} together"
+        f"units of what rewards that differ by {n['radius']:g} do to a round's gradient, of "
+        f"{plural(n['rounds'], 'round')} together"
     ),
     "clipped-gradients": lambda n: (
         f"units of what rewards that differ by {n['radius']:g} do to a gradient step, of "

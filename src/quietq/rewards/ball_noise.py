@@ -13,22 +13,24 @@ import secrets
 import numpy as np
 from jaxtyping import Float
 
+from quietq.noise.allowance import FLOAT64, check_allowance, size_bound, worst_norm
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy, SeededEntropy
 from quietq.noise.evaluation import in_weights
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, exponentials, round_exactly, total
 from quietq.noise.kernels import FiniteRank
 from quietq.noise.private_function import PrivateWeights
-from quietq.noise.rounding import check_values, exact_rounding, round_release, rounding_step
+from quietq.noise.rounding import check_values, exact_rounding, largest_value, round_release, rounding_step
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall
 
 SLACK = 1 + 1e-6
-"""As in `knots`: covers the rounding errors of sums over people."""
+"""As in `knots`: covers the rounding errors of each person's weights."""
 
 
 def draw(numbers: int, radius: float, epsilon: float, entropy: Entropy, draws: int = 1) -> Float[np.ndarray, "draws d"]:
@@ -102,6 +104,7 @@ def is_better(kernel: FiniteRank, budget: Budget, actions: int = 1) -> bool:
 
 def release_weights(
     weights: object,
+    accuracy: float | None,
     kernel: FiniteRank,
     ball: RkhsBall,
     budget: Budget,
@@ -112,11 +115,18 @@ def release_weights(
 ) -> PrivateWeights:
     """The one draw of all weights."""
     radius = ball.rkhs_radius(kernel) * SLACK
+    most = largest_value(typical_noise(kernel.rank * ball.actions, radius, budget.epsilon))
+    if accuracy is None:
+        most = min(most, size_bound(radius, ball.people))
+    error = FLOAT64 * most if accuracy is None else positive("accuracy", accuracy)
+    allowance = 2 * error * worst_norm(kernel, 0, ball.actions)  # of weights: nothing is amplified
+    check_allowance(allowance, radius, error)
+    radius += allowance
     scale = typical_noise(kernel.rank * ball.actions, radius, budget.epsilon)
-    values = in_weights(weights, kernel, box, scale)
+    values = in_weights(weights, kernel, box, exact=accuracy is None)
     if values.size != kernel.rank * ball.actions:
         raise InvalidInput(f"There must be {ball.actions} row(s) of weights, as the relation says, not {values.shape}.")
-    check_values(values, scale)
+    check_values(values, most)
     if simulate is not None:
         remark = f"Simulates {budget}; drawn from a seed, so it protects nobody."
         certificate = Certificate(
@@ -124,7 +134,8 @@ def release_weights(
         )
         noise = draw(values.size, radius, budget.epsilon, SeededEntropy(simulate))[0].reshape(values.shape)
         return PrivateWeights(round_release(values, noise, scale), kernel, box, certificate)
-    certificate = _certificate(ball, kernel, radius, budget, box, values.size, assumptions, ledger)
+    further = (*exact_rounding(scale, most, error), accounted(ledger))
+    certificate = _certificate(ball, kernel, radius, budget, box, values.size, assumptions, further)
     if ledger is not None:
         ledger.charge_apart(budget.epsilon, relation=ball)
     return PrivateWeights(release(values, radius, budget.epsilon, rounding_step(scale)), kernel, box, certificate)
@@ -138,7 +149,7 @@ def _certificate(
     box: Box,
     numbers: int,
     assumptions: tuple[Assumption, ...],
-    ledger: Accountant | None,
+    further: tuple[Assumption, ...],
 ) -> Certificate:
     """For noise of density exp(-epsilon |z|/radius), which `release` draws."""
     sigma = typical_noise(numbers, radius, budget.epsilon)
@@ -157,8 +168,7 @@ def _certificate(
             *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
-            *exact_rounding(sigma),
-            accounted(ledger),
+            *further,
         ),
         remarks=("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",),
     )

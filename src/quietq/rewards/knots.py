@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from quietq.noise.allowance import FLOAT64, check_allowance, size_bound
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import values_at
@@ -26,6 +27,7 @@ from quietq.privacy.accountant import Accountant
 from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.norms import largest_difference
 from quietq.privacy.relations import LipschitzBall
@@ -33,12 +35,15 @@ from quietq.rewards import ellipsoid, k_norm
 from quietq.rewards.choice import Choice
 
 SLACK = 1 + 1e-6
-"""Sums over people are done in floating point: this much more noise covers their rounding errors many times over."""
+"""Each person's function is computed in floating point: this much more noise covers it many times over.
+
+People are summed in whole numbers, and what rounds after that is in the allowance for rounding."""
 
 
 def release_on_knots(
     f: object,
     largest: float | None,
+    accuracy: float | None,
     choice: Choice,
     ball: LipschitzBall,
     budget: Budget,
@@ -52,12 +57,18 @@ def release_on_knots(
         raise InvalidInput("Noise on knots is for one reward function; use noise='path' with several actions.")
     if choice.kind != "k-norm" and (sentence := weak_delta(budget.delta, ball.people)):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
-    wider = LipschitzBall(ball.radius * SLACK, ball.lipschitz * SLACK)
+    error = _error(largest, accuracy, ball)
+    # Nothing is amplified: both neighbours' values at knots err by no more than that. An increment errs twice as much,
+    # and once more by its own rounding.
+    check_allowance(5 * error * choice.pieces, ball.lipschitz, error)
+    check_allowance(2 * error, ball.radius, error)
+    wider = LipschitzBall(ball.radius * SLACK + 2 * error, ball.lipschitz * SLACK + 5 * error * choice.pieces)
     kind = _KNormNoise if choice.kind == "k-norm" else _ShapedNoise
     noise = kind(wider, choice.pieces, budget)
     check_range(largest, noise.scale)
-    knots = _at_knots(f, box, choice.pieces)
-    check_values(knots, noise.scale)
+    most = min(largest_value(noise.scale), math.inf if accuracy is not None else error / FLOAT64)
+    knots = _at_knots(f, box, choice.pieces, exact=accuracy is None)
+    check_values(knots, most)
     values = noise.looked_at(knots)
     if simulate is not None:
         certificate = Certificate(
@@ -68,7 +79,8 @@ def release_on_knots(
             remarks=(f"Simulates {budget}; drawn from a seed, so it protects nobody.",),
         )
         return PrivateKnots(noise.curve(noise.simulate(values, SeededEntropy(simulate))), box, certificate)
-    certificate = _certificate(choice, ball, budget, box, noise, assumptions, ledger)
+    further = (*noise.rounding(most, error), accounted(ledger))
+    certificate = _certificate(choice, ball, budget, box, noise, assumptions, further)
     if ledger is not None:
         noise.charge(ledger, ball)
     return PrivateKnots(noise.curve(noise.release(values)), box, certificate)
@@ -78,8 +90,8 @@ def check_range(largest: float | None, sigma: float) -> None:
     """Refuses a *declared* range that is too large for the noise, so that no refusal has to look at the values."""
     if largest is not None and largest > largest_value(sigma):
         raise InvalidInput(
-            f"low and high must stay within {largest_value(sigma):g} of 0 for noise of sigma {sigma:g}, or rounding "
-            "could not hide the values: subtract the middle of the range from the ratings."
+            f"low and high (or norm) must stay within {largest_value(sigma):g} of 0 for noise of sigma {sigma:g}, or "
+            "rounding could not hide the values: subtract the middle of the range from the ratings."
         )
 
 
@@ -89,7 +101,9 @@ class _KNormNoise:
     def __init__(self, ball: LipschitzBall, pieces: int, budget: Budget) -> None:
         self._body, self._epsilon = k_norm.IncrementBody(ball, pieces), budget.epsilon
         self.scale = k_norm.typical_noise(self._body, budget.epsilon)
-        self.rounding = exact_rounding(self.scale)
+
+    def rounding(self, most: float, error: float) -> tuple[Assumption, ...]:
+        return exact_rounding(self.scale, most, error)
 
     def measured(self) -> dict[str, Any]:
         """Density exp(-epsilon |z|) in the body's own gauge."""
@@ -119,9 +133,11 @@ class _ShapedNoise:
     def __init__(self, ball: LipschitzBall, pieces: int, budget: Budget) -> None:
         self._root, self._mu = np.linalg.cholesky(ellipsoid.shape(ball, pieces)) / budget.mu, budget.mu
         self.scale = math.sqrt(float(np.sum(self._root**2)) / len(self._root))
-        self.rounding = (
+
+    def rounding(self, most: float, error: float) -> tuple[Assumption, ...]:
+        return (
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(self.scale), False),
+            Assumption(rounding_in_words(self.scale, most, error), False),
         )
 
     def measured(self) -> dict[str, Any]:
@@ -148,9 +164,16 @@ class _ShapedNoise:
         return released
 
 
-def _at_knots(f: object, box: Box, pieces: int) -> np.ndarray:
+def _error(largest: float | None, accuracy: float | None, ball: LipschitzBall) -> float:
+    """How far off values are at the most."""
+    if accuracy is not None:
+        return positive("accuracy", accuracy)
+    return FLOAT64 * (size_bound(ball.radius, ball.people) if largest is None else largest)
+
+
+def _at_knots(f: object, box: Box, pieces: int, exact: bool) -> np.ndarray:
     states = box.from_unit(np.linspace(0, 1, pieces + 1))
-    values = values_at(f, states)
+    values = values_at(f, states, exact)
     if values.shape != states.shape:
         raise InvalidInput(f"The function must return one value for each of {len(states)} states at once.")
     return values
@@ -163,7 +186,7 @@ def _certificate(
     box: Box,
     noise: "_KNormNoise | _ShapedNoise",
     assumptions: tuple[Assumption, ...],
-    ledger: Accountant | None,
+    further: tuple[Assumption, ...],
 ) -> Certificate:
     pure, measured = choice.kind == "k-norm", noise.measured()
     what = "increments between" if pure else "values at"
@@ -183,8 +206,7 @@ def _certificate(
             Assumption(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
             ),
-            *noise.rounding,
-            accounted(ledger),
+            *further,
         ),
         remarks=(choice.reason,),
     )

@@ -1,12 +1,14 @@
 """An environment's own reward made private as it goes, under a relation that the caller declares.
 
 Theorem. LipschitzBall: the reward as a function of the state, plus (Delta/mu) times an Ornstein-Uhlenbeck path, is
-mu-GDP at all states at once, whoever chooses them and in whatever order. SupBall: n observed rewards differ by at most
+mu-GDP at all states at once, whoever chooses them and in whatever order; with an allowance for rounding errors, at any
+states that keep a public distance (`noise/allowance.py`). SupBall: n observed rewards differ by at most
 radius sqrt(n) in the Euclidean norm, so independent noise of that size over mu on each is mu-GDP, also adaptively.
 
 What the code does for it: a state's value is released once and remembered, because a reward that is not a function of
-the state would otherwise show its differences without noise; states are told apart exactly as finely as the path tells
-them apart; there is one path an object, which can be neither copied nor carried into another process.
+the state would otherwise show its differences without noise; states that are very near share a released value, because
+the path hardly changes between them and would show how their rewards were rounded; there is one path an object, which
+can be neither copied nor carried into another process.
 """
 
 import math
@@ -15,11 +17,11 @@ import warnings
 from typing import Any
 
 import gymnasium
-import numpy as np
 from gymnasium.vector import VectorEnv
 
 from quietq.noise.box import Domain
-from quietq.noise.rounding import check_values, rounding_in_words
+from quietq.noise.evaluation import coarse_type
+from quietq.noise.rounding import rounding_in_words
 from quietq.privacy.accountant import Accountant
 from quietq.privacy.accounted import accounted
 from quietq.privacy.budget import Budget, weak_delta
@@ -37,7 +39,7 @@ from quietq.rewards.hygiene import (
     scrub,
 )
 from quietq.rewards.independence import independence
-from quietq.rewards.own_noise import IndependentNoise, PathNoise, Place
+from quietq.rewards.own_noise import EPSILON, Exactness, IndependentNoise, PathNoise, Place
 from quietq.rewards.private_reward import PrivateReward
 from quietq.rewards.reader import check_place
 
@@ -59,8 +61,15 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         state: State = None,
         box: Domain | None = None,
         rewards: int | None = None,
+        largest: float | None = None,
+        accuracy: float | None = None,
         ledger: Accountant | None = None,
     ) -> None:
+        """`largest` is a public number that rewards are clipped to, in size; without it a generous one is taken.
+
+        `accuracy` is how far off a reward may be at the most; without it, what the type of the first reward allows for
+        (float64 and Python's numbers, or float32), and rewards of a less exact type are refused after that.
+        """
         if isinstance(env, VectorEnv):
             raise InvalidInput(
                 "Copies of an environment would each release their own reward: wrap a single environment, or release "
@@ -75,14 +84,21 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
             if rewards is not None:
                 raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
             refuse_categories(env.observation_space, state)
-            self._noise: PathNoise | IndependentNoise = PathNoise(env, relation, budget, on, state, box)
+
+            def noise(kind: str) -> PathNoise | IndependentNoise:
+                return PathNoise(env, relation, budget, on, state, box, Exactness(relation, largest, accuracy, kind))
+
         elif isinstance(relation, SupBall):
             if rewards is None or state is not None or box is not None:
                 raise InvalidInput(
                     "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
                     "`rewards` how many there will be, and leave `state` and `box` out."
                 )
-            self._noise = IndependentNoise(relation, budget, count("rewards", rewards))
+            number = count("rewards", rewards)
+
+            def noise(kind: str) -> PathNoise | IndependentNoise:
+                return IndependentNoise(relation, budget, number, Exactness(relation, largest, accuracy, kind))
+
         else:
             raise InvalidInput(
                 "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the "
@@ -92,7 +108,10 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         gymnasium.Wrapper.__init__(self, env)
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-        self.certificate = _certificate(relation, budget, on, self._noise, *stated)
+        self._with = noise
+        self._stated = lambda: _certificate(relation, budget, on, self._noise, *stated)
+        self._noise = noise("float64")
+        self.certificate = self._stated()
         self._on, self._mu, self._ledger, self._relation = on, budget.mu, ledger, relation
         self._process = os.getpid()
         self._resets = is_reset_by_itself(env)
@@ -127,11 +146,19 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         known = self._noise.known(at)
         if known is not None:
             return known
-        value = _finite(own.value, self._noise.sigma)
+        value = _finite(own.value)
+        self._settle(coarse_type(own.value))
         if not self._spent and self._ledger is not None:
             self._ledger.charge(self._mu, relation=self._relation)
         self._spent = True
         return self._noise.release(at, value)
+
+    def _settle(self, coarse: str | None) -> None:
+        """Before anything is released, the first reward's type says how exact rewards are."""
+        if not self._spent and self._noise.exactness.kind is not None and coarse in EPSILON:
+            self._noise = self._with(coarse)
+            self.certificate = self._stated()
+        self._noise.exactness.check(coarse)
 
     def __reduce__(self) -> str:
         raise TypeError(
@@ -144,15 +171,14 @@ def _hide_reward(observation: Any, own: Any, *rest: Any) -> tuple[Any, ...]:
     return observation, Hidden(own), *rest
 
 
-def _finite(own: Any, sigma: float) -> float:
+def _finite(own: Any) -> float:
     """The environment's reward as a number; no message shows it."""
     try:
         value = math.nan if isinstance(own, str | bytes) else float(own)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
         raise InvalidInput("The environment's reward must be a finite number; nothing was drawn or spent for this one.")
-    check_values(np.array(value), sigma)
     return value
 
 
@@ -184,8 +210,9 @@ def _certificate(
             independent,
             Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
             Assumption(noise.how, True),
+            Assumption(f"Rewards were clipped to {noise.exactness.largest:g} in size.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(noise.sigma), False),
+            Assumption(rounding_in_words(noise.sigma, noise.exactness.largest, noise.exactness.error), False),
             charged,
         ),
     )

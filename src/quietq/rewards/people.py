@@ -108,7 +108,8 @@ class People:
         means = []
         for tally in tallies:
             if isinstance(tally, WeightTally):
-                means.append(tally.mean(declared.people))
+                assert preferences is not None
+                means.append(tally.mean(preferences, declared.people))
             else:
                 means.append(tally.mean(declared, share=1 / len(tallies)))
         return cls(declared, preferences, tuple(means), {**counts, "people_present": present})
@@ -125,6 +126,15 @@ class People:
         balls = [LipschitzBall(d.width / dimensions / d.people, 2 * d.slope / d.people)] * dimensions
         kernel = Additive((Exponential(balls[0].best_beta()),) * dimensions)
         return RkhsBall(kernel.radius_of(balls), kernel, people=d.people)
+
+    @property
+    def largest(self) -> float:
+        """A public bound on the size of what is released, before noise."""
+        return (
+            self.preferences.norm
+            if self.preferences is not None
+            else max(abs(self.declared.low), abs(self.declared.high))
+        )
 
     @property
     def assumption(self) -> Assumption:

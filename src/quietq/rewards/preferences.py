@@ -8,11 +8,13 @@ clip.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from quietq.noise.kernels import Features
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
+
+_FINE = 2**30
 
 
 @dataclass(frozen=True)
@@ -33,21 +35,24 @@ class Preferences:
 
 @dataclass
 class WeightTally:
-    """The sum of people's clipped weights. Tallies of disjoint people add up."""
+    """The sum of people's clipped weights. Tallies of disjoint people add up.
 
-    weights: Float[np.ndarray, " features"]
+    In whole numbers, 2^-30 of the longest weights, so that no order of people changes a bit and no sum rounds.
+    """
+
+    weights: Int[np.ndarray, " features"]
     people: int
 
     @classmethod
     def empty(cls, preferences: Preferences) -> "WeightTally":
         """Nobody yet."""
-        return cls(np.zeros(preferences.features.rank), 0)
+        return cls(np.zeros(preferences.features.rank, np.int64), 0)
 
     def add(self, preferences: Preferences, starts: np.ndarray, states: np.ndarray, ratings: np.ndarray) -> None:
         """Adds people whose rows stand together; person i's rows begin at starts[i]."""
         if len(starts):
             fitted = clipped_fits(preferences, starts, states, ratings)
-            self.weights += fitted.sum(axis=0)
+            self.weights += np.rint(fitted * (_FINE / preferences.norm)).astype(np.int64).sum(axis=0)
             self.people += len(starts)
 
     def merge(self, other: "WeightTally") -> None:
@@ -55,9 +60,9 @@ class WeightTally:
         self.weights += other.weights
         self.people += other.people
 
-    def mean(self, people: int) -> Float[np.ndarray, " features"]:
+    def mean(self, preferences: Preferences, people: int) -> Float[np.ndarray, " features"]:
         """The mean over all declared people, those without a row having no preference."""
-        return self.weights / people
+        return self.weights / people * (preferences.norm / _FINE)
 
 
 def clipped_fits(

@@ -108,12 +108,17 @@ class PrivateReward:
         state: State = None,
         box: Domain | None = None,
         rewards: int | None = None,
+        largest: float | None = None,
+        accuracy: float | None = None,
         ledger: Accountant | None = None,
     ) -> "OwnReward":
         """`env` with its *own* reward made private as it goes, under a relation that you declare: see `OwnReward`."""
         from quietq.rewards.own_reward import OwnReward
 
-        return OwnReward(env, relation, budget, on=on, state=state, box=box, rewards=rewards, ledger=ledger)
+        return OwnReward(
+            env, relation, budget, on=on, state=state, box=box, rewards=rewards, largest=largest, accuracy=accuracy,
+            ledger=ledger,
+        )  # fmt: skip
 
 
 class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):

@@ -29,6 +29,7 @@ def privatise(
     pieces: int | None = None,
     relation: Relation | None = None,
     domain: Domain | None = None,
+    accuracy: float | None = None,
     ledger: Accountant | None = None,
     simulate: int | None = None,
 ) -> PrivateFunction:
@@ -37,10 +38,11 @@ def privatise(
     `source` is `People`, whose relation and box are enforced and known, or a function of your own with the `relation`
     and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path" (a Gaussian process
     on a fine grid), "k-norm" (pure epsilon, on knots or on the weights of features), "knots" (Gaussian, on knots) or
-    "auto", a public rule; `pieces` is the number of pieces between knots. `ledger` (an Accountant, or a source's
-    Account in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without
-    one, the same People are released once, and a second time is refused.
-    `simulate` draws from a seed instead, for experiments, protects nobody and is not charged.
+    "auto", a public rule; `pieces` is the number of pieces between knots. A function must compute in float64; if it
+    cannot, say with `accuracy` how far off each of its values may be, which costs noise and fineness. `ledger` (an
+    Accountant, or a source's Account in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise
+    unless delta is 0. Without one, the same People are released once, and a second time is refused. `simulate` draws
+    from a seed instead, for experiments, protects nobody and is not charged.
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [1.0] * 50})
@@ -53,9 +55,13 @@ def privatise(
     if isinstance(source, People):
         if relation is not None or domain is not None:
             raise InvalidInput("People bring their own relation and box: leave relation and domain out.")
+        if accuracy is not None:
+            raise InvalidInput(
+                "accuracy is for a function of your own; people's sums are exact to float64: leave it out."
+            )
         relation, domain = source.relation, source.declared.box
         assumptions, slope = (source.assumption, *source.trusted), source.declared.slope
-        largest = max(abs(source.declared.low), abs(source.declared.high))
+        largest = source.largest
     else:
         if relation is None:
             raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
@@ -74,18 +80,18 @@ def privatise(
         if choice.kind != "path":
             f = source.functions()[0] if isinstance(source, People) else source
             return release_on_knots(
-                f, largest, choice, relation, budget, box_for(1, domain), assumptions, charged, simulate
+                f, largest, accuracy, choice, relation, budget, box_for(1, domain), assumptions, charged, simulate
             )
     elif _pure_weights(noise, pieces, relation, budget, ledger):
         ball, kernel = relation, relation.kernel  # pyright: ignore[reportAttributeAccessIssue]
         weights = source.weights() if isinstance(source, People) else source
         box = box_for(kernel.dimension, domain)
-        return release_weights(weights, kernel, ball, budget, box, assumptions, charged, simulate)  # pyright: ignore[reportArgumentType]
+        return release_weights(weights, accuracy, kernel, ball, budget, box, assumptions, charged, simulate)  # pyright: ignore[reportArgumentType]
     elif noise not in ("auto", "path") or pieces is not None:
         raise InvalidInput(f"noise {noise!r} on knots works in one dimension only; leave noise and pieces out.")
     else:
         choice = None
-    mechanism = _path_mechanism(relation, budget, domain, charged, assumptions, choice)
+    mechanism = _path_mechanism(relation, budget, domain, largest, accuracy, charged, assumptions, choice)
     check_range(largest, mechanism.sigma)
     f = _input(source, mechanism)
     return mechanism.apply(f) if simulate is None else mechanism.simulate(f, simulate)
@@ -106,6 +112,8 @@ def _path_mechanism(
     relation: Relation,
     budget: Budget,
     domain: Domain | None,
+    largest: float | None,
+    accuracy: float | None,
     ledger: Accountant | None,
     assumptions: tuple[Assumption, ...],
     choice: Choice | None,
@@ -118,6 +126,8 @@ def _path_mechanism(
         budget,
         relation=relation,
         domain=domain,
+        largest=largest,
+        accuracy=accuracy,
         accountant=ledger,
         assumption=assumptions[0] if assumptions else None,
         further=assumptions[1:],

@@ -1,0 +1,93 @@
+"""How far rounding errors can move a function in the kernel's norm, and how much more noise that takes.
+
+Theorem. Let |e_i| <= eta at n + 1 points of [0, 1] whose gaps are at least h. In the exponential kernel, with
+a_i = exp(-beta g_i) for the gap g_i, the squared norm of e is
+
+    e_0^2 + sum_i (e_{i+1} - a_i e_i)^2/(1 - a_i^2) <= eta^2 (1 + sum_i (1 + a_i)^2/(1 - a_i^2))
+        = eta^2 (1 + sum_i coth(beta g_i/2)) <= eta^2 (1 + coth(beta h/2)/h),
+
+because coth falls and there are at most 1/h gaps. Errors that alternate in sign attain it on a grid. A product kernel
+whitens one axis after the other, so the factors multiply; parts of a sum add their squares, and so do outputs.
+
+Neighbours err by eta each, so the computed functions are at most 2 eta times that root farther apart than the functions
+themselves (triangle inequality): this is added to the sensitivity. It grows as 1/h, so values that are less exact need
+a coarser grid. Weights, in the Euclidean norm, have the root of their number instead: nothing is amplified.
+"""
+
+import math
+
+from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
+from quietq.privacy.errors import InvalidInput
+
+FLOAT64 = 2.0**-49
+"""How exact float64 values are taken to be, as a part of their largest: sixteen roundings."""
+FEWEST = 1024
+SHARE = 0.1
+"""Grids are as fine as they may be, as long as the allowance for rounding is no larger part of the sensitivity."""
+COARSEST = 4
+"""levels"""
+
+
+def size_bound(radius: float, people: int | None) -> float:
+    """A public number that values near 0 stay below: they are at most the mean of so many changes of size `radius`."""
+    return 2 * radius * max(people or 0, FEWEST)
+
+
+def worst_norm(kernel: Kernel, levels: int, outputs: int = 1, projected: bool = False) -> float:
+    """The norm that errors of size 1 can have on the grid {0, 2^-levels, ..., 1}^d, or in the weights.
+
+    >>> round(worst_norm(Exponential(4.0), 16))
+    46341
+    """
+    match kernel:
+        case Exponential():
+            square = _square(kernel, 2.0**-levels)
+        case Product():
+            square = math.prod(_square(part, 2.0**-levels) for part in kernel.parts)
+        case Additive():
+            square = sum(_square(part, 2.0**-levels) for part in kernel.parts)
+        case BandLimited() if projected:
+            square = kernel.worst_projection**2
+        case FiniteRank():
+            square = float(kernel.rank)
+        case _:
+            raise InvalidInput(f"There is no bound on rounding errors for {type(kernel).__name__}.")
+    return math.sqrt(square * outputs)
+
+
+def worst_norm_apart(beta: float, gap: float) -> float:
+    """The same for any points of [0, 1] that are at least `gap` apart.
+
+    >>> worst_norm_apart(4.0, 2.0**-16) == worst_norm(Exponential(4.0), 16)
+    True
+    """
+    return math.sqrt(_square(Exponential(beta), gap))
+
+
+def _square(kernel: Exponential, gap: float) -> float:
+    return 1 + 1 / (gap * math.tanh(kernel.beta * gap / 2))
+
+
+def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int, outputs: int = 1) -> int:
+    """The finest grid, of at most `finest` levels, on which errors of this size stay small against the sensitivity.
+
+    Where there is none, the coarsest; more noise than there would be without errors is then the lesser evil.
+
+    >>> finest_levels(Exponential(4.0), error=1e-15, sensitivity=0.02, finest=16)
+    16
+    >>> finest_levels(Exponential(4.0), error=6e-8, sensitivity=5.6e-5, finest=16)
+    6
+    """
+    for levels in range(finest, COARSEST, -1):
+        if 2 * error * worst_norm(kernel, levels, outputs) <= SHARE * sensitivity:
+            return levels
+    return min(COARSEST, finest)
+
+
+def check_allowance(allowance: float, sensitivity: float, error: float) -> None:
+    """Refuses errors that would need more noise than what is to be hidden."""
+    if allowance > sensitivity:
+        raise InvalidInput(
+            f"Values that are exact to {error:g} only cannot be released with a sensitivity of {sensitivity:g}, which "
+            f"their rounding errors exceed ({allowance:g}): compute them more exactly, or use fewer levels."
+        )
