@@ -96,7 +96,10 @@ class People:
                 f"There are more people in the data than the {declared.people} that were declared; nothing was spent."
             )
         if not counts["used_rows"]:
-            raise InvalidInput("No row of the ratings can be used: check the column names, the box and the range.")
+            raise InvalidInput(
+                "No row of the ratings can be used: check the column names, the box and the range, and give people's "
+                "names as text or whole numbers, for large floating-point numbers blur."
+            )
         means = []
         for tally in tallies:
             if isinstance(tally, WeightTally):
