@@ -103,7 +103,8 @@ class People:
         means = []
         for tally in tallies:
             if isinstance(tally, WeightTally):
-                means.append(tally.mean(declared.people))
+                assert preferences is not None
+                means.append(tally.mean(preferences, declared.people))
             else:
                 means.append(tally.mean(declared, share=1 / len(tallies)))
         return cls(declared, preferences, tuple(means), {**counts, "people_present": present})
@@ -135,7 +136,12 @@ class People:
     @property
     def trusted(self) -> tuple[Assumption, ...]:
         """What no code can see."""
-        return (Assumption("Nobody appears in the data under two names.", enforced=False),)
+        trusted = [
+            "Each row stands under the name of the person it came from, and nobody appears in the data under two names."
+        ]
+        if self.preferences is not None:
+            trusted.append("The feature map looks at one state at a time and remembers nothing.")
+        return tuple(Assumption(text, enforced=False) for text in trusted)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function a coordinate. THE SECRET: what comes out must not be published."""
