@@ -112,7 +112,7 @@ def test_extreme_features_of_one_person_change_nobody_else(values: float) -> Non
 
 def test_singular_systems_leave_the_others_as_they_are() -> None:
     features = Features(lambda x: 1e8 * np.stack([x, x], axis=-1), rank=2)
-    reading = READING | {"ridge": 1e-9}
+    reading: dict[str, Any] = READING | {"ridge": 1e-9}
     frame = ratings([])
     one = People.read(frame, features=features, **reading).weights()
     other = People.read(frame.reverse(), features=features, **reading).weights()
@@ -134,7 +134,7 @@ def test_weights_are_the_same_to_the_bit_in_any_order_and_company() -> None:
             "rating": generator.random(rows),
         }
     )
-    reading = READING | {"features": Features(waves, rank=8), "ridge": 1e-9, "norm": 1e6}
+    reading: dict[str, Any] = READING | {"features": Features(waves, rank=8), "ridge": 1e-9, "norm": 1e6}
     expected = People.read(data, **reading).weights()
     for seed in range(3):
         shuffled = data.sample(fraction=1, shuffle=True, seed=seed)
@@ -158,3 +158,24 @@ def test_maps_in_float32_are_allowed_their_rounding() -> None:
         return hidden @ weights.T / 400
 
     assert moved(network) <= 2 * NORM / COUNT * (1 + 1e-6)
+
+
+def test_many_features_and_many_rows_of_one_person() -> None:
+    """Sums over more rows than fit at once, and a refusal whose advice works."""
+
+    def phi(x: np.ndarray) -> np.ndarray:
+        return np.cos(x[:, None] * np.arange(1024))
+
+    rows = ratings([(i / 50, 1.0) for i in range(50)])
+    people = People.read(rows[-51:], features=Features(phi, rank=1024), **READING)
+    assert people.not_private["used_rows"] == 51
+    with pytest.raises(InvalidInput, match=r"at most 1024 features, not 1025: use fewer\.$"):
+        People.read(rows, features=Features(phi, rank=1025), **READING)
+
+
+def test_advice_on_noise_for_features_works() -> None:
+    people = People.read(ratings([(0.5, 0.5)]), features=Features(lines, rank=2), **READING)
+    for wrong in ({"noise": "knots"}, {"pieces": 4}, {"noise": "k-norm", "pieces": 4}):
+        with pytest.raises(InvalidInput, match="use noise='auto' here, without pieces"):
+            privatise(people, Budget(1.0, 1e-3), **wrong)  # type: ignore[arg-type]
+    assert privatise(people, Budget(1.0, 1e-3), noise="auto").certificate.standing == "certified"

@@ -21,6 +21,8 @@ from quietq.privacy.checks import instance, positive
 from quietq.privacy.errors import InvalidInput
 
 _STEPS = 2**40
+_MOST_FEATURES = 1024
+_NUMBERS = 2**23
 _PEOPLE_AT_ONCE = 4096  # whose weights surely fit, in steps, into an integer of 64 bits
 
 
@@ -36,6 +38,10 @@ class Preferences:
 
     def __post_init__(self) -> None:
         instance("features", self.features, Features, "Features(phi, rank)")
+        if self.features.rank > _MOST_FEATURES:
+            raise InvalidInput(
+                f"A person's preferences have at most {_MOST_FEATURES} features, not {self.features.rank}: use fewer."
+            )
         self.features.check_rowwise()
         positive("norm", self.norm)
         if positive("ridge", self.ridge) < 1e-9:
@@ -57,12 +63,16 @@ class WeightTally:
 
     def add(self, preferences: Preferences, starts: np.ndarray, states: np.ndarray, ratings: np.ndarray) -> None:
         """Adds people whose rows stand together; person i's rows begin at starts[i]."""
-        for some in range(0, len(starts), _PEOPLE_AT_ONCE):
-            begin = starts[some : some + _PEOPLE_AT_ONCE]
-            rows = slice(begin[0], starts[some + len(begin)] if some + len(begin) < len(starts) else len(ratings))
-            fitted = clipped_fits(preferences, begin - begin[0], states[rows], ratings[rows])
+        ends = np.append(starts[1:], len(ratings))
+        first = 0
+        while first < len(starts):
+            fit = int(np.searchsorted(ends, starts[first] + _rows_at_once(preferences.features.rank), side="right"))
+            last = min(max(fit, first + 1), first + _PEOPLE_AT_ONCE)
+            rows = slice(starts[first], ends[last - 1])
+            fitted = clipped_fits(preferences, starts[first:last] - starts[first], states[rows], ratings[rows])
             steps = np.trunc(fitted / preferences.norm * _STEPS).astype(np.int64)
-            self.merge(WeightTally(steps.sum(axis=0).tolist(), len(begin)))
+            self.merge(WeightTally(steps.sum(axis=0).tolist(), last - first))
+            first = last
 
     def merge(self, other: "WeightTally") -> None:
         """Adds another tally, of other people."""
@@ -86,13 +96,23 @@ def clipped_fits(
     phi[~np.isfinite(phi).all(axis=1)] = 0.0
     rank = phi.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = np.add.reduceat((phi[:, :, None] * phi[:, None, :]).reshape(len(phi), -1), starts, axis=0)
-        moment = np.add.reduceat(phi * ratings[:, None], starts, axis=0)
+        gram, moment = np.zeros((len(starts), rank * rank)), np.zeros((len(starts), rank))
+        at_once = _rows_at_once(rank)
+        for begin in range(0, len(phi), at_once):  # in one go, unless it is a single person with many rows
+            some, theirs = phi[begin : begin + at_once], ratings[begin : begin + at_once, None]
+            products = (some[:, :, None] * some[:, None, :]).reshape(len(some), -1)
+            gram += np.add.reduceat(products, starts, axis=0)
+            moment += np.add.reduceat(some * theirs, starts, axis=0)
         matrix = gram.reshape(-1, rank, rank) + preferences.ridge * np.eye(rank)
         weights = _solve(matrix, moment)
         weights = np.where(np.isfinite(weights).all(axis=1, keepdims=True), weights, 0.0)
         length = np.linalg.norm(weights, axis=1, keepdims=True)
         return weights * np.minimum(1.0, preferences.norm / np.maximum(length, 1e-300))
+
+
+def _rows_at_once(rank: int) -> int:
+    """Whose products of features fit into memory."""
+    return max(1, _NUMBERS // rank**2)
 
 
 def _solve(matrix: np.ndarray, moment: np.ndarray) -> Float[np.ndarray, "people features"]:
