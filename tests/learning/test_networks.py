@@ -1,5 +1,7 @@
 """Value networks: shapes, features that are what they say, and refusals."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quietq import InvalidInput
+from quietq import Budget, InvalidInput, SupBall
 from quietq.learning.deep_q import DeepQ
 from quietq.learning.gradient import GradientNoise
+from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces
 from quietq.learning.networks import Cosines, DeepQNetwork, Hats, LinearQ, Scaled, make_features, make_network
 from quietq.learning.none import NoNoise
@@ -84,6 +87,13 @@ def test_cosines_have_length_at_most_one() -> None:
 def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="makes 1000000 in 6 dimensions, more than 4096"):
         make_features("splines", 10, 6)
+    with pytest.raises(InvalidInput, match=r"use features=4, or fewer, or use network='mlp' or 'random'\.$"):
+        make_features("splines", 10, 6)
+    make_features("splines", 4, 6)
+    with pytest.raises(InvalidInput, match=r"more than 4096: use network='mlp' or 'random'\.$"):
+        make_features("fourier", 2, 13)
+    with pytest.raises(InvalidInput, match=r"more than 4096: use features=4096, or fewer\.$"):
+        make_features("random", 4097, 2)
     make_features("random", 4096, 100)
     with pytest.raises(InvalidInput, match="features must be"):
         make_features("fourier", 1, 1)
@@ -94,3 +104,14 @@ def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="gamma must lie"):
         GradientNoise(gamma=1.5)
     assert issubclass(GradientNoise, DeepQ)
+
+
+def test_too_many_knots_are_refused_in_the_methods_own_words() -> None:
+    """Methods that average at knots have `knots`, and neither `features` nor `network`."""
+    spaces = Spaces(Box.of([(0, 1)] * 3), 2, 10)
+    method = InputNoise(budget=Budget(0.9, 1e-4), relation=SupBall(0.01), knots=17)
+    with pytest.raises(
+        InvalidInput, match=r"^knots=17 .* makes 4913 in 3 dimensions, more than 4096: use knots=16, or"
+    ):
+        method.check(spaces, 1000)
+    replace(method, knots=16).check(spaces, 1000)

@@ -132,7 +132,7 @@ def test_parts_that_are_none():
 
 def test_features_check_their_shapes():
     kernel = Features(lambda x: np.ones((len(x), 3)), rank=2)
-    with pytest.raises(InvalidInput, match=r"phi must return shape \(4, 2\)"):
+    with pytest.raises(InvalidInput, match=r"phi must return shape \(points, 2\)"):
         kernel.covariance(np.zeros(4), np.zeros(4))
     with pytest.raises(InvalidInput, match="weights must have shape"):
         kernel.norm(np.zeros(3))

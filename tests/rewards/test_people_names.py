@@ -1,12 +1,18 @@
 """One person, however spelt and wherever their rows are, counts once."""
 
+import random
+import unicodedata
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from people_data import GRID, LEVELS, OK, frame, refused
 
 from quietq.rewards import People, ratings
+from quietq.rewards.names import in_form, in_words
 
 SAME = {
     "text": ["Ann", " ann", "ANN ", "ann", "\tAnn\n", "\uff21nn"],
@@ -72,7 +78,65 @@ def test_more_spellings_of_one_name(names):
     assert People.read(data, **OK).not_private["people_present"] == 1
 
 
-def test_large_ids_that_became_floating_point_numbers_are_refused():
+def test_large_ids_that_became_floating_point_numbers_are_nobodys():
     """10**16 as a float and as an integer would be one person counted twice."""
     blurred = pd.DataFrame({"person": [10.0**16, None], "state": [0.1, 0.2], "rating": [1.0, 1.0]})
-    refused(blurred, "which blur")
+    refused(blurred, "large floating-point numbers blur")
+    exact = pd.DataFrame({"person": [10**16], "state": [0.1], "rating": [1.0]})
+    assert People.read([blurred, exact], **OK).not_private["people_present"] == 1
+
+
+def forms(names):
+    return in_words(pl.Series(names, dtype=pl.String)).rows()
+
+
+def test_what_cannot_be_seen_makes_no_other_person():
+    characters = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    ignorable = pl.Series(characters).str.contains(r"\p{Default_Ignorable_Code_Point}").to_list()
+    dropped = [c for c, yes in zip(characters, ignorable, strict=True) if yes or unicodedata.category(c) == "Cf"]
+    known = (
+        "\ufe0f\u034f\u3164\u115f\u1160\uffa0\u180b\u200d\u200b\u00ad\u2060\U000e0100"  # the property has all of these
+    )
+    assert set(known) <= set(dropped)
+    assert len(dropped) > 4000
+    assert set(forms([f"a{c}b" for c in [*dropped, "\u2800", "\x00", "\x7f"]])) == {(None, "ab")}
+    assert set(forms(["e\u0301", "\u00e9", "e\u200d\u0301", "E\u034f\u0301", "\u00c9\ufe0f"])) == {(None, "\u00e9")}
+    assert set(forms(["", " ", "\u200b", "\u3164 \u2800"])) == {(None, None)}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Stra\u00dfe", "STRASSE", "stra\u1e9ee"],
+        ["\u039f\u03a3", "\u03bf\u03c2", "\u03bf\u03c3"],  # final sigma
+        ["I\u015f\u0131k", "i\u015fik", "I\u015eIK"],  # dotless i
+        ["\ufb01n", "FIN", "fin"],
+        ["Ann Lee", "ann\tlee", "ANN\u2003 LEE", "ann \u200b lee"],
+        ["1e16", "10000000000000000", "1.0E+16"],
+    ],
+)
+def test_cases_and_variants_of_one_name(names):
+    assert len(set(forms(names))) == 1
+
+
+def test_the_form_of_a_form_is_itself_and_unites_what_case_folding_unites():
+    characters = pl.Series([chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000])
+    form = in_form(characters)
+    assert in_form(form).equals(form)
+    folded = [unicodedata.normalize("NFKC", unicodedata.normalize("NFD", c).casefold()) for c in characters]
+    assert in_form(pl.Series(folded)).equals(form)
+    odd = characters.filter((characters != form) | characters.str.contains(r"[\p{M}\p{Z}\p{Cc}]")).to_list()
+    chosen = random.Random(0)
+    form = in_form(pl.Series(["".join(chosen.choices(odd, k=chosen.randint(1, 8))) for _ in range(50_000)]))
+    assert in_form(form).equals(form)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=8))
+def test_names_are_formed_one_by_one(text):
+    alone, among = forms([text]), forms(["x", text, "\u0130", text])
+    assert alone[0] == among[1] == among[3]
+    number, name = alone[0]
+    again = str(number) if name is None else name
+    if alone[0] != (None, None):
+        assert forms([again]) == alone

@@ -199,27 +199,32 @@ def replace_person(
     """
     import polars as pl
 
-    from quietq.rewards.ratings import NAME, NUMBER, Columns, batches, identity
+    from quietq.rewards.names import identities
+    from quietq.rewards.ratings import Columns, as_numbers, batches
 
     columns = Columns(person, (state,) if isinstance(state, str) else tuple(state), rating)
     rows, targets = _rows(instead, columns.numbers), _told_apart(names)
     types: dict[str, Any] = {person: pl.String, **dict.fromkeys(columns.numbers, pl.Float64)}
-    plain = [pl.col(name).cast(dtype, strict=False) for name, dtype in types.items()]
-    parts = [batch.select(*plain, *identity(batch, person)) for batch in batches(ratings, columns)]
-    who = pl.DataFrame(list(targets), schema={NUMBER: pl.Int64, NAME: pl.String}, orient="row")
-    same: dict[str, Any] = {"on": [NUMBER, NAME], "nulls_equal": True}
-    if not parts or who.join(frame := pl.concat(parts), how="anti", **same).height:
+    who = pl.Series(list(targets), dtype=pl.Struct({"number": pl.Int64, "name": pl.String}))
+    nobody = pl.Series([(None, None)], dtype=who.dtype)
+    kept, found = [], pl.Series([], dtype=who.dtype)
+    for batch in batches(ratings, columns):
+        identity = identities(batch[person]).to_struct()
+        text = batch[person].cast(pl.String).set(identity.is_in(nobody.implode()), None)
+        frame = pl.DataFrame([text, *(as_numbers(batch[name]) for name in columns.numbers)])
+        kept.append(frame.filter(~identity.is_in(who.implode())))
+        found = found.append(identity.filter(identity.is_in(who.implode())).unique())
+    if found.n_unique() < len(who):
         raise InvalidInput("target must be somebody in the ratings, and there is no row of that name.")
-    kept = frame.join(who, how="anti", maintain_order="left", **same)
     added = pl.DataFrame([(name, *row) for name in targets.values() for row in rows], schema=types, orient="row")
-    return pl.concat([kept.select(columns.all), added])
+    return pl.concat([*kept, added])
 
 
 def _told_apart(names: Sequence[object]) -> dict[tuple[int | None, str | None], str]:
     """One spelling of each name, by who it is when ratings are read."""
     import polars as pl
 
-    from quietq.rewards.ratings import identity
+    from quietq.rewards.names import identities
 
     found: dict[tuple[int | None, str | None], str] = {}
     for name in names:
@@ -227,8 +232,7 @@ def _told_apart(names: Sequence[object]) -> dict[tuple[int | None, str | None], 
             raise InvalidInput(_NO_NAME)
         try:
             given = name if isinstance(name, str) else str(int(name)) if isinstance(name, Integral) else float(name)
-            one = pl.DataFrame({"name": [given]})
-            ((number, text),) = one.select(*identity(one, "name")).rows()
+            ((number, text),) = identities(pl.Series([given])).rows()
         except InvalidInput:
             raise
         except (ValueError, OverflowError) as error:  # thousands of digits, or half of a character

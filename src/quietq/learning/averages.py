@@ -16,7 +16,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.learning.method import Method, Spaces, Transition
-from quietq.learning.networks import Hats, LinearQ, Scaled, make_features
+from quietq.learning.networks import MOST_FEATURES, Hats, LinearQ, Scaled, most_features
 from quietq.learning.options import option
 from quietq.learning.sums import total
 from quietq.privacy.checks import count, positive, real
@@ -71,7 +71,15 @@ class Averaging(Method):
     def check(self, spaces: Spaces, steps: int) -> None:
         """The knots must not be too many for the dimension."""
         super().check(spaces, steps)
-        make_features("splines", self.knots, spaces.box.dimension)
+        dimension = spaces.box.dimension
+        if self.number_of_knots(spaces) <= MOST_FEATURES:
+            return
+        most = most_features("splines", dimension)
+        advice = f"use knots={most}, or fewer" if most >= 2 else "use the method 'reward' with network='mlp'"
+        raise InvalidInput(
+            f"knots={self.knots} a coordinate makes {self.number_of_knots(spaces)} in {dimension} dimensions, more "
+            f"than {MOST_FEATURES}: {advice}."
+        )
 
     def number_of_knots(self, spaces: Spaces) -> int:
         """In all coordinates together."""

@@ -20,7 +20,7 @@ from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 
 Kind = Literal["mlp", "splines", "fourier", "random"]
-_MOST_FEATURES = 4096
+MOST_FEATURES = 4096
 
 
 class Scaled(eqx.Module):
@@ -140,9 +140,18 @@ def make_features(kind: Kind, size: int, dimension: int) -> Features:
     if kind not in kinds:
         raise InvalidInput(f"network must be one of {('mlp', *kinds)}, not {kind!r}.")
     features = kinds[kind](count("features", size, 2))
-    if features.size(dimension) > _MOST_FEATURES:
+    if features.size(dimension) > MOST_FEATURES:
+        fewer = f"use features={most}, or fewer" if (most := most_features(kind, dimension)) >= 2 else ""
+        other = "" if kind == "random" else "use network='mlp' or 'random'"
         raise InvalidInput(
-            f"features = {size} a coordinate makes {features.size(dimension)} in {dimension} dimensions, more than "
-            f"{_MOST_FEATURES}: use fewer, or network 'mlp' or 'random'."
+            f"features={size} makes {features.size(dimension)} in {dimension} dimensions, more than {MOST_FEATURES}: "
+            f"{', or '.join(filter(None, (fewer, other)))}."
         )
     return features
+
+
+def most_features(kind: Kind, dimension: int) -> int:
+    """The most that `size` may be in this dimension."""
+    if kind == "random":
+        return MOST_FEATURES
+    return max(size for size in range(1, MOST_FEATURES + 1) if size**dimension <= MOST_FEATURES)

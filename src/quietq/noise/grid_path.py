@@ -78,7 +78,7 @@ def check_grid(kernel: Exponential | Product, levels: int, outputs: int = 1) -> 
     if cells * outputs > MOST_POINTS:
         raise InvalidInput(
             f"levels {levels} in {plural(kernel.dimension, 'dimension')} with {plural(outputs, 'output')} is a table "
-            f"of more than {MOST_POINTS} values: use fewer levels."
+            f"of more than {MOST_POINTS} values: use fewer levels{' or outputs' if outputs > 1 else ''}."
         )
     return (2**levels + 1,) * kernel.dimension
 

@@ -53,8 +53,7 @@ def choose(
     >>> choose("auto", people(10_000, 0, 0.5, 1), Budget(0.9, 1e-4), slope=1.0).kind
     'path'
     """
-    if noise not in ("auto", "path", "k-norm", "knots"):
-        raise InvalidInput(f"noise must be 'auto', 'path', 'k-norm' or 'knots', not {noise!r}.")
+    check_kind(noise)
     if budget.is_pure and noise not in ("auto", "k-norm"):
         raise InvalidInput(f"noise {noise!r} is Gaussian and needs delta above 0; 'k-norm' works with delta = 0.")
     if noise == "path" and pieces is not None:
@@ -78,6 +77,12 @@ def choose(
     asked = "asked for" if noise != "auto" else "chosen by declared bounds and budget, not by the data"
     others = ", ".join(f"{k}{f' with {n} pieces' if n else ''} {e:.3g}" for e, k, n in sorted(candidates)[:4])
     return Choice(kind, d, error, f"Noise kind {kind!r} was {asked}; expected errors: {others}.")
+
+
+def check_kind(noise: object) -> None:
+    """Refuses what is no kind of noise."""
+    if noise not in ("auto", "path", "k-norm", "knots"):
+        raise InvalidInput(f"noise must be 'auto', 'path', 'k-norm' or 'knots', not {noise!r}.")
 
 
 def _expected_error(kind: Kind, ball: LipschitzBall, budget: Budget, slope: float | None, d: int) -> float | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from quietq.rewards.ratings import NAME, NUMBER
+from quietq.rewards.names import NAME, NUMBER
 
 ROWS_IN_MEMORY = 12_000_000
 _ROWS_AT_ONCE = 250_000  # few enough for the processor's cache

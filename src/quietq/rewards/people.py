@@ -103,7 +103,8 @@ class People:
         if not counts["used_rows"]:
             raise InvalidInput(
                 "No row of the ratings can be used: check that the columns are the right ones, that states lie in the "
-                "box, and that numbers have a decimal point, not a comma."
+                "box, that numbers have a decimal point, not a comma, and that people's names are text or whole "
+                "numbers, for large floating-point numbers blur."
             )
         means = []
         for tally in tallies:
@@ -150,7 +151,12 @@ class People:
     @property
     def trusted(self) -> tuple[Assumption, ...]:
         """What no code can see."""
-        return (Assumption("Nobody appears in the data under two names.", enforced=False),)
+        trusted = [
+            "Each row stands under the name of the person it came from, and nobody appears in the data under two names."
+        ]
+        if self.preferences is not None:
+            trusted.append("The feature map looks at one state at a time and remembers nothing.")
+        return tuple(Assumption(text, enforced=False) for text in trusted)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function a coordinate. THE SECRET: what comes out must not be published."""

@@ -16,7 +16,7 @@ from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
 from quietq.rewards.ball_noise import is_better, release_weights
-from quietq.rewards.choice import Choice, Noise, choose
+from quietq.rewards.choice import Choice, Noise, check_kind, choose
 from quietq.rewards.knots import SLACK, check_range, release_on_knots
 from quietq.rewards.people import People
 
@@ -88,7 +88,10 @@ def privatise(
         box = box_for(kernel.dimension, domain)
         return release_weights(weights, accuracy, kernel, ball, budget, box, assumptions, charged, simulate)  # pyright: ignore[reportArgumentType]
     elif noise not in ("auto", "path") or pieces is not None:
-        raise InvalidInput(f"noise {noise!r} on knots works in one dimension only; leave noise and pieces out.")
+        check_kind(noise)
+        raise InvalidInput(
+            "Noise on knots works in one dimension only, and not with features: use noise='auto' here, without pieces."
+        )
     else:
         choice = None
     mechanism = _path_mechanism(relation, budget, domain, largest, accuracy, charged, assumptions, choice)

@@ -24,8 +24,9 @@ from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
 from quietq.rewards.aggregate import Tallies, empty, merge, tally
 from quietq.rewards.declared import Declared
 from quietq.rewards.grouping import by_person, partition_of
+from quietq.rewards.names import NAME, NUMBER
 from quietq.rewards.preferences import Preferences
-from quietq.rewards.ratings import NAME, NUMBER, PARQUET, RATING, Columns, batches, check_columns, clean, scan
+from quietq.rewards.ratings import RATING, Columns, batches, clean, scan
 from quietq.rewards.ray_cluster import cluster
 
 try:
@@ -83,10 +84,9 @@ def _pieces(source: object, columns: Columns) -> Iterator[pa.Table]:
     """What each task reads: a file, a range of its rows, or rows themselves. What cannot be read is refused here."""
     if isinstance(source, str | os.PathLike):
         path = Path(source).absolute()
-        lazy = scan(path, columns)
-        check_columns(lazy, columns)
-        if path.suffix.lower() in PARQUET:
-            rows = int(lazy.select(pl.len()).collect().item())
+        file = scan(path, columns)
+        if isinstance(file, pl.LazyFrame):
+            rows = int(file.select(pl.len()).collect().item())
             for first in range(0, max(rows, 1), _ROWS_A_TASK):
                 yield _piece(path=str(path), first=first, rows=_ROWS_A_TASK)
         else:
@@ -114,8 +114,8 @@ def _read(piece: pa.Table, columns: Columns, declared: Declared, partitions: int
         if row["frame"] is not None:
             source = pl.read_ipc(row["frame"])
         else:
-            source = scan(Path(row["path"]), columns)
-            source = source if row["rows"] is None else source.slice(row["first"], row["rows"])
+            source = Path(row["path"])
+            source = source if row["rows"] is None else pl.scan_parquet(source).slice(row["first"], row["rows"])
         for batch in batches(source, columns):
             rows, found = clean(batch, columns, declared)
             counts.update(found)

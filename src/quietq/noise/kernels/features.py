@@ -17,7 +17,11 @@ from jaxtyping import Float
 
 from quietq.noise.kernels.base import Kernel
 from quietq.privacy.checks import count, numbers
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.errors import InvalidInput, QuietqError
+
+_POINTS = 64
+_ROUNDING = 1e-9  # of the largest feature; matrix products round differently in batches of another size
+_ROUNDING_SHORT = 1e-4  # for maps in float32
 
 
 class FiniteRank(Kernel):
@@ -57,6 +61,10 @@ class Features(FiniteRank):
     phi is part of what is released: a closure, a bound method or a partial takes the data that it holds along, into
     every pickle of a private function with this kernel. Make phi of public things only.
 
+    phi must look at one point at a time and remember nothing: a map that standardises what it is given would mix rows.
+    Before `People.read` shows it anybody's rows, `check_rowwise` refuses one that does not; for what it does elsewhere
+    than at the points asked it has to be trusted, and the certificate says so.
+
     >>> kernel = Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
     >>> kernel.covariance(np.array([0.0, 1.0]), np.array([1.0]))
     array([[1.],
@@ -75,12 +83,48 @@ class Features(FiniteRank):
 
     def features(self, x: np.ndarray) -> Float[np.ndarray, "points features"]:
         """phi at points in unit coordinates, its shape checked."""
-        values = numbers("phi's values", self.phi(x))
+        values = self._ask(x)
         if values.shape != (len(x), self.rank):
-            raise InvalidInput(
-                f"phi must return shape ({len(x)}, {self.rank}) for {len(x)} points, not {values.shape}."
-            )
+            raise InvalidInput(f"phi must return shape (points, {self.rank}), a row of {self.rank} for each point.")
         return values
+
+    def _ask(self, x: np.ndarray) -> Float[np.ndarray, "..."]:
+        """What phi returns, as numbers. Points may be private, so a failure of phi's own is named and not quoted."""
+        failure = ""
+        try:
+            return numbers("phi's values", self.phi(x.copy()))
+        except QuietqError:
+            raise
+        except Exception as error:
+            failure = type(error).__name__
+        raise InvalidInput(f"phi failed with {failure} on an array of points in [0, 1].")
+
+    def check_rowwise(self) -> None:
+        """Asks phi at public random points in parts, one by one, in another order and twice: answers must agree."""
+        source = np.random.default_rng(_POINTS)
+        shape = (_POINTS,) if self.dimension == 1 else (_POINTS, self.dimension)
+        points = source.random(shape)
+        whole = self.features(points)
+        bound = float(np.abs(whole).max())
+        if not np.isfinite(bound):
+            raise InvalidInput(
+                "phi must return finite numbers everywhere in the box, which is [0, 1] in each coordinate."
+            )
+        exact = np.asarray(self.phi(points.copy())).dtype.itemsize > 4
+        allowed = (_ROUNDING if exact else _ROUNDING_SHORT) * bound
+        order, cuts = source.permutation(_POINTS), np.sort(source.integers(1, _POINTS, 3))
+        shuffled = np.empty_like(whole)
+        shuffled[order] = self.features(points[order])
+        parts = np.concatenate([self.features(part) for part in np.split(points, cuts) if len(part)])
+        alone = np.concatenate([self.features(points[i : i + 1]) for i in range(0, _POINTS, 4)])
+        again = self.features(points)
+        for other, first in ((shuffled, whole), (parts, whole), (alone, whole[::4]), (again, whole)):
+            if not np.abs(other - first).max() <= allowed:
+                raise InvalidInput(
+                    "phi must look at one point at a time and remember nothing, but its features of a point change "
+                    "with the points that it is asked along with, or from one call to the next: fix what it subtracts, "
+                    "divides by or counts beforehand, from public numbers."
+                )
 
     def describe(self) -> dict[str, object]:
         """The kernel in JSON; phi itself stays with the code that made it."""

@@ -1,0 +1,86 @@
+"""One person, however spelt: the form in which people's names are compared.
+
+Two names for one person would count that person twice, while one name for two people protects them as one: so
+spellings are merged rather than kept apart. In text, these steps are repeated until nothing changes any more:
+
+1. any white space becomes one space, and none at the ends;
+2. what cannot be seen is left out: control and format characters, code points that Unicode calls default-ignorable
+   (variation selectors, joiners, Hangul fillers) and blank signs such as the empty Braille pattern;
+3. Unicode variants get one form (NFKC), and step 2 once more;
+4. upper case, then lower case, with one small sigma: so ß is ss, and the dotless ı is i.
+
+Then "7", "+7", "007", "7.0" and "7e0" are the whole number 7, and "7.50" is 7.5: a name with a point or an exponent is
+compared as a floating-point number, one of digits alone exactly. Names that *arrive* as floating-point numbers which
+are too large to be exact are no names: they may have been other people's before they were rounded.
+"""
+
+from typing import Any
+
+import polars as pl
+
+NUMBER, NAME = "number", "name"
+_INVISIBLE = r"[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\x{2800}\x{16FE4}\x{1D159}]"
+_IN_FORM = r"^[!-~]+( [!-~]+)*$"  # but for its case
+_FIT_INT64 = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+_BITS = {16: 11, 32: 24, 64: 53}  # of a floating-point number; whole numbers of fewer bits are exact
+_ROUNDS = 20  # two or three are enough for any text we know
+
+
+def is_name(dtype: Any) -> bool:
+    """Whether a column of this type can hold names."""
+    text = isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
+    return text or dtype.is_numeric() or isinstance(dtype, pl.Boolean | pl.Null)
+
+
+def identities(names: pl.Series) -> pl.DataFrame:
+    """Who each row belongs to: a whole `number` where the name is one (fast), else the `name` in its form, or neither.
+
+    >>> identities(pl.Series(["Ann", " ANN", "007", ""])).rows()
+    [(None, 'ann'), (None, 'ann'), (7, None), (None, None)]
+    """
+    dtype = names.dtype
+    if dtype in _FIT_INT64:
+        return names.cast(pl.Int64).to_frame(NUMBER).with_columns(pl.lit(None, pl.String).alias(NAME))
+    if dtype.is_float():
+        exact = 2.0 ** _BITS[int(str(dtype).removeprefix("Float"))]
+        names = names.to_frame("raw").select(pl.when(pl.col("raw").abs() < exact).then(pl.col("raw"))).to_series()
+    raw = names.cast(pl.String).alias("raw")
+    frame = pl.DataFrame([raw, raw.cast(pl.Int64, strict=False).alias(NUMBER)])
+    other = frame.filter(pl.col(NUMBER).is_null(), pl.col("raw").is_not_null())["raw"].unique()
+    found = in_words(other).select(pl.col(NUMBER).alias("found"), NAME).with_columns(other)
+    joined = frame.join(found, on="raw", how="left", maintain_order="left")
+    return joined.select(pl.col(NUMBER).fill_null(pl.col("found")), NAME)
+
+
+def in_words(text: pl.Series) -> pl.DataFrame:
+    """The `number` that each text is, or its `name`; neither for one in which nothing can be seen."""
+    text = in_form(text).str.replace(r"^\+?(-?[0-9]+)(\.0*)?$", "$1").str.replace(r"^(-?)0+([0-9]+)$", "$1$2")
+    decimal = pl.when(pl.col("text").str.contains(r"[.e]")).then(pl.col("text").cast(pl.Float64, strict=False))
+    frame = pl.DataFrame({"text": text}).with_columns(decimal.alias("decimal"))
+    decimal = pl.when(pl.col("decimal").is_finite()).then(pl.col("decimal"))
+    whole = pl.when(decimal == decimal.floor()).then(decimal).cast(pl.Int128, strict=False).cast(pl.String)
+    frame = frame.select(whole.fill_null(decimal.cast(pl.String)).fill_null(pl.col("text")).alias(NAME))
+    number = pl.col(NAME).cast(pl.Int64, strict=False)
+    name = pl.when(number.is_null(), pl.col(NAME).str.len_bytes() > 0).then(pl.col(NAME))
+    return frame.select(number.alias(NUMBER), name.alias(NAME))
+
+
+def in_form(text: pl.Series) -> pl.Series:
+    """Each text in the one form of its spellings; the form of a form is itself.
+
+    >>> in_form(pl.Series(["Stra\u00dfe ", "STRA\u200bSSE"])).to_list()
+    ['strasse', 'strasse']
+    """
+    lower = text.str.to_lowercase()
+    odd = ~text.str.contains(_IN_FORM)
+    if not odd.any():
+        return lower
+    before = text.filter(odd)
+    for _ in range(_ROUNDS):
+        after = before.str.replace_all(r"\s+", " ").str.strip_chars().str.replace_all(_INVISIBLE, "")
+        after = after.str.normalize("NFKC").str.replace_all(_INVISIBLE, "")
+        after = after.str.to_uppercase().str.to_lowercase().str.replace_all("ς", "σ", literal=True)
+        if after.equals(before):
+            break
+        before = after
+    return lower.scatter(odd.arg_true(), before)
