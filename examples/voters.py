@@ -51,17 +51,17 @@ def utility_lost(reward: Callable, true: Callable, best: float, worst: float) ->
 
 def compare(people: People, draws: int = 30) -> tuple[dict[float, Outcome], float]:
     """One real draw for each epsilon, and simulated ones to see how much luck is in it; and what was spent in all."""
-    ledger = qq.Accountant(qq.Budget(epsilon=1.25, delta=DELTA))  # all the real draws are of the same people
+    account = qq.Accountant(qq.Budget(epsilon=1.25, delta=DELTA))  # all the real draws are of the same people
     true = people.functions()[0]
     best, worst = best_return(true), worst_return(true)
     outcomes = {}
     for epsilon in EPSILONS:
         budget = qq.Budget(epsilon, DELTA)
-        private = privatise(people, budget, ledger=ledger)
-        rewards = [private, *(privatise(people, budget, ledger=ledger, simulate=seed) for seed in range(draws))]
+        private = privatise(people, budget, account=account)
+        rewards = [private, *(privatise(people, budget, account=account, simulate=seed) for seed in range(draws))]
         lost = [utility_lost(reward, true, best, worst) for reward in rewards]
         outcomes[epsilon] = Outcome(private, lost[0], np.array(lost[1:]))
-    return outcomes, ledger.get_epsilon(DELTA)
+    return outcomes, account.get_epsilon(DELTA)
 
 
 def draw(people: People, outcomes: dict[float, Outcome], path: Path) -> None:

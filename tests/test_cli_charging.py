@@ -29,25 +29,25 @@ def release(path) -> str:
 def test_a_private_reward_is_the_release(quietq, ledger, tmp_path):
     code, _, err = quietq(f"train walk --method reward {PROMISE} {TINY} --ledger books.db --out run")
     assert (code, err) == (0, "")
-    (charge,) = ledger.balance("walkers").charges
+    (charge,) = ledger.balance("walkers").bookings
     assert charge.mu == qq.Budget(0.4, 1e-4).mu
     assert charge.release == release(tmp_path / "run" / "reward.qq")
     assert charge.method == "train/reward"
     code, _, _ = quietq("train --resume --out run")  # nothing is drawn, so nothing is paid
-    assert len(ledger.balance("walkers").charges) == 1
+    assert len(ledger.balance("walkers").bookings) == 1
 
 
 def test_an_agent_that_noises_as_it_goes_is_the_release(quietq, ledger, tmp_path):
     code, _, err = quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --source walkers --out run")
     assert (code, err) == (0, "")
-    (charge,) = ledger.balance("walkers").charges
+    (charge,) = ledger.balance("walkers").bookings
     assert charge.release == release(tmp_path / "run" / "agent.qq")
 
 
 def test_what_is_pure_is_booked_apart(quietq, ledger):
     code, _, err = quietq(f"train walk --method reward --people 50 --epsilon 0.4 --delta 0 {TINY} --ledger books.db")
     assert (code, err) == (0, "")
-    (charge,) = ledger.balance("walkers").charges
+    (charge,) = ledger.balance("walkers").bookings
     assert (charge.mu, charge.epsilon, charge.delta) == (None, 0.4, 0.0)
 
 
@@ -61,11 +61,11 @@ def test_interrupted_and_resumed_is_charged_once(quietq, ledger, tmp_path, monke
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "write", interrupt)
         assert quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 130
-    (charge,) = ledger.balance("walkers").charges
+    (charge,) = ledger.balance("walkers").bookings
     assert charge.release is None
     code, _, err = quietq("train --resume --out run")
     assert (code, err) == (0, "")
-    (charge,) = ledger.balance("walkers").charges
+    (charge,) = ledger.balance("walkers").bookings
     assert charge.release == release(tmp_path / "run" / "agent.qq")
 
 
@@ -75,7 +75,7 @@ def test_an_error_after_the_charge_gives_nothing_back(quietq, ledger, monkeypatc
 
     monkeypatch.setattr(Agent, "save", fail)
     assert quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 2
-    assert len(ledger.balance("walkers").charges) == 1
+    assert len(ledger.balance("walkers").bookings) == 1
 
 
 def test_an_exhausted_budget_leaves_nothing_behind(quietq, ledger, tmp_path):
@@ -83,7 +83,7 @@ def test_an_exhausted_budget_leaves_nothing_behind(quietq, ledger, tmp_path):
     assert (code, out) == (2, "")
     assert "nothing was booked" in err
     assert not (tmp_path / "run").exists()
-    assert not ledger.balance("walkers").charges
+    assert not ledger.balance("walkers").bookings
 
 
 def test_what_draws_nothing_takes_no_ledger(quietq, ledger, tmp_path):
@@ -100,7 +100,7 @@ def test_what_draws_nothing_takes_no_ledger(quietq, ledger, tmp_path):
         assert (code, out) == (2, "")
         assert words in err
         assert not (tmp_path / "run").exists()
-    assert not ledger.balance("walkers").charges
+    assert not ledger.balance("walkers").bookings
 
 
 def test_a_reward_from_ratings_is_charged(quietq, ledger, tmp_path):
@@ -110,12 +110,12 @@ def test_a_reward_from_ratings_is_charged(quietq, ledger, tmp_path):
     command = f"reward ratings.csv {bounds} --epsilon 0.7 --delta 1e-4 --ledger books.db"
     code, out, err = quietq(f"{command} --out reward.qq --json")
     assert (code, err) == (0, "")
-    (charge,) = ledger.balance("walkers").charges
+    (charge,) = ledger.balance("walkers").bookings
     assert charge.release == json.loads(out)["hash"] == release(tmp_path / "reward.qq")
     code, out, err = quietq(f"{command} --out books.db")
     assert (code, out) == (2, "")
     assert "is there and not a release" in err
-    assert len(ledger.balance("walkers").charges) == 1
+    assert len(ledger.balance("walkers").bookings) == 1
     code, out, err = quietq(f"{command} --out second.qq")
     assert (code, out) == (2, "")
     assert charge.at in err  # when it was spent

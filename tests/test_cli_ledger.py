@@ -8,6 +8,7 @@ import pytest
 from quietq import Budget, InvalidInput, people
 from quietq.cli.ledger import account
 from quietq.ledger import Ledger
+from quietq.privacy import Cost
 
 CREATE = "ledger create ledger.db --source ratings --epsilon 0.9 --delta 1e-4"
 FIFTY = people(50, 0, 0.5, 1)
@@ -19,10 +20,9 @@ def test_create_show_history_verify(quietq, tmp_path: Path):
     assert "everything released under it is (1.2, 0.0001)-DP together" in out
     head = out.split()[-1]
     one = Ledger("ledger.db").account("ratings", "quietq reward")
-    one.charge(0.1, relation=FIFTY)
-    one.committed("ab" * 32)
-    one.charge(0.1, relation=FIFTY)
-    one.charge_apart(0.1, relation=FIFTY)
+    one.charge(Cost.gaussian(0.1), FIFTY).commit("ab" * 32)
+    one.charge(Cost.gaussian(0.1), FIFTY)
+    one.charge(Cost.apart(0.1), FIFTY)
 
     code, out, err = quietq("ledger show ledger.db --json")
     assert (code, err) == (0, "")

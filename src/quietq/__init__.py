@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from quietq.privacy import Budget as Budget
     from quietq.privacy import BudgetExhausted as BudgetExhausted
     from quietq.privacy import Certificate as Certificate
+    from quietq.privacy import Cost as Cost
     from quietq.privacy import InvalidInput as InvalidInput
     from quietq.privacy import LipschitzBall as LipschitzBall
     from quietq.privacy import MissingExtra as MissingExtra
@@ -75,8 +76,8 @@ _ROOMS = {
         "SortedPath TreePath"
     ),
     "privacy": (
-        "Accountant Assumption Budget BudgetExhausted Certificate InvalidInput LipschitzBall MissingExtra NoRkhsRadius "
-        "PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"
+        "Accountant Assumption Budget BudgetExhausted Certificate Cost InvalidInput LipschitzBall MissingExtra "
+        "NoRkhsRadius PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"
     ),
     "release": "InvalidRelease load publish",
     "rewards": "People PrivateReward RewardModel privatise relabel",

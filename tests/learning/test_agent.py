@@ -65,16 +65,16 @@ def test_simulated_noise_is_repeatable_and_promises_nothing(name):
 
 @pytest.mark.parametrize("name", SPENDERS)
 def test_a_second_training_would_be_a_second_release(name):
-    agent = Agent("walk", SPENDERS[name](), ledger=(ledger := Accountant(BUDGET)))
+    agent = Agent("walk", SPENDERS[name](), account=(account := Accountant(BUDGET)))
     with pytest.raises(InvalidInput, match="seeds must be 1"):
         agent.learn(200, seeds=2)
-    assert ledger.spent_mu == 0
+    assert account.spent_mu == 0
     agent.learn(200)
-    assert ledger.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spent_mu == pytest.approx(BUDGET.mu)
     with pytest.raises(BudgetExhausted):
         agent.learn(200)
     with pytest.raises(BudgetExhausted):
-        Agent("walk", SPENDERS[name](), ledger=ledger).learn(200)
+        Agent("walk", SPENDERS[name](), account=account).learn(200)
 
 
 def test_callbacks_see_what_was_released_and_can_stop():

@@ -127,7 +127,7 @@ def test_another_reward_does_not_go_on_with_the_noise(tmp_path):
 
 
 def test_a_mistake_does_not_give_the_budget_back(tmp_path):
-    agent = Agent("walk", InputNoise(**PROMISE), ledger=Accountant(BUDGET)).learn(100)
+    agent = Agent("walk", InputNoise(**PROMISE), account=Accountant(BUDGET)).learn(100)
     with pytest.raises(InvalidInput):
         agent.learn(100, resume=True)
     with pytest.raises(InvalidInput):
@@ -139,10 +139,10 @@ def test_a_mistake_does_not_give_the_budget_back(tmp_path):
 
 
 def test_rewards_that_are_not_finite_are_refused_before_anything_is_spent():
-    agent = Agent("walk", InputNoise(**PROMISE), ledger=(ledger := Accountant(BUDGET)), reward=lambda s: s / 0.0)
+    agent = Agent("walk", InputNoise(**PROMISE), account=(account := Accountant(BUDGET)), reward=lambda s: s / 0.0)
     with pytest.raises(InvalidInput, match="finite"):
         agent.learn(100)
-    assert ledger.spent_mu == 0
+    assert account.spent_mu == 0
 
 
 def test_a_left_over_file_does_not_open_the_checkpoint_to_others(tmp_path):
@@ -203,11 +203,11 @@ class Nosy(WalkWorld):
 
 
 def test_an_agent_says_whether_an_account_was_charged():
-    for ledger, words, enforced in (
+    for account, words, enforced in (
         (None, "No account was given: other releases of the same data add up.", False),
         (Accountant(BUDGET), "The release was charged to an Accountant in memory before the draw.", True),
     ):
-        certificate = Agent("walk", InputNoise(**PROMISE), ledger=ledger).learn(40).certificate
+        certificate = Agent("walk", InputNoise(**PROMISE), account=account).learn(40).certificate
         assert (certificate.assumptions[-1].text, certificate.assumptions[-1].enforced) == (words, enforced)
 
 

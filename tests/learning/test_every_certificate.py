@@ -67,7 +67,7 @@ def own(relation: Any, **more: Any) -> Certificate:
 
 
 def on_knots(noise: Any, ledger: Accountant | None = None) -> Certificate:
-    return privatise(walk_reward, BUDGET, noise=noise, pieces=4, relation=FIFTY, ledger=ledger).certificate
+    return privatise(walk_reward, BUDGET, noise=noise, pieces=4, relation=FIFTY, account=ledger).certificate
 
 
 def in_loop(name: str) -> Certificate:
@@ -203,7 +203,7 @@ def test_a_method_that_draws_too_little_trains_nobody(name: str, what: str) -> N
     accountant = Accountant(BUDGET)
     broken: Any = type(f"Less{kind.__name__}", (kind,), {"draw": draw})
     with pytest.raises(InvalidInput, match="more than the stated"):
-        Agent(WALK, broken(relation=FIFTY, budget=BUDGET), seed=0, ledger=accountant).learn(STEPS)
+        Agent(WALK, broken(relation=FIFTY, budget=BUDGET), seed=0, account=accountant).learn(STEPS)
     assert accountant.spent_mu == 0
 
 
@@ -219,7 +219,7 @@ def test_gradients_scaled_to_a_smaller_radius_are_refused() -> None:
 
 def test_a_path_with_too_little_noise_is_refused() -> None:
     accountant = Accountant(BUDGET)
-    mechanism = GaussianProcessMechanism.for_relation(FIFTY, BUDGET, levels=3, accountant=accountant)
+    mechanism = GaussianProcessMechanism.for_relation(FIFTY, BUDGET, levels=3, account=accountant)
     mechanism.sigma *= 0.99
     with pytest.raises(InvalidInput, match="more than the stated"):
         mechanism.apply(walk_reward)

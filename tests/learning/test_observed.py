@@ -17,7 +17,7 @@ def charged(reward, **options) -> float:
     """What was spent; the declared range is far too large for the noise, whatever the rewards are."""
     accountant = Accountant(BUDGET)
     with contextlib.suppress(InvalidInput):
-        observe(WALK, SupBall(1e-6), BUDGET, rewards=100, reward=reward, ledger=accountant, **options)
+        observe(WALK, SupBall(1e-6), BUDGET, rewards=100, reward=reward, account=accountant, **options)
     return accountant.spent_mu
 
 

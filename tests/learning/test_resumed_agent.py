@@ -46,7 +46,7 @@ def test_a_resumed_training_ends_as_if_it_had_not_been_interrupted(tmp_path, met
 
 def test_resuming_draws_no_noise_and_pays_nothing(tmp_path, monkeypatch):
     ledger = Accountant(BUDGET)
-    interrupted(Agent("walk", SPENDERS["value"](), seed=4, ledger=ledger), tmp_path, 200)
+    interrupted(Agent("walk", SPENDERS["value"](), seed=4, account=ledger), tmp_path, 200)
     assert ledger.spent_mu == pytest.approx(BUDGET.mu)
 
     class NoEntropy:
@@ -55,7 +55,9 @@ def test_resuming_draws_no_noise_and_pays_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(trainings, "SystemEntropy", NoEntropy)
     twice = [
-        Agent("walk", SPENDERS["value"](), seed=4, ledger=ledger).learn(400, directory=tmp_path, every=100, resume=True)
+        Agent("walk", SPENDERS["value"](), seed=4, account=ledger).learn(
+            400, directory=tmp_path, every=100, resume=True
+        )
         for _ in range(2)
     ]
     np.testing.assert_array_equal(answers(twice[0]), answers(twice[1]))

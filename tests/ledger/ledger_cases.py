@@ -5,6 +5,7 @@ import sqlalchemy as sa
 from quietq import Budget, people
 from quietq.ledger import Entry, Ledger
 from quietq.ledger.chain import GENESIS, link
+from quietq.privacy import Cost
 
 BUDGET = Budget(0.9, 1e-4)
 FIFTY = people(50, 0, 0.5, 1)
@@ -14,9 +15,8 @@ def filled(url: str) -> Ledger:
     ledger = Ledger.create(url)
     ledger.open("ratings", BUDGET, Budget(0.3, 0))
     account = ledger.account("ratings", "first")
-    account.charge(0.1, relation=FIFTY)
-    account.committed("ab" * 32)
-    account.charge_apart(0.1, relation=FIFTY)
+    account.charge(Cost.gaussian(0.1), FIFTY).commit("ab" * 32)
+    account.charge(Cost.apart(0.1), FIFTY)
     ledger.open("votes", BUDGET)
     return ledger
 

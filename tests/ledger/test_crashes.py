@@ -16,6 +16,7 @@ from ledger_cases import FIFTY
 
 from quietq import Budget, BudgetExhausted, GaussianProcessMechanism
 from quietq.ledger import Ledger
+from quietq.privacy import Cost
 
 SHARE = Budget.from_mu(0.2, 1e-4)
 TWO_SHARES = Budget.from_mu(0.2001 * 2**0.5, 1e-4)
@@ -26,14 +27,15 @@ def life(url: str, release: Path) -> None:
     ledger = Ledger.create(url)
     ledger.open("ratings", TWO_SHARES)
     account = ledger.account("ratings", "a trial")
-    mechanism = GaussianProcessMechanism.for_relation(FIFTY, SHARE, levels=4, accountant=account)
+    mechanism = GaussianProcessMechanism.for_relation(FIFTY, SHARE, levels=4, account=account)
     private = mechanism.apply(np.sin)
     content = np.asarray(private(np.linspace(0, 1, 17))).tobytes()
     with open(release, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    account.committed(hashlib.sha256(content).hexdigest())
+    assert private.receipt is not None
+    private.receipt.commit(hashlib.sha256(content).hexdigest())
 
 
 def forked(body: Callable[[], None]) -> int:
@@ -87,7 +89,7 @@ def check(url: str, release: Path) -> str:
         assert not release.exists()
         ledger.open("ratings", TWO_SHARES)
         return spend_the_rest(ledger, 2, "not opened")
-    charges = ledger.balance("ratings").charges
+    charges = ledger.balance("ratings").bookings
     assert len(charges) <= 1, "one release was charged twice"
     if release.exists():
         assert charges, "a release was written that was not charged"
@@ -103,9 +105,9 @@ def spend_the_rest(ledger: Ledger, shares: int, came: str) -> str:
     """The ledger works on, and has exactly so many shares left."""
     account = ledger.account("ratings")
     for _ in range(shares):
-        account.charge(SHARE.mu, relation=FIFTY)
+        account.charge(Cost.gaussian(SHARE.mu), FIFTY)
     with pytest.raises(BudgetExhausted):
-        account.charge(SHARE.mu, relation=FIFTY)
+        account.charge(Cost.gaussian(SHARE.mu), FIFTY)
     ledger.verify()
     return came
 

@@ -12,6 +12,7 @@ from quietq import BudgetExhausted
 from quietq.ledger import Entry, Ledger, TamperedLedger
 from quietq.ledger.chain import GENESIS, canonical
 from quietq.ledger.record import read
+from quietq.privacy import Cost
 
 OPEN = {"what": "open", "id": "1" * 32, "at": "2026-01-01T00:00:00+00:00", "budget": {"epsilon": 1.0, "delta": 1e-5},
         "apart": None}  # fmt: skip
@@ -79,9 +80,9 @@ def test_a_huge_charge_written_by_somebody_else_only_takes(tmp_path: Path):
         for entry in rewritten([Entry(0, "ratings", canonical(one), "") for one in (OPEN, {**RESERVE, "mu": 1e100})]):
             connection.execute("INSERT INTO quietq_ledger VALUES (?, ?, ?, ?)", dataclasses.astuple(entry))
     connection.close()
-    assert ledger.balance("ratings").remaining_mu == 0
+    assert ledger.balance("ratings").spending.remaining_mu == 0
     with pytest.raises(BudgetExhausted, match="mu = 0 of"):
-        ledger.account("ratings").charge(0.01, relation=FIFTY)
+        ledger.account("ratings").charge(Cost.gaussian(0.01), FIFTY)
 
 
 @pytest.mark.parametrize(

@@ -18,45 +18,45 @@ from quietq import (
     people,
 )
 from quietq.ledger import Ledger
+from quietq.privacy import Cost
 
 
 def test_squares_add_up_over_processes_lifetimes_and_no_further(ledger: Ledger, url: str):
     for _ in range(4):
-        Ledger(url).account("ratings").charge(BUDGET.mu / 2, relation=FIFTY)
+        Ledger(url).account("ratings").charge(Cost.gaussian(BUDGET.mu / 2), FIFTY)
     balance = Ledger(url).balance("ratings")
-    assert balance.spent_mu == pytest.approx(BUDGET.mu)
-    assert balance.remaining_mu < 1e-6
+    assert balance.spending.spent_mu == pytest.approx(BUDGET.mu)
+    assert balance.spending.remaining_mu < 1e-6
     with pytest.raises(BudgetExhausted, match="nothing was booked"):
-        Ledger(url).account("ratings").charge(1e-3, relation=FIFTY)
-    assert len(Ledger(url).balance("ratings").charges) == 4
+        Ledger(url).account("ratings").charge(Cost.gaussian(1e-3), FIFTY)
+    assert len(Ledger(url).balance("ratings").bookings) == 4
     assert len(balance.without_release) == 4
-    assert balance.promised == (pytest.approx(1.2), pytest.approx(1.01e-4))
+    assert balance.spending.promised == (pytest.approx(1.2), pytest.approx(1.01e-4))
 
 
 def test_what_remains_can_be_spent(ledger: Ledger):
     account = ledger.account("ratings")
-    account.charge(BUDGET.mu / math.sqrt(78), rounds=77, relation=FIFTY)
-    account.charge(account.remaining_mu, relation=FIFTY)
+    account.charge(Cost.gaussian(BUDGET.mu / math.sqrt(78), 77), FIFTY)
+    account.charge(Cost.gaussian(account.remaining_mu), FIFTY)
     assert account.get_epsilon(1e-4) == pytest.approx(0.9)
     assert account.get_epsilon(1e-4) <= 0.9
     assert account.get_delta(0.9) == pytest.approx(1e-4)
-    assert account.relation is None
 
 
 def test_what_has_no_mu_is_booked_apart_and_adds_up_as_decimal_numbers(ledger: Ledger):
     account = ledger.account("ratings")
     for _ in range(3):
-        account.charge_apart(0.1, relation=FIFTY)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point
+        account.charge(Cost.apart(0.1), FIFTY)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point
     balance = ledger.balance("ratings")
-    assert balance.spent_apart == (0.3, 0.0)
-    assert balance.remaining_apart == (0.0, 1e-6)
-    assert balance.remaining_mu == BUDGET.mu
+    assert balance.spending.spent_apart == (0.3, 0.0)
+    assert balance.spending.remaining_apart == (0.0, 1e-6)
+    assert balance.spending.remaining_mu == BUDGET.mu
     assert account.get_epsilon(1e-5) == 0.3
     with pytest.raises(
         BudgetExhausted, match=r"epsilon = 0 of 0.3 and delta = 1e-06 of 1e-06 left, and epsilon = 1e-09"
     ):
-        account.charge_apart(1e-9, relation=FIFTY)
-    account.charge(0.2, relation=FIFTY)
+        account.charge(Cost.apart(1e-9), FIFTY)
+    account.charge(Cost.gaussian(0.2), FIFTY)
     assert account.get_epsilon(1e-4) == pytest.approx(0.3 + 0.6016, abs=1e-4)
     with pytest.raises(InvalidInput, match="no event for that"):
         account.to_event()
@@ -64,22 +64,22 @@ def test_what_has_no_mu_is_booked_apart_and_adds_up_as_decimal_numbers(ledger: L
 
 def test_deltas_add_up_too(ledger: Ledger):
     account = ledger.account("ratings")
-    account.charge_apart(0.1, 6e-7, FIFTY)
+    account.charge(Cost.apart(0.1, 6e-7), FIFTY)
     with pytest.raises(BudgetExhausted, match="delta = 4e-07 of 1e-06 left"):
-        account.charge_apart(0.1, 6e-7, FIFTY)
-    account.charge_apart(*ledger.balance("ratings").remaining_apart, FIFTY)
-    assert ledger.balance("ratings").remaining_apart == (0.0, 0.0)
+        account.charge(Cost.apart(0.1, 6e-7), FIFTY)
+    account.charge(Cost.apart(*ledger.balance("ratings").spending.remaining_apart), FIFTY)
+    assert ledger.balance("ratings").spending.remaining_apart == (0.0, 0.0)
 
 
 def test_a_source_may_have_only_one_part(ledger: Ledger):
     ledger.open("gaussian", BUDGET)
     ledger.open("pure", None, Budget(1.0, 0))
     with pytest.raises(BudgetExhausted, match="nothing set apart"):
-        ledger.account("gaussian").charge_apart(0.1, relation=FIFTY)
+        ledger.account("gaussian").charge(Cost.apart(0.1), FIFTY)
     with pytest.raises(BudgetExhausted, match="no budget for Gaussian noise"):
-        ledger.account("pure").charge(0.1, relation=FIFTY)
-    ledger.account("pure").charge_apart(1.0, relation=FIFTY)
-    assert ledger.balance("pure").promised == (1.0, 0.0)
+        ledger.account("pure").charge(Cost.gaussian(0.1), FIFTY)
+    ledger.account("pure").charge(Cost.apart(1.0), FIFTY)
+    assert ledger.balance("pure").spending.promised == (1.0, 0.0)
     assert ledger.account("pure").spent_mu == 0 == ledger.account("pure").remaining_mu
 
 
@@ -106,50 +106,50 @@ def test_sources_that_cannot_be(
 
 def test_refusal_says_what_is_left_and_when_it_was_spent(ledger: Ledger):
     with pytest.raises(BudgetExhausted, match="Nothing was spent of it yet: it is too small"):
-        ledger.account("ratings").charge(1.0, relation=FIFTY)
+        ledger.account("ratings").charge(Cost.gaussian(1.0), FIFTY)
     for month in range(5):
-        ledger.account("ratings", f"month {month}").charge(0.1, relation=FIFTY)
-    times = [charge.at for charge in ledger.balance("ratings").charges]
+        ledger.account("ratings", f"month {month}").charge(Cost.gaussian(0.1), FIFTY)
+    times = [charge.at for charge in ledger.balance("ratings").bookings]
     with pytest.raises(BudgetExhausted) as refused:
-        ledger.account("ratings").charge(0.25, relation=FIFTY)
+        ledger.account("ratings").charge(Cost.gaussian(0.25), FIFTY)
     assert str(refused.value) == (
         "Source 'ratings' has mu = 0.178... of 0.28596 (epsilon 0.5285 at delta 0.0001) left, and mu = 0.25 was asked "
         f"for; nothing was booked. It was spent on 2 releases before {times[2]}, {times[2]} (month 2, mu 0.1), "
         f"{times[3]} (month 3, mu 0.1) and {times[4]} (month 4, mu 0.1)."
-    ).replace("0.178...", f"{ledger.balance('ratings').remaining_mu:g}").replace("0.28596", f"{BUDGET.mu:g}")
+    ).replace("0.178...", f"{ledger.balance('ratings').spending.remaining_mu:g}").replace("0.28596", f"{BUDGET.mu:g}")
 
 
 def test_all_releases_of_a_source_protect_the_same_unit(ledger: Ledger):
     account = ledger.account("ratings")
-    account.charge(0.1, relation=FIFTY)
-    account.charge(0.1, relation=people(500, 0, 1, 2))  # one person is one person
-    account.charge_apart(0.1, relation=SupBall(0.01, people=70))
+    account.charge(Cost.gaussian(0.1), FIFTY)
+    account.charge(Cost.gaussian(0.1), people(500, 0, 1, 2))  # one person is one person
+    account.charge(Cost.apart(0.1), SupBall(0.01, people=70))
     for other, words in (
         (SupBall(0.01), "rewards that differ by at most 0.01 anywhere"),
         (Trajectories(50, 1.0, 10), "any one trajectory"),
     ):
         with pytest.raises(InvalidInput, match=f"protect any one person, and a sum with one that protects {words}"):
-            account.charge(0.01, relation=other)
-    assert len(ledger.balance("ratings").charges) == 3
+            account.charge(Cost.gaussian(0.01), other)
+    assert len(ledger.balance("ratings").bookings) == 3
 
 
 def test_radii_that_look_alike_are_not_the_same_unit(ledger: Ledger):
     account = ledger.account("ratings")
-    account.charge(0.1, relation=LipschitzBall(0.01, 0.04))
-    account.charge(0.1, relation=LipschitzBall(0.01, 0.04))
+    account.charge(Cost.gaussian(0.1), LipschitzBall(0.01, 0.04))
+    account.charge(Cost.gaussian(0.1), LipschitzBall(0.01, 0.04))
     with pytest.raises(InvalidInput, match="would mean nothing"):
-        account.charge(0.1, relation=LipschitzBall(0.01 + 1e-9, 0.04))
+        account.charge(Cost.gaussian(0.1), LipschitzBall(0.01 + 1e-9, 0.04))
 
 
 def test_what_is_protected_must_be_said(ledger: Ledger):
     with pytest.raises(InvalidInput, match=r"relation must say what the release protects.*Nothing was booked"):
-        ledger.account("ratings").charge(0.1)
-    assert ledger.balance("ratings").charges == ()
+        ledger.account("ratings").charge(Cost.gaussian(0.1))
+    assert ledger.balance("ratings").bookings == ()
 
 
 def test_a_relation_in_any_kernel_is_kept(ledger: Ledger):
     features = Features(lambda x: np.stack([x[:, 0], x[:, 0] ** 2], axis=-1), dimension=1, rank=2)
-    ledger.account("ratings").charge(0.1, relation=RkhsBall(0.02, features))
+    ledger.account("ratings").charge(Cost.gaussian(0.1), RkhsBall(0.02, features))
     assert str(ledger.balance("ratings").unit).startswith("rewards whose difference has norm")
 
 
@@ -157,7 +157,7 @@ def test_names_that_are_not_there(ledger: Ledger):
     with pytest.raises(InvalidInput, match="no source 'votes'; it has: ratings"):
         ledger.account("votes")
     with pytest.raises(InvalidInput, match="no source 'votes'"):
-        ledger.reserve("votes", mu=0.1, relation=FIFTY)
+        ledger.reserve("votes", Cost.gaussian(0.1), FIFTY)
     for mu, epsilon in ((None, None), (0.1, 0.1)):
-        with pytest.raises(InvalidInput, match="Either mu or epsilon"):
-            ledger.reserve("ratings", relation=FIFTY, mu=mu, epsilon=epsilon)
+        with pytest.raises(InvalidInput, match="either a mu or an epsilon"):
+            Cost(mu, epsilon, 0.0)

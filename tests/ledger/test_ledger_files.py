@@ -13,6 +13,7 @@ from ledger_cases import BUDGET, FIFTY
 
 from quietq import InvalidInput, MissingExtra
 from quietq.ledger import Ledger, LedgerUnavailable, database
+from quietq.privacy import Cost
 
 
 def test_a_new_file_is_for_its_owner_only(tmp_path: Path):
@@ -93,9 +94,9 @@ def test_somebody_who_does_not_let_go_is_waited_for_but_not_for_ever(tmp_path: P
             driver.execute(held)
             driver.execute("SELECT * FROM quietq_ledger").fetchall()
             with pytest.raises(LedgerUnavailable, match=sentence):
-                ledger.account("ratings").charge(0.1, relation=FIFTY)
+                ledger.account("ratings").charge(Cost.gaussian(0.1), FIFTY)
             driver.execute("ROLLBACK")
-    assert ledger.balance("ratings").charges == ()
+    assert ledger.balance("ratings").bookings == ()
 
 
 def test_what_to_install():

@@ -28,27 +28,24 @@ from quietq import (
 from quietq.learning.trajectories import Cells
 from quietq.ledger import Ledger
 from quietq.noise.entropy import SystemEntropy
+from quietq.privacy import Cost
 
 HASH = "ab" * 32
 
 
 def test_a_release_is_noted_once(ledger: Ledger):
     account = ledger.account("ratings")
-    with pytest.raises(InvalidInput, match="Nothing was charged"):
-        account.committed(HASH)
-    account.charge(0.1, relation=FIFTY)
-    account.committed(HASH)
-    account.committed(HASH)
+    receipt = account.charge(Cost.gaussian(0.1), FIFTY)
+    receipt.commit(HASH)
+    account.receipt(str(receipt.id)).commit(HASH)
     with pytest.raises(InvalidInput, match="was for another release"):
-        account.committed("cd" * 32)
+        receipt.commit("cd" * 32)
     with pytest.raises(InvalidInput, match="SHA-256"):
-        account.committed("release.qq")
-    assert [charge.release for charge in ledger.balance("ratings").charges] == [HASH]
+        receipt.commit("release.qq")
+    assert [charge.release for charge in ledger.balance("ratings").bookings] == [HASH]
     assert len(ledger.history()) == 3
     with pytest.raises(BudgetExhausted):
-        account.charge(1.0, relation=FIFTY)
-    with pytest.raises(InvalidInput, match="Nothing was charged"):  # a refused charge has no release
-        account.committed(HASH)
+        account.charge(Cost.gaussian(1.0), FIFTY)
     with pytest.raises(InvalidInput, match="has no reservation"):
         ledger.commit("ratings", "ab" * 16, HASH)
 
@@ -58,14 +55,14 @@ def test_threads_of_one_account_do_not_mix_up_their_releases(ledger: Ledger):
 
     def release(number: int) -> str:
         together.wait()
-        account.charge(0.01 * (1 + number), relation=FIFTY)
+        receipt = account.charge(Cost.gaussian(0.01 * (1 + number)), FIFTY)
         together.wait()
-        account.committed(f"{number:064x}")
-        return str(account.reservation)
+        receipt.commit(f"{number:064x}")
+        return str(receipt.id)
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(release, range(4)))) == 4
-    noted = {charge.mu: charge.release for charge in ledger.balance("ratings").charges}
+    noted = {charge.mu: charge.release for charge in ledger.balance("ratings").bookings}
     assert noted == {0.01 * (1 + number): f"{number:064x}" for number in range(4)}
 
 
@@ -75,35 +72,35 @@ def test_rewards_are_charged_before_they_are_drawn_and_noted(ledger: Ledger, tmp
     f = lambda x: 0.2 + 0.1 * np.sin(x)  # noqa: E731
     for noise in ("path", "knots", "auto"):
         private = privatise(
-            f, share, relation=FIFTY, noise=noise, pieces=None if noise == "path" else 4, ledger=account
+            f, share, relation=FIFTY, noise=noise, pieces=None if noise == "path" else 4, account=account
         )
-        account.committed(publish(private, tmp_path / noise))
-    privatise(f, Budget(0.1, 0), relation=FIFTY, ledger=account)
-    privatise(f, Budget(0.1, 1e-4), relation=FIFTY, noise="k-norm", ledger=account)
-    charges = ledger.balance("ratings").charges
+        publish(private, tmp_path / noise)
+    privatise(f, Budget(0.1, 0), relation=FIFTY, account=account)
+    privatise(f, Budget(0.1, 1e-4), relation=FIFTY, noise="k-norm", account=account)
+    charges = ledger.balance("ratings").bookings
     assert [charge.mu is None for charge in charges] == [False, False, False, True, True]
     assert [(charge.epsilon, charge.delta) for charge in charges[3:]] == [(0.1, 0.0)] * 2
     assert [charge.release is None for charge in charges] == [False, False, False, True, True]
-    privatise(f, share, relation=FIFTY, ledger=account, simulate=3)
-    assert len(ledger.balance("ratings").charges) == 5
+    privatise(f, share, relation=FIFTY, account=account, simulate=3)
+    assert len(ledger.balance("ratings").bookings) == 5
 
 
 def test_weights_of_features_and_evaluations_are_booked_apart(ledger: Ledger):
     features = Features(lambda x: x, dimension=3, rank=3)
     ball, share = RkhsBall.of_people(100, features, 1.0), Budget(0.1, 0)
-    privatise(np.array([0.1, 0.2, 0.3]), share, relation=ball, domain=[(-1, 1)] * 3, ledger=ledger.account("ratings"))
-    assert ledger.balance("ratings").spent_apart == (0.1, 0.0)
+    privatise(np.array([0.1, 0.2, 0.3]), share, relation=ball, domain=[(-1, 1)] * 3, account=ledger.account("ratings"))
+    assert ledger.balance("ratings").spending.spent_apart == (0.1, 0.0)
 
     ledger.open("walks", None, Budget(1.0, 1e-6))
     walks = [([0, 1, 2], [0.0, 0.0, 1.0])] * 300
     everyone = Trajectories(count=300, largest_reward=1.0, horizon=3)
     evaluation = Evaluation(budget=Budget(1.0, 1e-6), relation=everyone, gamma=0.5, cells=Cells.states(3))
-    evaluation.release(walks, ledger=ledger.account("walks"))
-    evaluation.release(walks, ledger=ledger.account("walks"), simulate=0)
+    evaluation.release(walks, account=ledger.account("walks"))
+    evaluation.release(walks, account=ledger.account("walks"), simulate=0)
     with pytest.raises(BudgetExhausted, match="'walks'"):
-        evaluation.release(walks, ledger=ledger.account("walks"))
+        evaluation.release(walks, account=ledger.account("walks"))
     with pytest.raises(InvalidInput, match="booked apart"):
-        evaluation.release(walks, ledger=Accountant(BUDGET))
+        evaluation.release(walks, account=Accountant(BUDGET))
     assert ledger.balance("walks").unit == "any one trajectory"
 
 
@@ -121,33 +118,33 @@ def test_an_error_after_the_charge_gives_nothing_back(ledger: Ledger, noise: str
     seen: list[int] = []
 
     def looked_at(self: object, shape: object) -> None:
-        seen.append(len(ledger.balance("ratings").charges))  # from a connection of its own: it is there for good
+        seen.append(len(ledger.balance("ratings").bookings))  # from a connection of its own: it is there for good
         raise Fails
 
     monkeypatch.setattr(SystemEntropy, "normals", looked_at)
     monkeypatch.setattr(SystemEntropy, "uniforms", looked_at)
-    mechanism = GaussianProcessMechanism.for_relation(FIFTY, share, levels=4, accountant=account)
+    mechanism = GaussianProcessMechanism.for_relation(FIFTY, share, levels=4, account=account)
     releases = {
         "mechanism": lambda: mechanism.apply(np.sin),
-        "path": lambda: privatise(np.sin, share, relation=FIFTY, noise="path", ledger=account),
-        "knots": lambda: privatise(np.sin, share, relation=FIFTY, noise="knots", pieces=4, ledger=account),
-        "k-norm": lambda: privatise(np.sin, share, relation=FIFTY, noise="k-norm", pieces=4, ledger=account),
+        "path": lambda: privatise(np.sin, share, relation=FIFTY, noise="path", account=account),
+        "knots": lambda: privatise(np.sin, share, relation=FIFTY, noise="knots", pieces=4, account=account),
+        "k-norm": lambda: privatise(np.sin, share, relation=FIFTY, noise="k-norm", pieces=4, account=account),
     }
     with pytest.raises(Fails):
         releases[noise]()
     assert seen == [1]
-    assert len(ledger.balance("ratings").charges) == 1
+    assert len(ledger.balance("ratings").bookings) == 1
 
 
 def test_an_environment_that_fails_after_the_charge_gives_nothing_back(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
     env = gymnasium.make("quietq/Walk-v0", disable_env_checker=True)
-    private = PrivateReward.of(env, FIFTY, Budget(0.2, 1e-5), ledger=ledger.account("ratings"))
+    private = PrivateReward.of(env, FIFTY, Budget(0.2, 1e-5), account=ledger.account("ratings"))
     private.reset(seed=0)
     private.step(0)
     monkeypatch.setattr(env.unwrapped, "step", fail)
     with pytest.raises(Fails):
         private.step(0)
-    assert len(ledger.balance("ratings").charges) == 1
+    assert len(ledger.balance("ratings").bookings) == 1
 
 
 def test_wrong_input_is_refused_before_anything_is_booked(ledger: Ledger):
@@ -155,8 +152,8 @@ def test_wrong_input_is_refused_before_anything_is_booked(ledger: Ledger):
     for f in (lambda x: x * math.nan, lambda x: x[:2]):
         for noise in ("path", "knots", "k-norm"):
             with pytest.raises(InvalidInput):
-                privatise(f, Budget(0.2, 1e-5), relation=FIFTY, noise=noise, ledger=account)
-    assert ledger.balance("ratings").charges == ()
+                privatise(f, Budget(0.2, 1e-5), relation=FIFTY, noise=noise, account=account)
+    assert ledger.balance("ratings").bookings == ()
 
 
 def test_a_fork_charges_the_same_book(ledger: Ledger):
@@ -164,11 +161,11 @@ def test_a_fork_charges_the_same_book(ledger: Ledger):
     child = os.fork()
     if child == 0:
         try:
-            account.charge(0.2, relation=FIFTY)
+            account.charge(Cost.gaussian(0.2), FIFTY)
             os._exit(0)
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     with pytest.raises(BudgetExhausted):
-        account.charge(0.25, relation=FIFTY)
+        account.charge(Cost.gaussian(0.25), FIFTY)
     assert account.spent_mu == pytest.approx(0.2)

@@ -11,6 +11,7 @@ from postgresql_server import Server
 
 from quietq import BudgetExhausted
 from quietq.ledger import Ledger, LedgerUnavailable, database
+from quietq.privacy import Cost
 
 
 def test_no_password_is_shown(postgresql: str):
@@ -41,11 +42,11 @@ def test_a_role_that_may_only_read_and_add_is_enough(postgresql: str, server: Se
     server.execute("DROP ROLE IF EXISTS officer; CREATE ROLE officer LOGIN; GRANT SELECT ON quietq_ledger TO officer")
     try:
         ledger = Ledger.create(postgresql.replace("postgres@", "clerk@"))  # there already: nothing is made
-        ledger.account("ratings").charge(0.1, relation=FIFTY)
+        ledger.account("ratings").charge(Cost.gaussian(0.1), FIFTY)
         reader = Ledger(postgresql.replace("postgres@", "officer@"))
-        assert len(reader.balance("ratings").charges) == 1
+        assert len(reader.balance("ratings").bookings) == 1
         with pytest.raises(LedgerUnavailable, match=r"permission denied.*Nothing was booked"):
-            reader.account("ratings").charge(0.1, relation=FIFTY)
+            reader.account("ratings").charge(Cost.gaussian(0.1), FIFTY)
         for statement in (
             "UPDATE quietq_ledger SET source = 'x'",
             "DELETE FROM quietq_ledger",
@@ -83,18 +84,18 @@ def test_a_servers_settings_cannot_weaken_a_charge(postgresql: str, server: Serv
     try:
         wait_until(lambda: server.ask("SHOW fsync") == "off")
         with pytest.raises(LedgerUnavailable, match=r"fsync off.*Nothing was booked"):
-            ledger.account("ratings").charge(0.001, relation=FIFTY)
+            ledger.account("ratings").charge(Cost.gaussian(0.001), FIFTY)
     finally:
         server.execute("ALTER SYSTEM RESET fsync")
         server.execute("SELECT pg_reload_conf()")
         wait_until(lambda: server.ask("SHOW fsync") == "on")
-    assert ledger.balance("ratings").charges == ()
+    assert ledger.balance("ratings").bookings == ()
 
 
 def test_charges_survive_a_crash_of_the_server(postgresql: str, server: Server, monkeypatch: pytest.MonkeyPatch):
     ledger = Ledger.create(postgresql)
     ledger.open("ratings", BUDGET)
-    ledger.account("ratings").charge(0.2, relation=FIFTY)
+    ledger.account("ratings").charge(Cost.gaussian(0.2), FIFTY)
     head = ledger.verify()
     add = database.Session.add
 
@@ -106,12 +107,12 @@ def test_charges_survive_a_crash_of_the_server(postgresql: str, server: Server, 
         patched.setattr(database.Session, "add", add_and_crash)
         try:
             with pytest.raises(LedgerUnavailable, match="may or may not have been booked"):
-                ledger.account("ratings").charge(0.1, relation=FIFTY)
+                ledger.account("ratings").charge(Cost.gaussian(0.1), FIFTY)
             with pytest.raises(LedgerUnavailable, match="Nothing was booked"):
-                ledger.reserve("ratings", mu=0.1, relation=FIFTY)
+                ledger.reserve("ratings", Cost.gaussian(0.1), FIFTY)
         finally:
             server.start()
     assert ledger.verify(head) == head
     with pytest.raises(BudgetExhausted):
-        ledger.account("ratings").charge(0.25, relation=FIFTY)
-    ledger.account("ratings").charge(0.1, relation=FIFTY)
+        ledger.account("ratings").charge(Cost.gaussian(0.25), FIFTY)
+    ledger.account("ratings").charge(Cost.gaussian(0.1), FIFTY)

@@ -9,6 +9,7 @@ from ledger_cases import BUDGET, FIFTY
 from postgresql_server import Server
 
 from quietq.ledger import Ledger, LedgerUnavailable
+from quietq.privacy import Cost
 
 
 def _received(one: socket.socket) -> bytes:
@@ -73,13 +74,11 @@ def test_an_answer_that_got_lost(postgresql: str, server: Server, cuts: int, pas
             with pytest.raises(
                 LedgerUnavailable, match=r"may or may not have been booked. It is entry [0-9a-f]{32} of"
             ):
-                account.charge(0.2, relation=FIFTY)
-            assert account.reservation is None
+                account.charge(Cost.gaussian(0.2), FIFTY)
         else:
-            account.charge(0.2, relation=FIFTY)
-            account.committed("ab" * 32)
+            account.charge(Cost.gaussian(0.2), FIFTY).commit("ab" * 32)
     finally:
         proxy.close()
-    charges = ledger.balance("ratings").charges
+    charges = ledger.balance("ratings").bookings
     assert len(charges) == (0 if cuts == 2 and not passes_on else 1)
     ledger.verify()

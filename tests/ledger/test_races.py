@@ -10,6 +10,7 @@ from ledger_cases import FIFTY
 
 from quietq import Budget, BudgetExhausted, InvalidInput
 from quietq.ledger import Ledger
+from quietq.privacy import Cost
 
 RACERS = 16
 READY, GOT, REFUSED, FAILED = b".", b"+", b"-", b"!"
@@ -71,16 +72,16 @@ def races_for(ledger: Ledger, *races: int) -> None:
         source = f"race {place}"
         ledger.open(source, Budget.from_mu(each * (shares + 1.0001) ** 0.5, 1e-4), Budget(0.1 * shares, 0))
         account = ledger.account(source)
-        account.charge(each, relation=FIFTY)
-        heats.append(lambda _, account=account: account.charge(each, relation=FIFTY))
-        heats.append(lambda _, account=account: account.charge_apart(0.1, relation=FIFTY))
+        account.charge(Cost.gaussian(each), FIFTY)
+        heats.append(lambda _, account=account: account.charge(Cost.gaussian(each), FIFTY))
+        heats.append(lambda _, account=account: account.charge(Cost.apart(0.1), FIFTY))
     results = race(*heats)
     balances = ledger.balances()
     for place, shares in enumerate(races):
         assert results[2 * place : 2 * place + 2] == [{GOT: shares, REFUSED: RACERS - shares}] * 2
         balance = balances[f"race {place}"]
-        assert len(balance.charges) == 1 + 2 * shares
-        assert balance.remaining_mu < each
+        assert len(balance.bookings) == 1 + 2 * shares
+        assert balance.spending.remaining_mu < each
     ledger.verify()
 
 
@@ -105,6 +106,6 @@ def test_a_release_is_noted_once_whoever_is_first(url: str):
     ledger = Ledger.create(url)
     ledger.open("ratings", Budget(1, 1e-4))
     account = ledger.account("ratings")
-    account.charge(0.1, relation=FIFTY)
-    assert race(lambda number: account.committed(f"{number:064x}")) == [{GOT: 1, REFUSED: RACERS - 1}]
+    receipt = account.charge(Cost.gaussian(0.1), FIFTY)
+    assert race(lambda number: receipt.commit(f"{number:064x}")) == [{GOT: 1, REFUSED: RACERS - 1}]
     assert len(ledger.history()) == 3

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from quietq import InvalidInput
 from quietq.ledger import Ledger, TamperedLedger
 from quietq.ledger.chain import GENESIS, verify
+from quietq.privacy import Cost
 
 
 def test_every_byte_counts(tmp_path: Path):
@@ -58,7 +59,7 @@ def test_a_cut_off_or_rewritten_chain_shows_against_a_noted_head(tmp_path: Path)
     verify(again)
     with pytest.raises(TamperedLedger, match="cut off or it was written anew"):
         verify(again, head)
-    ledger.account("votes").charge(0.1, relation=FIFTY)
+    ledger.account("votes").charge(Cost.gaussian(0.1), FIFTY)
     assert ledger.verify(head) != head  # it has grown since
     assert ledger.verify(GENESIS)
     with pytest.raises(InvalidInput, match="SHA-256"):
@@ -84,7 +85,7 @@ def test_nothing_is_spent_from_a_ledger_that_was_changed(url: str, statement: st
     account = Ledger(url)  # opening it is no use of it
     for use in (
         lambda: account.balance("ratings"),
-        lambda: account.reserve("votes", mu=0.1, relation=FIFTY),
+        lambda: account.reserve("votes", Cost.gaussian(0.1), FIFTY),
         lambda: account.open("third", BUDGET),
         lambda: ledger.history(),
         lambda: ledger.verify(),

@@ -37,7 +37,7 @@ def test_a_second_release_does_not_look_at_the_function_nor_carry_it_along():
 
     spent = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4)
     spent.apply(spy)
-    broke = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4, accountant=Accountant(Budget(0.1, 1e-4)))
+    broke = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4, account=Accountant(Budget(0.1, 1e-4)))
     for mechanism, looks in ((spent, 1), (broke, 2)):
         with pytest.raises(BudgetExhausted) as caught:
             mechanism.apply(spy)
@@ -72,8 +72,8 @@ def test_an_accountant_is_charged_before_the_draw():
     accountant = Accountant(BUDGET)
     half = Budget.from_mu(BUDGET.mu / math.sqrt(2), 1e-4)
     for _ in range(2):
-        GaussianProcessMechanism.for_relation(PEOPLE, half, accountant=accountant).apply(walk_reward)
-    third = GaussianProcessMechanism.for_relation(PEOPLE, half, accountant=accountant)
+        GaussianProcessMechanism.for_relation(PEOPLE, half, account=accountant).apply(walk_reward)
+    third = GaussianProcessMechanism.for_relation(PEOPLE, half, account=accountant)
     with pytest.raises(BudgetExhausted, match="nothing was booked"):
         third.apply(walk_reward)
 
@@ -81,9 +81,9 @@ def test_an_accountant_is_charged_before_the_draw():
 def test_an_accountant_adds_up_one_relation():
     accountant = Accountant(BUDGET)
     small = Budget.from_mu(0.05, 1e-6)
-    GaussianProcessMechanism.for_relation(PEOPLE, small, accountant=accountant, levels=4).apply(walk_reward)
+    GaussianProcessMechanism.for_relation(PEOPLE, small, account=accountant, levels=4).apply(walk_reward)
     assert accountant.relation == PEOPLE
-    other = GaussianProcessMechanism.for_relation(people(9, 0, 1, 1), small, accountant=accountant, levels=4)
+    other = GaussianProcessMechanism.for_relation(people(9, 0, 1, 1), small, account=accountant, levels=4)
     with pytest.raises(InvalidInput, match="an Accountant of its own; nothing was booked"):
         other.apply(walk_reward)
 
@@ -120,7 +120,7 @@ def test_masked_values_are_not_released():
 )
 def test_wrong_functions_spend_nothing_and_are_not_quoted(f, message):
     accountant = Accountant(BUDGET)
-    mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, accountant=accountant)
+    mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, account=accountant)
     with pytest.raises(InvalidInput, match=message) as caught:
         mechanism.apply(f)
     assert "1000000000" not in str(caught.value)

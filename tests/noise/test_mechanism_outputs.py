@@ -49,7 +49,7 @@ def test_more_outputs_than_the_relation_lets_change_are_refused():
 )
 def test_an_rkhs_ball_is_for_as_many_outputs_as_it_declares(kernel, f):
     accountant = Accountant(BUDGET)
-    mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=4, accountant=accountant)
+    mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=4, account=accountant)
     with pytest.raises(InvalidInput, match="2 outputs, but the relation lets 1 change: declare `actions=2`"):
         mechanism.apply(f)
     assert accountant.spent_mu == 0
@@ -68,7 +68,7 @@ def test_a_table_too_large_for_its_outputs_is_refused_before_anything_is_spent(m
     )  # of the real size the function alone takes a gigabyte
     accountant = Accountant(BUDGET)
     relation = people(50, low=0, high=0.5, slope=1, actions=2**7)
-    mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=14, accountant=accountant)
+    mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=14, account=accountant)
     with pytest.raises(InvalidInput, match="use fewer levels"):
         mechanism.apply(lambda s: np.zeros((len(s), 2**7)))
     assert accountant.spent_mu == 0
@@ -77,7 +77,7 @@ def test_a_table_too_large_for_its_outputs_is_refused_before_anything_is_spent(m
 def test_parts_with_different_outputs_are_refused_before_anything_is_spent():
     kernel, accountant = Additive((Exponential(1.0),) * 2), Accountant(BUDGET)
     relation = RkhsBall(0.1, kernel, actions=2)
-    mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=4, accountant=accountant)
+    mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=4, account=accountant)
     for other in (lambda s: s[:, None], lambda s: np.stack([s, s], axis=-1)):
         with pytest.raises(InvalidInput, match="All parts must have the same outputs"):
             mechanism.apply([lambda s: s, other])

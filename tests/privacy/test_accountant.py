@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, people
-from quietq.privacy import compare, delta_from_mu, epsilon_from_mu
+from quietq.privacy import Cost, compare, delta_from_mu, epsilon_from_mu
 
 BUDGET = Budget(0.9, 1e-4)
 REPLACE = dpa.NeighboringRelation.REPLACE_ONE
@@ -29,7 +29,7 @@ def test_squares_add_up_to_the_cap_and_no_further(mus):
     accepted = []
     for mu in mus:
         try:
-            accountant.charge(mu)
+            accountant.charge(Cost.gaussian(mu))
             accepted.append(mu)
         except BudgetExhausted:
             assert math.hypot(*accepted, mu) > BUDGET.mu
@@ -40,10 +40,10 @@ def test_squares_add_up_to_the_cap_and_no_further(mus):
 
 def test_what_remains_can_be_spent_and_then_nothing():
     accountant = Accountant(BUDGET)
-    accountant.charge(BUDGET.mu / math.sqrt(78), rounds=77)
-    accountant.charge(accountant.remaining_mu)
+    accountant.charge(Cost.gaussian(BUDGET.mu / math.sqrt(78), 77))
+    accountant.charge(Cost.gaussian(accountant.remaining_mu))
     with pytest.raises(BudgetExhausted, match="nothing was booked"):
-        accountant.charge(1e-3)
+        accountant.charge(Cost.gaussian(1e-3))
     assert accountant.get_epsilon(1e-4) == pytest.approx(0.9)
     assert accountant.get_epsilon(1e-4) <= 0.9
 
@@ -59,7 +59,7 @@ def test_threads_cannot_overspend():
 
     def charge(_):
         try:
-            accountant.charge(share)
+            accountant.charge(Cost.gaussian(share))
             return 1
         except BudgetExhausted:
             return 0
@@ -72,7 +72,7 @@ def test_threads_cannot_overspend():
 def test_exported_event_gives_back_the_same_epsilon(rounds):
     accountant = Accountant(Budget(10, 1e-5))
     for mu, n in rounds.items():
-        accountant.charge(mu, n)
+        accountant.charge(Cost.gaussian(mu, n))
     theirs = PLDAccountant(value_discretization_interval=1e-4).compose(accountant.to_event(fixed_schedule=True))
     assert theirs.get_epsilon(1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=2e-3)
     assert theirs.get_delta(0.5) == pytest.approx(accountant.get_delta(0.5), rel=5e-3)
@@ -83,7 +83,7 @@ def test_exported_event_gives_back_the_same_epsilon(rounds):
 def test_exported_event_is_never_charged_too_little():
     """REPLACE_ONE counts a sensitivity of 2 in dp-accounting's PLD and of 1 in its Renyi accountant: both are safe."""
     accountant = Accountant(BUDGET)
-    accountant.charge(0.2)
+    accountant.charge(Cost.gaussian(0.2))
     exact = accountant.get_epsilon(1e-5)
     doubled = PLDAccountant(REPLACE).compose(accountant.to_event(fixed_schedule=True)).get_epsilon(1e-5)
     assert doubled == pytest.approx(epsilon_from_mu(0.4, 1e-5), rel=2e-3)
@@ -147,7 +147,7 @@ def test_every_sound_theorem_asks_for_at_least_the_exact_noise(rounds, epsilon):
 def test_without_a_fixed_schedule_the_event_is_the_cap():
     """Stopping when one likes what one sees makes the sum booked so far no promise; the cap holds."""
     accountant = Accountant(BUDGET)
-    accountant.charge(0.02, rounds=3)
+    accountant.charge(Cost.gaussian(0.02, 3))
     assert accountant.to_event() == dpa.ComposedDpEvent(
         [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1 / BUDGET.mu), 1)]
     )
@@ -160,30 +160,42 @@ def test_one_relation_an_account():
     first, other = people(50, 0, 0.5, 1), people(500, 0, 0.5, 1)
     bound = Accountant(BUDGET, first)
     with pytest.raises(InvalidInput, match=r"replacing any one of 50 people.*500 people.* would mean nothing"):
-        bound.charge(0.1, relation=other)
+        bound.charge(Cost.gaussian(0.1), other)
     assert bound.spent_mu == 0
 
     accountant = Accountant(BUDGET)
-    accountant.charge(0.01)  # names none
+    accountant.charge(Cost.gaussian(0.01))  # names none
     with pytest.raises(BudgetExhausted):
-        accountant.charge(1.0, relation=other)
+        accountant.charge(Cost.gaussian(1.0), other)
     assert accountant.relation is None  # what was refused binds nothing
-    accountant.charge(0.1, relation=first)
-    accountant.charge(0.1, relation=people(50, 0, 0.5, 1))
-    accountant.charge(0.1)
+    accountant.charge(Cost.gaussian(0.1), first)
+    accountant.charge(Cost.gaussian(0.1), people(50, 0, 0.5, 1))
+    accountant.charge(Cost.gaussian(0.1))
     assert accountant.relation == first
     spent = accountant.spent_mu
     with pytest.raises(InvalidInput, match="an Accountant of its own; nothing was booked"):
-        accountant.charge(0.01, relation=other)
+        accountant.charge(Cost.gaussian(0.01), other)
     assert accountant.spent_mu == spent
 
 
-def test_what_has_no_mu_is_refused():
+def test_what_has_no_mu_is_added_up_apart():
     accountant = Accountant(BUDGET)
     for delta in (0.0, 1e-6):
-        with pytest.raises(InvalidInput, match=r"booked apart, which a Ledger's source can; nothing was booked"):
-            accountant.charge_apart(0.1, delta, people(50, 0, 0.5, 1))
+        with pytest.raises(BudgetExhausted, match=r"nothing was set apart for that.*nothing was booked"):
+            accountant.charge(Cost.apart(0.1, delta), people(50, 0, 0.5, 1))
     assert accountant.spent_mu == 0
+    both = Accountant(BUDGET, apart=Budget(0.3, 0))
+    for _ in range(3):
+        both.charge(Cost.apart(0.1))  # 0.1 + 0.1 + 0.1 > 0.3 in floating point
+    with pytest.raises(BudgetExhausted, match=r"epsilon = 0 of 0\.3"):
+        both.charge(Cost.apart(1e-9))
+    both.charge(Cost.gaussian(0.2))
+    assert both.get_epsilon(1e-4) == pytest.approx(0.3 + 0.6016, abs=1e-4)
+    assert both.spending.promised == (pytest.approx(1.2), pytest.approx(1e-4))
+    with pytest.raises(InvalidInput, match="no event for that"):
+        both.to_event()
+    with pytest.raises(BudgetExhausted, match="no budget for Gaussian noise"):
+        Accountant(None, apart=Budget(0.3, 0)).charge(Cost.gaussian(0.1))
 
 
 def test_an_account_is_not_duplicated(monkeypatch):
@@ -193,7 +205,7 @@ def test_an_account_is_not_duplicated(monkeypatch):
             duplicate(accountant)
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(BudgetExhausted, match="belongs to another process"):
-        accountant.charge(0.1)
+        accountant.charge(Cost.gaussian(0.1))
     assert accountant.spent_mu == 0
 
 
@@ -206,7 +218,7 @@ mechanism = GaussianProcessMechanism(Exponential(4.0), 0.1, budget, levels=4)
 child = os.fork()
 if child:
     os.waitpid(child, 0)  # one after the other, so that their lines do not mix
-for use in (lambda: accountant.charge(0.1), lambda: mechanism.apply(abs), lambda: path(0.5)):
+for use in (lambda: accountant.charge(Cost.gaussian(0.1)), lambda: mechanism.apply(abs), lambda: path(0.5)):
     try:
         use()
         print("child" if child == 0 else "parent", "went on", flush=True)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from quietq import Assumption, Budget, Certificate, Exponential, InvalidInput, RkhsBall, SupBall, people
 from quietq import LipschitzBall as Ball
 from quietq.privacy import InvalidCertificate
+from quietq.privacy.certificate import CHOSEN
 from quietq.privacy.relations import Trajectories
 
 BUDGET = Budget(0.9, 1e-4)
@@ -23,7 +24,6 @@ RKHS = RkhsBall(1.0, Exponential(4.0)).describe()
 TRAJECTORIES = Trajectories(9, 1.0).describe()
 KERNEL = Exponential(4.0)
 RADIUS = people(50, 0, 0.5, 1).rkhs_radius(KERNEL)
-CHOSEN = Assumption("Bounds were chosen without the private data.", enforced=False)
 GOOD = {
     "method": "gaussian-process",
     "standing": "certified",
@@ -250,9 +250,24 @@ def test_a_pickle_names_a_function():
 def test_plain_words():
     text = str(Certificate(**GOOD))
     assert "certified to be (0.9, 0.0001)-differentially private" in text
-    assert "trusted: Bounds were chosen without the private data" in text
+    assert f"trusted: {CHOSEN.text}" in text
     assert "\nSensitivity and noise are measured in the norm of the exponential kernel with beta 4.\n" in text
     assert f"Promised to look alike: {people(50, 0, 0.5, 1)}." in text
     assert "no privacy is promised (a seed was given" in str(
         Certificate(method="x", standing="none", reproducible=True)
     )
+
+
+@pytest.mark.parametrize("filler", ["\ufe0f", "\u034f", "\u2800", "\u0430"])
+def test_no_sentence_can_look_like_another(filler: str) -> None:
+    """Characters that show nothing, or look like a Latin letter, hide a sentence from whoever compares it."""
+    for text in ("Neighbouring inputs are rewards.", "No account was given: all is well.", CHOSEN.text):
+        disguised = Assumption(text.replace(" ", " " + filler, 1), enforced=True)
+        with pytest.raises(InvalidCertificate, match="plain ASCII"):
+            Certificate(**{**GOOD, "assumptions": (CHOSEN, disguised)})
+    for method in ("published" + filler, "gaussian-process: is certified to be (0.01, 0)-differentially private."):
+        with pytest.raises(InvalidCertificate, match="plain name"):
+            Certificate(**{**GOOD, "method": method})
+    for text in ("Box and budget were not chosen without the private data.", "Nothing was chosen without it."):
+        with pytest.raises(InvalidCertificate, match="in these words"):
+            Certificate(**{**GOOD, "assumptions": (Assumption(text, enforced=False),)})

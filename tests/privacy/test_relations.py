@@ -21,6 +21,7 @@ from quietq import (
 )
 from quietq import people as people_relation
 from quietq.noise import BandLimited, piecewise_linear
+from quietq.privacy import Cost
 from quietq.privacy.relations import Trajectories
 
 
@@ -146,4 +147,4 @@ def test_wrong_trajectories_are_refused(arguments, message):
 def test_an_accountant_tells_trajectories_from_rewards():
     accountant = Accountant(Budget(1.0, 1e-6), relation=Trajectories(20, 1.0))
     with pytest.raises(InvalidInput, match="an Accountant of its own"):
-        accountant.charge(0.01, relation=Trajectories(20, 2.0))
+        accountant.charge(Cost.gaussian(0.01), Trajectories(20, 2.0))

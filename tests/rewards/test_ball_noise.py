@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietq import Accountant, Budget, Features, InvalidInput, RkhsBall, privatise
+from quietq import Accountant, Budget, BudgetExhausted, Features, InvalidInput, RkhsBall, privatise
 from quietq.noise import SeededEntropy
 from quietq.rewards.ball_noise import draw, is_better, typical_noise
 
@@ -74,8 +74,10 @@ def test_several_actions_are_one_vector():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(InvalidInput, match="booked apart"):
-        privatise(WEIGHTS, BUDGET, noise="k-norm", relation=relation(), domain=[(-1, 1)] * 3, ledger=Accountant(BUDGET))
+    with pytest.raises(BudgetExhausted, match="nothing was set apart"):
+        privatise(
+            WEIGHTS, BUDGET, noise="k-norm", relation=relation(), domain=[(-1, 1)] * 3, account=Accountant(BUDGET)
+        )
     with pytest.raises(InvalidInput, match="as the relation says"):
         privatise(WEIGHTS, BUDGET, noise="k-norm", relation=relation(2), domain=[(-1, 1)] * 3)
     for weights in ([np.nan, 0.0, 0.0], [0.0, np.inf, 0.0], [1e15, 0.0, 0.0]):

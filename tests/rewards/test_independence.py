@@ -216,5 +216,25 @@ def test_a_slow_environment_is_checked_for_two_seconds(monkeypatch: pytest.Monke
 def test_accounts_are_named_by_an_environment_s_own_reward() -> None:
     make = lambda **more: PrivateReward.of(Open(), SupBall(0.01), BUDGET, rewards=9, **more)  # noqa: E731
     assert make().certificate.assumptions[-1].text == "No account was given: other releases of the same data add up."
-    last = make(ledger=Accountant(BUDGET)).certificate.assumptions[-1]
+    last = make(account=Accountant(BUDGET)).certificate.assumptions[-1]
     assert (last.text, last.enforced) == ("The release was charged to an Accountant in memory before the draw.", True)
+
+
+def test_a_reward_that_reaches_into_the_world_is_not_taken_for_one_of_quietq() -> None:
+    """A step of quietq's own worlds is not shown the reward; but a function of the caller's own can write anywhere."""
+
+    def reaching(states: np.ndarray) -> np.ndarray:
+        env._state[:] = 0.1  # and with it what is observed next
+        return np.full(len(states), 0.2)
+
+    env = WorldEnv(WALK)
+    env.reward = reaching
+    assert not independence(env).enforced
+    observed = WorldEnv(WALK)
+    observed._observation = lambda: np.zeros(1, np.float32)  # type: ignore[method-assign]
+    moved = WorldEnv(WalkWorld())
+    object.__setattr__(moved.world, "move", WALK.move)
+    for patched in (observed, moved):
+        assert not independence(patched).enforced
+    assert independence(WorldEnv(WALK)).enforced
+    assert independence(WorldEnv(WALK, PRIVATE)).enforced

@@ -167,7 +167,7 @@ def test_bad_rewards_cost_nothing(bad: Any) -> None:
     for relation, more in cases:
         ledger = Accountant(BUDGET)
         env = PrivateReward.of(
-            Line([0.3, 0.6], lambda t, s, a: bad if t == 1 else 0.1), relation, BUDGET, ledger=ledger, **more
+            Line([0.3, 0.6], lambda t, s, a: bad if t == 1 else 0.1), relation, BUDGET, account=ledger, **more
         )
         env.reset()
         with pytest.raises(InvalidInput, match="finite number") as caught:
@@ -181,12 +181,12 @@ def test_bad_rewards_cost_nothing(bad: Any) -> None:
 
 def test_the_ledger_is_charged_once_before_the_first_draw() -> None:
     ledger = Accountant(BUDGET)
-    env = PrivateReward.of(Line([0.3, 0.6]), BALL, BUDGET, ledger=ledger)
+    env = PrivateReward.of(Line([0.3, 0.6]), BALL, BUDGET, account=ledger)
     env.reset()
     assert ledger.spent_mu == 0
     run(env, 5)
     assert ledger.spent_mu == pytest.approx(BUDGET.mu)
-    second = PrivateReward.of(Line([0.3, 0.6]), BALL, BUDGET, ledger=ledger)
+    second = PrivateReward.of(Line([0.3, 0.6]), BALL, BUDGET, account=ledger)
     second.reset()
     for _ in range(2):
         with pytest.raises(BudgetExhausted):

@@ -94,18 +94,20 @@ def test_k_norm_keeps_the_shape_and_drops_the_constant():
 
 def test_a_ledger_is_charged_before_the_draw():
     ledger = Accountant(BUDGET)
-    privatise(crowd(), BUDGET, noise="knots", ledger=ledger)
+    privatise(crowd(), BUDGET, noise="knots", account=ledger)
     for noise in ("knots", "path"):
         with pytest.raises(BudgetExhausted):
-            privatise(crowd(), BUDGET, noise=noise, ledger=ledger)
-    with pytest.raises(InvalidInput, match="booked apart"):
-        privatise(crowd(), BUDGET, noise="k-norm", ledger=Accountant(BUDGET))
+            privatise(crowd(), BUDGET, noise=noise, account=ledger)
+    with pytest.raises(BudgetExhausted, match="nothing was set apart"):
+        privatise(crowd(), BUDGET, noise="k-norm", account=Accountant(BUDGET))
+    both = Accountant(BUDGET, apart=Budget(0.9, 0))
+    assert privatise(crowd(), BUDGET, noise="k-norm", account=both).certificate.delta == 0
 
 
 def test_simulations_are_marked_reproducible_and_free():
     ledger = Accountant(BUDGET)
     for noise in ("path", "k-norm", "knots"):
-        one, same = (privatise(crowd(), BUDGET, noise=noise, ledger=ledger, simulate=3) for _ in range(2))
+        one, same = (privatise(crowd(), BUDGET, noise=noise, account=ledger, simulate=3) for _ in range(2))
         assert one.certificate.standing == "none"
         assert one.certificate.reproducible
         np.testing.assert_array_equal(one(np.linspace(0, 1, 5)), same(np.linspace(0, 1, 5)))
@@ -124,10 +126,13 @@ def test_several_dimensions_and_features():
     assert private([[0.1, 0.2], [0.3, 0.4]]).shape == (2,)
     kernel = Features(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
     linear = People.read(data, box=[(0, 1), (0, 1)], features=kernel, norm=1.0, **kwargs)
-    private = privatise(linear, BUDGET)
+    account = Accountant(BUDGET, apart=Budget(0.9, 0))
+    private = privatise(linear, BUDGET, noise="k-norm", account=account)
     assert isinstance(private, PrivateWeights)
+    assert private.certificate.method == "reward/k-norm"
+    private = privatise(linear, BUDGET, simulate=0)
     assert private.certificate.method == "reward/k-norm"  # three weights are few: pure noise is smaller
-    private = privatise(linear, BUDGET, noise="path", ledger=Accountant(BUDGET))
+    private = privatise(linear, BUDGET, noise="path", account=account)
     assert private.certificate.sensitivity == pytest.approx(2 / 50, rel=1e-5)
     with pytest.raises(InvalidInput, match="one dimension only"):
         privatise(flat, BUDGET, noise="k-norm", simulate=0)
@@ -148,7 +153,7 @@ def test_functions_of_your_own():
 def test_values_that_cannot_be_released_are_refused_unquoted(noise, bad):
     ledger = Accountant(BUDGET) if noise != "k-norm" else None
     with pytest.raises(InvalidInput) as caught:
-        privatise(lambda s: np.full(s.shape, bad), BUDGET, relation=RELATION, noise=noise, ledger=ledger)
+        privatise(lambda s: np.full(s.shape, bad), BUDGET, relation=RELATION, noise=noise, account=ledger)
     assert "1e+30" not in str(caught.value)
     assert ledger is None or ledger.spent_mu == 0
 

@@ -25,6 +25,7 @@ from quietq import (
 from quietq.ledger import Ledger
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact import LazyUniform
+from quietq.privacy import Cost, Receipt
 from quietq.rewards import People, privatise
 
 BUDGET = Budget(0.9, 1e-4)
@@ -68,29 +69,38 @@ def test_several_dimensions_and_features() -> None:
 def test_the_advice_works(tmp_path: Any) -> None:
     group = crowd()
     privatise(group, BUDGET, noise="k-norm")
-    with pytest.raises(BudgetExhausted, match=r"ledger=Accountant\(Budget\(...\)\)` for Gaussian noise or a Ledger's"):
+    with pytest.raises(BudgetExhausted, match=r"from the first on, the same account, `account=Accountant\(Budget"):
         privatise(group, BUDGET)
-    account = Accountant(Budget(1.5, 1e-4))
+    group, account = crowd(), Accountant(Budget(1.5, 1e-4))
     for _ in range(2):
-        assert privatise(group, BUDGET, ledger=account).certificate.standing == "certified"
-    with pytest.raises(BudgetExhausted, match="needs more than what is left"):
-        privatise(group, BUDGET, ledger=account)
+        assert privatise(group, BUDGET, account=account).certificate.standing == "certified"
+    with pytest.raises(BudgetExhausted, match="is more than what is left"):
+        privatise(group, BUDGET, account=account)
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.open("ratings", Budget(3, 1e-3), apart=Budget(2, 0))
     other = crowd()
     for noise in ("k-norm", "path"):  # a ledger's account is the same however often it is asked for
-        privatise(other, Budget(0.5, 1e-5), noise=noise, ledger=ledger.account("ratings"))  # type: ignore[arg-type]
+        privatise(other, Budget(0.5, 1e-5), noise=noise, account=ledger.account("ratings"))  # type: ignore[arg-type]
     with pytest.raises(BudgetExhausted, match=SECOND):
         privatise(other, BUDGET)
 
 
 def test_a_new_account_every_time_is_no_account() -> None:
     group = crowd()
-    privatise(group, BUDGET, ledger=Accountant(BUDGET))
+    privatise(group, BUDGET, account=Accountant(BUDGET))
     fresh = Accountant(BUDGET)
     with pytest.raises(BudgetExhausted, match=r"charged to another account, .* give this release the same account"):
-        privatise(group, BUDGET, ledger=fresh)
+        privatise(group, BUDGET, account=fresh)
     assert fresh.spent_mu == 0
+
+
+def test_an_account_does_not_make_an_earlier_release_undone() -> None:
+    """Two releases would be worth 0.404, and the account would say 0.286."""
+    group, account = crowd(), Accountant(BUDGET)
+    privatise(group, BUDGET)
+    with pytest.raises(BudgetExhausted, match=SECOND):
+        privatise(group, BUDGET, account=account)
+    assert account.spent_mu == 0
 
 
 def test_simulations_are_free() -> None:
@@ -107,9 +117,9 @@ def test_what_failed_before_the_draw_does_not_count() -> None:
         with pytest.raises(InvalidInput):
             privatise(group, BUDGET, **wrong)  # type: ignore[arg-type]
     spent = Accountant(BUDGET)
-    spent.charge(BUDGET.mu)
+    spent.charge(Cost.gaussian(BUDGET.mu))
     with pytest.raises(BudgetExhausted, match="what is left"):
-        privatise(group, BUDGET, ledger=spent)
+        privatise(group, BUDGET, account=spent)
     privatise(group, BUDGET)
 
 
@@ -175,18 +185,22 @@ def _release_in_child(group: People, answer: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")
-def test_another_process_is_refused() -> None:
+def test_another_process_is_refused(tmp_path: Any) -> None:
     group, fork = crowd(), multiprocessing.get_context("fork")
     here, there = fork.Pipe()
     child = fork.Process(target=_release_in_child, args=(group, there))
     child.start()
     assert here.poll(60)
-    assert "belongs to another process, which may have released it: give every release" in here.recv()
+    assert "belongs to another process, which may have released it, and only a ledger counts" in here.recv()
     child.join()
     stale = dataclasses.replace(group, once=dataclasses.replace(group.once, process=("other", group.once.process[1])))
     with pytest.raises(BudgetExhausted, match="another process"):  # as from a pickle of an earlier one
         privatise(stale, BUDGET)
-    privatise(stale, BUDGET, ledger=Accountant(BUDGET))
+    with pytest.raises(BudgetExhausted, match="another process"):  # whose account would know nothing of the first
+        privatise(stale, BUDGET, account=Accountant(BUDGET))
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.open("ratings", BUDGET)
+    privatise(stale, BUDGET, noise="path", account=ledger.account("ratings"))
 
 
 def last(certificate: Any) -> tuple[str, bool]:
@@ -206,17 +220,17 @@ def test_certificates_say_whether_an_account_was_charged(tmp_path: Any) -> None:
     evaluation = Evaluation(budget=share, relation=Trajectories(99, 1.0, 2), gamma=0.5, cells=Cells.states(2))
     releases: dict[str, Any] = {
         "mechanism": lambda account: GaussianProcessMechanism.for_relation(
-            people(50, 0, 0.5, 1), share, accountant=account
+            people(50, 0, 0.5, 1), share, account=account
         ).apply(np.sin),
-        "observed": lambda account: observe(WALK, SupBall(0.01), share, low=0, high=0.5, rewards=9, ledger=account),
-        "evaluation": lambda account: evaluation.release(walks, ledger=account),
-        "weights": lambda account: privatise(crowd(features=kernel, norm=1.0), share, noise="k-norm", ledger=account),
+        "observed": lambda account: observe(WALK, SupBall(0.01), share, low=0, high=0.5, rewards=9, account=account),
+        "evaluation": lambda account: evaluation.release(walks, account=account),
+        "weights": lambda account: privatise(crowd(features=kernel, norm=1.0), share, noise="k-norm", account=account),
     }
     kinds: list[Any] = ["path", "knots", "k-norm"]
     for noise in kinds:
-        releases[noise] = lambda account, noise=noise: privatise(crowd(), share, noise=noise, ledger=account)
+        releases[noise] = lambda account, noise=noise: privatise(crowd(), share, noise=noise, account=account)
         releases[f"own {noise}"] = lambda account, noise=noise: privatise(
-            np.sin, share, relation=people(50, 0, 1, 1), noise=noise, ledger=account
+            np.sin, share, relation=people(50, 0, 1, 1), noise=noise, account=account
         )
     for name, release in releases.items():
         ledger.open(name, Budget(1, 1e-4), apart=Budget(1, 1e-4))
@@ -232,9 +246,13 @@ def test_certificates_say_whether_an_account_was_charged(tmp_path: Any) -> None:
 
 def test_an_account_of_one_s_own_making_is_trusted() -> None:
     class Generous(Accountant):
-        def charge(self, mu: float, rounds: int = 1, relation: Any = None) -> None:
+        def charge(self, cost: Any, relation: Any = None) -> Receipt:
             """Books nothing."""
+            return Receipt()
 
-    text, enforced = last(privatise(crowd(), BUDGET, ledger=Generous(BUDGET)).certificate)
+    text, enforced = last(privatise(crowd(), BUDGET, account=Generous(BUDGET)).certificate)
     assert not enforced
     assert "of the caller's own kind" in text
+    patched = Accountant(BUDGET)
+    patched.charge = lambda *_, **__: Receipt()  # type: ignore[method-assign]
+    assert not last(privatise(crowd(), BUDGET, account=patched).certificate)[1]

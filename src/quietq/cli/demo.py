@@ -13,7 +13,6 @@ import quietq as qq
 from quietq.cli import run_directory as run
 from quietq.cli import voters
 from quietq.cli.app import AsJson, app
-from quietq.cli.charging import note
 from quietq.cli.ledger import LedgerSource, LedgerUrl
 from quietq.cli.ledger import account as charged_account
 from quietq.worlds import WALK, best_return, plan, random_return, worst_return
@@ -57,10 +56,8 @@ def demo(
     run.write(out / RATINGS, voters.ratings().write_csv())
     people = voters.read(out / RATINGS)
     _tell("2/4 Making their mean reward private, once, with noise from the operating system", as_json)
-    private = qq.privatise(people, qq.Budget(*BUDGET), ledger=account)
+    private = qq.privatise(people, qq.Budget(*BUDGET), account=account)
     names = {run.REWARD: qq.publish(private, out / run.REWARD)}
-    if account is not None:
-        note(account, names[run.REWARD])
     _tell("3/4 Training an agent on the private reward", as_json)
     true = people.functions()[0]
     agent = Agent(WALK, RewardNoise(private), reward=true)

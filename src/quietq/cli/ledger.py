@@ -1,6 +1,7 @@
 """`quietq ledger`, and the options by which other commands charge a ledger."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +15,7 @@ from quietq.cli.numbers import number
 from quietq.privacy.words import plural
 
 if TYPE_CHECKING:
-    from quietq.ledger import Account
+    from quietq.privacy import Account
 
 LedgerUrl = Annotated[
     str | None,
@@ -54,6 +55,13 @@ def account(url: str | None, source: str | None, method: str = "") -> "Account |
     return books.account(source, method)
 
 
+def located(url: str | None) -> str | None:
+    """The ledger's address, such that it is the same from any folder."""
+    if url is None or ("://" in url and not url.startswith("sqlite:///")):
+        return url
+    return str(Path(url.removeprefix("sqlite:///")).absolute())
+
+
 @ledger.command()
 def create(
     url: Url,
@@ -66,8 +74,9 @@ def create(
 ) -> None:
     """Makes the ledger, if it is not there, and opens a source in it. A budget is set once and never grows."""
     from quietq.ledger import Ledger
-    from quietq.ledger.record import check_caps, one_line
+    from quietq.ledger.record import one_line
     from quietq.ledger.words import in_json
+    from quietq.privacy.account import check_caps
 
     if (epsilon is None) != (delta is None):
         raise qq.InvalidInput("--epsilon and --delta must be given together.")
@@ -84,7 +93,7 @@ def create(
     if as_json:
         print(json.dumps({"head": books.verify(), "source": in_json(books.balance(source))}))
         return
-    total = "({:g}, {:g})-DP".format(*books.balance(source).promised)
+    total = "({:g}, {:g})-DP".format(*books.balance(source).spending.promised)
     print(f"Source {source!r} is open: everything released under it is {total} together.")
     _print_head(books.verify())
 
@@ -106,16 +115,16 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
         table.add_column(heading, overflow="fold")
     for balance in found.values():
         name, since = escape(balance.source), balance.opened[:10]
-        gaussian = sum(charge.mu is not None for charge in balance.charges)
+        gaussian = sum(charge.mu is not None for charge in balance.bookings)
         if balance.budget is not None:
-            cap = f"{pair((balance.budget.epsilon, balance.budget.delta))}, mu {number(balance.mu)}"
-            spent = f"mu {number(balance.spent_mu)}"
-            left = f"mu {number(balance.remaining_mu)}{in_epsilon(balance)}"
+            cap = f"{pair((balance.budget.epsilon, balance.budget.delta))}, mu {number(balance.spending.mu)}"
+            spent = f"mu {number(balance.spending.spent_mu)}"
+            left = f"mu {number(balance.spending.remaining_mu)}{in_epsilon(balance)}"
             table.add_row(name, cap, spent, left, str(gaussian), since)
         if balance.apart is not None:
             cap = f"apart {pair((balance.apart.epsilon, balance.apart.delta))}"
-            spent, left = pair(balance.spent_apart), pair(balance.remaining_apart)
-            table.add_row(name, cap, spent, left, str(len(balance.charges) - gaussian), since)
+            spent, left = pair(balance.spending.spent_apart), pair(balance.spending.remaining_apart)
+            table.add_row(name, cap, spent, left, str(len(balance.bookings) - gaussian), since)
     Console().print(table)
     for balance in found.values():
         if balance.unit is not None:

@@ -9,7 +9,6 @@ import numpy as np
 import quietq as qq
 from quietq.cli import hyper
 from quietq.cli import run_directory as run
-from quietq.cli.charging import commit
 from quietq.cli.settings import Settings, kind_of, world_of
 from quietq.noise.kernels import Features
 from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
@@ -17,7 +16,7 @@ from quietq.privacy.relations import Relation, RkhsBall
 from quietq.worlds import World
 
 if TYPE_CHECKING:
-    from quietq.ledger import Account
+    from quietq.privacy import Account
 
 HOPED_FOR = 0.9
 
@@ -37,11 +36,7 @@ class Preparation:
 
         Whatever is drawn is charged to `account` first.
         """
-        if account is not None:
-            from quietq.cli.noted_account import NotedAccount
-
-            account = NotedAccount(account, str(self.settings.ledger), out)
-        return qq.Agent(self.world, self._method(self._rewards(out, account)), seed=self.settings.seed, ledger=account)
+        return qq.Agent(self.world, self._method(self._rewards(out, account)), seed=self.settings.seed, account=account)
 
     @property
     def simulate(self) -> int | None:
@@ -106,9 +101,7 @@ class Preparation:
             return [qq.load(out / run.REWARD, features=self._features())]
         private = self._reward(account=account)
         if s.reward is None:
-            name = qq.publish(private, out / run.REWARD)
-            if account is not None:
-                commit(out, name)
+            qq.publish(private, out / run.REWARD)
         return [private]
 
     def _reward(self, simulate: int | None = None, account: "Account | None" = None) -> Any:
@@ -123,11 +116,11 @@ class Preparation:
             high = self.world.relation(1).radius  # pyright: ignore[reportAttributeAccessIssue]
             return observe(
                 self.world, self.relation, self.budget, low=0.0, high=high, rewards=s.rewards or 5000,
-                simulate=simulate, seed=s.seed, ledger=account,
+                simulate=simulate, seed=s.seed, account=account,
             )  # fmt: skip
         return qq.privatise(
             self.world.preference(), self.budget, noise=self._noise(), pieces=s.pieces, relation=self.relation,
-            domain=self.world.box, simulate=simulate, ledger=account,
+            domain=self.world.box, simulate=simulate, account=account,
         )  # fmt: skip
 
     def _noise(self) -> Any:

@@ -13,7 +13,6 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 import quietq as qq
 from quietq.cli.app import AsJson, Delta, Epsilon, app
-from quietq.cli.charging import note
 from quietq.cli.ledger import LedgerSource, LedgerUrl
 from quietq.cli.ledger import account as charged_account
 from quietq.release.container import check_target
@@ -70,10 +69,8 @@ def reward(
     if out.exists():
         print(f"quietq: warning: {out} is overwritten by a new release; if the old one was shared, budgets add up.",
               file=sys.stderr)  # fmt: skip
-    private = qq.privatise(group, budget, noise=noise, ledger=account)
+    private = qq.privatise(group, budget, noise=noise, account=account)
     name = qq.publish(private, out)
-    if account is not None:
-        note(account, name)
     if plot is not None:
         from quietq.report import plot_reward
 

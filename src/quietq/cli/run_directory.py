@@ -13,7 +13,7 @@ CONFIG, CERTIFICATE, AGENT = "config.json", "certificate.json", "agent.npz"
 REWARD, PUBLISHED = "reward.qq", "agent.qq"
 CHECKPOINT = "PRIVATE-checkpoint.npz"
 METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
-README, LOG, LEDGER = "README.txt", "tensorboard", "ledger.json"
+README, LOG = "README.txt", "tensorboard"
 RELEASED = (PUBLISHED, AGENT, CERTIFICATE, REWARD)
 """What may leave when the certificate says `certified`."""
 
@@ -93,8 +93,6 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
     }
     lines = [first, *(f"  {name}: {text}" for name, text in about.items() if (out / name).exists()), ""]
     lines += ["For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training"]
-    if (out / LEDGER).exists():
-        lines += [f"  {LEDGER}: which charge in which ledger this run is"]
     lines += [""]
     lines += [
         "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",

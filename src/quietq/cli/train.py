@@ -13,14 +13,13 @@ import quietq as qq
 from quietq.cli import hyper
 from quietq.cli import run_directory as run
 from quietq.cli.app import AsJson, app
-from quietq.cli.charging import commit, located
-from quietq.cli.ledger import LedgerSource, LedgerUrl
+from quietq.cli.ledger import LedgerSource, LedgerUrl, located
 from quietq.cli.ledger import account as charged_account
 from quietq.cli.preparation import Preparation, prepare
 from quietq.cli.settings import Settings, fresh, resumed
 
 if TYPE_CHECKING:
-    from quietq.ledger import Account
+    from quietq.privacy import Account
 
 
 @app.command(cls=hyper.WithHyperParameters)
@@ -120,15 +119,13 @@ def carry_out(
     try:
         agent = _learned(prepared, folder, account)
     except qq.BudgetExhausted:
-        if new and not (folder / run.LEDGER).exists():  # nothing was booked, and nothing is left behind
+        if new and not (folder / run.CHECKPOINT).exists():  # nothing was booked, and nothing is left behind
             shutil.rmtree(folder)
         raise
     sees_truth = agent.method.uses_true_reward
     agent.save(folder / run.AGENT)
     if agent.certificate.standing == "certified":
-        name = qq.publish(agent, folder / run.PUBLISHED)
-        if agent.method.spends and account is not None:
-            commit(folder, name)
+        qq.publish(agent, folder / run.PUBLISHED)
     run.write_json(folder / run.CERTIFICATE, agent.certificate.to_dict())
     if sees_truth:
         run.write_returns(folder / run.METRICS, agent.not_private["episode_returns"])

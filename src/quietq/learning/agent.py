@@ -23,7 +23,7 @@ from quietq.learning.events import Event
 from quietq.learning.method import Method, Released, Spaces
 from quietq.learning.trainer import spaces_of
 from quietq.learning.training import Training
-from quietq.privacy.accountant import Accountant
+from quietq.privacy.account import Account, Receipted
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, numbers
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
@@ -37,13 +37,13 @@ class NotTrained(QuietqError):
     """The agent has nothing to answer with yet."""
 
 
-class Agent:
+class Agent(Receipted):
     """An agent that learns with a method in a world.
 
     `world` is one of quietq's (by its name, its Gymnasium id or itself: compiled), or any Gymnasium environment or
     vector environment with a bounded Box of observations and Discrete actions. `reward` replaces the world's own.
-    `seed` makes training repeatable; noise that protects comes from the operating system whatever the seed. `ledger` is
-    charged before noise is drawn.
+    `seed` makes training repeatable; noise that protects comes from the operating system whatever the seed. `account`
+    is charged before noise is drawn.
 
     >>> from quietq.learning import NoNoise
     >>> agent = Agent("walk", NoNoise(widths=(8,)), seed=1).learn(200, seeds=2)
@@ -53,15 +53,15 @@ class Agent:
 
     def __init__(
         self, world: Place, method: Method, *, seed: int | None = None, reward: object = None,
-        ledger: Accountant | None = None,
+        account: Account | None = None,
     ) -> None:  # fmt: skip
         instance("method", method, Method, "one of quietq's methods, e.g. NoNoise()")
-        instance("ledger", ledger, Accountant | None, "an Accountant or a source's account in a Ledger")
+        instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         self.world = _find(world)
         self.method = method
         self.spaces = _spaces(self.world)
         self.seed = int.from_bytes(os.urandom(4)) if seed is None else count("seed", seed, 0)
-        self._reward, self._ledger = reward, ledger
+        self._reward, self._account = reward, account
         self._spent, self._training = False, threading.Lock()
         self._released: Released | None = None
         self._draws = self._seeds = 1
@@ -107,13 +107,14 @@ class Agent:
             self.world, self.spaces, self.method, self._reward, self.seed, count("steps", steps),
             count("seeds", seeds), None if simulate is None else count("simulate", simulate),
             None if directory is None else Path(directory), None if every is None else count("every", every),
-            self._ledger,
+            self._account,
         )  # fmt: skip
         try:
             result = training.run(resume, progress, callback, None if log is None else Path(log))
         finally:  # what was drawn stays drawn, whatever happened then
             self._spent |= training.charged and self.method.spends and simulate is None
         self._released, self._certificate = result.released, result.certificate
+        self.with_receipt(training.receipt)
         self._draws, self._seeds = training.draws, seeds
         self.not_private = {"episode_returns": result.returns} if self.method.uses_true_reward else {}
         self.steps = result.steps

@@ -28,8 +28,8 @@ def fingerprint(settings: dict[str, object], *trees: Any) -> str:
     return digest.hexdigest()
 
 
-def write(directory: Path, tree: Any, mark: str, step: int, finished: bool, booked: bool = False) -> None:
-    """Writes a checkpoint over the last one, whole or not at all; `booked` says whether a ledger was charged."""
+def write(directory: Path, tree: Any, mark: str, step: int, finished: bool, booked: str | bool = False) -> None:
+    """Writes a checkpoint over the last one, whole or not at all; `booked` is the charge's id, or if there was one."""
     leaves: dict[str, Any] = {f"leaf{i}": _numpy(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
     header = {"fingerprint": mark, "step": step, "finished": finished, "booked": booked}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)

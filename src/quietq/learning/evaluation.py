@@ -3,8 +3,8 @@
 Theorem (after Balle, Gomrokchi & Precup 2016). Let theta(X) be the weights of LSW or LSL on the first-visit returns of
 m trajectories X, and S a beta-smooth bound of how far replacing one, states and rewards alike, can move theta.
 Then theta(X) + (S(X)/alpha) N(0, I) is (epsilon, delta)-DP for the alpha and beta of `smooth_sensitivity`; S comes from
-the bounds of `least_squares`, and everything computed from theta is post-processing. There is no mu: an Accountant
-refuses it, and a ledger books it apart.
+the bounds of `least_squares`, and everything computed from theta is post-processing. There is no mu: an account
+books it apart.
 
 S(X) depends on the data, so it is *not* private and stays in here: neither the result nor the certificate has it, and
 the step that values are rounded to comes from the smallest S that any m trajectories could have. See `docs/theory.md`.
@@ -23,12 +23,13 @@ from quietq.learning.smooth_sensitivity import Admissible, smooth_bound
 from quietq.learning.trajectories import Cells, Trajectory, Visits, largest_return
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.rounding import largest_value, round_release, rounding_step
-from quietq.privacy.accountant import Accountant
-from quietq.privacy.accounted import accounted
+from quietq.privacy.account import Account, Receipted
 from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
+from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
+from quietq.privacy.once import accounted
 from quietq.privacy.relations import Trajectories
 
 Kind = Literal["lsw", "lsl"]
@@ -37,7 +38,7 @@ SLACK = 1 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedValue:
+class ReleasedValue(Receipted):
     """A value function that may leave: noised weights, public cells and features, and the certificate."""
 
     weights: Float[np.ndarray, " weights"]
@@ -119,14 +120,14 @@ class Evaluation:
             warnings.warn(sentence, PrivacyWarning, stacklevel=3)
 
     def release(
-        self, trajectories: Sequence[Trajectory], *, ledger: Accountant | None = None, simulate: int | None = None
+        self, trajectories: Sequence[Trajectory], *, account: Account | None = None, simulate: int | None = None
     ) -> ReleasedValue:
         """The value function, noised once: each call is a release of its own and spends the budget again.
 
-        `ledger` (a source's Account in a Ledger, with something set apart) is charged before the draw. With `simulate`,
+        `account` (with something set apart) is charged before the draw. With `simulate`,
         the noise comes from that seed, protects nobody (standing `none`) and is not charged.
         """
-        instance("ledger", ledger, Accountant | None, "a source's Account in a Ledger")
+        instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         try:
             visits = Visits.of(trajectories, self.cells, self.gamma, self.relation)
         except QuietqError:
@@ -138,15 +139,17 @@ class Evaluation:
         bound = smooth_bound(lambda k: fit.reach(visits.counts, k, people), people, pair.beta)
         least = fit.least(people) / pair.alpha  # public: the noise is never smaller
         scale = SLACK / pair.alpha
-        certificate = self._certificate(least, scale, pair.beta, ledger) if simulate is None else self._simulated()
-        if simulate is None and ledger is not None:
-            ledger.charge_apart(self.budget.epsilon, self.budget.delta, self.relation)
+        certificate = self._certificate(least, scale, pair.beta, account) if simulate is None else self._simulated()
+        receipt = None
+        if simulate is None and account is not None:
+            receipt = account.charge(Cost.apart(self.budget.epsilon, self.budget.delta), self.relation)
         entropy: Entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
         noise = scale * bound * entropy.normals((fit.dimension,))
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
         most = largest_value(least)
         weights = round_release(np.clip(fit.estimate(visits), -most, most), noise, least)
-        return ReleasedValue(np.clip(weights, -most, most), self.cells, self._features, certificate)
+        released = ReleasedValue(np.clip(weights, -most, most), self.cells, self._features, certificate)
+        return released.with_receipt(receipt)
 
     @property
     def _features(self) -> Float[np.ndarray, "cells weights"]:
@@ -164,7 +167,7 @@ class Evaluation:
         remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
         return Certificate(method=f"evaluation/{self.kind}", standing="none", reproducible=True, remarks=(remark,))
 
-    def _certificate(self, least: float, scale: float, beta: float, ledger: Accountant | None) -> Certificate:
+    def _certificate(self, least: float, scale: float, beta: float, account: Account | None) -> Certificate:
         """Of noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
         relation = self.relation
         cut = "" if relation.horizon is None else f", trajectories cut after {relation.horizon} steps"
@@ -185,11 +188,8 @@ class Evaluation:
                 ),
                 Assumption(f"There were {relation.count} trajectories, as declared.", True),
                 Assumption("Each person gave one trajectory.", False),
-                Assumption(
-                    "Cells, features, bounds, discount, number of trajectories and budget were chosen without the "
-                    "private data, and a trajectory's cells depend on no other trajectory.",
-                    False,
-                ),
+                CHOSEN,
+                Assumption("A trajectory's cells depend on no other trajectory.", False),
                 Assumption("The size of the noise follows the data by a smooth bound, and is not released.", True),
                 Assumption("Noise was drawn once, in float64, from the operating system's generator.", True),
                 Assumption(
@@ -197,7 +197,7 @@ class Evaluation:
                     f"{rounding_step(least):g}; beyond that, floating-point numbers are taken for exact.",
                     False,
                 ),
-                accounted(ledger),
+                accounted(account),
             ),
             remarks=("An (epsilon, delta) guarantee only: it has no mu, and its noise has no public size.",),
         )

@@ -37,10 +37,12 @@ def run(
         noise = training.noise(seeded=True)  # for its shapes
         like = noise, trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), _nothing_seen(training)
         (noise, carry, seen), header = checkpoint.read(training.directory, like, mark)
-        first, booked = int(header["step"]), bool(header.get("booked"))
-        if training.ledger is not None and training.method.spends and not booked:
-            raise InvalidInput("This training was begun without a ledger, so nothing was booked: go on without one.")
-        finished, training.booked = bool(header["finished"]), booked
+        first, booked = int(header["step"]), header.get("booked", False)
+        if training.account is not None and training.method.spends:
+            if not booked:
+                raise InvalidInput("This training was begun without an account, so nothing was booked: go on without.")
+            training.receipt = training.account.receipt(booked) if isinstance(booked, str) else None
+        finished, training.booked = bool(header["finished"]), bool(booked)
     else:
         if training.directory is not None and (training.directory / checkpoint.NAME).exists():
             raise InvalidInput(
@@ -49,7 +51,8 @@ def run(
         training.pay()
         noise = training.noise(training.simulate is not None)
         carry, seen = trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), _nothing_seen(training)
-        first, finished, booked = 0, False, training.ledger is not None
+        first, finished = 0, False
+        booked = training.receipt is not None and (training.receipt.id or True)
     runs = trainer.Runs(keys, rewards, noise)
     kept = training.directory is not None and training.method.spends
     length = training.piece(progress, callback)

@@ -17,12 +17,13 @@ from quietq.noise.allowance import FLOAT64
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import coarse_type
 from quietq.noise.rounding import round_release, rounding_in_words
-from quietq.privacy.accountant import Accountant
-from quietq.privacy.accounted import accounted
+from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import count, instance
+from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
+from quietq.privacy.once import accounted
 from quietq.privacy.relations import SupBall
 from quietq.rewards.knots import check_range
 from quietq.rewards.model import FittedReward, RewardModel
@@ -43,7 +44,7 @@ def observe(
     rewards: int = 5000,
     reward: Preference | None = None,
     model: RewardModel | None = None,
-    ledger: Accountant | None = None,
+    account: Account | None = None,
     simulate: int | None = None,
     seed: int | None = None,
 ) -> FittedReward:
@@ -57,7 +58,7 @@ def observe(
     >>> fitted.certificate.standing
     'certified'
     """
-    instance("ledger", ledger, Accountant | None, "an Accountant or a source's account in a Ledger")
+    instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
     instance("relation", relation, SupBall, "a SupBall; smooth rewards are better served by privatise")
     if budget.is_pure:
         raise InvalidInput("Noise on observed rewards is Gaussian, so delta must be above 0.")
@@ -88,16 +89,17 @@ def observe(
     if given.shape != (number,) or not np.isfinite(given).all():
         raise InvalidInput("reward must give one finite number for each state; nothing was drawn or spent.")
     observed = np.clip(given, low, high)
-    certificate = _certificate(world, relation, budget, number, error, sigma, simulate, ledger)
+    certificate = _certificate(world, relation, budget, number, error, sigma, simulate, account)
+    receipt = None
     if simulate is None:
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-        if ledger is not None:
-            ledger.charge(budget.mu, relation=relation)
+        if account is not None:
+            receipt = account.charge(Cost.gaussian(budget.mu), relation)
     entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
     noised = round_release(observed, sigma * entropy.normals((number,)), sigma)
     fitted = model.fit(flat(states), noised, sigma)
-    return dataclasses.replace(fitted, certificate=certificate)
+    return dataclasses.replace(fitted, certificate=certificate).with_receipt(receipt)
 
 
 def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]:
@@ -123,7 +125,7 @@ def _certificate(
     error: float,
     sigma: float,
     simulate: int | None,
-    ledger: Accountant | None,
+    account: Account | None,
 ) -> Certificate:
     method = "reward/observed"
     if simulate is not None:
@@ -142,10 +144,10 @@ def _certificate(
         norm={"kind": "rewards", "count": number, "operations": 0},
         assumptions=(
             Assumption(f"Neighbouring inputs are {relation}.", False),
-            Assumption("Box, range, number of people and budget were chosen without the private data.", False),
+            CHOSEN,
             Assumption(f"{number} rewards were observed, under random actions, and each was noised once.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
             Assumption(rounding_in_words(sigma, error=error), False),
-            accounted(ledger),
+            accounted(account),
         ),
     )

@@ -12,7 +12,7 @@ from quietq.learning.method import Method, Spaces
 from quietq.noise.entropy import Entropy
 from quietq.privacy import norms
 from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
@@ -128,8 +128,7 @@ class Promising(Method):
             norm=norm,
             assumptions=(
                 Assumption(f"Neighbouring inputs are {relation}.", False),
-                Assumption("Box, bounds, number of people, budget and hyper-parameters were chosen without the private "
-                           "data.", False),
+                CHOSEN,
                 Assumption("The world's states and ends depend on the reward through the agent's actions only.", False),
                 *assumptions,
                 Assumption(f"Rewards were clipped to {self.largest:g} in size, and the noise covers rounding errors of "

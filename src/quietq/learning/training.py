@@ -18,10 +18,11 @@ from quietq.learning.events import Event, episode_returns
 from quietq.learning.method import Method, Noise, Released, Spaces
 from quietq.learning.report import Reporter
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
-from quietq.privacy.accountant import Accountant
-from quietq.privacy.accounted import accounted
+from quietq.privacy.account import Account, Receipt
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.once import accounted
 from quietq.rewards.independence import OWN, independence, with_assumption
 from quietq.worlds.environment import WorldEnv
 from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, stack
@@ -56,8 +57,9 @@ class Training:
     simulate: int | None
     directory: Path | None
     every: int | None
-    ledger: Accountant | None
+    account: Account | None
     charged: bool = False
+    receipt: Receipt | None = None
     booked: bool | None = None
     """For a training that was resumed: whether its checkpoint says that it was charged to an account."""
 
@@ -123,15 +125,15 @@ class Training:
         """What is said of other releases; of a charge before a training was resumed its checkpoint alone knows."""
         if self.booked:
             return Assumption("The training was resumed, and had been charged to an account before.", enforced=False)
-        return accounted(None if self.booked is False else self.ledger)
+        return accounted(None if self.booked is False else self.account)
 
     def pay(self) -> None:
         """Charges before anything is drawn."""
         budget, relation = getattr(self.method, "budget", None), getattr(self.method, "relation", None)
-        if self.ledger is not None and self.method.spends and self.simulate is None:
+        if self.account is not None and self.method.spends and self.simulate is None:
             if budget is None:
-                raise InvalidInput(f"{self.method.name!r} has no certified budget that a ledger could be charged with.")
-            self.ledger.charge(budget.mu, relation=relation)
+                raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
+            self.receipt = self.account.charge(Cost.gaussian(budget.mu), relation)
         self.charged = True
 
     def noise(self, seeded: bool) -> Noise:

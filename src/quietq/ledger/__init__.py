@@ -7,10 +7,10 @@ try:
 except ImportError as error:
     raise MissingExtra.of("ledger", "A ledger needs SQLAlchemy") from error
 
-from quietq.ledger.account import Account
-from quietq.ledger.balance import Balance, Charge
+from quietq.ledger.account import SourceAccount
+from quietq.ledger.balance import Balance, Booking
 from quietq.ledger.chain import Entry, TamperedLedger
 from quietq.ledger.database import LedgerUnavailable
 from quietq.ledger.ledger import Ledger
 
-__all__ = ["Account", "Balance", "Charge", "Entry", "Ledger", "LedgerUnavailable", "TamperedLedger"]
+__all__ = ["Balance", "Booking", "Entry", "Ledger", "LedgerUnavailable", "SourceAccount", "TamperedLedger"]

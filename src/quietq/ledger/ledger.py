@@ -17,13 +17,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from quietq.ledger import record
-from quietq.ledger.account import Account
+from quietq.ledger.account import SourceAccount
 from quietq.ledger.balance import Balance, balances, unit_of
 from quietq.ledger.chain import Entry, check_hash, following, verify
 from quietq.ledger.database import Database, LedgerUnavailable, Unanswered
 from quietq.ledger.refusal import refusal
+from quietq.privacy.account import check_caps
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import instance, positive, probability, shown
+from quietq.privacy.checks import instance, shown
+from quietq.privacy.cost import Cost
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
 from quietq.privacy.relations import Relation
 
@@ -38,8 +40,8 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(f"{folder.name}/ledger.db")
     >>> ledger.open("ratings", Budget(epsilon=0.9, delta=1e-4))
-    >>> ledger.account("ratings").charge(0.2, relation=people(50, low=0, high=0.5, slope=1))
-    >>> round(ledger.balance("ratings").remaining_mu, 4)
+    >>> receipt = ledger.account("ratings").charge(Cost.gaussian(0.2), people(50, low=0, high=0.5, slope=1))
+    >>> round(ledger.balance("ratings").spending.remaining_mu, 4)
     0.2044
     >>> folder.cleanup()
     """
@@ -58,7 +60,7 @@ class Ledger:
         source = record.one_line("source", source)
         for name, cap in (("budget", budget), ("apart", apart)):
             instance(name, cap, Budget | None, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4), or None")
-        record.check_caps(budget, apart)
+        check_caps(budget, apart)
         said = record.opened(secrets.token_hex(16), record.now(), budget, apart)
 
         def decide(books: Books) -> dict[str, object]:
@@ -68,42 +70,27 @@ class Ledger:
 
         self._add(source, said, decide)
 
-    def account(self, source: str, method: str = "") -> Account:
-        """The source's account, to be charged by whatever draws noise: `privatise(..., ledger=account)`.
+    def account(self, source: str, method: str = "") -> SourceAccount:
+        """The source's account, to be charged by whatever draws noise: `privatise(..., account=account)`.
 
         `method` is a line for the history that says what it is for.
         """
-        return Account(self, source, record.one_line("method", method, least=0))
+        return SourceAccount(self, source, record.one_line("method", method, least=0))
 
-    def reserve(
-        self,
-        source: str,
-        *,
-        relation: Relation | None,
-        mu: float | None = None,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        method: str = "",
-    ) -> str:
+    def reserve(self, source: str, cost: Cost, relation: Relation | None, method: str = "") -> str:
         """Books a release before its noise is drawn, and gives the reservation's id; or raises BudgetExhausted.
 
-        Nothing gives it back. `mu` is of a Gaussian release; `epsilon` and `delta` are of one that has no mu.
+        Nothing gives it back.
         """
+        instance("cost", cost, Cost, "a Cost, e.g. Cost.gaussian(0.1) or Cost.apart(epsilon=0.5)")
         if not isinstance(relation, Relation):
             raise InvalidInput(
                 f"relation must say what the release protects, e.g. people(50, low=0, high=0.5, slope=1), "
                 f"not {shown(relation)}: a ledger cannot add up what it does not know. Nothing was booked."
             )
-        if (mu is None) == (epsilon is None):
-            raise InvalidInput("Either mu or epsilon must be given, and not both. Nothing was booked.")
-        asked = (
-            None if mu is None else positive("mu", mu),
-            None if epsilon is None else positive("epsilon", epsilon),
-            None if epsilon is None else probability("delta", delta),
-        )
         unit, line = relation.describe(), record.one_line("method", method, least=0)
         name = secrets.token_hex(16)
-        said = record.reserved(name, record.now(), *asked, unit, line)
+        said = record.reserved(name, record.now(), cost.mu, cost.epsilon, cost.delta, unit, line)
 
         def decide(books: Books) -> dict[str, object]:
             balance = _find(books, source)
@@ -112,8 +99,8 @@ class Ledger:
                     f"Source {source!r} adds up releases that protect {balance.unit}, and a sum with one that protects "
                     f"{unit_of(unit)} would mean nothing: open a source of its own; nothing was booked."
                 )
-            if not balance.covers(*asked):
-                raise BudgetExhausted(refusal(balance, *asked))
+            if not balance.spending.covers(cost):
+                raise BudgetExhausted(refusal(balance, cost))
             return said
 
         self._add(source, said, decide)
@@ -125,20 +112,20 @@ class Ledger:
         said = record.committed(reservation, record.now(), release)
 
         def decide(books: Books) -> dict[str, object] | None:
-            charge = next((one for one in _find(books, source).charges if one.id == reservation), None)
-            if charge is None:
+            booking = next((one for one in _find(books, source).bookings if one.id == reservation), None)
+            if booking is None:
                 raise InvalidInput(f"Source {source!r} has no reservation {shown(reservation)}.")
-            if charge.release not in (None, release):
+            if booking.release not in (None, release):
                 raise InvalidInput(
-                    f"Reservation {reservation} was for another release, {charge.release}: each release needs a "
+                    f"Reservation {reservation} was for another release, {booking.release}: each release needs a "
                     "reservation of its own."
                 )
-            noted = [one for balance in books.values() for one in balance.charges if one.release == release]
-            if charge.release is None and noted:
+            noted = [one for balance in books.values() for one in balance.bookings if one.release == release]
+            if booking.release is None and noted:
                 raise InvalidInput(
                     f"Release {release} was noted for reservation {noted[0].id} already, and a release is charged once."
                 )
-            return said if charge.release is None else None
+            return said if booking.release is None else None
 
         self._add(source, said, decide)
 

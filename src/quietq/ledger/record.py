@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from quietq.ledger.chain import Entry, canonical, check_hash, is_hash, tampered
+from quietq.privacy.account import check_caps
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import positive, probability, shown
 from quietq.privacy.errors import InvalidInput, QuietqError
@@ -123,21 +124,6 @@ def _budget(amount: Any) -> Budget:
     if amount.keys() != {"epsilon", "delta"}:
         raise ValueError
     return Budget(positive("epsilon", amount["epsilon"]), probability("delta", amount["delta"]))
-
-
-def check_caps(budget: Budget | None, apart: Budget | None) -> None:
-    """Refuses caps that cannot be kept, or that promise nothing."""
-    if budget is None and apart is None:
-        raise InvalidInput("A source needs a budget, or something set apart: give budget, apart, or both.")
-    if budget is not None and budget.is_pure:
-        raise InvalidInput(
-            "budget caps Gaussian noise, which has no delta of 0: give a delta above 0, or give this amount as apart, "
-            "which is for pure releases."
-        )
-    if budget is not None:
-        _ = budget.mu  # refuses numbers that cannot be computed with
-    if budget is not None and apart is not None and budget.delta + apart.delta >= 1:
-        raise InvalidInput("delta of budget and apart must be below 1 together, or nothing is promised.")
 
 
 def _reserved(said: Any) -> Reserved:

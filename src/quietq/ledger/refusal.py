@@ -1,6 +1,7 @@
 """Why a charge was refused: what was asked, what is left, and when the rest was spent."""
 
-from quietq.ledger.balance import Balance, Charge
+from quietq.ledger.balance import Balance, Booking
+from quietq.privacy.cost import Cost
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.privacy.words import plural
 
@@ -8,9 +9,9 @@ SHOWN = 3
 """Charges that a refusal lists."""
 
 
-def refusal(balance: Balance, mu: float | None, epsilon: float | None, delta: float | None) -> str:
+def refusal(balance: Balance, cost: Cost) -> str:
     """One sentence of each."""
-    gaussian = mu is not None
+    gaussian = cost.mu is not None
     if gaussian and balance.budget is None:
         return (
             f"Source {balance.source!r} has no budget for Gaussian noise, only for releases without a mu: use pure "
@@ -22,36 +23,35 @@ def refusal(balance: Balance, mu: float | None, epsilon: float | None, delta: fl
             "Gaussian noise, or a source opened with apart=Budget(epsilon, delta); nothing was booked."
         )
     if gaussian:
-        asked, left = f"mu = {mu:g}", f"mu = {balance.remaining_mu:g} of {balance.mu:g}{in_epsilon(balance)}"
+        left = f"mu = {balance.spending.remaining_mu:g} of {balance.spending.mu:g}{in_epsilon(balance)}"
     else:
         assert balance.apart is not None
-        (e, d), cap = balance.remaining_apart, balance.apart
-        asked = f"epsilon = {epsilon:g}, delta = {delta:g}"
+        (e, d), cap = balance.spending.remaining_apart, balance.apart
         left = f"epsilon = {e:g} of {cap.epsilon:g} and delta = {d:g} of {cap.delta:g}"
     return (
-        f"Source {balance.source!r} has {left} left, and {asked} was asked for; nothing was booked. "
-        f"{_spent([charge for charge in balance.charges if (charge.mu is not None) == gaussian])}"
+        f"Source {balance.source!r} has {left} left, and {cost} was asked for; nothing was booked. "
+        f"{_spent([booking for booking in balance.bookings if (booking.mu is not None) == gaussian])}"
     )
 
 
 def in_epsilon(balance: Balance) -> str:
     """What is left for Gaussian releases, as one budget at the source's delta; nothing if nothing is left."""
-    if balance.budget is None or balance.remaining_mu == 0:
+    if balance.budget is None or balance.spending.remaining_mu == 0:
         return ""
-    epsilon = epsilon_from_mu(balance.remaining_mu, balance.budget.delta)
+    epsilon = epsilon_from_mu(balance.spending.remaining_mu, balance.budget.delta)
     return f" (epsilon {epsilon:.4g} at delta {balance.budget.delta:g})"
 
 
-def _spent(charges: list[Charge]) -> str:
-    if not charges:
+def _spent(bookings: list[Booking]) -> str:
+    if not bookings:
         return "Nothing was spent of it yet: it is too small for this release."
-    *earlier, last = charges[-SHOWN:]
-    more = len(charges) - len(earlier) - 1
+    *earlier, last = bookings[-SHOWN:]
+    more = len(bookings) - len(earlier) - 1
     listed = [f"{plural(more, 'release')} before {earlier[0].at if earlier else last.at}"] if more else []
-    listed += [_one(charge) for charge in earlier]
+    listed += [_one(booking) for booking in earlier]
     return f"It was spent on {', '.join(listed)}{' and ' if listed else ''}{_one(last)}."
 
 
-def _one(charge: Charge) -> str:
-    size = f"mu {charge.mu:g}" if charge.mu is not None else f"epsilon {charge.epsilon:g}"
-    return f"{charge.at} ({charge.method + ', ' if charge.method else ''}{size})"
+def _one(booking: Booking) -> str:
+    size = f"mu {booking.mu:g}" if booking.mu is not None else f"epsilon {booking.epsilon:g}"
+    return f"{booking.at} ({booking.method + ', ' if booking.method else ''}{size})"

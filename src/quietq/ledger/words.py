@@ -36,21 +36,21 @@ def entry_in_json(entry: Entry) -> dict[str, Any]:
 
 
 def in_json(balance: Balance) -> dict[str, Any]:
-    """A source with its caps, what was spent, what is left, and every charge."""
+    """A source with its caps, what was spent, what is left, and every booking."""
     return {
         "source": balance.source,
         "opened": balance.opened,
         "protects": balance.unit,
-        "promised": _amounts(balance.promised),
+        "promised": _amounts(balance.spending.promised),
         "budget": _budget(balance.budget),
-        "mu": balance.mu,
-        "spent_mu": balance.spent_mu,
-        "remaining_mu": balance.remaining_mu,
+        "mu": balance.spending.mu,
+        "spent_mu": balance.spending.spent_mu,
+        "remaining_mu": balance.spending.remaining_mu,
         "apart": _budget(balance.apart),
-        "spent_apart": _amounts(balance.spent_apart),
-        "remaining_apart": _amounts(balance.remaining_apart),
-        "charges": [vars(charge) for charge in balance.charges],
-        "without_release": [charge.id for charge in balance.without_release],
+        "spent_apart": _amounts(balance.spending.spent_apart),
+        "remaining_apart": _amounts(balance.spending.remaining_apart),
+        "bookings": [vars(booking) for booking in balance.bookings],
+        "without_release": [booking.id for booking in balance.without_release],
     }
 
 

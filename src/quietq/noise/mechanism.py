@@ -26,12 +26,13 @@ from quietq.noise.grid_path import check_grid, draw_grid
 from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
 from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.rounding import check_values, largest_value, round_release, rounding_in_words
-from quietq.privacy.accountant import Accountant
-from quietq.privacy.accounted import accounted
+from quietq.privacy.account import Account, Receipt
 from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import count, instance, positive, same_process
+from quietq.privacy.cost import Cost
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning, QuietqError
+from quietq.privacy.once import accounted
 from quietq.privacy.relations import Relation, RkhsBall
 from quietq.privacy.words import kernel_in_words
 
@@ -72,7 +73,7 @@ class GaussianProcessMechanism:
         levels: int | None = None,
         largest: float | None = None,
         accuracy: float | None = None,
-        accountant: Accountant | None = None,
+        account: Account | None = None,
         assumption: Assumption | None = None,
         further: tuple[Assumption, ...] = (),
         remarks: tuple[str, ...] = (),
@@ -86,7 +87,7 @@ class GaussianProcessMechanism:
         instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
         instance("budget", budget, Budget, _A_BUDGET)
         instance("relation", relation, Relation | None, _A_RELATION)
-        instance("accountant", accountant, Accountant | None, "an Accountant")
+        instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         instance("assumption", assumption, Assumption | None, "an Assumption(text, enforced)")
         self.kernel = kernel
         self.budget = budget
@@ -122,7 +123,7 @@ class GaussianProcessMechanism:
         check_allowance(allowance, sensitivity, self.error)
         self.sensitivity = sensitivity + allowance
         self.sigma = self.sensitivity / self.mu
-        self._accountant = accountant
+        self._account = account
         self._assumption, self._further = assumption, further
         self._remarks = remarks
         self._spent = False
@@ -140,7 +141,7 @@ class GaussianProcessMechanism:
         domain: Domain | None = None,
         levels: int | None = None,
         accuracy: float | None = None,
-        accountant: Accountant | None = None,
+        account: Account | None = None,
         assumption: Assumption | None = None,
     ) -> "GaussianProcessMechanism":
         """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own."""
@@ -158,7 +159,7 @@ class GaussianProcessMechanism:
             domain=domain,
             levels=levels,
             accuracy=accuracy,
-            accountant=accountant,
+            account=account,
             assumption=assumption,
         )
 
@@ -168,11 +169,11 @@ class GaussianProcessMechanism:
         try:
             self._check_unspent()  # before f is looked at in vain
             values, certificate = self._evaluate(f), self._certificate(projected=callable(f))
-            self._spend()
+            receipt = self._spend()
         except QuietqError:
             del f, values  # or the traceback would carry them along
             raise
-        return self._release(values, SystemEntropy(), certificate)
+        return self._release(values, SystemEntropy(), certificate).with_receipt(receipt)
 
     def _check_unspent(self) -> None:
         same_process(self._process, "This mechanism")
@@ -181,12 +182,14 @@ class GaussianProcessMechanism:
                 "This mechanism has made its one release; a second needs a budget and a mechanism of its own."
             )
 
-    def _spend(self) -> None:
+    def _spend(self) -> Receipt | None:
         with self._lock:
             self._check_unspent()
-            if self._accountant is not None:
-                self._accountant.charge(self.mu, relation=self.relation)
+            receipt = None
+            if self._account is not None:
+                receipt = self._account.charge(Cost.gaussian(self.mu), self.relation)
             self._spent = True
+        return receipt
 
     def simulate(self, f: Input, seed: int) -> PrivateFunction:
         """The same noise from a seed, as often as you like, for experiments: private to nobody, standing `none`."""
@@ -265,11 +268,11 @@ class GaussianProcessMechanism:
             assumptions=(
                 relation,
                 *self._further,
-                Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
+                CHOSEN,
                 Assumption(f"The function was {looked}, noised once, and not kept.", True),
                 Assumption("Noise was drawn in float64 from the operating system's generator.", True),
                 Assumption(rounding_in_words(self.sigma, self.largest, self.error), False),
-                accounted(self._accountant),
+                accounted(self._account),
             ),
             remarks=self._remarks,
         )

@@ -14,11 +14,12 @@ from quietq.noise.box import UNIT, Box
 from quietq.noise.feature_path import weighted_features
 from quietq.noise.grid_path import look_up
 from quietq.noise.kernels import FiniteRank
+from quietq.privacy.account import Receipted
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count
 
 
-class PrivateFunction(ABC):
+class PrivateFunction(Receipted, ABC):
     """What `GaussianProcessMechanism.apply` returns; call it with states."""
 
     certificate: Certificate

@@ -1,9 +1,10 @@
 """The promise: budgets, neighbouring relations, accounting, certificates and what is possible at all."""
 
-from quietq.privacy.accountant import Accountant
+from quietq.privacy.account import Account, Accountant, Receipt
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate, InvalidCertificate, Standing
-from quietq.privacy.comparison import Charge, compare
+from quietq.privacy.comparison import Comparison, compare
+from quietq.privacy.cost import Cost, Spending
 from quietq.privacy.errors import (
     BudgetExhausted,
     InvalidInput,
@@ -18,12 +19,14 @@ from quietq.privacy.published import PublishedCheck, PublishedTheorem
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall, Trajectories, people
 
 __all__ = [
+    "Account",
     "Accountant",
     "Assumption",
     "Budget",
     "BudgetExhausted",
     "Certificate",
-    "Charge",
+    "Comparison",
+    "Cost",
     "InvalidCertificate",
     "InvalidInput",
     "LipschitzBall",
@@ -33,8 +36,10 @@ __all__ = [
     "PublishedCheck",
     "PublishedTheorem",
     "QuietqError",
+    "Receipt",
     "Relation",
     "RkhsBall",
+    "Spending",
     "Standing",
     "SupBall",
     "Trajectories",

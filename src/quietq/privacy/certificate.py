@@ -7,13 +7,14 @@ own parts support, and whoever signs a release off reads its assumptions.
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from quietq.privacy.accountant import gaussian_event
 from quietq.privacy.checks import count, positive, probability, real, shown
+from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.norms import GAUSSIAN, PURE, dimension, largest_difference, smooth_epsilon
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 2
 Standing = Literal["certified", "claimed", "none"]
-CHOSEN = "chosen without the private data"
-"""No code can see it, so every certified promise trusts somebody for it, in these words."""
 _NEVER_ENFORCED = (
-    CHOSEN,
+    "chosen without the private data",
     "Neighbouring inputs are",
     "and changes as the relation says",
     "depend on the reward through",
@@ -36,9 +35,11 @@ _NEVER_ENFORCED = (
     "taken for ideal",
     "taken for exact",
     "gave one trajectory",
+    "depend on no other trajectory",
     "under two names",
     "from what this certificate covers",
     "whatever the data is",
+    "checked",
     "No account was given",
 )
 """Words of assumptions that are trusted by their nature."""
@@ -257,6 +258,13 @@ def _check_line(name: str, text: str) -> None:
         raise InvalidCertificate(f"{name} must be printable text in one line, not {shown(text)}.")
 
 
+CHOSEN = Assumption(
+    "Box, bounds, numbers of people, settings and budget were chosen without the private data.", enforced=False
+)
+"""No code can see it, so every certified promise trusts somebody for it, in these words."""
+_METHOD = re.compile("[a-z][a-z0-9/-]*")
+
+
 def _box(domain: object) -> tuple[tuple[float, float], ...]:
     """Pairs of numbers, low below high."""
     sides = domain if isinstance(domain, list | tuple) else ()
@@ -334,6 +342,8 @@ def _check_claims(certificate: Certificate) -> None:
         if not c.remarks:
             raise InvalidCertificate("A claim must remark what keeps it from being certified.")
         return
+    if _METHOD.fullmatch(c.method) is None:
+        raise InvalidCertificate(f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
     if c.method == "published":
         raise InvalidCertificate("The published theorem does not hold, so it can be 'claimed' but not 'certified'.")
     if not c.assumptions:
@@ -357,14 +367,17 @@ def _check_claims(certificate: Certificate) -> None:
 
 
 def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
-    """What no code can see is trusted, and one such thing is behind every promise."""
+    """What no code can see is trusted, and one such thing is behind every promise.
+
+    Sentences are plain ASCII, so that none can look like another and be read differently.
+    """
     for assumption in assumptions:
+        if not assumption.text.isascii():
+            raise InvalidCertificate(f"A certified assumption must be plain ASCII text, not {shown(assumption.text)}.")
         if assumption.enforced and any(words in assumption.text for words in _NEVER_ENFORCED):
             raise InvalidCertificate(f"No code can enforce this, so it must be trusted: {assumption.text}")
-    if not any(CHOSEN in assumption.text for assumption in assumptions):
-        raise InvalidCertificate(
-            f"A certified promise must trust somebody that its bounds and its budget were {CHOSEN}, in these words."
-        )
+    if CHOSEN not in assumptions:
+        raise InvalidCertificate(f"A certified promise must trust somebody for this, in these words: {CHOSEN.text}")
 
 
 def _check_gaussian(c: Certificate, epsilon: float, delta: float, mu: float, sensitivity: float) -> None:

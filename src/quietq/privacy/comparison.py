@@ -22,7 +22,7 @@ _FURTHEST = 600.0  # of the logarithm of a noise; exp overflows at 709
 
 
 @dataclass(frozen=True)
-class Charge:
+class Comparison:
     """One theorem's answer."""
 
     theorem: str
@@ -39,7 +39,7 @@ class Charge:
         return None if self.ratio is None else self.ratio >= 1 - 1e-9
 
 
-def compare(budget: Budget, rounds: int = 1) -> list[Charge]:
+def compare(budget: Budget, rounds: int = 1) -> list[Comparison]:
     """The exact charge first, then the others, for `rounds` rounds that must meet `budget` together.
 
     >>> for charge in compare(Budget(0.9, 1e-4)):
@@ -54,12 +54,12 @@ def compare(budget: Budget, rounds: int = 1) -> list[Charge]:
     instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
     rounds = count("rounds", rounds, most=MOST_ROUNDS)
     exact_noise = math.sqrt(rounds) / budget.mu
-    rows = [Charge("exact", budget.epsilon, exact_noise, 1.0)]
+    rows = [Comparison("exact", budget.epsilon, exact_noise, 1.0)]
     for theorem, curve in _CURVES.items():
         epsilon = _charge(curve, exact_noise, budget.delta, rounds)
         noise = _noise_for(curve, budget, rounds, exact_noise)
         rows.append(
-            Charge(
+            Comparison(
                 theorem,
                 epsilon if math.isfinite(epsilon) else None,
                 noise,

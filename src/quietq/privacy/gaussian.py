@@ -11,6 +11,7 @@ Inverses are rounded towards safety: mu down, epsilon up. See `docs/theory.md`.
 """
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
     return math.exp(log_delta(not_negative("epsilon", epsilon), mu))
 
 
+@lru_cache(maxsize=1024)
 def mu_from_budget(epsilon: float, delta: float) -> float:
     """The largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP.
 

@@ -3,12 +3,14 @@
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from quietq.noise.kernels import Features
 from quietq.noise.private_function import PrivateFunction, PrivateWeights
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.account import Receipted
+from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
 from quietq.release import signature
 from quietq.release.container import hash_of, pack, replace_file, unpack
 from quietq.release.kinds import Released, taken_apart
@@ -30,7 +32,7 @@ def publish(
 
     Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks
     it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A file
-    of that name is replaced if it is a release.
+    of that name is replaced if it is a release. If an account was charged for the thing, it notes the hash.
 
     >>> import tempfile
     >>> from quietq import Budget, GaussianProcessMechanism, load, people
@@ -60,7 +62,21 @@ def publish(
     phi = function.kernel if isinstance(function, PrivateWeights) and isinstance(function.kernel, Features) else None
     checked = opened(data, phi)  # what load would refuse is not written
     replace_file(Path(path), data)
+    _commit(thing, checked.hash)
     return checked.hash
+
+
+def _commit(thing: Receipted, name: str) -> None:
+    """Tells the account that was charged which release that was for; nothing is lost if it cannot be told."""
+    try:
+        if thing.receipt is not None:
+            thing.receipt.commit(name)
+    except QuietqError as error:
+        warnings.warn(
+            f"The release is written and charged, but the account could not note its hash: {error}",
+            PrivacyWarning,
+            stacklevel=3,
+        )
 
 
 def copy_release(

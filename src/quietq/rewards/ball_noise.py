@@ -21,12 +21,13 @@ from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, expon
 from quietq.noise.kernels import FiniteRank
 from quietq.noise.private_function import PrivateWeights
 from quietq.noise.rounding import check_values, exact_rounding, largest_value, round_release, rounding_step
-from quietq.privacy.accountant import Accountant
-from quietq.privacy.accounted import accounted
+from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import positive
+from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.once import accounted
 from quietq.privacy.relations import RkhsBall
 
 SLACK = 1 + 1e-6
@@ -110,7 +111,7 @@ def release_weights(
     budget: Budget,
     box: Box,
     assumptions: tuple[Assumption, ...],
-    ledger: Accountant | None,
+    account: Account | None,
     simulate: int | None,
 ) -> PrivateWeights:
     """The one draw of all weights."""
@@ -134,11 +135,11 @@ def release_weights(
         )
         noise = draw(values.size, radius, budget.epsilon, SeededEntropy(simulate))[0].reshape(values.shape)
         return PrivateWeights(round_release(values, noise, scale), kernel, box, certificate)
-    further = (*exact_rounding(scale, most, error), accounted(ledger))
+    further = (*exact_rounding(scale, most, error), accounted(account))
     certificate = _certificate(ball, kernel, radius, budget, box, values.size, assumptions, further)
-    if ledger is not None:
-        ledger.charge_apart(budget.epsilon, relation=ball)
-    return PrivateWeights(release(values, radius, budget.epsilon, rounding_step(scale)), kernel, box, certificate)
+    receipt = None if account is None else account.charge(Cost.apart(budget.epsilon), ball)
+    released = release(values, radius, budget.epsilon, rounding_step(scale))
+    return PrivateWeights(released, kernel, box, certificate).with_receipt(receipt)
 
 
 def _certificate(
@@ -166,7 +167,7 @@ def _certificate(
         norm=kernel.describe(),
         assumptions=(
             *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
-            Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
+            CHOSEN,
             Assumption(f"The {numbers} weights were noised once, together, and not kept.", True),
             *further,
         ),

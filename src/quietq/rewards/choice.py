@@ -45,7 +45,7 @@ def choose(
     """The kind that was asked for, or for "auto" the one with the least expected error.
 
     `slope` is the slope of the mean reward, if one was declared; without it knots are only taken when asked for.
-    `gaussian` leaves pure noise out, for a ledger that adds up Gaussian noise.
+    `gaussian` leaves pure noise out, for an account that adds up Gaussian noise.
 
     >>> from quietq.privacy import people
     >>> choose("auto", people(28, 0, 0.5, 1), Budget(0.9, 1e-4), slope=1.0).kind

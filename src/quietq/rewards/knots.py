@@ -23,13 +23,14 @@ from quietq.noise.rounding import (
     rounding_in_words,
     rounding_step,
 )
-from quietq.privacy.accountant import Accountant
-from quietq.privacy.accounted import accounted
+from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import positive
+from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.norms import largest_difference
+from quietq.privacy.once import accounted
 from quietq.privacy.relations import LipschitzBall
 from quietq.rewards import ellipsoid, k_norm
 from quietq.rewards.choice import Choice
@@ -49,7 +50,7 @@ def release_on_knots(
     budget: Budget,
     box: Box,
     assumptions: tuple[Assumption, ...],
-    ledger: Accountant | None,
+    account: Account | None,
     simulate: int | None,
 ) -> PrivateKnots:
     """The one draw of a vector, and the function through it."""
@@ -79,11 +80,10 @@ def release_on_knots(
             remarks=(f"Simulates {budget}; drawn from a seed, so it protects nobody.",),
         )
         return PrivateKnots(noise.curve(noise.simulate(values, SeededEntropy(simulate))), box, certificate)
-    further = (*noise.rounding(most, error), accounted(ledger))
+    further = (*noise.rounding(most, error), accounted(account))
     certificate = _certificate(choice, ball, budget, box, noise, assumptions, further)
-    if ledger is not None:
-        noise.charge(ledger, ball)
-    return PrivateKnots(noise.curve(noise.release(values)), box, certificate)
+    receipt = None if account is None else account.charge(noise.cost, ball)
+    return PrivateKnots(noise.curve(noise.release(values)), box, certificate).with_receipt(receipt)
 
 
 def check_range(largest: float | None, sigma: float) -> None:
@@ -114,8 +114,9 @@ class _KNormNoise:
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return np.diff(knots)
 
-    def charge(self, ledger: Accountant, ball: LipschitzBall) -> None:
-        ledger.charge_apart(self._epsilon, relation=ball)
+    @property
+    def cost(self) -> Cost:
+        return Cost.apart(self._epsilon)
 
     def release(self, values: np.ndarray) -> np.ndarray:
         return k_norm.release(values, self._body, self._epsilon, rounding_step(self.scale))
@@ -148,8 +149,9 @@ class _ShapedNoise:
     def looked_at(self, knots: np.ndarray) -> np.ndarray:
         return knots
 
-    def charge(self, ledger: Accountant, ball: LipschitzBall) -> None:
-        ledger.charge(self._mu, relation=ball)
+    @property
+    def cost(self) -> Cost:
+        return Cost.gaussian(self._mu)
 
     def release(self, values: np.ndarray) -> np.ndarray:
         return self._noised(values, SystemEntropy())
@@ -202,7 +204,7 @@ def _certificate(
         **measured,
         assumptions=(
             *(assumptions or (Assumption(f"Neighbouring inputs are {ball}.", enforced=False),)),
-            Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
+            CHOSEN,
             Assumption(
                 f"Only the {what} {choice.pieces + 1} public knots were looked at, noised once, not kept.", True
             ),

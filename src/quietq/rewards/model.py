@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.noise.box import Box, Domain, box_for
+from quietq.privacy.account import Receipted
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
@@ -27,7 +28,7 @@ _LEAST_NOISE = 1e-8  # below, the posterior drowns in rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedReward:
+class FittedReward(Receipted):
     """The posterior: call it with states for its mean; `std` says how sure it is."""
 
     box: Box

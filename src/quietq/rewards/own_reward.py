@@ -22,12 +22,13 @@ from gymnasium.vector import VectorEnv
 from quietq.noise.box import Domain
 from quietq.noise.evaluation import coarse_type
 from quietq.noise.rounding import rounding_in_words
-from quietq.privacy.accountant import Accountant
-from quietq.privacy.accounted import accounted
+from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import count, instance
+from quietq.privacy.cost import Cost
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
+from quietq.privacy.once import accounted
 from quietq.privacy.relations import LipschitzBall, Relation, SupBall
 from quietq.rewards.hygiene import (
     PUBLIC_INFO,
@@ -63,7 +64,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         rewards: int | None = None,
         largest: float | None = None,
         accuracy: float | None = None,
-        ledger: Accountant | None = None,
+        account: Account | None = None,
     ) -> None:
         """`largest` is a public number that rewards are clipped to, in size; without it a generous one is taken.
 
@@ -78,7 +79,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         if not isinstance(env, gymnasium.Env):
             raise InvalidInput(f"env must be a Gymnasium environment, not {type(env).__name__}.")
         check_place(on)
-        instance("ledger", ledger, Accountant | None, "an Accountant or a source's account in a Ledger")
+        instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         refuse_recorders(env)
         if isinstance(relation, LipschitzBall):
             if rewards is not None:
@@ -104,7 +105,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
                 "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the "
                 "function (GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
             )
-        stated = independence(env), accounted(ledger)
+        stated = independence(env), accounted(account)
         gymnasium.Wrapper.__init__(self, env)
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -112,7 +113,7 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         self._stated = lambda: _certificate(relation, budget, on, self._noise, *stated)
         self._noise = noise("float64")
         self.certificate = self._stated()
-        self._on, self._mu, self._ledger, self._relation = on, budget.mu, ledger, relation
+        self._on, self._mu, self._account, self._relation = on, budget.mu, account, relation
         self._process = os.getpid()
         self._resets = is_reset_by_itself(env)
         self._spent = self._finished = False
@@ -148,8 +149,8 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
             return known
         value = _finite(own.value)
         self._settle(coarse_type(own.value))
-        if not self._spent and self._ledger is not None:
-            self._ledger.charge(self._mu, relation=self._relation)
+        if not self._spent and self._account is not None:
+            self._account.charge(Cost.gaussian(self._mu), self._relation)
         self._spent = True
         return self._noise.release(at, value)
 
@@ -208,7 +209,7 @@ def _certificate(
                 enforced=False,
             ),
             independent,
-            Assumption("Box, bounds, number of people and budget were chosen without the private data.", False),
+            CHOSEN,
             Assumption(noise.how, True),
             Assumption(f"Rewards were clipped to {noise.exactness.largest:g} in size.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),

@@ -8,9 +8,9 @@ import numpy as np
 
 from quietq.noise.box import Domain
 from quietq.noise.kernels import Additive, Exponential, Features
-from quietq.privacy.accounted import Once
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.once import Once
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
 from quietq.privacy.relations import people as people_relation
 from quietq.rewards.declared import Declared

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from quietq.noise.box import Domain
 from quietq.noise.private_function import PrivateFunction
-from quietq.privacy.accountant import Accountant
+from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
@@ -110,14 +110,14 @@ class PrivateReward:
         rewards: int | None = None,
         largest: float | None = None,
         accuracy: float | None = None,
-        ledger: Accountant | None = None,
+        account: Account | None = None,
     ) -> "OwnReward":
         """`env` with its *own* reward made private as it goes, under a relation that you declare: see `OwnReward`."""
         from quietq.rewards.own_reward import OwnReward
 
         return OwnReward(
             env, relation, budget, on=on, state=state, box=box, rewards=rewards, largest=largest, accuracy=accuracy,
-            ledger=ledger,
+            account=account,
         )  # fmt: skip
 
 

@@ -8,12 +8,12 @@ from quietq.noise.box import Domain, box_for
 from quietq.noise.kernels import Additive, Exponential, Features, Kernel
 from quietq.noise.mechanism import GaussianProcessMechanism, Input
 from quietq.noise.private_function import PrivateFunction
-from quietq.privacy.accountant import Accountant
-from quietq.privacy.accounted import Counted
+from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.once import OnceAccount
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall
 from quietq.rewards.ball_noise import is_better, release_weights
 from quietq.rewards.choice import Choice, Noise, check_kind, choose
@@ -30,7 +30,7 @@ def privatise(
     relation: Relation | None = None,
     domain: Domain | None = None,
     accuracy: float | None = None,
-    ledger: Accountant | None = None,
+    account: Account | None = None,
     simulate: int | None = None,
 ) -> PrivateFunction:
     """Makes a reward private, once.
@@ -39,8 +39,8 @@ def privatise(
     and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path" (a Gaussian process
     on a fine grid), "k-norm" (pure epsilon, on knots or on the weights of features), "knots" (Gaussian, on knots) or
     "auto", a public rule; `pieces` is the number of pieces between knots. A function must compute in float64; if it
-    cannot, say with `accuracy` how far off each of its values may be, which costs noise and fineness. `ledger` (an
-    Accountant, or a source's Account in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise
+    cannot, say with `accuracy` how far off each of its values may be, which costs noise and fineness. `account` (an
+    Accountant, or a source's account in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise
     unless delta is 0. Without one, the same People are released once, and a second time is refused. `simulate` draws
     from a seed instead, for experiments, protects nobody and is not charged.
 
@@ -66,23 +66,22 @@ def privatise(
         if relation is None:
             raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
         assumptions, slope, largest = (), None, None
-    if simulate is None and ledger is not None and not isinstance(ledger, Accountant):
-        raise InvalidInput(
-            "ledger must be an Accountant, or a source's account, Ledger(url).account(source), not "
-            f"{type(ledger).__name__}."
+    if simulate is None:
+        instance(
+            "account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)"
         )
-    charged = ledger
+    charged: Account | None = account
     if isinstance(source, People) and simulate is None:
-        source.once.check(ledger)
-        charged = Counted(source.once, ledger)
+        source.once.check(account)
+        charged = OnceAccount(source.once, account)
     if isinstance(relation, LipschitzBall):
-        choice = choose(noise, relation, budget, slope, pieces, gaussian=ledger is not None)
+        choice = choose(noise, relation, budget, slope, pieces, gaussian=account is not None)
         if choice.kind != "path":
             f = source.functions()[0] if isinstance(source, People) else source
             return release_on_knots(
                 f, largest, accuracy, choice, relation, budget, box_for(1, domain), assumptions, charged, simulate
             )
-    elif _pure_weights(noise, pieces, relation, budget, ledger):
+    elif _pure_weights(noise, pieces, relation, budget, account):
         ball, kernel = relation, relation.kernel  # pyright: ignore[reportAttributeAccessIssue]
         weights = source.weights() if isinstance(source, People) else source
         box = box_for(kernel.dimension, domain)
@@ -101,13 +100,13 @@ def privatise(
 
 
 def _pure_weights(
-    noise: Noise, pieces: int | None, relation: Relation, budget: Budget, ledger: Accountant | None
+    noise: Noise, pieces: int | None, relation: Relation, budget: Budget, account: Account | None
 ) -> bool:
     """Whether weights of features get pure noise: asked for, or by the public rule of `ball_noise`."""
     if not isinstance(relation, RkhsBall) or not isinstance(relation.kernel, Features) or pieces is not None:
         return False
     if noise == "auto":
-        return (ledger is None or budget.is_pure) and is_better(relation.kernel, budget, relation.actions)
+        return (account is None or budget.is_pure) and is_better(relation.kernel, budget, relation.actions)
     return noise == "k-norm"
 
 
@@ -117,7 +116,7 @@ def _path_mechanism(
     domain: Domain | None,
     largest: float | None,
     accuracy: float | None,
-    ledger: Accountant | None,
+    account: Account | None,
     assumptions: tuple[Assumption, ...],
     choice: Choice | None,
 ) -> GaussianProcessMechanism:
@@ -131,7 +130,7 @@ def _path_mechanism(
         domain=domain,
         largest=largest,
         accuracy=accuracy,
-        accountant=ledger,
+        account=account,
         assumption=assumptions[0] if assumptions else None,
         further=assumptions[1:],
         remarks=() if choice is None else (choice.reason,),

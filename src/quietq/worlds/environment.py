@@ -116,10 +116,11 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
 
 def world_reward(world: World) -> Preference:
     """The world's own preference, in the form of one that replaces it."""
-    return functools.partial(_reward_at, world, world.box.dimension)  # not a closure: environments are pickled
+    return functools.partial(reward_at, world, world.box.dimension)  # not a closure: environments are pickled
 
 
-def _reward_at(world: World, dimension: int, states: np.ndarray) -> np.ndarray:
+def reward_at(world: World, dimension: int, states: np.ndarray) -> np.ndarray:
+    """The world's own preference at many states."""
     return np.asarray(world.reward(unflat(states, dimension), np))
 
 

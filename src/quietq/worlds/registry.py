@@ -2,17 +2,18 @@
 
 from quietq.privacy.errors import InvalidInput
 from quietq.rewards import independence
-from quietq.worlds.environment import Preference, WorldEnv
+from quietq.worlds.environment import Preference, WorldEnv, reward_at
 from quietq.worlds.navigation import NavigationWorld
 from quietq.worlds.recommender import RecommenderWorld
 from quietq.worlds.thermostat import ThermostatWorld
-from quietq.worlds.walk import Walk, WalkWorld
+from quietq.worlds.walk import Walk, WalkWorld, walk_reward
 from quietq.worlds.world import World
 
 WORLDS: dict[str, type[World]] = {
     world.name: world for world in (WalkWorld, ThermostatWorld, NavigationWorld, RecommenderWorld)
 }
 independence.OWN.update({WorldEnv, Walk, *WORLDS.values()})
+independence.OWN_REWARDS += [reward_at, walk_reward]
 
 
 def find_world(name: str) -> World:

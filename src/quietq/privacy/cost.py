@@ -1,0 +1,193 @@
+"""What a release costs, and what many of them cost together under caps that were set beforehand.
+
+Theorem (Dong, Roth & Su 2022; for adaptively chosen mu_i Smith & Thakurta 2022). Rounds that are mu_i-GDP, each given
+all earlier outputs, are together sqrt(sum mu_i^2)-GDP, exactly; the mu_i may be chosen as one goes along, as long as
+the sum of squares is capped beforehand. Of releases that have no mu, epsilons and deltas add up, under a cap of their
+own (Rogers, Roth, Ullman & Vadhan 2016). Both kinds at once are a concurrent composition, which costs no more than one
+after the other (Vadhan & Zhang 2023): (epsilon + epsilon_apart, delta + delta_apart) in all.
+
+What then holds are the caps: the theorems are filters, not odometers, so the sums so far are a promise only if the
+number and the sizes of the releases did not depend on earlier outputs.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from quietq.privacy.budget import Budget
+from quietq.privacy.checks import count, not_negative, positive, positive_delta, probability
+from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu
+
+if TYPE_CHECKING:
+    import dp_accounting
+
+TOLERANCE = 1e-12
+"""Relative, for sums of squares that meet the cap but for rounding; `Budget.mu` keeps as much back."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one release: the mu of Gaussian noise, or epsilon and delta where there is no mu.
+
+    >>> print(Cost.gaussian(0.02, rounds=100), "/", Cost.apart(0.5))
+    mu = 0.2 / epsilon = 0.5, delta = 0
+    """
+
+    mu: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.mu is None) == (self.epsilon is None):
+            raise InvalidInput("A cost has either a mu or an epsilon, and not both.")
+        if self.mu is not None:
+            object.__setattr__(self, "mu", positive("mu", self.mu))
+        else:
+            object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+            object.__setattr__(self, "delta", probability("delta", self.delta))
+
+    @classmethod
+    def gaussian(cls, mu: float, rounds: int = 1) -> "Cost":
+        """Of so many rounds of mu-GDP noise."""
+        return cls(mu=positive("mu", mu) * math.sqrt(count("rounds", rounds)))
+
+    @classmethod
+    def apart(cls, epsilon: float, delta: float = 0.0) -> "Cost":
+        """Of a release that has no mu: pure noise, or a bound that is only (epsilon, delta)."""
+        return cls(epsilon=epsilon, delta=delta)
+
+    @classmethod
+    def of(cls, budget: Budget) -> "Cost":
+        """Of noise that uses a budget up: Gaussian, or pure if the budget is."""
+        return cls.apart(budget.epsilon) if budget.is_pure else cls.gaussian(budget.mu)
+
+    def __str__(self) -> str:
+        return f"mu = {self.mu:g}" if self.mu is not None else f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Costs under their caps: `budget` for Gaussian noise, `apart` for what has no mu; None where there can be none."""
+
+    budget: Budget | None
+    apart: Budget | None = None
+    costs: Mapping[Cost, int] = field(default_factory=dict)
+    """And how often each was spent."""
+
+    def covers(self, cost: Cost) -> bool:
+        """Whether another release of this cost stays within the caps."""
+        if cost.mu is not None:
+            return self._squares() + cost.mu**2 <= self.mu**2 * (1 + TOLERANCE)
+        if self.apart is None:
+            return False
+        (epsilon, delta), cap = self._sums(), self.apart
+        return epsilon + _exact(cost.epsilon) <= _exact(cap.epsilon) and delta + _exact(cost.delta) <= _exact(cap.delta)
+
+    @property
+    def mu(self) -> float:
+        """The cap on Gaussian noise; 0 if there can be none."""
+        return 0.0 if self.budget is None else self.budget.mu
+
+    @property
+    def spent_mu(self) -> float:
+        """Of all Gaussian noise together."""
+        return math.sqrt(self._squares())
+
+    @property
+    def remaining_mu(self) -> float:
+        """The largest Gaussian release that is still covered."""
+        return math.sqrt(max(self.mu**2 - self._squares(), 0.0))
+
+    @property
+    def spent_apart(self) -> tuple[float, float]:
+        """Epsilon and delta of all that has no mu."""
+        epsilon, delta = self._sums()
+        return float(epsilon), float(delta)
+
+    @property
+    def remaining_apart(self) -> tuple[float, float]:
+        """What is left for releases without a mu."""
+        if self.apart is None:
+            return 0.0, 0.0
+        epsilon, delta = self._sums()
+        return _at_most(_exact(self.apart.epsilon) - epsilon), _at_most(_exact(self.apart.delta) - delta)
+
+    @property
+    def promised(self) -> tuple[float, float]:
+        """(epsilon, delta) of everything that can ever be released: both caps together."""
+        caps = [cap for cap in (self.budget, self.apart) if cap is not None]
+        return math.fsum(cap.epsilon for cap in caps), math.fsum(cap.delta for cap in caps)
+
+    def get_epsilon(self, delta: float) -> float:
+        """The epsilon of what was spent so far, for a schedule fixed beforehand; else the promise are the caps."""
+        delta = positive_delta(delta)
+        epsilon_apart, delta_apart = self.spent_apart
+        if self.spent_mu == 0 and delta >= delta_apart:
+            return epsilon_apart
+        if delta <= delta_apart:
+            raise InvalidInput(f"delta must be above {delta_apart:g}, which releases without a mu took, not {delta:g}.")
+        return epsilon_from_mu(self.spent_mu, delta - delta_apart) + epsilon_apart
+
+    def get_delta(self, epsilon: float) -> float:
+        """The delta of what was spent so far, for a schedule fixed beforehand; else the promise are the caps."""
+        epsilon = not_negative("epsilon", epsilon)
+        epsilon_apart, delta_apart = self.spent_apart
+        if epsilon < epsilon_apart:
+            raise InvalidInput(
+                f"epsilon must be at least {epsilon_apart:g}, which releases without a mu took, not {epsilon:g}."
+            )
+        rest = delta_from_mu(self.spent_mu, epsilon - epsilon_apart) if self.spent_mu else 0.0
+        return min(rest + delta_apart, 1.0)
+
+    def to_event(self, *, fixed_schedule: bool = False) -> "dp_accounting.DpEvent":
+        """The promise as a dp-accounting event: the whole cap or, for a schedule fixed beforehand, what was spent.
+
+        There is no event for releases without a mu: their epsilon and delta are to be added to those of the rest.
+        """
+        if any(self.spent_apart) if fixed_schedule else self.apart is not None:
+            raise InvalidInput(
+                "There is a part without a mu, and dp-accounting has no event for that: add its epsilon and delta to "
+                "those of the Gaussian part."
+            )
+        spent = {cost.mu: n for cost, n in self.costs.items() if cost.mu is not None}
+        return gaussian_event(spent if fixed_schedule else {self.mu: 1})
+
+    def _squares(self) -> float:
+        return math.fsum(n * cost.mu**2 for cost, n in self.costs.items() if cost.mu is not None)
+
+    def _sums(self) -> tuple[Fraction, Fraction]:
+        """Of epsilons and of deltas as the decimal numbers that were written: three times 0.1 is 0.3."""
+        apart = [(cost, n) for cost, n in self.costs.items() if cost.mu is None]
+        return (
+            sum((n * _exact(cost.epsilon) for cost, n in apart), Fraction()),
+            sum((n * _exact(cost.delta) for cost, n in apart), Fraction()),
+        )
+
+
+def gaussian_event(rounds: Mapping[float, int]) -> "dp_accounting.DpEvent":
+    """A dp-accounting event for {mu: number of rounds}: noise multiplier 1/mu a round.
+
+    Compose it with dp-accounting's default relation, ADD_OR_REMOVE_ONE, for which an event's sensitivity is 1: our mu
+    is already relative to all that neighbours can differ by. Its PLD accountant reads REPLACE_ONE as a sensitivity of 2
+    (its Renyi accountant does not), which would charge this event twice: safe, but more than was spent. For a mixture
+    with events whose sensitivity is 1 when one record is added or removed, that is the one to use (`docs/theory.md`).
+    """
+    try:
+        import dp_accounting as dpa
+    except ImportError as error:
+        raise MissingExtra.of("accounting", "Exporting an event needs dp-accounting") from error
+    events: list[dpa.DpEvent] = [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1 / mu), n) for mu, n in rounds.items()]
+    return dpa.ComposedDpEvent(events)
+
+
+def _exact(number: float | None) -> Fraction:
+    return Fraction(repr(number))
+
+
+def _at_most(left: Fraction) -> float:
+    """The largest number that would still be covered."""
+    number = max(float(left), 0.0)
+    return number if _exact(number) <= left or number == 0 else math.nextafter(number, 0.0)
