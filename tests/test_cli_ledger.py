@@ -31,7 +31,7 @@ def test_create_show_history_verify(quietq, tmp_path: Path):
     assert source["spent_mu"] == pytest.approx(0.1 * 2**0.5)
     assert source["remaining_apart"] == {"epsilon": 0.2, "delta": 0.0}
     assert source["protects"] == "any one person"
-    assert source["without_release"] == [charge["id"] for charge in source["charges"][1:]]
+    assert source["without_release"] == [charge["id"] for charge in source["bookings"][1:]]
     assert shown["head"] != head
 
     code, out, err = quietq("ledger show ledger.db")
