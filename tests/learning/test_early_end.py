@@ -57,6 +57,6 @@ def test_a_training_that_was_never_booked_is_not_gone_on_with_as_if_it_were(tmp_
     method = OutputNoise(knots=4, **PROMISE)
     interrupted(method, tmp_path / "run")
     accountant = Accountant(Budget(0.9, 1e-4))
-    with pytest.raises(InvalidInput, match="begun without a ledger"):
+    with pytest.raises(InvalidInput, match="begun without an account"):
         Agent("walk", method, seed=1, account=accountant).learn(200, every=50, directory=tmp_path / "run", resume=True)
     assert accountant.spent_mu == 0

@@ -86,7 +86,7 @@ def test_a_source_may_have_only_one_part(ledger: Ledger):
 @pytest.mark.parametrize(
     ("source", "budget", "apart", "sentence"),
     [
-        ("a", None, None, "needs a budget"),
+        ("a", None, None, "must be a budget"),
         ("a", Budget(1, 0), None, "give a delta above 0, or give this amount as apart"),
         ("a", Budget(1, 0.6), Budget(1, 0.6), "below 1 together"),
         ("", BUDGET, None, "source must be one printable line"),

@@ -99,7 +99,7 @@ def test_weights_of_features_and_evaluations_are_booked_apart(ledger: Ledger):
     evaluation.release(walks, account=ledger.account("walks"), simulate=0)
     with pytest.raises(BudgetExhausted, match="'walks'"):
         evaluation.release(walks, account=ledger.account("walks"))
-    with pytest.raises(InvalidInput, match="booked apart"):
+    with pytest.raises(BudgetExhausted, match="nothing was set apart"):
         evaluation.release(walks, account=Accountant(BUDGET))
     assert ledger.balance("walks").unit == "any one trajectory"
 
