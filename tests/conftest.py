@@ -1,4 +1,4 @@
-"""Every annotated function of quietq is checked at run time while the tests run, shapes included."""
+"""Every annotated function of quietq and of paper is checked at run time while the tests run, shapes included."""
 
 import sys
 import warnings
@@ -10,7 +10,7 @@ from jaxtyping import install_import_hook
 from typecheck import check_fast
 
 check_fast()
-install_import_hook("quietq", "typecheck.typecheck")
+install_import_hook(["quietq", "paper"], "typecheck.typecheck")
 
 settings.register_profile("quietq", deadline=None, derandomize=True, max_examples=200, database=None)
 settings.load_profile("quietq")
