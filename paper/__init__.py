@@ -1,9 +1,6 @@
-"""The paper's figures and claims, the comparison that should have been there, and the engines that run them."""
+"""Wang & Hegde (2019), made again: its figures and claims, the comparison that should have been there, its extensions.
 
-from paper.engine import carry_out
-from paper.experiment import Claim, Experiment, tables_of
-from paper.results import Shelf
-from paper.tables import write_tables
-from paper.task import Row, Task
-
-__all__ = ["Claim", "Experiment", "Row", "Shelf", "Task", "carry_out", "tables_of", "write_tables"]
+`python -m paper`, or `make paper`. An experiment (`experiment.py`) is tasks that find rows and statements that rows
+decide about; there are five: `figures/` has two, then `claims/`, `comparison/` and `extensions/`. `engine.py` does the
+tasks, `results.py` keeps their rows and writes tables, `report.py` puts everything on one page.
+"""

@@ -44,48 +44,40 @@ def reproduce(asked: argparse.Namespace) -> None:
     out = Path("runs/paper") / asked.what if asked.out is None else asked.out
     if out.exists() and not out.is_dir():
         raise InvalidInput(f"--out must be a folder, and {str(out)!r} is a file.")
-    from paper import Shelf, carry_out, write_tables
-    from paper.everything import EXPERIMENTS, gather
+    from paper.engine import carry_out
+    from paper.experiment import tables_of
+    from paper.experiments import EXPERIMENTS
     from paper.report import draw, write_report
+    from paper.results import Cache, write_tables
 
     chosen = list(EXPERIMENTS.values()) if asked.what == "all" else [EXPERIMENTS[asked.what]]
     out.mkdir(parents=True, exist_ok=True)
-    with cache(not asked.no_cache), bar(asked.what) as progress:
+    if asked.no_cache:  # neither rows nor trainings of audits
+        os.environ["QUIETQ_CACHE"] = ""
+    with bar(asked.what) as progress:
         tasks = [task for experiment in chosen for task in experiment.tasks(asked.quick)]
-        done = carry_out(tasks, Shelf.usual(), asked.engine, progress)
-        outcome = gather(chosen, done)
-    tables = write_tables(outcome.tables, outcome.claims, list(done), out, quick=asked.quick)
-    figures = draw(outcome, out)
-    seconds, page = round(time.monotonic() - began, 3), write_report(outcome, out, quick=asked.quick)
+        tables = tables_of(carry_out(tasks, Cache.usual(), asked.engine, progress))
+        for experiment in chosen:
+            tables |= experiment.derive(tables)
+    claims = [claim for experiment in chosen for claim in experiment.claims(tables)]
+    files = write_tables(tables, claims, tasks, out, quick=asked.quick)
+    figures = draw(chosen, tables, out)
+    seconds, page = round(time.monotonic() - began, 3), write_report(chosen, tables, out, quick=asked.quick)
     if asked.json:
         record = {
-            "claims": [claim.to_dict() for claim in outcome.claims], "figures": [str(file) for file in figures],
-            "tables": [str(file) for file in tables], "report": str(page), "quick": asked.quick, "seconds": seconds,
+            "claims": [claim.to_dict() for claim in claims], "figures": [str(file) for file in figures],
+            "tables": [str(file) for file in files], "report": str(page), "quick": asked.quick, "seconds": seconds,
         }  # fmt: skip
         print(json.dumps(record))
         return
-    if outcome.claims:  # the verdicts; what was measured is longer, and in the report
-        verdicts = Table("claim", "verdict", title="What the paper says, and what was found")
-        for claim in outcome.claims:
-            verdicts.add_row(claim.name, claim.verdict)
-        Console().print(verdicts)
+    verdicts = Table("claim", "verdict", title="What the paper says, and what was found")
+    for claim in claims:  # what was measured is longer, and in the report
+        verdicts.add_row(claim.name, claim.verdict)
+    Console().print(verdicts)
     print(f"Figures: {', '.join(str(file) for file in figures if file.suffix == '.png')} (and as .svg).")
-    print(f"Tables: {', '.join(str(file) for file in tables if file.suffix == '.csv')}.")
+    print(f"Tables: {', '.join(str(file) for file in files if file.suffix == '.csv')}.")
     rough = " It was quick, so the numbers are rough." if asked.quick else ""
     print(f"Read {page}. It took {seconds:.0f} seconds.{rough}")
-
-
-@contextmanager
-def cache(used: bool) -> Iterator[None]:
-    """Without it nothing is kept or looked up anywhere: neither rows nor trainings of audits."""
-    before = os.environ.get("QUIETQ_CACHE")
-    if not used:
-        os.environ["QUIETQ_CACHE"] = ""
-    try:
-        yield
-    finally:
-        if not used:
-            os.environ.pop("QUIETQ_CACHE") if before is None else os.environ.update(QUIETQ_CACHE=before)
 
 
 @contextmanager

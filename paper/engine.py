@@ -1,37 +1,43 @@
-"""Doing many tasks: on the cores of this machine, or on a Ray cluster; what was done before is taken from the shelf."""
+"""Doing many tasks: on the cores of this machine, or on a Ray cluster; what was done before comes from the cache."""
 
+import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from paper.results import Shelf
-from paper.task import Row, Task
+from paper.experiment import Row, Task
+from paper.results import Cache
 from quietq.learning.cache import use_disk_cache
 from quietq.learning.trainer import on_one_core
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.errors import InvalidInput, MissingExtra
 
 Engine = Literal["local", "ray"]
 Progress = Callable[[int, int, str], None]
 """Hears how many tasks of how many are done, and what was done last."""
-Done = Mapping[Task, list[Row]]
+RETRIES = 20
+"""Ray workers that may die on one task before it is given up."""
 
 
 def carry_out(
-    tasks: Sequence[Task], shelf: Shelf, engine: Engine = "local", progress: Progress | None = None
+    tasks: Sequence[Task], cache: Cache, engine: Engine = "local", progress: Progress | None = None
 ) -> dict[Task, list[Row]]:
     """The rows of every task, in the tasks' order. Each is kept as soon as it is there, so nothing is done twice."""
     if engine not in get_args(Engine):
         raise InvalidInput(f"engine must be one of {', '.join(get_args(Engine))}, not {engine!r}.")
     wanted = list(dict.fromkeys(tasks))
-    found = {task: rows for task in wanted if (rows := shelf.get(task)) is not None}
-    left = _firsts_first([task for task in wanted if task not in found])
+    found = {task: rows for task in wanted if (rows := cache.get(task)) is not None}
+    left = [task for task in wanted if task not in found]
+    # The first task of each program before all others: two threads that meet would compile the same one twice.
+    firsts = {task.program: task for task in reversed(left)}
+    left.sort(key=lambda task: firsts[task.program] is not task)
     tell = progress or (lambda done, total, title: None)
     tell(len(found), len(wanted), "")
-    for task, rows in _work(left, engine):
+    for task, rows in (_local if engine == "local" else _on_ray)(left) if left else ():
         try:
-            shelf.put(task, rows)
+            cache.put(task, rows)
         except OSError as error:  # a full disk, say: what was found is still worth having
             warnings.warn(f"{task.title!r} could not be kept: {error.strerror}.", RuntimeWarning, stacklevel=2)
         found[task] = rows
@@ -44,23 +50,6 @@ def do(task: Task) -> list[Row]:
     use_disk_cache()
     with on_one_core():
         return task.rows()
-
-
-def _firsts_first(tasks: Sequence[Task]) -> list[Task]:
-    """The first task of each program before all others: two threads that meet would compile the same one twice."""
-    firsts = {task.program: task for task in reversed(tasks)}
-    return sorted(tasks, key=lambda task: firsts[task.program] is not task)
-
-
-def _work(tasks: Sequence[Task], engine: Engine) -> Iterator[tuple[Task, list[Row]]]:
-    if not tasks:
-        return
-    if engine == "ray":
-        from paper import ray_engine
-
-        yield from ray_engine.work(tasks)
-        return
-    yield from _local(tasks)
 
 
 def _local(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
@@ -87,3 +76,33 @@ def _local(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
             raise failed
     finally:  # after Ctrl-C: what has not begun is not begun
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _on_ray(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
+    """A core each, wherever one is free; a worker that dies has its task done again elsewhere.
+
+    Ray is the one that is initialised, or at RAY_ADDRESS, or else one here. Workers need quietq installed, in the same
+    version; this folder is sent to them. They send rows back, so nothing but the cluster has to be shared.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("The Ray engine needs Ray: pip install 'quietq[ray]'.") from error
+    started, running = not ray.is_initialized(), dict[Any, Task]()
+    if started:
+        sent = {"py_modules": [str(Path(__file__).parent)]}
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, runtime_env=sent)
+    try:
+        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(do)
+        running |= {remote.remote(task): task for task in tasks if not task.at_home}
+        for task in tasks:
+            if task.at_home:
+                yield task, do(task)
+        while running:
+            for reference in ray.wait(list(running), num_returns=1)[0]:
+                yield running.pop(reference), ray.get(reference)
+    finally:  # after an error or Ctrl-C nobody waits for the others
+        for reference in running:
+            ray.cancel(reference)
+        if started:
+            ray.shutdown()

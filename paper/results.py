@@ -1,33 +1,35 @@
-"""Where outcomes are kept: a file a task, named by a hash of its configuration, the code and what that stands on."""
+"""Rows that were found: kept by what names their task, the code and what that stands on; and written as tables."""
 
+import csv
 import functools
 import hashlib
 import json
 import os
 import platform
 import tempfile
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from paper.task import Row, Task
+import quietq
+from paper.experiment import Claim, Row, Tables, Task
 from quietq.audit.store import hash_of_code
 from quietq.learning.cache import cache_folder
 
 CODE = ("privacy", "noise", "rewards", "worlds", "learning", "audit")
-"""The rooms that outcomes can depend on, beside this folder."""
+"""The rooms of quietq that rows can depend on, beside this folder."""
 STANDS_ON = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
-class Shelf:
-    """A folder of outcomes; None keeps nothing."""
+class Cache:
+    """A folder with a file for each task that was done; None keeps nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
     @classmethod
-    def usual(cls) -> "Shelf":
-        """In the cache folder, if there is one."""
+    def usual(cls) -> "Cache":
         place = cache_folder()
         return cls(None if place is None else place / "paper")
 
@@ -55,8 +57,8 @@ class Shelf:
 
     def _file(self, task: Task) -> Path:
         assert self.folder is not None
-        made_by = json.dumps([_plain(task), code(), versions()], sort_keys=True)
-        return self.folder / f"{hashlib.sha256(made_by.encode()).hexdigest()[:24]}.json"
+        named = json.dumps([_plain(task), code(), versions()], sort_keys=True)
+        return self.folder / f"{hashlib.sha256(named.encode()).hexdigest()[:24]}.json"
 
 
 @functools.cache
@@ -64,7 +66,7 @@ def code() -> str:
     """A hash of all code that rows can depend on."""
     here = Path(__file__).parent
     digest = hashlib.sha256(hash_of_code(CODE).encode())
-    for file in sorted(here.rglob("*.py")):
+    for file in sorted(file for file in here.rglob("*") if file.suffix in (".py", ".toml")):
         digest.update(file.relative_to(here).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
@@ -77,9 +79,31 @@ def versions() -> dict[str, str]:
 
 
 def _plain(task: Task) -> Any:
-    """The configuration as it comes back from a file: with lists for tuples."""
+    """What names it, as it comes back from a file: with lists for tuples."""
     return json.loads(json.dumps(task.describe()))
 
 
 def _is_row(row: object) -> bool:
     return isinstance(row, dict) and all(isinstance(value, str | int | float | bool | None) for value in row.values())
+
+
+def write_tables(
+    tables: Tables, claims: Sequence[Claim], tasks: Sequence[Task], folder: Path, *, quick: bool = False
+) -> list[Path]:
+    """Writes NAME.csv for every table and the verdicts, and beside it what it comes from, to a folder that exists."""
+    files, about = [], {"quietq": quietq.__version__, "code": code(), "stands_on": versions(), "quick": quick}
+    for name, rows in {**tables, "verdicts": [claim.to_dict() for claim in claims]}.items():
+        if rows:
+            sources: object = [task.describe() for task in tasks if task.table == name] or "from the other tables"
+            files += [_csv(rows, folder / f"{name}.csv"), folder / f"{name}.json"]
+            files[-1].write_text(json.dumps({**about, "tasks": sources}, indent=1))
+    return files
+
+
+def _csv(rows: Sequence[Mapping[str, object]], path: Path) -> Path:
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path

@@ -1,126 +1,123 @@
-"""Algorithm 1 as it is listed, line by line, and the program that was run in its place."""
+"""Algorithm 1 as it is listed, line by line; the program that was run in its place; and what its rounds give away."""
 
 import math
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from dataclasses import fields
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from paper.claims.networks import forward, initial
-from paper.claims.statement import TABLE, Found, Statement, verdict
-from paper.experiment import Verdict
-from paper.task import Row, Task
+from paper.claims.spaces import SCALES, forward, initial, network
+from paper.claims.statement import Found, at_most, printed
+from paper.experiment import Decision, Row, decided
+from quietq.audit.successive import Steps, rewards_from_successive
 from quietq.learning import Published
+from quietq.learning.trainer import spaces_of
 from quietq.noise import Exponential, SeededEntropy, SortedPath
+from quietq.privacy import Budget
+from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.worlds import WALK, random_mdp
 
 STEPS, BATCH, ROUNDS = 5000, 64, 78
+RATE, GAMMA = 3e-4, 0.999
+BUDGET = Budget(0.9, 1e-4)
+CHANGE, VARIANCE_RATIO, WRONG = "change of the loss", "variance over sigma^2", "error of the rewards"
+RETURNED_NOISE, LARGEST = "largest noise in what is returned", "largest TD error"
 
 
-def _index(found: Found) -> tuple[Verdict, str]:
-    beyond, wanted = found.one("steps numbered T or more"), found.one("steps in all")
-    twice = found.one("whole numbers given twice or left out")
-    return verdict(beyond + twice == 0), (
-        f"{beyond:.0f} of {wanted:.0f} steps get a number of T = 5000 or more, and {twice:.0f} whole numbers are left "
-        "out or given twice; jB + b has none of either"
-    )
-
-
-def _sign(found: Found) -> tuple[Verdict, str]:
-    printed, turned = found.one("change of the loss", "as printed"), found.one("change of the loss", "sign turned")
-    return verdict(printed < 0), (
-        f"one step of 3e-4 as printed changes the loss of its own batch by {printed:+.2g}; with the sign turned by "
-        f"{turned:+.2g}"
-    )
-
-
-def _terms(found: Found) -> tuple[Verdict, str]:
-    terms, missing = found.one("terms"), found.one("terms that do not exist yet")
-    return verdict(terms == BATCH and missing == 0), (
-        f"the sum has {terms:.0f} terms for a batch of {BATCH}, of which {missing:.0f} is of the next round"
-    )
-
-
-def _variance(found: Found) -> tuple[Verdict, str]:
-    printed, true = found.all("variance over sigma^2", "sigma d"), found.all("variance over sigma^2", "sigma^2 d")
-    return verdict(all(abs(value - 1) < 0.1 for value in printed)), (
-        f"drawn with variance sigma d, values have {printed[0]:.2f} (sigma 0.32) and {printed[1]:.2f} (sigma 3) times "
-        f"the variance sigma^2 K(x, x); with sigma^2 d it is {true[0]:.2f} and {true[1]:.2f}"
-    )
-
-
-def _reset(found: Found) -> tuple[Verdict, str]:
-    missing, rounds = found.one("look-ups that find nothing"), found.one("rounds")
-    return verdict(missing == 0), (
-        f"with J = T/B the first action of each of {rounds:.0f} rounds looks up a value that line 8 has just deleted "
-        f"({missing:.0f} look-ups find nothing)"
-    )
-
-
-def _program(found: Found) -> tuple[Verdict, str]:
-    differing = [str(row["setting"]) for row in found.rows if row["quantity"] == "differs"]
-    steps = found.all("gradient steps")
-    return verdict(not differing), (
-        f"{len(differing)} settings of the authors' program differ from the listing: {'; '.join(differing)}. "
-        f"It takes {steps[0]:,.0f} gradient steps, not {steps[1]:.0f}"
-    )
-
-
-SHOWN, METHOD = "tests/paper/test_claims_listing.py::", "tests/learning/test_published_method.py::"
-INDEX = Statement(
-    "Algorithm 1, line 11: the index",
-    "t = jT/B + b numbers the steps",
-    SHOWN + "test_the_index_leaves_the_run",
-    _index,
-    "7",
+HIDDEN = printed("Theorem 5, proof: rounds compose")(
+    lambda found: decided(found.most("mu") <= found.one("mu", "claimed") * 1.001)
 )
-SIGN = Statement(
-    "Algorithm 1, line 22: the step", "theta + alpha (1/B) grad sum l_t is a step of SGD",
-    SHOWN + "test_the_printed_step_goes_uphill", _sign, "7",
-)  # fmt: skip
-TERMS = Statement(
-    "Algorithm 1, line 22: the sum", "t = jB to (j + 1)B sums over a batch of B",
-    SHOWN + "test_the_sum_has_a_term_too_many", _terms, "7",
-)  # fmt: skip
-VARIANCE = Statement(
-    "Algorithm 1, line 16: the variance", "z ~ N(mu, sigma d) draws a path of variance sigma^2 K",
-    SHOWN + "test_paths_need_sigma_squared", _variance, "7",
-)  # fmt: skip
-RESET = Statement(
-    "Algorithm 1, line 12: noise at s_t", "the list holds the noise at the state where the agent stands",
-    SHOWN + "test_a_reset_deletes_what_the_next_line_needs", _reset, "7",
-)  # fmt: skip
-PROGRAM = Statement(
-    "Experiments: the algorithm that was run", "the experiments run Algorithm 1 with the parameters of appendix E.3",
-    METHOD + "test_code_has_the_parameters_of_the_authors_program", _program, "9",
-)  # fmt: skip
-STATEMENTS = (INDEX, SIGN, TERMS, VARIANCE, RESET, PROGRAM)
+KEPT = printed("Utility analysis: J = 1")(
+    lambda found: decided(found.one(WRONG, "J = 1") > found.one(WRONG, "J = T/B"))
+)
+RETURNED = printed("Algorithm 1, line 24: what is returned")(
+    lambda found: decided(found.one(RETURNED_NOISE, "text") > 0)
+)
+ERRORS = printed("Theorem 5, proof: TD errors")(at_most(2, LARGEST))
+INDEX = printed("Algorithm 1, line 11: the index")(
+    lambda found: decided(
+        found.one("steps numbered T or more") + found.one("whole numbers given twice or left out") == 0
+    )
+)
+SIGN = printed("Algorithm 1, line 22: the step")(lambda found: decided(found.one(CHANGE, "as printed") < 0))
+TERMS = printed("Algorithm 1, line 22: the sum")(
+    lambda found: decided(found.one("terms") == BATCH and found.one("terms that do not exist yet") == 0)
+)
+VARIANCE = printed("Algorithm 1, line 16: the variance")(
+    lambda found: decided(all(abs(value - 1) < 0.1 for value in found.all(VARIANCE_RATIO, "sigma d")))
+)
+RESET = printed("Algorithm 1, line 12: noise at s_t")(at_most(0, "look-ups that find nothing"))
 
 
-@dataclass(frozen=True)
-class Listing(Task):
+@printed("Experiments: the algorithm that was run")
+def PROGRAM(found: Found) -> Decision:
+    differing = [row["setting"] for row in found.rows if row["quantity"] == "differs"]
+    return decided(not differing, number=len(differing), differing="; ".join(differing))
+
+
+def measure_rounds() -> list[Row]:
+    return [*_differences(), *_successive(), *_noise_returned(), *_td_errors()]
+
+
+def _differences() -> list[Row]:
+    """A constant feature; rewards differ by 1 everywhere. Noise is for N single steps, as in the proof."""
+    sigma = RATE * math.sqrt(ROUNDS) / BUDGET.mu
+    rows = [HIDDEN.row("mu", BUDGET.mu, setting="claimed")]
+    for words, pull in (("linear", 0.0), ("linear, with TD errors", 1.0)):
+        theta, seen = np.zeros(2), []
+        for _ in range(ROUNDS):
+            theta = theta + RATE * (np.array([0.0, 1.0]) - pull * theta)  # never replaced by what was released
+            seen.append(theta[1] - theta[0])
+        mu = float(np.linalg.norm(seen)) / sigma
+        rows.append(HIDDEN.row("mu", mu, BUDGET.mu, setting=words))
+        rows.append(HIDDEN.row("epsilon", epsilon_from_mu(mu, BUDGET.delta), BUDGET.epsilon, setting=words))
+    rows.append(HIDDEN.row("factor", rows[1]["measured"] / BUDGET.mu, 1))
+    return [*rows, HIDDEN.row("sqrt((N + 1)(2N + 1)/6)", math.sqrt((ROUNDS + 1) * (2 * ROUNDS + 1) / 6))]
+
+
+def _successive(sigma: float = 0.74, states: int = 20) -> list[Row]:
+    """One round of the listing in a table with random moves, released before and after."""
+    rng, world = np.random.default_rng(0), random_mdp(states, 2, GAMMA, 0)
+    reward, q = rng.random(states), rng.normal(size=(states, 2))
+    first, redrawn = sigma * rng.standard_normal((2, states, 2))
+    state, action = rng.integers(states, size=BATCH), rng.integers(2, size=BATCH)
+    after = np.array([rng.choice(states, p=world.transitions[s, a]) for s, a in zip(state, action, strict=True)])
+    steps = Steps(state, action, after, np.zeros(BATCH, bool))
+    before, new = q + first, q.copy()
+    errors = reward[after] + GAMMA * before.max(axis=1)[after] - before[state, action]
+    np.add.at(new, (state, action), RATE / BATCH * errors)
+    rows = []
+    for words, noise in (("J = 1", first), ("J = T/B", redrawn)):
+        told = rewards_from_successive(before, new + noise, steps, RATE, GAMMA)
+        wrong = np.abs(told.reward - reward)[told.identified].max()
+        rows.append(KEPT.row(WRONG, wrong, setting=words))
+    return [*rows, KEPT.row("rewards told", told.identified.sum())]
+
+
+def _noise_returned() -> list[Row]:
+    rows, spaces = [], spaces_of(WALK)
+    for words, method in (("text", Published.text(levels=6)), ("code", Published.code(levels=6))):
+        noise = jax.tree.map(jnp.asarray, method.draw(spaces, 200, SeededEntropy(0)))
+        released = method.finish(method.init(spaces, jax.random.key(0)), noise)
+        rows.append(RETURNED.row(RETURNED_NOISE, np.abs(released.path).max(), setting=words))
+    return rows
+
+
+def _td_errors() -> list[Row]:
+    """Of random steps on [0, 1] under the walk's reward; two networks stand for the two actions."""
+    rng, rows = np.random.default_rng(0), []
+    state, after = rng.random((2, 500, 1))
+    for words, scale in SCALES.items():
+        following = np.max([network(after, "relu", scale, seed) for seed in (0, 1)], axis=0)
+        errors = 0.5 - np.abs(after[:, 0] - 0.5) + GAMMA * following - network(state, "relu", scale, 0)
+        rows.append(ERRORS.row(LARGEST, np.abs(errors).max(), 2, setting=words))
+    return rows
+
+
+def measure(paths: int = 4000) -> list[Row]:
     """The listing taken literally."""
-
-    table: ClassVar[str] = TABLE
-    paths: int = 4000
-
-    @property
-    def title(self) -> str:
-        """For the bar."""
-        return "claims: the listing"
-
-    def rows(self) -> list[Row]:
-        """Measures."""
-        return [*_indices(), *_steps(), *_sums(), *self._variances(), *_look_ups(), *_settings()]
-
-    def _variances(self) -> list[Row]:
-        """The law that line 16 asks for, in the list whose other rules are right: noise of variance sigma d, not d."""
-        unit = np.array([SortedPath(Exponential(1.0), entropy=SeededEntropy(i))([0.3, 0.6]) for i in range(self.paths)])
-        rows = []
-        for sigma in (0.32, 3.0):
-            for words, size in (("sigma d", math.sqrt(sigma)), ("sigma^2 d", sigma)):
-                measured = float((size * unit).var()) / sigma**2
-                rows.append(VARIANCE.row("variance over sigma^2", measured, 1, setting=words, x=sigma))
-        return rows
+    return [*_indices(), *_steps(), *_sums(), *_variances(paths), *_look_ups(), *_settings()]
 
 
 def _indices() -> list[Row]:
@@ -135,11 +132,11 @@ def _indices() -> list[Row]:
     ]
 
 
-def _steps(rate: float = 3e-4, gamma: float = 0.999) -> list[Row]:
+def _steps() -> list[Row]:
     """The loss before and after; targets are held fixed, as in Q-learning."""
     rng, theta = np.random.default_rng(0), initial(1, 1.0, 0)
     states, following = rng.random((BATCH, 1)), rng.random((BATCH, 1))
-    targets = 0.5 - np.abs(following[:, 0] - 0.5) + gamma * forward(following, "relu", theta)
+    targets = 0.5 - np.abs(following[:, 0] - 0.5) + GAMMA * forward(following, "relu", theta)
 
     def loss(parameters: np.ndarray) -> float:
         return float(((forward(states, "relu", parameters) - targets) ** 2).mean() / 2)
@@ -147,7 +144,7 @@ def _steps(rate: float = 3e-4, gamma: float = 0.999) -> list[Row]:
     moves = 1e-6 * np.eye(len(theta))
     gradient = np.array([(loss(theta + move) - loss(theta - move)) / 2e-6 for move in moves])
     return [
-        SIGN.row("change of the loss", loss(theta + side * rate * gradient) - loss(theta), setting=words)
+        SIGN.row(CHANGE, loss(theta + side * RATE * gradient) - loss(theta), setting=words)
         for words, side in (("as printed", 1), ("sign turned", -1))
     ]
 
@@ -156,10 +153,17 @@ def _sums() -> list[Row]:
     """Round j knows the losses of its own steps, and of those before it."""
     last = ROUNDS - 2
     summed = range(last * BATCH, (last + 1) * BATCH + 1)  # inclusive, as a sum's limits are
-    known = range((last + 1) * BATCH)
+    unknown = set(summed) - set(range((last + 1) * BATCH))
+    return [TERMS.row("terms", len(summed), BATCH), TERMS.row("terms that do not exist yet", len(unknown), 0)]
+
+
+def _variances(paths: int) -> list[Row]:
+    """The law that line 16 asks for, in the list whose other rules are right: noise of variance sigma d, not d."""
+    unit = np.array([SortedPath(Exponential(1.0), entropy=SeededEntropy(i))([0.3, 0.6]) for i in range(paths)])
     return [
-        TERMS.row("terms", len(summed), BATCH),
-        TERMS.row("terms that do not exist yet", len(set(summed) - set(known)), 0),
+        VARIANCE.row(VARIANCE_RATIO, float((size * unit).var()) / sigma**2, 1, setting=words, x=sigma)
+        for sigma in (0.32, 3.0)
+        for words, size in (("sigma d", math.sqrt(sigma)), ("sigma^2 d", sigma))
     ]
 
 
@@ -186,13 +190,9 @@ def _settings() -> list[Row]:
     for field in fields(Published):
         one, other = getattr(code, field.name), getattr(text, field.name)
         if one != other and field.name not in ("preset", "levels", "replay", "start", "explore_decay"):
-            words = f"{field.name} {_short(one)}, not {_short(other)}"
-            rows.append(PROGRAM.row("differs", 1, 0, setting=words))
+            one, other = (f"{value:g}" if isinstance(value, float) else str(value) for value in (one, other))
+            rows.append(PROGRAM.row("differs", 1, 0, setting=f"{field.name} {one}, not {other}"))
     for words, method in (("code", code), ("text", text)):
         steps = sum((t + 1) % method.train_every == 0 for t in range(method.start - 1, STEPS))
         rows.append(PROGRAM.row("gradient steps", steps, setting=words))
     return rows
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,25 +1,41 @@
-"""Gaussian noise: what the quoted mechanisms, and the composition in the proof of Theorem 5, ask for."""
+"""Gaussian noise: what the quoted mechanisms and the composition in the proof of Theorem 5 ask for; and an audit.
+
+The audit is Theorem 5 itself, measured: the authors' program trained many times under r and r + 1, and told apart.
+Lower bounds at 95 %, as `quietq audit published` has them. Trainings that an audit has kept are taken from its folder,
+if there is one; where a thousand of a world are there already, all of them count.
+"""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import norm
 
-from paper.claims.statement import TABLE, Found, Statement, verdict
-from paper.experiment import Verdict
-from paper.task import Row, Task
-from quietq.audit import audit_mechanism
-from quietq.privacy import Budget
+from paper.claims.statement import TABLE, Found, at_most, printed
+from paper.experiment import Decision, Row, Task, decided, task
+from quietq.audit import View, audit_mechanism, audit_training
+from quietq.audit.pairs import neighbours
+from quietq.audit.runs import Trainings
+from quietq.learning import Published
+from quietq.learning.cache import cache_folder
+from quietq.privacy import Budget, SupBall
 from quietq.privacy.comparison import compare, paper_noise
 from quietq.privacy.gaussian import delta_from_mu, log_delta, mu_from_budget
 from quietq.privacy.roots import root
+from quietq.worlds import WALK
 
 EPSILON, DELTA = 0.9, 1e-4
 ROUNDS = 78
-TRUE_OVER_ALLOWED = "true delta over delta"
+STEPS = 5000
+MOST, USUAL = 1000, 200
+"""Audited runs a world: if they are kept already, and if not."""
+TINY = (64, 500)
+"""Runs a world and steps a run at a glance: enough to refute the claims, far from all that is there to see."""
+TRUE_OVER_ALLOWED, BEYOND = "true delta over delta", "epsilon beyond which it is too little"
+OVER_EXACT, OTHER = "noise over exact", "noise of the best other theorem over exact"
+EXACT_DELTA, AT_CHOSEN = "exact delta over the bound", "exact delta at the chosen epsilon"
+TWICE, ONCE = "y ~ N(0, sigma^2 I)", "y ~ N(0, I)"
 
 
 def printed_noise(epsilon: float, delta: float) -> float:
@@ -32,120 +48,44 @@ def quoted_noise(epsilon: float, delta: float) -> float:
     return paper_noise(epsilon, delta) * math.sqrt(math.log(1.25 / delta))
 
 
-def _vector(found: Found) -> tuple[Verdict, str]:
-    worst = max(found.all(TRUE_OVER_ALLOWED))
-    reach = found.one("epsilon up to which it holds")
-    return verdict(worst <= 1), (
-        f"the exact delta is at most {worst:.3g} of the delta allowed, over all epsilon < 1 and delta tried; at delta "
-        f"{DELTA:g} the formula goes on holding up to epsilon = {reach:.3g}"
-    )
+def crossing(noise: Callable[[float, float], float]) -> float:
+    """The epsilon beyond which a formula asks for too little noise, at the paper's delta."""
+    return root(lambda e: math.log(noise(e, DELTA) * mu_from_budget(e, DELTA)), 0.1, 1e4, 1e-9)
 
 
-def _function(found: Found) -> tuple[Verdict, str]:
+VECTOR = printed("Proposition 3: Gaussian mechanism")(at_most(1, TRUE_OVER_ALLOWED))
+
+
+@printed("Proposition 4: Gaussian process mechanism")
+def FUNCTION(found: Found) -> Decision:
     mu, estimate, error = found.one("mu, by theory"), found.one("mu, measured"), found.one("its standard error")
-    lower, share = found.one("mu at least, 95 %"), found.one(TRUE_OVER_ALLOWED)
-    return verdict(lower <= mu and abs(estimate - mu) < 5 * error, share <= 1), (
-        f"{found.one('releases a world'):,.0f} releases a world: mu = {estimate:.3f} +- {error:.3f} (at least "
-        f"{lower:.3f}) where theory says {mu:.3f}; the true delta is {share:.1g} of the one allowed"
-    )
+    seen = found.one("mu at least, 95 %") <= mu and abs(estimate - mu) < 5 * error
+    return decided(seen, found.one(TRUE_OVER_ALLOWED) <= 1)
 
 
-def _anisotropic(found: Found) -> tuple[Verdict, str]:
-    printed, meant = found.all(TRUE_OVER_ALLOWED, "y ~ N(0, sigma^2 I)"), found.all(TRUE_OVER_ALLOWED, "y ~ N(0, I)")
-    return verdict(max(printed) <= 1, max(meant) <= 1), (
-        f"with y ~ N(0, sigma^2 I), as printed, sigma enters twice, and the true delta is up to {max(printed):.3g} "
-        f"times the one allowed; with y ~ N(0, I) it is {max(meant):.1g} of it"
-    )
+ANISOTROPIC = printed("Claim 13: anisotropic noise")(
+    at_most(1, f"{TRUE_OVER_ALLOWED} @ {TWICE}", f"{TRUE_OVER_ALLOWED} @ {ONCE}")
+)
+COMPOSITION = printed("Theorem 5, proof: composition")(
+    lambda found: decided(found.least(OVER_EXACT) >= 1, not math.isfinite(found.one(BEYOND)))
+)
+QUOTED = printed("Theorem 5, proof: the quoted composition theorem")(
+    lambda found: decided(found.one(OVER_EXACT) >= 1, found.one(OTHER) >= found.one(OVER_EXACT))
+)
+TAIL = printed("Theorem 5, proof: tail of the privacy loss")(at_most(1, EXACT_DELTA, AT_CHOSEN))
 
 
-def _composition(found: Found) -> tuple[Verdict, str]:
-    ratios, crossing = found.all("noise over exact"), found.one("epsilon beyond which it is too little")
-    return verdict(min(ratios) >= 1, not math.isfinite(crossing)), (
-        f"it asks for {ratios[0]:.2f} and {ratios[1]:.2f} times the exact noise at epsilon 0.9 and 0.45, but for less "
-        f"than needed beyond epsilon = {crossing:.1f} (delta {DELTA:g})"
-    )
+def _refuted(found: Found) -> Decision:
+    """Not to have been refuted is not to hold: an audit proves nothing."""
+    return "fails" if found.one("epsilon at least, 95 %") > found.one("epsilon claimed") else "in part", {}
 
 
-def _quoted(found: Found) -> tuple[Verdict, str]:
-    ratio, crossing = found.one("noise over exact"), found.one("epsilon beyond which it is too little")
-    best = found.one("noise of the best other theorem over exact")
-    return verdict(ratio >= 1, best >= ratio), (
-        f"sufficient at epsilon 0.9 with {ratio:.2f} times the exact noise (too little beyond epsilon = "
-        f"{crossing:.0f}), and not the best known: Renyi DP, which it cites, asks for {best:.2f} times"
-    )
+AUDIT_32, AUDIT_74 = (printed(f"Theorem 5: sigma = {sigma:g}")(_refuted) for sigma in (0.32, 0.74))
+AUDITED = {0.32: AUDIT_32, 0.74: AUDIT_74}
 
 
-def _tail(found: Found) -> tuple[Verdict, str]:
-    tail, choice = max(found.all("exact delta over the bound")), max(found.all("exact delta at the chosen epsilon"))
-    return verdict(tail <= 1, choice <= 1), (
-        f"the exact delta is at most {tail:.2f} of the bound, and at most {choice:.2f} of delta at the chosen epsilon"
-    )
-
-
-VECTOR = Statement(
-    "Proposition 3: Gaussian mechanism",
-    "sigma >= sqrt(2 ln(1.25/delta)) Delta/epsilon is (epsilon, delta)-DP for 0 < epsilon < 1",
-    "tests/paper/test_claims_mechanisms.py::test_the_classical_mechanism_keeps_its_promise", _vector,
-)  # fmt: skip
-FUNCTION = Statement(
-    "Proposition 4: Gaussian process mechanism",
-    "the same sigma with Delta in the kernel's norm makes a whole function (epsilon, delta)-DP",
-    "tests/noise/test_mechanism.py::test_the_optimal_test_sees_exactly_mu", _function,
-)  # fmt: skip
-ANISOTROPIC = Statement(
-    "Claim 13: anisotropic noise",
-    "f + sigma M^(1/2) y is (epsilon, delta)-DP for y ~ N(0, sigma^2 I)",
-    "tests/paper/test_claims_mechanisms.py::test_sigma_must_not_enter_twice", _anisotropic, "12",
-)  # fmt: skip
-COMPOSITION = Statement(
-    "Theorem 5, proof: composition",
-    "sigma = sqrt(2 T' ln(e + epsilon/delta)) |f|/epsilon is enough for T' rounds",
-    "tests/privacy/test_gaussian.py::test_the_papers_formula_costs_more_and_then_too_little", _composition, "8",
-)  # fmt: skip
-QUOTED = Statement(
-    "Theorem 5, proof: the quoted composition theorem",
-    "sigma >= sqrt(2 T' ln(1.25/delta) ln(e + epsilon/delta)) |f|/epsilon is enough, and the best known bound",
-    "tests/paper/test_claims_mechanisms.py::test_the_quoted_composition_is_not_the_best_known", _quoted, "8",
-)  # fmt: skip
-TAIL = Statement(
-    "Theorem 5, proof: tail of the privacy loss",
-    "P1 - e^epsilon P0 <= exp(-x^2/2)/(1 + x/mu), x = epsilon/mu - mu/2; below delta at the chosen epsilon",
-    "tests/paper/test_claims_mechanisms.py::test_the_tail_in_the_proof_is_a_bound", _tail,
-)  # fmt: skip
-STATEMENTS = (VECTOR, FUNCTION, ANISOTROPIC, COMPOSITION, QUOTED, TAIL)
-
-
-@dataclass(frozen=True)
-class Mechanisms(Task):
-    """All of them."""
-
-    table: ClassVar[str] = TABLE
-    releases: int = 100_000
-
-    @property
-    def title(self) -> str:
-        """For the bar."""
-        return "claims: mechanisms and composition"
-
-    def rows(self) -> list[Row]:
-        """Measures."""
-        return [*_classical(), *self._process(), *_twice(), *_compositions(), *_tails()]
-
-    def _process(self) -> list[Row]:
-        mu = 1 / printed_noise(EPSILON, DELTA)
-        finding = audit_mechanism(mu, self.releases, delta=DELTA, seed=1)
-        mistaken = finding.by_mu.false_alarms + finding.by_mu.misses
-        share = mistaken / (2 * self.releases)
-        estimate = -2 * float(norm.ppf(share))
-        error = 2 * math.sqrt(share * (1 - share) / (2 * self.releases)) / float(norm.pdf(estimate / 2))
-        return [
-            FUNCTION.row("releases a world", self.releases),
-            FUNCTION.row("mu, by theory", mu),
-            FUNCTION.row("mu, measured", estimate),
-            FUNCTION.row("its standard error", error),
-            FUNCTION.row("mu at least, 95 %", finding.mu_lower),
-            FUNCTION.row(TRUE_OVER_ALLOWED, delta_from_mu(mu, EPSILON) / DELTA, 1),
-        ]
+def measure(releases: int = 100_000) -> list[Row]:
+    return [*_classical(), *_process(releases), *_twice(), *_compositions(), *_tails()]
 
 
 def _classical() -> list[Row]:
@@ -157,32 +97,41 @@ def _classical() -> list[Row]:
     return [*rows, VECTOR.row("epsilon up to which it holds", crossing(printed_noise), 1, setting=f"delta = {DELTA:g}")]
 
 
-def crossing(noise: Callable[[float, float], float]) -> float:
-    """The epsilon beyond which a formula asks for too little noise, at the paper's delta."""
-    return root(lambda e: math.log(noise(e, DELTA) * mu_from_budget(e, DELTA)), 0.1, 1e4, 1e-9)
+def _process(releases: int) -> list[Row]:
+    mu = 1 / printed_noise(EPSILON, DELTA)
+    finding = audit_mechanism(mu, releases, delta=DELTA, seed=1)
+    share = (finding.by_mu.false_alarms + finding.by_mu.misses) / (2 * releases)
+    estimate = -2 * float(norm.ppf(share))
+    error = 2 * math.sqrt(share * (1 - share) / (2 * releases)) / float(norm.pdf(estimate / 2))
+    return [
+        FUNCTION.row("releases a world", releases),
+        FUNCTION.row("mu, by theory", mu),
+        FUNCTION.row("mu, measured", estimate),
+        FUNCTION.row("its standard error", error),
+        FUNCTION.row("mu at least, 95 %", finding.mu_lower),
+        FUNCTION.row(TRUE_OVER_ALLOWED, delta_from_mu(mu, EPSILON) / DELTA, 1),
+    ]
 
 
 def _twice() -> list[Row]:
     rows = []
     for sensitivity in (0.001, 0.01, 0.1, 1.0):
         sigma = printed_noise(EPSILON, DELTA) * sensitivity
-        for words, size in (("y ~ N(0, sigma^2 I)", sigma * sigma), ("y ~ N(0, I)", sigma)):
+        for words, size in ((TWICE, sigma * sigma), (ONCE, sigma)):
             share = delta_from_mu(sensitivity / size, EPSILON) / DELTA
             rows.append(ANISOTROPIC.row(TRUE_OVER_ALLOWED, share, 1, setting=words, x=sensitivity))
     return rows
 
 
 def _compositions() -> list[Row]:
-    beyond = "epsilon beyond which it is too little"
-    rows = [COMPOSITION.row("noise over exact", paper_noise(e, DELTA) * Budget(e, DELTA).mu, x=e) for e in (0.9, 0.45)]
-    others = [charge for charge in compare(Budget(EPSILON, DELTA), ROUNDS) if charge.theorem == "renyi"]
-    assert others[0].ratio is not None
+    renyi = next(charge for charge in compare(Budget(EPSILON, DELTA), ROUNDS) if charge.theorem == "renyi")
+    assert renyi.ratio is not None
     return [
-        *rows,
-        COMPOSITION.row(beyond, crossing(paper_noise)),
-        QUOTED.row("noise over exact", quoted_noise(EPSILON, DELTA) * Budget(EPSILON, DELTA).mu),
-        QUOTED.row(beyond, crossing(quoted_noise)),
-        QUOTED.row("noise of the best other theorem over exact", others[0].ratio),
+        *(COMPOSITION.row(OVER_EXACT, paper_noise(e, DELTA) * Budget(e, DELTA).mu, x=e) for e in (0.9, 0.45)),
+        COMPOSITION.row(BEYOND, crossing(paper_noise)),
+        QUOTED.row(OVER_EXACT, quoted_noise(EPSILON, DELTA) * Budget(EPSILON, DELTA).mu),
+        QUOTED.row(BEYOND, crossing(quoted_noise)),
+        QUOTED.row(OTHER, renyi.ratio),
     ]
 
 
@@ -193,8 +142,45 @@ def _tails() -> list[Row]:
         for x in np.linspace(0.01, 12, 60):
             bound = -x * x / 2 - math.log1p(x / mu)
             shares.append(math.exp(log_delta(mu * (x + mu / 2), mu) - bound))
-        rows.append(TAIL.row("exact delta over the bound", max(shares), 1, x=mu))
+        rows.append(TAIL.row(EXACT_DELTA, max(shares), 1, x=mu))
         for delta in (1e-10, 1e-4, 1e-2):
             epsilon = mu * mu / 2 + mu * math.sqrt(2 * math.log(math.e + mu / delta))
-            rows.append(TAIL.row("exact delta at the chosen epsilon", delta_from_mu(mu, epsilon) / delta, 1, x=mu))
+            rows.append(TAIL.row(AT_CHOSEN, delta_from_mu(mu, epsilon) / delta, 1, x=mu))
     return rows
+
+
+def measure_audit(sigma: float, runs: int, steps: int = STEPS) -> list[Row]:
+    finding = audit_training(Published.code(sigma), WALK, runs, steps=steps, folder=audit_folder())
+    errors = finding.by_epsilon
+    numbers = {
+        "epsilon claimed": finding.promise.epsilon,
+        "epsilon at least, 95 %": finding.epsilon_lower,
+        "mu at least, 95 %": finding.mu_lower,
+        "runs a world": runs,
+        "steps a run": steps,
+        "judged runs": errors.runs_without + errors.runs_with,
+        "judged runs mistaken": errors.false_alarms + errors.misses,
+    }
+    return [AUDITED[sigma].row(words, value, x=sigma) for words, value in numbers.items()]
+
+
+def audit_folder() -> Path | None:
+    """Where audits keep their trainings; None if nothing may be kept, nor taken from there."""
+    place = cache_folder()
+    return None if place is None else place / "audit"
+
+
+def kept(sigma: float, runs: int) -> bool:
+    """Whether an audit has kept so many complete trainings a world."""
+    place, pair = audit_folder(), neighbours(WALK, SupBall(1.0), "shift")
+    return place is not None and Trainings(Published.code(sigma), pair, View(), STEPS).kept(runs, place)
+
+
+def audit_task(sigma: float, quick: bool) -> Task:
+    """A thousand runs a world if they are kept, else as many as there is time for; done here, where they are kept."""
+    usual = TINY if quick else (USUAL, STEPS)
+    runs, steps = next(((runs, STEPS) for runs in (MOST, USUAL) if kept(sigma, runs)), usual)
+    return task(
+        TABLE, f"claims: audit of the authors' program, sigma {sigma:g}", measure_audit,
+        f"audit of {steps} steps", at_home=True, sigma=sigma, runs=runs, steps=steps,
+    )  # fmt: skip

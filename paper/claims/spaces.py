@@ -1,141 +1,54 @@
-"""The kernel's space: the inner product of Lemma 6, its norm bound, and the sensitivities that are read off it."""
+"""The kernel's space: its inner product and norm bound, the sensitivities that are read off it, and networks in it."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from paper.claims.statement import TABLE, Found, Statement, verdict
-from paper.experiment import Verdict
-from paper.task import Row, Task
+from paper.claims.statement import at_most, printed
+from paper.experiment import Row, decided
 from quietq.noise import Differentiable, Exponential, piecewise_linear
 
 BETAS = (0.1, 1.0, 10.0, 300.0)
 RATIO = "norm squared over the bound"
-TURNS = 4000
+WIDTHS = (16, 16, 1)
+LIPSCHITZ, BATCH = 4.0, 64
+"""L and B of appendix E.3."""
+ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
+SCALES = {"weights as PyTorch begins": 1.0, "ten times": 10.0}
+FLAT, STEEP = "Q = -Q' = r0/(1 - gamma)", "slopes L and -L"
+REFINED, MOVEMENT = "relative change by the last refinement", "movement over the bound"
 
 
-def below(radius: float, slope: float, turns: int = TURNS) -> Differentiable:
+LEMMA = printed("Lemma 6: inner product and kernel")(at_most(1e-11, "largest error"))
+STEP = printed("Lemma 6, proof: evaluation is bounded")(at_most(1, "f(0)^2 over 2 beta <f, f>"))
+BOUND = printed("Theorem 5, proof: norm bound")(at_most(1 + 1e-12, RATIO))
+ROOT = printed("Theorem 5: C as a norm")(at_most(1, "norm over C"))
+SLOPES = printed("Theorem 5, proof: slope of Q - Q'")(at_most(1, RATIO))
+ALTERNATIVE = printed("After Corollary 7: alternative sensitivity")(
+    at_most(1, f"{RATIO} @ {FLAT}", f"{RATIO} @ {STEEP}")
+)
+COROLLARY = printed("Corollary 7: networks are in H^1")(at_most(1e-3, REFINED))
+ARCHITECTURE = printed("After Corollary 7: the Lipschitz constant")(
+    lambda found: decided(found.one("steepest slope", "ten times") <= found.least("steepest slope") * 1.001)
+)
+MOVES = printed("Theorem 5, proof: movement in one step")(at_most(1, MOVEMENT))
+
+
+def below(radius: float, slope: float, turns: int = 4000) -> Differentiable:
     """A zigzag just below `radius`, everywhere as steep as `slope`: it comes close to every term of the bound."""
-    height = slope / turns
-    values = radius - height * (np.arange(turns + 1) % 2)
+    values = radius - slope / turns * (np.arange(turns + 1) % 2)
     return piecewise_linear(np.linspace(0, 1, turns + 1), values)
 
 
 def constant(value: float) -> Differentiable:
-    """A function without slope."""
     return piecewise_linear([0.0, 1.0], [value, value])
 
 
-def _reproduces(found: Found) -> tuple[Verdict, str]:
-    worst = max(found.all("largest error"))
-    return verdict(worst < 1e-11), f"<K_x, K_y> = K(x, y) and <f, K_y> = f(y) to {worst:.1g}, for beta 0.1 to 300"
-
-
-def _step(found: Found) -> tuple[Verdict, str]:
-    ratio = found.one("f(0)^2 over 2 beta <f, f>")
-    return verdict(ratio <= 1), (
-        f"f = 1 at beta = 0.1 has f^2 = {ratio:.2f} times 2 beta <f, f>: the step forgets f(0); f(x)^2 <= <f, f> is "
-        "true and would do"
-    )
-
-
-def _bound(found: Found) -> tuple[Verdict, str]:
-    zigzag, random = found.all(RATIO, "zigzag"), found.all(RATIO, "random")
-    return verdict(max(zigzag + random) <= 1 + 1e-12), (
-        f"never exceeded by {found.one('random functions tried'):.0f} random functions (at most {max(random):.2f} of "
-        f"it), and nearly reached by a zigzag (at least {min(zigzag):.4f} of it)"
-    )
-
-
-def _root(found: Found) -> tuple[Verdict, str]:
-    ratio, squared = found.one("norm over C"), found.one("norm squared over C")
-    return verdict(ratio <= 1), (
-        f"C bounds the squared norm ({squared:.4f} of it is reached); as a norm it is exceeded {ratio:.1f}-fold at v = "
-        f"0.01, L = 4, and {found.one('sqrt(C) over C'):.1f}-fold at the appendix's v and L"
-    )
-
-
-def _slopes(found: Found) -> tuple[Verdict, str]:
-    ratio = found.one(RATIO)
-    return verdict(ratio <= 1), (
-        f"two L-Lipschitz functions whose difference is at most vL and 2L-Lipschitz: {ratio:.2f} times the bound"
-    )
-
-
-def _alternative(found: Found) -> tuple[Verdict, str]:
-    flat, steep = found.one(RATIO, "Q = -Q' = r0/(1 - gamma)"), found.one(RATIO, "slopes L and -L")
-    return verdict(flat <= 1, steep <= 1), (
-        f"rewards r0 = 0.5 and -r0, neighbours, have Q = r0/(1 - gamma) and -Q: {flat:.2f} times the bound; slopes L "
-        f"against -L: {steep:.2f} times. The factors should be 4 and 2, not 2 and 1"
-    )
-
-
-KERNELS = "tests/noise/test_kernels.py::"
-SHOWN = "tests/paper/test_claims_spaces.py::"
-LEMMA = Statement(
-    "Lemma 6: inner product and kernel",
-    "H^1 with <f, g> = (f(0)g(0) + f(1)g(1))/2 + (1/2 beta) int f'g' + beta^2 fg has the kernel exp(-beta|x - y|)",
-    KERNELS + "test_exponential_kernel_reproduces", _reproduces,
-)  # fmt: skip
-STEP = Statement(
-    "Lemma 6, proof: evaluation is bounded", "f(x)^2 <= 2 beta <f, f>",
-    SHOWN + "test_evaluation_is_not_bounded_as_printed", _step, "12",
-)  # fmt: skip
-BOUND = Statement(
-    "Theorem 5, proof: norm bound",
-    "|f| <= rho with slope at most L has |f|^2 <= (1 + beta/2) rho^2 + L^2/(2 beta)",
-    KERNELS + "test_no_function_of_the_ball_exceeds_its_radius", _bound,
-)  # fmt: skip
-ROOT = Statement(
-    "Theorem 5: C as a norm", "C = (v^2 + v) L^2 bounds the norm of Q - Q'",
-    SHOWN + "test_c_is_a_squared_norm", _root, "2",
-)  # fmt: skip
-SLOPES = Statement(
-    "Theorem 5, proof: slope of Q - Q'", "Q - Q' is L-Lipschitz, so |Q - Q'|^2 <= (v^2 + v) L^2 at beta = 1/v",
-    SHOWN + "test_a_difference_has_twice_the_slope", _slopes, "2",
-)  # fmt: skip
-ALTERNATIVE = Statement(
-    "After Corollary 7: alternative sensitivity", "|Q - Q'|^2 <= 2 r0^2 (1 + beta/2)/(1 - gamma)^2 + L^2/beta",
-    SHOWN + "test_the_alternative_bound_is_too_small", _alternative, "12",
-)  # fmt: skip
-STATEMENTS = (LEMMA, STEP, BOUND, ROOT, SLOPES, ALTERNATIVE)
-
-
-@dataclass(frozen=True)
-class Spaces(Task):
+def measure(tries: int = 200) -> list[Row]:
     """Norms, by exact integration of piecewise polynomials."""
-
-    table: ClassVar[str] = TABLE
-    tries: int = 200
-
-    @property
-    def title(self) -> str:
-        """For the bar."""
-        return "claims: the kernel's space"
-
-    def rows(self) -> list[Row]:
-        """Measures."""
-        step = 1 / (2 * 0.1 * Exponential(0.1).norm(constant(1.0)) ** 2)
-        rows = [STEP.row("f(0)^2 over 2 beta <f, f>", step, 1, setting="f = 1, beta = 0.1")]
-        return [*_reproduced(), *rows, *self._balls(), *_sensitivities(), *_alternatives()]
-
-    def _balls(self) -> list[Row]:
-        """Random broken lines that keep to |f| <= 1 and a slope of at most 5, and zigzags."""
-        rng, slope, rows = np.random.default_rng(0), 5.0, []
-        for beta in BETAS:
-            kernel = Exponential(beta)
-            bound = 1 + beta / 2 + slope**2 / (2 * beta)
-            rows.append(BOUND.row(RATIO, kernel.norm(below(1.0, slope)) ** 2 / bound, 1, setting="zigzag", x=beta))
-            shares = []
-            for _ in range(self.tries // len(BETAS)):
-                knots = np.linspace(0, 1, int(rng.integers(2, 40)))
-                values = rng.uniform(-1, 1, len(knots))
-                values *= min(1.0, slope / np.abs(np.diff(values) / np.diff(knots)).max())
-                shares.append(kernel.norm(piecewise_linear(knots, values)) ** 2 / bound)
-            rows.append(BOUND.row(RATIO, max(shares), 1, setting="random", x=beta))
-        return [*rows, BOUND.row("random functions tried", self.tries // len(BETAS) * len(BETAS))]
+    step = 1 / (2 * 0.1 * Exponential(0.1).norm(constant(1.0)) ** 2)
+    forgotten = STEP.row("f(0)^2 over 2 beta <f, f>", step, 1, setting="f = 1, beta = 0.1")
+    return [*_reproduced(), forgotten, *_balls(tries), *_sensitivities(), *_alternatives()]
 
 
 def _reproduced() -> list[Row]:
@@ -145,12 +58,26 @@ def _reproduced() -> list[Row]:
         kernel = Exponential(beta)
         gram = [[kernel.inner(kernel.section(x), kernel.section(y)) for y in points] for x in points]
         values = [kernel.inner(smooth, kernel.section(y)) for y in points]
-        error = max(
-            np.abs(np.array(gram) - kernel.covariance(points, points)).max(),
-            np.abs(np.array(values) - smooth.value(points)).max(),
-        )
-        rows.append(LEMMA.row("largest error", error, 0, x=beta))
+        wrong = np.array(gram) - kernel.covariance(points, points), np.array(values) - smooth.value(points)
+        rows.append(LEMMA.row("largest error", max(np.abs(one).max() for one in wrong), 0, x=beta))
     return rows
+
+
+def _balls(tries: int, slope: float = 5.0) -> list[Row]:
+    """Random broken lines that keep to |f| <= 1 and a slope of at most 5, and zigzags."""
+    rng, rows = np.random.default_rng(0), []
+    for beta in BETAS:
+        kernel = Exponential(beta)
+        bound = 1 + beta / 2 + slope**2 / (2 * beta)
+        rows.append(BOUND.row(RATIO, kernel.norm(below(1.0, slope)) ** 2 / bound, 1, setting="zigzag", x=beta))
+        shares = []
+        for _ in range(tries // len(BETAS)):
+            knots = np.linspace(0, 1, int(rng.integers(2, 40)))
+            values = rng.uniform(-1, 1, len(knots))
+            values *= min(1.0, slope / np.abs(np.diff(values) / np.diff(knots)).max())
+            shares.append(kernel.norm(piecewise_linear(knots, values)) ** 2 / bound)
+        rows.append(BOUND.row(RATIO, max(shares), 1, setting="random", x=beta))
+    return [*rows, BOUND.row("random functions tried", tries // len(BETAS) * len(BETAS))]
 
 
 def _sensitivities(v: float = 0.01, slope: float = 4.0) -> list[Row]:
@@ -169,16 +96,71 @@ def _sensitivities(v: float = 0.01, slope: float = 4.0) -> list[Row]:
 
 def _alternatives(beta: float = 2.0, reward: float = 0.5, gamma: float = 0.5) -> list[Row]:
     """Rewards of r0 = 0.5 and of -r0 everywhere are 1 apart, so they are neighbours."""
-    most, steep = reward / (1 - gamma), 1e3
+    kernel, most, steep = Exponential(beta), reward / (1 - gamma), 1e3
+    level = 2 * reward**2 * (1 + beta / 2) / (1 - gamma) ** 2
+    flat = kernel.norm(constant(most) - constant(-most)) ** 2 / level
+    # At most 0.25 in size: their slope is nearly all of their norm.
+    against = kernel.norm(below(0.0, steep) - below(0.0, -steep)) ** 2 / (level + steep**2 / beta)
+    return [ALTERNATIVE.row(RATIO, flat, 1, setting=FLAT), ALTERNATIVE.row(RATIO, against, 1, setting=STEEP)]
 
-    def bound(slope: float) -> float:
-        return 2 * reward**2 * (1 + beta / 2) / (1 - gamma) ** 2 + slope**2 / beta
 
-    kernel = Exponential(beta)
-    flat = kernel.norm(constant(most) - constant(-most)) ** 2 / bound(0.0)
-    opposite = below(0.0, -steep)  # at most 0.25 in size: its slope is nearly all of its norm
-    against = below(0.0, steep)
-    return [
-        ALTERNATIVE.row(RATIO, flat, 1, setting="Q = -Q' = r0/(1 - gamma)"),
-        ALTERNATIVE.row(RATIO, kernel.norm(against - opposite) ** 2 / bound(steep), 1, setting="slopes L and -L"),
-    ]
+def network(points: np.ndarray, activation: str, scale: float = 1.0, seed: int = 0) -> np.ndarray:
+    """Two hidden layers of 16 units on points (n, d), weights uniform as PyTorch begins, times `scale`."""
+    return forward(points, activation, initial(points.shape[-1], scale, seed))
+
+
+def initial(dimension: int, scale: float, seed: int) -> np.ndarray:
+    """All parameters in a row, layer by layer: weights and biases within scale/sqrt(inputs)."""
+    rng, parts = np.random.default_rng(seed), []
+    for inputs, width in zip((dimension, 16, 16), WIDTHS, strict=True):
+        bound = scale / np.sqrt(inputs)
+        parts.append(rng.uniform(-bound, bound, (inputs + 1) * width))
+    return np.concatenate(parts)
+
+
+def forward(points: np.ndarray, activation: str, parameters: np.ndarray) -> np.ndarray:
+    """The network with these parameters."""
+    hidden, first = points, 0
+    for width in WIDTHS:
+        last = first + (hidden.shape[-1] + 1) * width
+        layer, first = parameters[first:last].reshape(-1, width), last
+        hidden = hidden @ layer[:-1] + layer[-1]
+        hidden = hidden if width == 1 else ACTIVATIONS[activation](hidden)
+    return hidden[..., 0]
+
+
+def movement(batch: int = BATCH, seed: int = 0) -> tuple[float, float]:
+    """One SGD step of size 1 when all TD errors of a batch are 1: how far values move, and the network's slope."""
+    states = np.random.default_rng(seed).random((batch, 1))
+    grid, parameters = np.linspace(0, 1, 501)[:, None], initial(1, 1.0, seed)
+
+    def values(flat: np.ndarray) -> np.ndarray:
+        return forward(np.concatenate([states, grid]), "relu", flat)
+
+    moves = 1e-6 * np.eye(len(parameters))
+    slopes = np.array([(values(parameters + m) - values(parameters - m)) / 2e-6 for m in moves])  # parameter, point
+    moved = slopes[:, batch:].T @ slopes[:, :batch].mean(axis=1)
+    return float(np.abs(moved).max()), float(np.abs(np.diff(values(parameters)[batch:])).max() * 500)
+
+
+def measure_networks() -> list[Row]:
+    """Norms of least-norm interpolants on finer and finer grids, which settle or grow without end; and slopes."""
+    rows, kernel = [], Exponential(1.0)
+    for activation in ACTIVATIONS:
+        norms = []
+        for level in range(4, 15):
+            grid = np.linspace(0, 1, 2**level + 1)
+            norms.append(kernel.norm_on(grid, network(grid[:, None], activation)))
+            rows.append(COROLLARY.row("norm squared on a grid", norms[-1] ** 2, setting=activation, x=len(grid)))
+        change = abs(norms[-1] / norms[-2] - 1)
+        rows.append(COROLLARY.row(REFINED, change, 0, setting=activation))
+    grid = np.linspace(0, 1, 2001)
+    for words, scale in SCALES.items():
+        slope = np.abs(np.diff(network(grid[:, None], "relu", scale))).max() * 2000
+        rows.append(ARCHITECTURE.row("steepest slope", slope, setting=words))
+    for seed in range(5):
+        moved, slope = movement(BATCH, seed)
+        ratio = moved / (2 * LIPSCHITZ / BATCH)
+        rows.append(MOVES.row(MOVEMENT, ratio, 1, setting="TD errors of 1", x=seed))
+        rows.append(MOVES.row("steepest slope", slope, LIPSCHITZ, setting="TD errors of 1", x=seed))
+    return rows

@@ -1,4 +1,4 @@
-"""A statement of the paper, the rows that were measured about it, and the verdict that follows from them.
+"""A printed statement, the rows that were measured about it, and the verdict that follows from them.
 
 The paper numbers definitions, propositions, lemmas, corollaries, claims and theorems by one counter; so do the names
 here: Theorem 5 is the privacy of Algorithm 1, Proposition 9 its speed, Proposition 10 its utility.
@@ -10,8 +10,7 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from paper.experiment import Claim, Verdict
-from paper.task import Row
+from paper.experiment import TEXTS, Claim, Decision, Row, Statement, decided
 
 TABLE = "claims_measured"
 """All that was measured, a number a row."""
@@ -25,72 +24,68 @@ class Found:
 
     def all(self, quantity: str, setting: str | None = None) -> list[float]:
         """Every measurement of a quantity, in the order of the rows."""
-        rows = [row for row in self.rows if row["quantity"] == quantity]
-        kept = rows if setting is None else [row for row in rows if row["setting"] == setting]
-        return [number(row, "measured") for row in kept]
+        rows = [row for row in self.rows if row["quantity"] == quantity and setting in (None, row["setting"])]
+        return [float(row["measured"]) for row in rows]
 
     def one(self, quantity: str, setting: str | None = None) -> float:
         """The only measurement of a quantity."""
         (value,) = self.all(quantity, setting)
         return value
 
+    def most(self, quantity: str, setting: str | None = None) -> float:
+        return max(self.all(quantity, setting))
+
+    def least(self, quantity: str, setting: str | None = None) -> float:
+        return min(self.all(quantity, setting))
+
     def at(self, quantity: str, column: str = "measured") -> list[tuple[float, float]]:
         """A quantity along x: pairs of x and the column's number."""
-        return [(number(row, "x"), number(row, column)) for row in self.rows if row["quantity"] == quantity]
-
-    def settings(self) -> list[str]:
-        """What it was measured for."""
-        return list(dict.fromkeys(str(row["setting"]) for row in self.rows))
-
-
-def number(row: Row, column: str) -> float:
-    """A number of a row."""
-    value = row[column]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{column} of {row['claim']} is {value!r}, which is no number.")
-    return float(value)
-
-
-Judge = Callable[[Found], tuple[Verdict, str]]
+        return [(float(row["x"]), float(row[column])) for row in self.rows if row["quantity"] == quantity]
 
 
 @dataclass(frozen=True)
-class Statement:
-    """What is printed, and how rows decide about it."""
+class Lookup:
+    """What words look numbers up with: [quantity] or [quantity @ setting]."""
 
-    name: str
-    printed: str
-    shown_by: str
-    judge: Judge
-    erratum: str = ""
-    """Its number in `docs/errata.md`; `also` for those at the end, nothing where there is none."""
-    ours: bool = False
-    """Whether it is our correction and not printed: then it is no statement of the paper, and not counted as one."""
+    find: Callable[..., float | list[float]]
+
+    def __getitem__(self, key: str) -> float | list[float]:
+        return self.find(*key.split(" @ "))
+
+
+@dataclass(frozen=True)
+class Printed(Statement):
+    """A statement that rows of the table name by `claim`."""
 
     def row(
-        self,
-        quantity: str,
-        measured: SupportsFloat,
-        printed: SupportsFloat | None = None,
-        *,
-        setting: str = "",
+        self, quantity: str, measured: SupportsFloat, printed: SupportsFloat | None = None, *, setting: str = "",
         x: SupportsFloat | None = None,
-    ) -> Row:
+    ) -> Row:  # fmt: skip
         """One measured number, beside the printed one if there is one."""
         return {
-            "claim": self.name,
-            "erratum": self.erratum,
-            "quantity": quantity,
-            "setting": setting,
-            "x": None if x is None else float(x),
-            "printed": None if printed is None else float(printed),
+            "claim": self.name, "erratum": self.erratum, "quantity": quantity, "setting": setting,
+            "x": None if x is None else float(x), "printed": None if printed is None else float(printed),
             "measured": float(measured),
-        }
+        }  # fmt: skip
 
-    def claim(self, rows: Sequence[Row]) -> Claim:
-        """The verdict on it."""
-        verdict, measured = self.judge(Found([row for row in rows if row["claim"] == self.name]))
-        return Claim(self.name, self.printed, measured, verdict, self.shown_by)
+    def about(self, rows: Sequence[Row]) -> Found:
+        return Found([row for row in rows if row["claim"] == self.name])
+
+    def claim(self, *rows: Sequence[Row]) -> Claim:
+        found = self.about(*rows)
+        verdict, words = self.decide(found)
+        looked_up = {name: Lookup(getattr(found, name)) for name in ("all", "one", "most", "least")}
+        return Claim(self.name, self.printed, self.measured.format_map(looked_up | words), verdict, self.shown_by)
+
+
+def printed(name: str) -> Callable[[Callable[[Found], Decision]], Printed]:
+    """Makes a statement of the function that decides about it."""
+    return lambda decide: Printed(name, decide, **TEXTS[name])
+
+
+def at_most(limit: float, *quantities: str) -> Callable[[Found], Decision]:
+    """Decides by whether each quantity, or [quantity @ setting], is nowhere larger."""
+    return lambda found: decided(*(found.most(*quantity.split(" @ ")) <= limit for quantity in quantities))
 
 
 def power(pairs: Sequence[tuple[float, float]]) -> float:
@@ -101,12 +96,3 @@ def power(pairs: Sequence[tuple[float, float]]) -> float:
     """
     x, y = np.log(np.array(pairs, dtype=float)).T
     return float(np.polyfit(x, y, 1)[0])
-
-
-def verdict(*parts: bool) -> Verdict:
-    """`holds` if all parts do, `fails` if none does.
-
-    >>> verdict(True, True), verdict(True, False), verdict(False)
-    ('holds', 'in part', 'fails')
-    """
-    return "holds" if all(parts) else "in part" if any(parts) else "fails"

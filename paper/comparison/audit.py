@@ -6,13 +6,12 @@ time anew, because whether somebody has run it is no matter of configuration and
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import quietq as qq
 from paper.comparison.scores import PIECES, budget, name_of
-from paper.task import Row, Task
+from paper.experiment import Row
 from quietq.audit import Finding, Trainings, View, audit_observed, audit_reward, audit_training, neighbours
 from quietq.audit.everything import TRAINED
 from quietq.audit.training import ScoreKind, relation_of
@@ -31,37 +30,17 @@ CONFIDENCE = 1 - 0.05 / TOGETHER
 NOT_HERE = "not audited here (quietq audit all)"
 
 
-@dataclass(frozen=True)
-class DrawAudit(Task):
+def measure_draws(noise: Any, people: int, runs: int) -> list[Row]:
     """Draws of a private reward and of its worst neighbour's, told apart as well as can be."""
-
-    table: ClassVar[str] = "audit_draws"
-
-    noise: str
-    people: int
-    runs: int
-
-    @property
-    def title(self) -> str:
-        """Noise."""
-        return f"audit of {name_of('reward', self.noise)}"
-
-    def rows(self) -> list[Row]:
-        """One row."""
-        relation = WALK.relation(self.people)
-        if self.noise == "observed":
-            found = audit_observed(
-                WALK, qq.SupBall(relation.radius), budget(), self.runs, confidence=CONFIDENCE
-            )  # fmt: skip
-        else:
-            pieces = None if self.noise == "path" else PIECES["walk"]
-            found = audit_reward(
-                WALK, relation, budget(), self.runs, noise=self.noise, pieces=pieces, confidence=CONFIDENCE
-            )  # fmt: skip
-        return [row_of(name_of("reward", self.noise), found)]
+    relation, pieces = WALK.relation(people), None if noise == "path" else PIECES["walk"]
+    if noise == "observed":
+        found = audit_observed(WALK, qq.SupBall(relation.radius), budget(), runs, confidence=CONFIDENCE)
+    else:
+        found = audit_reward(WALK, relation, budget(), runs, noise=noise, pieces=pieces, confidence=CONFIDENCE)
+    return [row_of(name_of("reward", noise), found)]
 
 
-class Audited(NamedTuple):
+class Audit(NamedTuple):
     """One audit of `quietq audit all` that trains: all that names it."""
 
     name: str
@@ -73,35 +52,32 @@ class Audited(NamedTuple):
     @property
     def trainings(self) -> Trainings:
         """What is trained, and kept under that name."""
-        public = not isinstance(self.method, Published)
-        return Trainings(
-            self.method, neighbours(WALK, relation_of(self.method), "shift"), self.view, public_walk=public
-        )
+        pair = neighbours(WALK, relation_of(self.method), "shift")
+        return Trainings(self.method, pair, self.view, public_walk=not isinstance(self.method, Published))
 
     def kept(self, folder: Path) -> bool:
         """Whether all of its trainings are there."""
         return self.trainings.kept(self.runs, folder)
 
     def finding(self, folder: Path) -> Finding:
-        """What it found."""
         return audit_training(
             self.method, WALK, self.runs, view=self.view, score=self.score, folder=folder, confidence=CONFIDENCE
         )
 
 
-def trained() -> Iterator[Audited]:
+def audits_of_trainings() -> Iterator[Audit]:
     """The paper's program, which claims, and the methods that noise as they go, which certify."""
     for sigma in (0.32, 0.74):
-        yield Audited(f"published, sigma {sigma:g}", Published.code(sigma), RUNS, View(), "mean")
+        yield Audit(f"published, sigma {sigma:g}", Published.code(sigma), RUNS, View(), "mean")
+    promise: dict[str, Any] = {"relation": WALK.relation(PEOPLE), "budget": budget()}
     for name, (times, view, score) in TRAINED.items():
-        method = METHODS[name](relation=WALK.relation(PEOPLE), budget=budget())  # pyright: ignore[reportCallIssue]
-        yield Audited(name, method, times * RUNS, view, score)
+        yield Audit(name, METHODS[name](**promise), times * RUNS, view, score)
 
 
-def audited() -> list[Row]:
+def look_up() -> list[Row]:
     """One row a trained method: what was measured if all its trainings are kept, and otherwise that they are not."""
     place, rows = cache_folder(), list[Row]()
-    for audit in trained():
+    for audit in audits_of_trainings():
         if place is not None and audit.kept(place / "audit"):
             rows.append(row_of(audit.name, audit.finding(place / "audit")))
         else:

@@ -6,23 +6,22 @@ numbers of people, so they are resampled together; eight of ten such samples cro
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from paper.comparison.limits import fewest_people
-from paper.comparison.scores import name_of
-from paper.experiment import Tables
-from paper.task import Row
+from paper.comparison.scores import fewest_people, name_of
+from paper.experiment import Decision, Row, Tables, Verdict
 from quietq.worlds import find_world
 
 TARGET = 0.9
-COLUMNS = ("world", "method", "noise", "people", "draw", "score")
 RESAMPLED = 1000
 SHARES = (0.1, 0.9)
 """The ends of the interval."""
+REPAIRED = ("value", "value-network")
+"""Algorithm 1 made sound, on a grid of knots or for a network: the paper does not choose between them."""
 
 
 class Curve(NamedTuple):
@@ -37,22 +36,14 @@ class Curve(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Method and noise."""
         return name_of(self.method, self.noise)
 
     @property
     def mean(self) -> Float[np.ndarray, " counts"]:
-        """The mean over draws."""
         return np.nanmean(self.scores, axis=1)
 
     @property
-    def error(self) -> Float[np.ndarray, " counts"]:
-        """The standard error of that mean."""
-        return np.nanstd(self.scores, axis=1, ddof=1) / np.sqrt(self.draws)
-
-    @property
     def draws(self) -> Int[np.ndarray, " counts"]:
-        """How many there are."""
         return np.isfinite(self.scores).sum(axis=1)
 
 
@@ -69,29 +60,38 @@ class Crossing(NamedTuple):
     high: float
     """The interval; infinite where resampled draws did not reach it."""
 
+    def __str__(self) -> str:
+        """How many people, with the interval; `at most` where the smallest number tried is enough."""
+        if self.above is None:
+            return f"more than {self.below} people"
+        if self.below is None:
+            return f"at most {self.above} people"
+        upper = f"{self.high:.0f}" if self.high < math.inf else "more"
+        return f"about {self.people:.0f} people (80 % interval {self.low:.0f} to {upper})"
+
+    def needs_more_than(self, other: "Crossing") -> Verdict:
+        """`holds` if clearly more people are needed here, `fails` if clearly fewer.
+
+        >>> Crossing(35.0, 30, 40, 29.0, 40.0).needs_more_than(Crossing(36.0, 30, 40, 25.0, 51.0))
+        'in part'
+        """
+        return "holds" if self.low > other.high else "fails" if self.high < other.low else "in part"
+
 
 def curves(rows: Sequence[Row]) -> list[Curve]:
     """All curves of a table of scores, in its order; rows without people belong to none."""
     found: dict[tuple[str, str, str | None], dict[int, dict[int, float]]] = {}
     for row in rows:
-        world, method, noise, people, draw, score = (row[name] for name in COLUMNS)
-        if people is None:
-            continue
-        assert isinstance(people, int)
-        assert isinstance(draw, int)
-        assert isinstance(score, float)
-        key = (str(world), str(method), None if noise is None else str(noise))
-        found.setdefault(key, {}).setdefault(people, {})[draw] = score
-    return [_curve(key, by) for key, by in found.items()]
-
-
-def _curve(key: tuple[str, str, str | None], by: dict[int, dict[int, float]]) -> Curve:
-    people = sorted(by)
-    scores = np.full((len(people), 1 + max(max(draws) for draws in by.values())), np.nan)
-    for index, number in enumerate(people):
-        for draw, score in by[number].items():
-            scores[index, draw] = score
-    return Curve(*key, np.array(people, np.float64), scores)
+        if row["people"] is not None:
+            by = found.setdefault((row["world"], row["method"], row["noise"]), {})
+            by.setdefault(row["people"], {})[row["draw"]] = row["score"]
+    listed = []
+    for key, by in found.items():
+        scores = np.full((len(by), 1 + max(max(draws) for draws in by.values())), np.nan)
+        for index, number in enumerate(sorted(by)):
+            scores[index, list(by[number])] = list(by[number].values())
+        listed.append(Curve(*key, np.array(sorted(by), np.float64), scores))
+    return listed
 
 
 def crossing(curve: Curve, target: float = TARGET) -> Crossing:
@@ -135,25 +135,48 @@ def needed(tables: Tables) -> list[Row]:
     `fewest_gaussian` and `fewest_any` are the fewest people with whom Gaussian noise, and any method at all, can score
     0.9 under both of two opposite rewards. If `below` is None, `people` is the smallest number tried: at most so many.
     """
-    audits = {str(row["name"]): row for name in ("audit_draws", "audit_trainings") for row in tables.get(name, ())}
+    audits = {row["name"]: row for name in ("audit_draws", "audit_trainings") for row in tables.get(name, ())}
     rows: list[Row] = []
     for curve in curves(tables["comparison_scores"]):
-        place = crossing(curve)
+        place, world = crossing(curve), find_world(curve.world)
         # What was audited is the walk's; elsewhere there is nothing to put beside it.
         audit = audits.get(curve.name, {}) if curve.world == "walk" else {}
+        people, low, high = (
+            number if math.isfinite(number) else None for number in (place.people, place.low, place.high)
+        )
         rows.append({
-            "world": curve.world, "name": curve.name, "standing": "certified", "people": _or_none(place.people),
-            "below": place.below, "above": place.above, "low": _or_none(place.low), "high": _or_none(place.high),
-            "draws": int(curve.draws.max()),
-            "fewest_gaussian": fewest_people(find_world(curve.world), TARGET, gaussian=True),
-            "fewest_any": fewest_people(find_world(curve.world), TARGET, gaussian=False),
-            "pure": curve.noise == "k-norm",
-            "epsilon": audit.get("epsilon"), "epsilon_at_least": audit.get("epsilon_at_least"),
-            "mu": audit.get("mu"), "mu_at_least": audit.get("mu_at_least"), "runs": audit.get("runs"),
-            "verdict": audit.get("verdict"),
+            "world": curve.world, "name": curve.name, "standing": "certified", "people": people, "below": place.below,
+            "above": place.above, "low": low, "high": high, "draws": int(curve.draws.max()),
+            "fewest_gaussian": fewest_people(world, TARGET, gaussian=True),
+            "fewest_any": fewest_people(world, TARGET, gaussian=False), "pure": curve.noise == "k-norm",
+            **{key: audit.get(key) for key in ("epsilon", "epsilon_at_least", "mu", "mu_at_least", "runs", "verdict")},
         })  # fmt: skip
     return rows
 
 
-def _or_none(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def compare(method: str, on_walk: Mapping[str, Curve]) -> Decision:
+    """Whether a method needs more people than Algorithm 1 made sound: one verdict only if it is the same for both ways.
+
+    Holds if clearly more people are needed than by both, fails if clearly fewer, and is `in part` otherwise.
+    """
+    curve, verdicts, words = on_walk[method], list[Verdict](), list[str]()
+    here = crossing(curve)
+    for repaired in REPAIRED:
+        if repaired not in on_walk:
+            verdicts.append("in part")
+            words.append(f"`{repaired}` was not run")
+            continue
+        there = crossing(on_walk[repaired])
+        verdicts.append(here.needs_more_than(there))
+        words.append(f"`{repaired}` {there} ({_scores(curve, on_walk[repaired])})")
+    verdict = verdicts[0] if len(set(verdicts)) == 1 else "in part"
+    return verdict, {"target": TARGET, "name": curve.name, "here": here, "words": "; ".join(words)}
+
+
+def _scores(curve: Curve, repaired: Curve) -> str:
+    """Mean scores of both, with three numbers of people between too few for anybody and enough for everybody."""
+    here, there = (dict(zip(one.people.astype(int).tolist(), one.mean, strict=True)) for one in (curve, repaired))
+    shared = [people for people in here if people in there]
+    middle = len(shared) // 2
+    telling = shared[max(middle - 2, 0) : middle + 1]
+    return f"mean scores {', '.join(f'{here[n]:.3f} against {there[n]:.3f} with {n}' for n in telling)}"

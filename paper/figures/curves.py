@@ -1,14 +1,19 @@
-"""Learning curves of the paper's walk: how they are measured, and the numbers that claims are judged by."""
+"""Learning curves of the paper's walk: how they are measured, and when a number is clear.
+
+A verdict is `holds` where all numbers clearly agree with what is printed, `fails` where one clearly contradicts and
+none agrees, and `in part` for the rest: some of it, or nothing clear. "The same" is never what merely could not be told
+apart: it has to lie within a stated margin.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from scipy.special import stdtrit
 
-from paper.task import Row, Value
+from paper.experiment import Row, Verdict
 from quietq.learning.agent import Agent
 from quietq.learning.method import Method
 from quietq.worlds.jax_rewards import WorldReward
@@ -19,6 +24,9 @@ LATE = 5
 """The last fifth of the episodes, 20 of 100, is what a run ends with."""
 CONFIDENCE = 0.95
 """A difference is clear if 0 lies outside its interval, by Student's t, because seeds are few."""
+MARGIN = 0.1
+"""Scores that differ by no more than this are called similar, and a gain of no more is called none."""
+CLEARLY = "Clearly: by a 95 % interval of Student's t."
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,14 @@ class Measure:
             return self.error
         return float(stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * self.error
 
+    @property
+    def low(self) -> float:
+        return self.mean - self.margin
+
+    @property
+    def high(self) -> float:
+        return self.mean + self.margin
+
     def minus(self, other: "Measure") -> "Measure":
         """The difference; runs are taken for independent, which is cautious where they share seeds."""
         return Measure(self.mean - other.mean, *together([self, other]))
@@ -52,15 +68,24 @@ class Measure:
         """Whether it is clearly larger."""
         return self.minus(other).low > 0
 
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.mean - self.margin
+    def similar(self) -> bool:
+        """Of a difference: whether its whole interval lies within the margin."""
+        return self.low >= -MARGIN and self.high <= MARGIN
 
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.mean + self.margin
+    def different(self) -> bool:
+        """Whether its whole interval lies outside the margin."""
+        return self.low > MARGIN or self.high < -MARGIN
+
+
+def clear_verdict(agree: Sequence[bool], contrary: Sequence[bool]) -> Verdict:
+    """On numbers that clearly agree, clearly contradict, or neither.
+
+    >>> clear_verdict([True, True], [False, False]), clear_verdict([False], [False]), clear_verdict([False], [True])
+    ('holds', 'in part', 'fails')
+    """
+    if agree and all(agree):
+        return "holds"
+    return "fails" if any(contrary) and not any(agree) else "in part"
 
 
 def together(measures: Sequence[Measure]) -> tuple[float, float]:
@@ -76,6 +101,12 @@ def mean_of(measures: Sequence[Measure]) -> Measure:
     """The mean over settings that were run apart."""
     error, freedom = together(measures)
     return Measure(sum(one.mean for one in measures) / len(measures), error / len(measures), freedom)
+
+
+def measure(values: np.ndarray) -> Measure:
+    """Mean and standard error of one number a seed."""
+    error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.inf
+    return Measure(float(values.mean()), error, float(len(values) - 1))
 
 
 def curve_rows(
@@ -95,20 +126,16 @@ def rows_of(returns: Sequence[Sequence[float]], columns: Row) -> list[Row]:
     ]
 
 
-def where(rows: Iterable[Row], **values: Value) -> list[Row]:
-    """The rows that have these values.
-
-    >>> where([{"sigma": 0.2}, {"sigma": 0.4}], sigma=0.4)
-    [{'sigma': 0.4}]
-    """
-    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+def program_of(preset: str, resets: int | None, steps: int, seeds: int) -> str:
+    """The name of the compiled program of the paper's algorithm; both figures use the same one."""
+    return f"published/{preset}/{resets}/{steps}/{seeds}"
 
 
-def returns_of(rows: Sequence[Row]) -> np.ndarray:
+def returns_of(rows: Sequence[Row], column: str = "return") -> np.ndarray:
     """The returns of one setting, shape (seeds, episodes)."""
-    seeds = 1 + max(int(row["seed"] or 0) for row in rows)
-    ordered = sorted(rows, key=lambda row: (int(row["seed"] or 0), int(row["episode"] or 0)))
-    return np.array([float(row["return"] or 0.0) for row in ordered]).reshape(seeds, -1)
+    seeds = 1 + max(row["seed"] for row in rows)
+    ordered = sorted(rows, key=lambda row: (row["seed"], row["episode"]))
+    return np.array([row[column] for row in ordered]).reshape(seeds, -1)
 
 
 def scores_of(rows: Sequence[Row]) -> np.ndarray:
@@ -117,36 +144,28 @@ def scores_of(rows: Sequence[Row]) -> np.ndarray:
     return (returns_of(rows) - worst) / (best - worst)
 
 
-def late(rows: Sequence[Row]) -> Measure:
-    """The score that runs end with."""
-    return measure(late_scores(rows))
-
-
-def late_scores(rows: Sequence[Row]) -> np.ndarray:
-    """The score that each seed ends with."""
-    scores = scores_of(rows)
+def last_part(scores: np.ndarray) -> np.ndarray:
+    """What each seed ends with."""
     return scores[:, -max(scores.shape[1] // LATE, 1) :].mean(axis=1)
 
 
-def measure(values: np.ndarray) -> Measure:
-    """Mean and standard error of one number a seed."""
-    error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.inf
-    return Measure(float(values.mean()), error, float(len(values) - 1))
+def late(rows: Sequence[Row]) -> Measure:
+    """The score that runs end with."""
+    return measure(last_part(scores_of(rows)))
 
 
-def gained(rows: Sequence[Row]) -> Measure:
+def gain(rows: Sequence[Row]) -> Measure:
     """By how much the last fifth scores better than the first, seed by seed."""
     scores = scores_of(rows)
-    part = max(scores.shape[1] // LATE, 1)
-    return measure(scores[:, -part:].mean(axis=1) - scores[:, :part].mean(axis=1))
+    return measure(last_part(scores) - scores[:, : max(scores.shape[1] // LATE, 1)].mean(axis=1))
 
 
-def samples_to(rows: Sequence[Row], level: float, together: int = 5) -> float:
+def samples_to(rows: Sequence[Row], level: float, episodes: int = 5) -> float:
     """Samples after which the mean curve, over so many episodes in a row, first reaches a return; else infinite."""
     mean = returns_of(rows).mean(axis=0)
-    smooth = np.convolve(mean, np.full(min(together, len(mean)), 1 / min(together, len(mean))), "valid")
-    reached = np.flatnonzero(smooth >= level)
-    return float((reached[0] + min(together, len(mean))) * WALK.steps) if len(reached) else math.inf
+    episodes = min(episodes, len(mean))
+    reached = np.flatnonzero(np.convolve(mean, np.full(episodes, 1 / episodes), "valid") >= level)
+    return float((reached[0] + episodes) * WALK.steps) if len(reached) else math.inf
 
 
 def size_of(rows: Sequence[Row]) -> str:
@@ -164,3 +183,9 @@ def references() -> tuple[float, float, float]:
     [0.26, 20.71, 10.86]
     """
     return worst_return(), best_return(), random_return()
+
+
+def chance() -> float:
+    """The score of uniformly random actions."""
+    worst, best, random = references()
+    return (random - worst) / (best - worst)

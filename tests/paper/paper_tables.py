@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from paper.experiment import Row
 from paper.figures.curves import references, rows_of
-from paper.task import Row
 
 EPISODES, SEEDS = 20, 4
 
@@ -40,7 +40,7 @@ def opposite(epsilon: float, last: float) -> list[Row]:
     """The paper's algorithm under the opposite reward."""
     rows = curve(last, last, {"method": "published", "target_epsilon": epsilon, "delta": 1e-4, "sigma": 1.0})
     worst, best, _ = references()
-    return [{**row, "score": (float(row["return"] or 0.0) - worst) / (best - worst)} for row in rows]
+    return [{**row, "score": (row["return"] - worst) / (best - worst)} for row in rows]
 
 
 def figure1(noised: float = 0.6, fewer: float = 0.3, printed: float = 0.1) -> list[Row]:

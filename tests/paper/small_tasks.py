@@ -2,84 +2,55 @@
 
 import os
 import signal
-from dataclasses import dataclass
+import time
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
-from paper import Row, Task
+from paper.experiment import Row, Task, task
 
 
-@dataclass(frozen=True)
-class Square(Task):
+def square(number: int, marks: str, kind: str = "one") -> list[Row]:
     """Leaves a mark whenever it is done."""
-
-    table: ClassVar[str] = "squares"
-    number: int
-    marks: str
-    kind: str = "one"
-
-    @property
-    def title(self) -> str:
-        return f"square of {self.number}"
-
-    @property
-    def program(self) -> str:
-        return self.kind
-
-    def rows(self) -> list[Row]:
-        with open(Path(self.marks), "a") as file:
-            file.write(f"{self.number}\n")
-        return [{"number": self.number, "square": self.number**2}]
+    with open(Path(marks), "a") as file:
+        file.write(f"{number}\n")
+    return [{"number": number, "square": number**2}]
 
 
-@dataclass(frozen=True)
-class DiesOnce(Square):
+def slowly(number: int, marks: str) -> list[Row]:
+    time.sleep(0.2)
+    return square(number, marks)
+
+
+def dies_once(number: int, marks: str) -> list[Row]:
     """Its worker is killed in the middle of it, the first time."""
-
-    def rows(self) -> list[Row]:
-        first = not Path(f"{self.marks}.{self.number}").exists()
-        if first:
-            Path(f"{self.marks}.{self.number}").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().rows()
+    first = not Path(f"{marks}.{number}").exists()
+    if first:
+        Path(f"{marks}.{number}").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(number, marks)
 
 
-@dataclass(frozen=True)
-class AtHome(Square):
+def at_home(number: int, marks: str, process: int) -> list[Row]:
     """Is not sent anywhere: it would not find its process there."""
-
-    at_home: ClassVar[bool] = True
-    process: int = os.getpid()
-
-    def rows(self) -> list[Row]:
-        assert os.getpid() == self.process
-        return super().rows()
+    assert os.getpid() == process
+    return square(number, marks)
 
 
-@dataclass(frozen=True)
-class Fails(Square):
-    """Raises."""
-
-    def rows(self) -> list[Row]:
-        raise ArithmeticError(f"{self.number} is too much")
+def fails(number: int, marks: str) -> list[Row]:
+    raise ArithmeticError(f"{number} is too much")
 
 
-@dataclass(frozen=True)
-class Trains(Task):
+def trains(seed: int) -> list[Row]:
     """A training, whose rows are numbers to the last bit."""
+    import quietq as qq
 
-    table: ClassVar[str] = "trainings"
-    seed: int
+    method = qq.Published.code(0.4, widths=(8,))
+    agent = qq.Agent("walk", method, seed=seed).learn(300, simulate=16)
+    returns = agent.not_private["episode_returns"]
+    values = agent.q_values([[0.1], [0.7]], member=3)
+    return [{"seed": seed, "return": sum(map(sum, returns)), "value": float(values[1, 0])}]
 
-    @property
-    def title(self) -> str:
-        return f"training {self.seed}"
 
-    def rows(self) -> list[Row]:
-        import quietq as qq
-
-        method = qq.Published.code(0.4, widths=(8,))
-        agent = qq.Agent("walk", method, seed=self.seed).learn(300, simulate=16)
-        returns = agent.not_private["episode_returns"]
-        values = agent.q_values([[0.1], [0.7]], member=3)
-        return [{"seed": self.seed, "return": sum(map(sum, returns)), "value": float(values[1, 0])}]
+def of(measure: Any, number: int, marks: Path, program: str = "one", **further: Any) -> Task:
+    settings = {"number": number, "marks": str(marks), **further}
+    return task("squares", f"{measure.__name__} of {number}", measure, program, measure is at_home, **settings)

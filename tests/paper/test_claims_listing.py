@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from paper.claims import listing, networks, rounds
-from paper.claims.statement import Found
+from paper.claims import listing, spaces, statements_of
+from paper.claims.statement import Found, Printed
 from quietq import Budget
 from quietq.learning import Published
 
 
-def found(statement: listing.Statement, rows: list) -> Found:
+def found(statement: Printed, rows: list) -> Found:
     return Found([row for row in rows if row["claim"] == statement.name])
 
 
@@ -45,7 +45,7 @@ def test_the_sum_has_a_term_too_many() -> None:
 
 def test_paths_need_sigma_squared() -> None:
     """1,000 paths: the variance is known to 4.5 % at most (one standard error)."""
-    rows = found(listing.VARIANCE, listing.Listing(1000)._variances())
+    rows = found(listing.VARIANCE, listing._variances(1000))
     printed, true = rows.all("variance over sigma^2", "sigma d"), rows.all("variance over sigma^2", "sigma^2 d")
     assert printed == [pytest.approx(1 / 0.32, rel=0.25), pytest.approx(1 / 3, rel=0.25)]
     assert true == [pytest.approx(1, rel=0.25)] * 2
@@ -62,7 +62,7 @@ def test_hidden_state_does_not_compose() -> None:
     sigma = math.sqrt(n) / mu  # as if every round moved by 1
     true = float(np.linalg.norm(np.arange(1, n + 1))) / sigma
     assert true / mu == pytest.approx(math.sqrt((n + 1) * (2 * n + 1) / 6))
-    rows = found(rounds.HIDDEN, rounds._differences())
+    rows = found(listing.HIDDEN, listing._differences())
     assert rows.one("mu", "linear") == pytest.approx(true)
     assert rows.one("factor") == pytest.approx(45.5, abs=0.05)
     assert 12 < rows.one("mu", "linear, with TD errors") < true
@@ -75,18 +75,18 @@ def test_hidden_state_does_not_compose() -> None:
 def test_td_errors_are_not_bounded() -> None:
     """Values of two actions may lie any distance apart."""
     own, best = (
-        networks.network(np.array([[0.4]]), "relu", 10.0, 0),
-        networks.network(np.array([[0.6]]), "relu", 10.0, 1),
+        spaces.network(np.array([[0.4]]), "relu", 10.0, 0),
+        spaces.network(np.array([[0.6]]), "relu", 10.0, 1),
     )
-    rows = found(rounds.ERRORS, rounds._td_errors())
+    rows = found(listing.ERRORS, listing._td_errors())
     assert rows.one("largest TD error", "ten times") > 2 > rows.one("largest TD error", "weights as PyTorch begins")
     assert abs(own - best)[0] > 2.5  # so no reward in [0, 0.5] makes this one's error small
 
 
 def test_verdicts_on_the_listing() -> None:
-    rows = [*listing.Listing(200).rows(), *rounds._differences(), *rounds._successive(), *rounds._td_errors()]
-    rows += [rounds.RETURNED.row("largest noise in what is returned", 0, setting=words) for words in ("text", "code")]
-    statements = (*listing.STATEMENTS, *rounds.STATEMENTS)
+    rows = [*listing.measure(200), *listing._differences(), *listing._successive(), *listing._td_errors()]
+    rows += [listing.RETURNED.row("largest noise in what is returned", 0, setting=words) for words in ("text", "code")]
+    statements = statements_of(listing)
     assert {statement.claim(rows).verdict for statement in statements} == {"fails"}
     words = listing.PROGRAM.claim(rows).measured
     assert "beta 1, not 16161.6" in words
@@ -99,8 +99,8 @@ def test_verdicts_on_the_listing() -> None:
 
 def test_the_network_is_a_network() -> None:
     """`forward` against the layers written out."""
-    theta, x = networks.initial(1, 1.0, 3), np.array([[0.2], [0.9]])
+    theta, x = spaces.initial(1, 1.0, 3), np.array([[0.2], [0.9]])
     first, second, third = theta[:32].reshape(2, 16), theta[32:304].reshape(17, 16), theta[304:].reshape(17, 1)
     hidden = np.maximum(x @ first[:1] + first[1], 0)
     hidden = np.maximum(hidden @ second[:16] + second[16], 0)
-    np.testing.assert_allclose(networks.forward(x, "relu", theta), (hidden @ third[:16] + third[16])[:, 0])
+    np.testing.assert_allclose(spaces.forward(x, "relu", theta), (hidden @ third[:16] + third[16])[:, 0])

@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 from paper.claims import mechanisms
-from paper.claims.statement import Found
 from quietq import Budget
 from quietq.privacy.comparison import compare, paper_noise
 from quietq.privacy.gaussian import mu_from_budget
+
+STATEMENTS = (
+    mechanisms.VECTOR, mechanisms.FUNCTION, mechanisms.ANISOTROPIC, mechanisms.COMPOSITION, mechanisms.QUOTED,
+    mechanisms.TAIL,
+)  # fmt: skip
 
 
 def exact_delta(epsilon: float, mu: float) -> float:
@@ -62,10 +66,10 @@ def test_the_tail_in_the_proof_is_a_bound() -> None:
 
 
 def test_rows_agree_and_verdicts_follow_them() -> None:
-    rows = mechanisms.Mechanisms(4000).rows()
-    verdicts = {statement.name: statement.claim(rows).verdict for statement in mechanisms.STATEMENTS}
+    rows = mechanisms.measure(4000)
+    verdicts = {statement.name: statement.claim(rows).verdict for statement in STATEMENTS}
     assert list(verdicts.values()) == ["holds", "holds", "in part", "in part", "in part", "holds"]
-    mine = Found([row for row in rows if row["claim"] == mechanisms.VECTOR.name])
+    mine = mechanisms.VECTOR.about(rows)
     noise = mechanisms.printed_noise(0.9, 1e-4)
     shares = mine.all(mechanisms.TRUE_OVER_ALLOWED, "delta = 0.0001")
     assert any(share == pytest.approx(exact_delta(0.9, 1 / noise) / 1e-4, rel=1e-6) for share in shares)

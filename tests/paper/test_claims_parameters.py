@@ -4,11 +4,12 @@ import math
 
 import pytest
 
-from paper.claims import parameters
+from paper.claims import parameters, statements_of
+from paper.claims.statement import Printed
 
 
-def measured(statement: parameters.Statement, setting: str = "") -> list[float]:
-    rows = [row for row in parameters.Parameters().rows() if row["claim"] == statement.name]
+def measured(statement: Printed, setting: str = "") -> list[float]:
+    rows = [row for row in parameters.measure() if row["claim"] == statement.name]
     return [float(row["measured"] or 0) for row in rows if row["setting"] == setting or not setting]
 
 
@@ -37,13 +38,12 @@ def test_two_betas_are_printed() -> None:
     v = 4 * 3e-4 * 3.3 / 64
     theorem, proof = 1 / v, 4 * 3e-4 * 4 * 3.3 / 64
     assert theorem / proof > 1e7
-    assert parameters.BETA.claim(parameters.Parameters().rows()).verdict == "fails"
+    assert parameters.BETA.claim(parameters.measure()).verdict == "fails"
 
 
 def test_verdicts_on_the_parameters() -> None:
-    rows = parameters.Parameters().rows()
-    verdicts = [statement.claim(rows).verdict for statement in parameters.STATEMENTS]
+    rows = parameters.measure()
+    verdicts = [statement.claim(rows).verdict for statement in statements_of(parameters)]
     assert verdicts == ["fails"] * 7 + ["in part"] + ["fails"] * 2
-    name = "k = 2.3, sigma = 0.32"
     met = [row | {"measured": 1e4} if row["quantity"] == parameters.LEFT else row for row in rows]
-    assert parameters.STATED[name].claim(met).verdict == "holds"
+    assert parameters.SMALL_K.claim(met).verdict == "holds"

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from paper.claims import sampler
+from paper.claims import sampler, statements_of
 from paper.claims.statement import power
 from quietq.noise import BandLimited, Exponential, FeaturePath, SeededEntropy, SortedPath
 
@@ -41,11 +41,11 @@ def test_a_dense_sampler_takes_longer_and_longer() -> None:
 
 
 def test_verdicts_on_the_sampler() -> None:
-    rows = [*sampler.Sampler(20_000).rows(), *sampler.Speed(2000, 200, 2).rows()]
-    verdicts = [statement.claim(rows).verdict for statement in sampler.STATEMENTS]
+    rows = [*sampler.measure(20_000), *sampler.measure_time(2000, 200, 2)]
+    verdicts = [statement.claim(rows).verdict for statement in statements_of(sampler)]
     assert verdicts == ["fails", "fails", "holds"]
-    listed = f"{sampler.SECONDS}: {sampler.LISTED}"
     quadratic = [
-        row | {"measured": 1e-6 * float(row["x"] or 0) ** 2} if row["quantity"] == listed else row for row in rows
+        row | {"measured": 1e-6 * float(row["x"] or 0) ** 2} if row["quantity"] == sampler.LISTED else row
+        for row in rows
     ]
     assert sampler.SPEED.claim(quadratic).verdict == "fails"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from paper.claims import networks, spaces
+from paper.claims import spaces, statements_of
 from quietq.noise import BandLimited, Exponential
 
 
@@ -70,18 +70,18 @@ def test_norms_do_not_depend_on_the_interval() -> None:
     assert dense[0] == pytest.approx(dense[1], rel=1e-9)
 
 
-@pytest.mark.parametrize("activation", list(networks.ACTIVATIONS))
+@pytest.mark.parametrize("activation", list(spaces.ACTIVATIONS))
 def test_networks_have_a_norm_in_one_dimension(activation: str) -> None:
     norms = []
     for level in (6, 9, 12):
         grid = np.linspace(0, 1, 2**level + 1)
-        norms.append(Exponential(1.0).norm_on(grid, networks.network(grid[:, None], activation)))
+        norms.append(Exponential(1.0).norm_on(grid, spaces.network(grid[:, None], activation)))
     assert norms[0] <= norms[1] <= norms[2] <= norms[1] * 1.001
 
 
 def test_the_slope_of_a_network_depends_on_its_weights() -> None:
     grid = np.linspace(0, 1, 101)[:, None]
-    slopes = [np.abs(np.diff(networks.network(grid, "relu", scale))).max() for scale in (1.0, 10.0)]
+    slopes = [np.abs(np.diff(spaces.network(grid, "relu", scale))).max() for scale in (1.0, 10.0)]
     assert slopes[1] > 100 * slopes[0]
 
 
@@ -90,31 +90,32 @@ def test_a_step_moves_values_further_than_printed() -> None:
     lipschitz, batch = 4.0, 64
     ratios = []
     for seed in range(5):
-        moved, slope = networks.movement(batch, seed)
+        moved, slope = spaces.movement(batch, seed)
         assert slope < lipschitz
         ratios.append(moved / (2 * lipschitz / batch))
     assert min(ratios) > 10
-    rows = networks.Networks().rows()
+    rows = spaces.measure_networks()
     mine = [row["measured"] for row in rows if row["quantity"] == "movement over the bound"]
     assert mine == pytest.approx(ratios)
-    assert [statement.claim(rows).verdict for statement in networks.STATEMENTS] == ["holds", "fails", "fails"]
+    statements = (spaces.COROLLARY, spaces.ARCHITECTURE, spaces.MOVES)
+    assert [statement.claim(rows).verdict for statement in statements] == ["holds", "fails", "fails"]
     nearer = [row | {"measured": 0.9} if row["quantity"] == "movement over the bound" else row for row in rows]
-    assert networks.MOVES.claim(nearer).verdict == "holds"
+    assert spaces.MOVES.claim(nearer).verdict == "holds"
 
 
 def test_movement_is_that_of_a_step() -> None:
     """Against a small step along the gradient of the mean value, which is what TD errors of 1 come to."""
-    states, theta = np.random.default_rng(2).random((64, 1)), networks.initial(1, 1.0, 2)
+    states, theta = np.random.default_rng(2).random((64, 1)), spaces.initial(1, 1.0, 2)
     grid = np.linspace(0, 1, 501)[:, None]
 
     def mean(flat: np.ndarray) -> float:
-        return float(networks.forward(states, "relu", flat).mean())
+        return float(spaces.forward(states, "relu", flat).mean())
 
     moves = 1e-6 * np.eye(len(theta))
     gradient = np.array([(mean(theta + move) - mean(theta - move)) / 2e-6 for move in moves])
     step = 1e-6 * gradient
-    moved = networks.forward(grid, "relu", theta + step) - networks.forward(grid, "relu", theta)
-    assert networks.movement(64, 2)[0] == pytest.approx(np.abs(moved).max() / 1e-6, rel=0.02)
+    moved = spaces.forward(grid, "relu", theta + step) - spaces.forward(grid, "relu", theta)
+    assert spaces.movement(64, 2)[0] == pytest.approx(np.abs(moved).max() / 1e-6, rel=0.02)
 
 
 def test_broken_lines_are_not_band_limited() -> None:
@@ -129,8 +130,8 @@ def test_broken_lines_are_not_band_limited() -> None:
 
 
 def test_verdicts_on_the_space() -> None:
-    rows = spaces.Spaces(20).rows()
-    verdicts = [statement.claim(rows).verdict for statement in spaces.STATEMENTS]
+    rows = spaces.measure(20)
+    verdicts = [statement.claim(rows).verdict for statement in statements_of(spaces)[:6]]
     alternative = [row for row in rows if row["claim"] == spaces.ALTERNATIVE.name]
     assert [row["measured"] for row in alternative] == pytest.approx([2.0, 2.0], rel=0.01)
     kept = [row | {"measured": 1.0} for row in alternative]

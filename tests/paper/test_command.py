@@ -1,6 +1,7 @@
 """`python -m paper`: tables, pictures, verdicts and a page, kept and found again."""
 
 import csv
+import dataclasses
 import json
 import re
 
@@ -10,27 +11,35 @@ import pytest
 for package in ("jax", "matplotlib"):
     pytest.importorskip(package)
 
-from paper import Row, everything  # noqa: E402
+from paper import experiments  # noqa: E402
+from paper.experiment import Row, task  # noqa: E402
+from paper.figures import figure1  # noqa: E402
 from paper.figures.curves import rows_of  # noqa: E402
-from paper.figures.figure1 import NoiseLevel  # noqa: E402
+
+TIMES = []
+"""Every time that something is measured."""
+
+
+def made_up(preset: str, sigma: float, resets: int | None, steps: int, seeds: int) -> list[Row]:
+    """Curves as a training would give; the trainings themselves are tested elsewhere, and all together below."""
+    TIMES.append((preset, sigma))
+    noise = figure1.noise_of(preset, sigma, resets)  # type: ignore[arg-type]
+    columns: Row = {"preset": preset, "sigma": sigma, "noise": noise, "resets": resets}
+    return rows_of(np.random.default_rng(0).uniform(5, 20, (seeds, steps // 50)).tolist(), columns)
+
 
 TINY = [
-    NoiseLevel(preset, sigma, resets, steps=250, seeds=2)  # type: ignore[arg-type]
-    for preset, sigma, resets in (("code", 0.0, None), ("code", 0.4, None), ("text", 0.0, None), ("text", 1.0, None))
+    task("figure1", f"{preset} {sigma}", made_up, preset=preset, sigma=sigma, resets=None, steps=250, seeds=2)
+    for preset, sigma in (("code", 0.0), ("code", 0.4), ("text", 0.0), ("text", 1.0))
 ]
-
-
-def made_up(self: NoiseLevel) -> list[Row]:
-    """Curves as a training would give; the trainings themselves are tested elsewhere, and all together below."""
-    columns: Row = {"preset": self.preset, "sigma": self.sigma, "noise": self.noise, "resets": self.resets}
-    return rows_of(np.random.default_rng(0).uniform(5, 20, (self.seeds, self.steps // 50)).tolist(), columns)
 
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
     """Figure 1 with as little as shows everything, and a cache of its own."""
-    monkeypatch.setattr(type(everything.EXPERIMENTS["figure1"]), "tasks", lambda self, quick: TINY)
-    monkeypatch.setattr(NoiseLevel, "rows", made_up)
+    small = dataclasses.replace(experiments.EXPERIMENTS["figure1"], tasks=lambda quick: TINY)
+    monkeypatch.setitem(experiments.EXPERIMENTS, "figure1", small)
+    TIMES.clear()
     monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path / "cache"))
 
 
@@ -58,11 +67,14 @@ def test_one_figure_from_tasks_to_page_and_again_from_the_cache(command, tmp_pat
     assert "This was a quick run" in page
     assert all(claim["verdict"] in page for claim in result["claims"])
 
-    monkeypatch.setattr(NoiseLevel, "rows", lambda self: pytest.fail("it was done before"))
+    assert len(TIMES) == 4
     code, again, _ = command("figure1 --quick")
     assert code == 0
     assert "Read runs/paper/figure1/report.html" in again
     assert (tmp_path / "runs/paper/figure1/figure1.csv").read_bytes() == (folder / "figure1.csv").read_bytes()
+    assert len(TIMES) == 4  # it was done before
+    command("figure1 --quick --no-cache")
+    assert len(TIMES) == 8
 
 
 def test_wrong_input_is_one_sentence(command, tmp_path):

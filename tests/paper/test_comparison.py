@@ -10,13 +10,19 @@ pytest.importorskip("jax")
 
 from comparison_tables import table
 
-from paper.comparison import Comparing
-from paper.comparison.audit import CONFIDENCE, NOT_HERE, Audited, DrawAudit, audited, row_of
-from paper.comparison.limits import Caps, fewest_people, steps_to_opposite
+from paper.comparison import COMPARISON, MOST, measure, scores
+from paper.comparison.audit import CONFIDENCE, NOT_HERE, Audit, look_up, measure_draws, row_of
 from paper.comparison.needed import curves, needed
-from paper.comparison.plan import MOST
-from paper.comparison.scores import DELTA, Scored, bounded, budget, ends, random_score
-from paper.engine import do
+from paper.comparison.scores import (
+    DELTA,
+    bounded,
+    budget,
+    ends,
+    fewest_people,
+    measure_caps,
+    random_score,
+    steps_to_opposite,
+)
 from quietq.audit import Trainings, View
 from quietq.audit.runs import BATCH
 from quietq.audit.store import Store
@@ -27,11 +33,6 @@ from quietq.worlds import WALK, RecommenderWorld, find_world, mean_return, unifo
 from quietq.worlds.environment import world_reward
 
 WORLDS = ("walk", "thermostat", "navigation", "recommender")
-
-
-def number(value):
-    assert isinstance(value, int | float)
-    return value
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -68,7 +69,7 @@ def test_caps_are_those_of_the_limits_and_one_person_fewer_does_not_do():
         expected = people_needed(0.9, budget(), distance=0.5, width=0.5, gaussian=gaussian)
         assert fewest_people(WALK, 0.9, gaussian) == expected
         name = "gaussian" if gaussian else "any"
-        short, enough = (number(row[name]) for row in Caps("walk", (expected - 1, expected)).rows())
+        short, enough = (row[name] for row in measure_caps("walk", (expected - 1, expected)))
         assert short < 0.9 <= enough
 
 
@@ -88,39 +89,40 @@ def test_the_relation_without_slopes_covers_what_one_person_can_do():
 
 
 def test_every_promise_is_worth_its_name():
-    numbers = {task.people for quick in (True, False) for task in Comparing().tasks(quick) if isinstance(task, Scored)}
+    tasks = [task for quick in (True, False) for task in COMPARISON.tasks(quick) if task.table == "comparison_scores"]
+    numbers = {dict(task.settings)["people"] for task in tasks}
     assert MOST in numbers
     assert not any(weak_delta(DELTA, number) for number in numbers)
 
 
 def test_tasks_are_all_different_and_can_be_sent_elsewhere():
     for quick in (True, False):
-        tasks = Comparing().tasks(quick)
+        tasks = COMPARISON.tasks(quick)
         assert len(set(tasks)) == len(tasks)
         assert pickle.loads(pickle.dumps(tasks)) == tasks
 
 
 def test_scores_are_repeatable_tidy_and_better_with_more_people():
-    few, again, many = (do(Scored("walk", "input", None, people, 6, 500)) for people in (2, 2, 2000))
+    few, again, many = (measure("walk", "input", None, people, 6, 500) for people in (2, 2, 2000))
     assert few == again
     assert [row["draw"] for row in few] == list(range(6))
     assert {type(value) for row in few for value in row.values()} <= {str, int, float, type(None)}
-    assert np.mean([number(row["score"]) for row in many]) > np.mean([number(row["score"]) for row in few]) + 0.1
+    assert np.mean([row["score"] for row in many]) > np.mean([row["score"] for row in few]) + 0.1
 
 
 def test_pure_noise_promises_more_and_says_so(monkeypatch):
-    monkeypatch.setattr(Scored, "_scores", lambda self, world: [0.5])
-    pure, gaussian = (Scored("walk", "reward", noise, 50, 1).rows()[0] for noise in ("k-norm", "path"))
+    monkeypatch.setattr(scores, "scores_of", lambda *settings: [0.5])
+    pure, gaussian = (measure("walk", "reward", noise, 50, 1)[0] for noise in ("k-norm", "path"))
     assert (pure["epsilon"], pure["delta"]) == (0.9, 0.0)
     assert (gaussian["epsilon"], gaussian["delta"]) == (0.9, 1e-4)
-    assert Scored("walk", "none", None, None, 1).rows()[0]["epsilon"] is None
+    assert measure("walk", "none", None, None, 1)[0]["epsilon"] is None
 
 
 def test_an_audit_is_looked_up_only_when_all_its_trainings_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path))
-    assert {row["verdict"] for row in audited()} == {NOT_HERE}
+    assert {row["verdict"] for row in look_up()} == {NOT_HERE}
     method = InputNoise(relation=WALK.relation(50), budget=budget())
-    audit, rng = Audited("input", method, 200, View("final", queries=3), "mean"), np.random.default_rng(0)
+    audit, rng = Audit("input", method, 200, View("final", queries=3), "mean"), np.random.default_rng(0)
     monkeypatch.setattr(Trainings, "_batch", lambda *_: pytest.fail("it trained"))
     for number in range(-(-2 * audit.runs // BATCH)):
         assert not audit.kept(tmp_path)
@@ -134,7 +136,7 @@ def test_an_audit_is_looked_up_only_when_all_its_trainings_are_kept(tmp_path, mo
 
 @pytest.mark.slow
 def test_the_trainings_of_an_audit_are_found_under_their_own_name(tmp_path):
-    audit = Audited(
+    audit = Audit(
         "input", InputNoise(relation=WALK.relation(50), budget=budget()), 40, View("final", queries=3), "mean"
     )
     assert not audit.kept(tmp_path)
@@ -146,7 +148,7 @@ def test_the_trainings_of_an_audit_are_found_under_their_own_name(tmp_path):
 def test_the_table_of_needs_has_the_audit_beside_it():
     other = {"world": "walk", "method": "reward", "noise": "knots", "people": 10, "draw": 0, "score": 0.5}
     scores = [*table(input={10: [0.8, 0.8], 1000: [1.0, 1.0]}), other]
-    draws = do(DrawAudit("knots", 50, 60))
+    draws = measure_draws("knots", 50, 60)
     rows = needed({"comparison_scores": scores, "audit_draws": draws})
     assert [row["name"] for row in rows] == ["input", "reward, knots"]
     assert rows[0]["people"] == pytest.approx(100)

@@ -10,9 +10,12 @@ pytest.importorskip("jax")
 
 from paper_tables import curve
 
+from paper.experiment import where
 from paper.figures.curves import (
+    MARGIN,
     Measure,
-    gained,
+    clear_verdict,
+    gain,
     late,
     mean_of,
     measure,
@@ -20,9 +23,7 @@ from paper.figures.curves import (
     returns_of,
     samples_to,
     scores_of,
-    where,
 )
-from paper.figures.judging import MARGIN, different, judged, similar
 
 
 def test_curves_are_measured_as_they_are_said_to_be() -> None:
@@ -34,8 +35,8 @@ def test_curves_are_measured_as_they_are_said_to_be() -> None:
     line = np.linspace(0.2, 0.8, 20)
     assert late(rows).mean == pytest.approx(line[-4:].mean())
     assert late(rows).error == pytest.approx(0.01 * np.arange(4).std(ddof=1) / 2)
-    assert gained(rows).mean == pytest.approx(line[-4:].mean() - line[:4].mean())
-    assert gained(rows).error == pytest.approx(0, abs=1e-12)  # seeds differ by a constant
+    assert gain(rows).mean == pytest.approx(line[-4:].mean() - line[:4].mean())
+    assert gain(rows).error == pytest.approx(0, abs=1e-12)  # seeds differ by a constant
 
 
 def test_samples_are_counted_until_five_episodes_in_a_row_reach_the_level() -> None:
@@ -68,19 +69,19 @@ def test_a_mean_over_settings_has_the_errors_and_the_seeds_of_all() -> None:
 
 
 def test_similar_is_within_the_margin_and_not_what_cannot_be_told_apart() -> None:
-    assert similar(Measure(0.05, 0.01, 9.0))
-    assert not different(Measure(0.05, 0.01, 9.0))
+    assert Measure(0.05, 0.01, 9.0).similar()
+    assert not Measure(0.05, 0.01, 9.0).different()
     unclear = Measure(0.0, 0.2, 9.0)
-    assert not similar(unclear)
-    assert not different(unclear)
+    assert not unclear.similar()
+    assert not unclear.different()
     for sign in (-1, 1):
-        assert different(Measure(sign * (MARGIN + 0.1), 0.01, 9.0))
-        assert not similar(Measure(sign * (MARGIN + 0.1), 0.01, 9.0))
+        assert Measure(sign * (MARGIN + 0.1), 0.01, 9.0).different()
+        assert not Measure(sign * (MARGIN + 0.1), 0.01, 9.0).similar()
 
 
 def test_a_verdict_needs_something_clear() -> None:
-    assert judged([True, True], [False, False]) == "holds"
-    assert judged([False, False], [True, False]) == "fails"
+    assert clear_verdict([True, True], [False, False]) == "holds"
+    assert clear_verdict([False, False], [True, False]) == "fails"
     for agree, contrary in (([True, False], [False, True]), ([True, False], [False, False]), ([False], [False])):
-        assert judged(agree, contrary) == "in part"
-    assert judged([], []) == "in part"
+        assert clear_verdict(agree, contrary) == "in part"
+    assert clear_verdict([], []) == "in part"

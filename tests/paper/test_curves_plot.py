@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jax")
 
+from paper.experiment import Row
 from paper.figures.curves import rows_of
 from paper.figures.picture import plot_comparison, plot_noise_levels
-from paper.task import Row
 from quietq import InvalidInput
 
 

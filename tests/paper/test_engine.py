@@ -9,9 +9,13 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
-from small_tasks import Fails, Square
+import small_tasks
+from small_tasks import fails, of, slowly, square
 
-from paper import Claim, Shelf, carry_out, results, tables_of, write_tables
+from paper import engine, results
+from paper.engine import carry_out
+from paper.experiment import Claim, Task, tables_of
+from paper.results import Cache, write_tables
 from quietq.learning import trainer
 
 
@@ -19,12 +23,12 @@ def done(marks: Path) -> list[int]:
     return [int(line) for line in marks.read_text().split()] if marks.exists() else []
 
 
-def squares(marks: Path, count: int) -> list[Square]:
-    return [Square(i, str(marks)) for i in range(count)]
+def squares(marks: Path, count: int) -> list[Task]:
+    return [of(square, i, marks) for i in range(count)]
 
 
 def test_what_was_done_is_not_done_again(tmp_path):
-    marks, kept = tmp_path / "marks", Shelf(tmp_path / "shelf")
+    marks, kept = tmp_path / "marks", Cache(tmp_path / "cache")
     first = carry_out(squares(marks, 3), kept)
     told = []
     both = carry_out(squares(marks, 5) * 2, kept, progress=lambda *state: told.append(state))
@@ -32,17 +36,17 @@ def test_what_was_done_is_not_done_again(tmp_path):
     assert list(both) == squares(marks, 5)
     assert {task: both[task] for task in first} == first
     assert [state[:2] for state in told] == [(3, 5), (4, 5), (5, 5)]
-    assert carry_out(squares(marks, 5), Shelf(None)) == both  # which keeps nothing, and so looks at nothing
+    assert carry_out(squares(marks, 5), Cache(None)) == both  # which keeps nothing, and so looks at nothing
     assert len(done(marks)) == 10
 
 
 def test_another_configuration_or_other_code_is_another_task(tmp_path, monkeypatch):
-    marks, kept = tmp_path / "marks", Shelf(tmp_path / "shelf")
+    marks, kept = tmp_path / "marks", Cache(tmp_path / "cache")
     carry_out(squares(marks, 1), kept)
-    assert kept.get(Square(0, str(marks), kind="two")) is None
-    assert kept.get(Fails(0, str(marks))) is None
+    assert kept.get(of(square, 0, marks, kind="two")) is None
+    assert kept.get(of(fails, 0, marks)) is None
     monkeypatch.setattr(results, "code", lambda: "other code")
-    assert kept.get(Square(0, str(marks))) is None
+    assert kept.get(of(square, 0, marks)) is None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_another_configuration_or_other_code_is_another_task(tmp_path, monkeypat
     ],
 )
 def test_a_torn_file_is_as_none(tmp_path, torn):
-    kept, task = Shelf(tmp_path), Square(3, str(tmp_path / "marks"))
+    kept, task = Cache(tmp_path), of(square, 3, tmp_path / "marks")
     kept.put(task, task.rows())
     (file,) = (path for path in tmp_path.iterdir() if path.suffix == ".json")
     file.write_text(torn.replace("OWN", json.dumps(task.describe())))
@@ -72,64 +76,60 @@ def test_a_torn_file_is_as_none(tmp_path, torn):
 
 
 def test_an_error_loses_nothing_that_was_done(tmp_path):
-    marks, kept = tmp_path / "marks", Shelf(tmp_path / "shelf")
+    marks, kept = tmp_path / "marks", Cache(tmp_path / "cache")
     with pytest.raises(ArithmeticError, match="7 is too much"):
-        carry_out([*squares(marks, 3), Fails(7, str(marks)), *squares(marks, 40)], kept)
+        carry_out([*squares(marks, 3), of(fails, 7, marks), *squares(marks, 40)], kept)
     assert set(done(marks)) >= {0}
-    assert [number for number in done(marks) if kept.get(Square(number, str(marks))) is None] == []
+    assert [number for number in done(marks) if kept.get(of(square, number, marks)) is None] == []
 
 
 def test_what_cannot_be_kept_is_given_all_the_same(tmp_path, monkeypatch):
     full = OSError(28, "No space left on device")
     monkeypatch.setattr(results.tempfile, "NamedTemporaryFile", lambda *_, **__: (_ for _ in ()).throw(full))
-    task = Square(3, str(tmp_path / "marks"))
+    task = of(square, 3, tmp_path / "marks")
     with pytest.warns(RuntimeWarning, match=r"'square of 3' could not be kept: No space left on device\."):
-        assert carry_out([task], Shelf(tmp_path))[task] == [{"number": 3, "square": 9}]
+        assert carry_out([task], Cache(tmp_path))[task] == [{"number": 3, "square": 9}]
 
 
 def test_the_first_of_each_program_comes_before_the_others(tmp_path, monkeypatch):
-    from paper import engine
-
     monkeypatch.setattr(engine.os, "cpu_count", lambda: 1)
     marks = tmp_path / "marks"
-    carry_out([Square(i, str(marks), kind="ab"[i // 3]) for i in range(6)], Shelf(None))
+    carry_out([of(square, i, marks, "ab"[i // 3]) for i in range(6)], Cache(None))
     assert done(marks) == [0, 3, 1, 2, 4, 5]
 
 
 KILLED = """
-import sys, time
-from small_tasks import Square
-from paper import Shelf, carry_out, engine
+import sys
+from pathlib import Path
+from small_tasks import of, slowly
+from paper import engine
+from paper.results import Cache
 engine.os.cpu_count = lambda: 1
-slow = Square.rows
-def rows(self):
-    time.sleep(0.2)
-    return slow(self)
-Square.rows = rows
-carry_out([Square(i, sys.argv[1]) for i in range(50)], Shelf(__import__("pathlib").Path(sys.argv[2])))
+engine.carry_out([of(slowly, i, sys.argv[1]) for i in range(50)], Cache(Path(sys.argv[2])))
 """
 
 
-def test_after_a_kill_it_goes_on_where_it_was(tmp_path):
-    marks, kept = tmp_path / "marks", Shelf(tmp_path / "shelf")
+def test_after_a_kill_it_goes_on_where_it_was(tmp_path, monkeypatch):
+    marks, kept = tmp_path / "marks", Cache(tmp_path / "cache")
     here = Path(__file__)
     found = os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-c", KILLED, str(marks), str(tmp_path / "shelf")]
+    command = [sys.executable, "-c", KILLED, str(marks), str(tmp_path / "cache")]
     process = subprocess.Popen(command, cwd=here.parents[2], env=os.environ | {"PYTHONPATH": found})
     while len(done(marks)) < 3:
         assert process.poll() is None
     process.kill()
     process.wait()
-    before = [task for task in squares(marks, 50) if kept.get(task) is not None]
-    assert len(before) >= 2
-    carry_out(squares(marks, 50), kept)
+    tasks = [of(slowly, i, marks) for i in range(50)]
+    monkeypatch.setattr(small_tasks.time, "sleep", lambda seconds: None)
+    assert len([task for task in tasks if kept.get(task) is not None]) >= 2
+    carry_out(tasks, kept)
     repeated = len(done(marks)) - 50
     assert repeated <= 1  # the one that was under way
 
 
 def test_tables_are_written_with_what_made_them(tmp_path):
     tasks = squares(tmp_path / "marks", 2)
-    rows = carry_out(tasks, Shelf(None))
+    rows = carry_out(tasks, Cache(None))
     claim = Claim("squares", "they grow", "0, 1", "holds", "tests/paper/test_engine.py")
     files = write_tables(tables_of(rows), [claim], tasks, tmp_path)
     assert [file.name for file in files] == ["squares.csv", "squares.json", "verdicts.csv", "verdicts.json"]

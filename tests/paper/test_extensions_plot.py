@@ -8,7 +8,7 @@ from quietq import InvalidInput
 pytest.importorskip("matplotlib")
 pytest.importorskip("jax")
 
-from paper.extensions import row as form
+from paper.extensions import rows as form
 from paper.extensions.picture import plot_extensions
 
 

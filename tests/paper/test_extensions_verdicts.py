@@ -2,14 +2,9 @@
 
 import pytest
 
-from paper.extensions import Extensions, band_limited
-from paper.extensions.interval import Thermostat
-from paper.extensions.kernel_verdicts import kernel_claims
-from paper.extensions.learners import Learning
-from paper.extensions.queries import UNSTRUCTURED
-from paper.extensions.released import CHANGE
-from paper.extensions.verdicts import learner_claims
-from paper.extensions.worlds import Planned
+from paper.extensions import EXTENSIONS, kernels, learners, worlds
+from paper.extensions.kernels import LINE, SECTION, UNSTRUCTURED
+from paper.extensions.learners import CHANGE
 
 
 def verdicts(claims):
@@ -26,15 +21,15 @@ def changed(rows, quantity, value, setting=None):
 
 @pytest.fixture(scope="module")
 def cheap_rows():
-    slower = (Learning, Planned, Thermostat, band_limited.Released)
-    tasks = [task for task in Extensions().tasks(quick=True) if not isinstance(task, slower)]
+    slower = (learners.measure_learning, worlds.measure_plans, worlds.measure_thermostat, kernels.measure_releases)
+    tasks = [task for task in EXTENSIONS.tasks(quick=True) if task.measure not in slower]
     rows = [one for task in tasks for one in task.rows()]
     rows = changed(rows, "power of the number of queries", 1.0)  # no test depends on how fast a machine is
     return changed(rows, "power of the number of queries", 2.75, UNSTRUCTURED)
 
 
 def test_verdicts_follow_the_rows(cheap_rows):
-    claims = [*learner_claims(cheap_rows), *kernel_claims(cheap_rows)]
+    claims = EXTENSIONS.claims({"extensions": cheap_rows})
     assert {claim.verdict for claim in claims} <= {"holds", "in part", "fails"}
     found = verdicts(claims)
     holds = ("actor-critic", "epsilon-greedy", "any bounded interval")
@@ -50,14 +45,14 @@ def test_verdicts_follow_the_rows(cheap_rows):
         ("several dimensions", "the same in standard errors", 7.0, "fails"),
         ("actor-critic on raw rewards", CHANGE, 0.0, "fails"),
         ("band-limited functions", "the same in standard errors", 7.0, "fails"),
-        ("band-limited functions", band_limited.SECTION, 1.1, "fails"),
-        ("band-limited functions", band_limited.LINE, 0.2, "holds"),
+        ("band-limited functions", SECTION, 1.1, "fails"),
+        ("band-limited functions", LINE, 0.2, "holds"),
         ("time for other kernels", "power of the number of queries", 2.0, "holds"),
         ("time for other kernels", "power of the number of queries", 1.0, "fails"),
     ):
         rows = changed(cheap_rows, quantity, value)
-        assert verdicts([*learner_claims(rows), *kernel_claims(rows)])[name] == other
+        assert verdicts(EXTENSIONS.claims({"extensions": rows}))[name] == other
     allowed = [one | {"sentence": None} if one["quantity"] == "refused" else one for one in cheap_rows]
-    raw = {claim.name: claim for claim in learner_claims(allowed)}["actor-critic on raw rewards"]
+    raw = {claim.name: claim for claim in EXTENSIONS.claims({"extensions": allowed})}["actor-critic on raw rewards"]
     assert raw.verdict == "in part"  # what this library refuses is no evidence about the paper
     assert raw.measured.endswith("This library does not refuse it.")

@@ -11,9 +11,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import quietq as qq
-from paper.figures.baselines import Baseline, InputPerturbation
+from paper.figures.baselines import Baseline, GradientPerturbation, InputPerturbation
 from paper.figures.evaluation import CELLS, EXPLORE, cell, walk_by_evaluation
-from paper.figures.gradient_baseline import GradientPerturbation
 from quietq import InvalidInput
 from quietq.learning import trainer
 from quietq.learning.deep_q import DeepQState

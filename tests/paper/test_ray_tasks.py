@@ -1,15 +1,16 @@
 """Tasks on Ray: the same numbers as on this machine, and nothing is lost with a worker."""
 
-import importlib
 import os
 import sys
 from pathlib import Path
 
 import pytest
-from small_tasks import AtHome, DiesOnce, Fails, Square, Trains
+from small_tasks import at_home, dies_once, fails, of, square, trains
 
 import paper
-from paper import Shelf, carry_out
+from paper.engine import carry_out
+from paper.experiment import task
+from paper.results import Cache
 from quietq.privacy.errors import MissingExtra
 
 pytestmark = [
@@ -31,10 +32,11 @@ def cluster():
 @pytest.mark.slow  # Ray itself is started by default in tests/rewards/test_ray.py
 @pytest.mark.usefixtures("cluster")
 def test_the_same_numbers_as_local_and_a_killed_worker_loses_nothing(tmp_path):
-    marks, kept = str(tmp_path / "marks"), Shelf(tmp_path / "shelf")
-    tasks = [Square(2, marks), AtHome(3, marks), DiesOnce(7, marks), Trains(1)]
+    marks, kept = tmp_path / "marks", Cache(tmp_path / "cache")
+    tasks = [of(square, 2, marks), of(at_home, 3, marks, process=os.getpid()), of(dies_once, 7, marks)]
+    tasks.append(task("trainings", "a training", trains, seed=1))
     (tmp_path / "marks.7").touch()  # or it would die here
-    local = carry_out(tasks, Shelf(None), "local")
+    local = carry_out(tasks, Cache(None), "local")
     (tmp_path / "marks.7").unlink()
     found = carry_out(tasks, kept, "ray")
     assert (tmp_path / "marks.7").exists()  # it did die
@@ -46,11 +48,10 @@ def test_the_same_numbers_as_local_and_a_killed_worker_loses_nothing(tmp_path):
 @pytest.mark.usefixtures("cluster")
 def test_an_error_comes_back_as_it_was(tmp_path):
     with pytest.raises(ArithmeticError, match="7 is too much"):
-        carry_out([Fails(7, str(tmp_path / "marks"))], Shelf(None), "ray")
+        carry_out([of(fails, 7, tmp_path / "marks")], Cache(None), "ray")
 
 
-def test_without_ray(monkeypatch):
+def test_without_ray(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "paper.ray_engine", raising=False)
     with pytest.raises(MissingExtra, match=r"quietq\[ray\]"):
-        importlib.import_module("paper.ray_engine")
+        carry_out([of(square, 2, tmp_path / "marks")], Cache(None), "ray")
