@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
@@ -65,7 +66,7 @@ def reproduce(asked: argparse.Namespace) -> None:
     seconds, page = round(time.monotonic() - began, 3), write_report(chosen, tables, out, quick=asked.quick)
     if asked.json:
         record = {
-            "claims": [claim.to_dict() for claim in claims], "figures": [str(file) for file in figures],
+            "claims": [asdict(claim) for claim in claims], "figures": [str(file) for file in figures],
             "tables": [str(file) for file in files], "report": str(page), "quick": asked.quick, "seconds": seconds,
         }  # fmt: skip
         print(json.dumps(record))

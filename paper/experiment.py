@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
@@ -38,7 +38,6 @@ class Task:
         return self.measure(**dict(self.settings))
 
     def describe(self) -> dict[str, object]:
-        """What names it, in JSON."""
         return {"task": f"{self.measure.__module__}.{self.measure.__qualname__}", "settings": dict(self.settings)}
 
 
@@ -62,9 +61,6 @@ class Claim:
     verdict: Verdict
     """`in part` where some of it holds, and `measured` says which."""
     shown_by: str
-
-    def to_dict(self) -> dict[str, str]:
-        return asdict(self)
 
 
 Decision = tuple[Verdict, dict[str, Any]]
@@ -91,7 +87,6 @@ class Statement:
 
 
 def statement(name: str) -> Callable[[Callable[..., Decision]], Statement]:
-    """Makes a statement of the function that decides about it."""
     return lambda decide: Statement(name, decide, **TEXTS[name])
 
 
@@ -124,7 +119,6 @@ class Experiment:
 
 
 def tables_of(rows: Mapping[Task, list[Row]]) -> dict[str, list[Row]]:
-    """The rows of all tasks, by the name of their table."""
     tables: dict[str, list[Row]] = {}
     for one, found in rows.items():
         tables.setdefault(one.table, []).extend(found)

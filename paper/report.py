@@ -17,7 +17,6 @@ HEADINGS = ("claim", "printed in the paper", "measured", "shown by", "verdict")
 
 
 def draw(experiments: Sequence[Experiment], tables: Tables, folder: Path) -> list[Path]:
-    """All pictures, as PNG and SVG, to a folder that exists."""
     files = []
     for stem, plot in (drawing for experiment in experiments for drawing in experiment.drawings.items()):
         for ending in ("png", "svg"):

@@ -7,7 +7,8 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,11 @@ CODE = ("privacy", "noise", "rewards", "worlds", "learning", "audit")
 STANDS_ON = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
+@dataclass(frozen=True)
 class Cache:
     """A folder with a file for each task that was done; None keeps nothing."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
+    folder: Path | None
 
     @classmethod
     def usual(cls) -> "Cache":
@@ -63,7 +64,6 @@ class Cache:
 
 @functools.cache
 def code() -> str:
-    """A hash of all code that rows can depend on."""
     here = Path(__file__).parent
     digest = hashlib.sha256(hash_of_code(CODE).encode())
     for file in sorted(file for file in here.rglob("*") if file.suffix in (".py", ".toml")):
@@ -73,13 +73,11 @@ def code() -> str:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """What the code stands on here."""
     here = {"python": platform.python_version(), "machine": platform.machine()}
     return here | {package: version(package) for package in STANDS_ON}
 
 
 def _plain(task: Task) -> Any:
-    """What names it, as it comes back from a file: with lists for tuples."""
     return json.loads(json.dumps(task.describe()))
 
 
@@ -92,18 +90,14 @@ def write_tables(
 ) -> list[Path]:
     """Writes NAME.csv for every table and the verdicts, and beside it what it comes from, to a folder that exists."""
     files, about = [], {"quietq": quietq.__version__, "code": code(), "stands_on": versions(), "quick": quick}
-    for name, rows in {**tables, "verdicts": [claim.to_dict() for claim in claims]}.items():
-        if rows:
-            sources: object = [task.describe() for task in tasks if task.table == name] or "from the other tables"
-            files += [_csv(rows, folder / f"{name}.csv"), folder / f"{name}.json"]
-            files[-1].write_text(json.dumps({**about, "tasks": sources}, indent=1))
+    for name, rows in {**tables, "verdicts": [asdict(claim) for claim in claims]}.items():
+        if not rows:
+            continue
+        files += [folder / f"{name}.csv", folder / f"{name}.json"]
+        with files[-2].open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(dict.fromkeys(column for row in rows for column in row)))
+            writer.writeheader()
+            writer.writerows(rows)
+        sources: object = [task.describe() for task in tasks if task.table == name] or "from the other tables"
+        files[-1].write_text(json.dumps({**about, "tasks": sources}, indent=1))
     return files
-
-
-def _csv(rows: Sequence[Mapping[str, object]], path: Path) -> Path:
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    with path.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-    return path

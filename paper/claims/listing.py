@@ -105,8 +105,7 @@ def _noise_returned() -> list[Row]:
 
 
 def _td_errors() -> list[Row]:
-    """Of random steps on [0, 1] under the walk's reward; two networks stand for the two actions."""
-    rng, rows = np.random.default_rng(0), []
+    rng, rows = np.random.default_rng(0), []  # two networks stand for the two actions
     state, after = rng.random((2, 500, 1))
     for words, scale in SCALES.items():
         following = np.max([network(after, "relu", scale, seed) for seed in (0, 1)], axis=0)
@@ -116,7 +115,6 @@ def _td_errors() -> list[Row]:
 
 
 def measure(paths: int = 4000) -> list[Row]:
-    """The listing taken literally."""
     return [*_indices(), *_steps(), *_sums(), *_variances(paths), *_look_ups(), *_settings()]
 
 

@@ -28,8 +28,7 @@ from quietq.worlds import WALK
 EPSILON, DELTA = 0.9, 1e-4
 ROUNDS = 78
 STEPS = 5000
-MOST, USUAL = 1000, 200
-"""Audited runs a world: if they are kept already, and if not."""
+MOST, USUAL = 1000, 200  # audited runs a world: if they are kept already, and if not
 TINY = (64, 500)
 """Runs a world and steps a run at a glance: enough to refute the claims, far from all that is there to see."""
 TRUE_OVER_ALLOWED, BEYOND = "true delta over delta", "epsilon beyond which it is too little"
@@ -103,14 +102,9 @@ def _process(releases: int) -> list[Row]:
     share = (finding.by_mu.false_alarms + finding.by_mu.misses) / (2 * releases)
     estimate = -2 * float(norm.ppf(share))
     error = 2 * math.sqrt(share * (1 - share) / (2 * releases)) / float(norm.pdf(estimate / 2))
-    return [
-        FUNCTION.row("releases a world", releases),
-        FUNCTION.row("mu, by theory", mu),
-        FUNCTION.row("mu, measured", estimate),
-        FUNCTION.row("its standard error", error),
-        FUNCTION.row("mu at least, 95 %", finding.mu_lower),
-        FUNCTION.row(TRUE_OVER_ALLOWED, delta_from_mu(mu, EPSILON) / DELTA, 1),
-    ]
+    numbers = {"releases a world": releases, "mu, by theory": mu, "mu, measured": estimate, "its standard error": error}
+    rows = [FUNCTION.row(words, value) for words, value in (numbers | {"mu at least, 95 %": finding.mu_lower}).items()]
+    return [*rows, FUNCTION.row(TRUE_OVER_ALLOWED, delta_from_mu(mu, EPSILON) / DELTA, 1)]
 
 
 def _twice() -> list[Row]:

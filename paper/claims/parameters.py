@@ -55,7 +55,13 @@ def measure() -> list[Row]:
         least = replace(THEOREM, with_square_root=rooted).smallest()
         rows.append(SMALLEST.row("smallest k", least.bound, 23, setting=words))
         rows.append(SMALLEST.row("its sigma", least.sigma, setting=words))
-    return [*rows, *_derivation(), *_betas()]
+    v, squared = THEOREM.v, THEOREM.lipschitz_squared
+    betas = []
+    for words, beta in (("theorem", THEOREM.beta), ("proof", v * math.sqrt(squared))):
+        ratio = ((1 + beta / 2) * v * v + 1 / (2 * beta)) * squared / ((v * v + v) * squared)
+        betas.append(BETA.row("beta", beta, THEOREM.beta, setting=words))
+        betas.append(BETA.row("bound of the squared norm over (v^2 + v)L^2", ratio, 1, setting=words))
+    return [*rows, *_derivation(), *betas]
 
 
 def _derivation() -> list[Row]:
@@ -75,12 +81,3 @@ def _derivation() -> list[Row]:
         SIGMA.row("sigma", size * small.v, 0.313, setting="v = 6.19e-5"),
         SMALL.row(LEFT_OVER, left, setting="k = 2.3, sigma = 0.32"),
     ]
-
-
-def _betas() -> list[Row]:
-    v, squared, rows = THEOREM.v, THEOREM.lipschitz_squared, []
-    for words, beta in (("theorem", THEOREM.beta), ("proof", v * math.sqrt(squared))):
-        ratio = ((1 + beta / 2) * v * v + 1 / (2 * beta)) * squared / ((v * v + v) * squared)
-        rows.append(BETA.row("beta", beta, THEOREM.beta, setting=words))
-        rows.append(BETA.row("bound of the squared norm over (v^2 + v)L^2", ratio, 1, setting=words))
-    return rows

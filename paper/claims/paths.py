@@ -94,7 +94,6 @@ def _series() -> Row:
 
 
 def measure_moments(paths: int = 100_000) -> list[Row]:
-    """Simulated likelihood ratios, rough paths, and the matrices that the lemma rests on."""
     return [*_ratios(paths), *_roughness(), *_closed_forms()]
 
 

@@ -33,7 +33,6 @@ def plot_claims(tables: Tables, path: Path) -> None:
 
 
 def _lines(panel: Any, x: str, y: str, lines: Sequence[tuple[list[tuple[float, float]], str, str, str]]) -> None:
-    """On logarithmic axes."""
     for pairs, look, color, label in lines:
         panel.plot(*zip(*sorted(pairs), strict=True), look, color=color, linewidth=2, markersize=7, label=label)
     panel.set_xscale("log")
@@ -43,8 +42,7 @@ def _lines(panel: Any, x: str, y: str, lines: Sequence[tuple[list[tuple[float, f
 
 
 def _legend(panel: Any, room: float) -> None:
-    low, high = panel.get_ylim()
-    panel.set_ylim(low, high * room)
+    panel.set_ylim(top=panel.get_ylim()[1] * room)
     panel.legend(fontsize=_TEXT, frameon=False, loc="upper left")
 
 

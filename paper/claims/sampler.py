@@ -13,8 +13,7 @@ from quietq.noise.bridge import between, beyond
 
 LISTED, DENSE = "seconds for N queries: sorted list", "seconds for N queries: dense Cholesky"
 COVARIANCE = "covariance with the left"
-_STEEP = 1.3
-"""An exponent of N below which N log N is believed: timings are rough, and 2 is far away."""
+_STEEP = 1.3  # an exponent of N below which N log N is believed: timings are rough, and 2 is far away
 
 
 @printed("Proposition 9, proof: mu_at and d_at")
@@ -47,12 +46,10 @@ def printed_law(beta: float, left: float, right: float) -> tuple[float, float, f
 
 
 def modulo_log(pairs: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Times divided by log N."""
     return [(n, seconds / math.log(n)) for n, seconds in pairs]
 
 
 def measure(draws: int = 200_000, beta: float = 1.0) -> list[Row]:
-    """The printed law against the kernel's."""
     rng = np.random.default_rng(0)
     variances = np.array([
         printed_law(scale, *gaps)[2] for scale in (0.01, 0.1, 1.0, 10.0) for gaps in rng.uniform(0, 0.5, (500, 2))

@@ -45,7 +45,6 @@ def constant(value: float) -> Differentiable:
 
 
 def measure(tries: int = 200) -> list[Row]:
-    """Norms, by exact integration of piecewise polynomials."""
     step = 1 / (2 * 0.1 * Exponential(0.1).norm(constant(1.0)) ** 2)
     forgotten = STEP.row("f(0)^2 over 2 beta <f, f>", step, 1, setting="f = 1, beta = 0.1")
     return [*_reproduced(), forgotten, *_balls(tries), *_sensitivities(), *_alternatives()]
@@ -119,7 +118,6 @@ def initial(dimension: int, scale: float, seed: int) -> np.ndarray:
 
 
 def forward(points: np.ndarray, activation: str, parameters: np.ndarray) -> np.ndarray:
-    """The network with these parameters."""
     hidden, first = points, 0
     for width in WIDTHS:
         last = first + (hidden.shape[-1] + 1) * width

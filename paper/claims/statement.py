@@ -18,8 +18,6 @@ TABLE = "claims_measured"
 
 @dataclass(frozen=True)
 class Found:
-    """The rows about one statement."""
-
     rows: Sequence[Row]
 
     def all(self, quantity: str, setting: str | None = None) -> list[float]:
@@ -28,7 +26,6 @@ class Found:
         return [float(row["measured"]) for row in rows]
 
     def one(self, quantity: str, setting: str | None = None) -> float:
-        """The only measurement of a quantity."""
         (value,) = self.all(quantity, setting)
         return value
 
@@ -61,7 +58,6 @@ class Printed(Statement):
         self, quantity: str, measured: SupportsFloat, printed: SupportsFloat | None = None, *, setting: str = "",
         x: SupportsFloat | None = None,
     ) -> Row:  # fmt: skip
-        """One measured number, beside the printed one if there is one."""
         return {
             "claim": self.name, "erratum": self.erratum, "quantity": quantity, "setting": setting,
             "x": None if x is None else float(x), "printed": None if printed is None else float(printed),
@@ -79,7 +75,6 @@ class Printed(Statement):
 
 
 def printed(name: str) -> Callable[[Callable[[Found], Decision]], Printed]:
-    """Makes a statement of the function that decides about it."""
     return lambda decide: Printed(name, decide, **TEXTS[name])
 
 

@@ -82,7 +82,6 @@ def optimum(world: Tabular) -> np.ndarray:
 
 
 def with_noise(world: Tabular, sigma: float, seed: int) -> Tabular:
-    """With independent noise on every reward."""
     noise = sigma * np.random.default_rng((11, seed)).standard_normal(world.rewards.shape)
     return world.with_rewards(world.rewards + noise)
 
@@ -123,7 +122,6 @@ def _errors(n: int, m: int, seed: int) -> tuple[float, float, float]:
 
 
 def measure_programs(worlds: int = 10, draws: int = 2000) -> list[Row]:
-    """Random worlds, solved by linear programming and by policy iteration."""
     rows = [row for seed in range(worlds) for row in _solved(random_mdp(30, 4, GAMMA, seed), seed)]
     return [*rows, *_noised(draws), *_shared()]
 

@@ -26,8 +26,9 @@ NOISES = {
     "recommender": ("k-norm",),
 }  # fmt: skip
 METHODS = {
-    "walk": ("input", "value", "gradient", "output", "value-network"), "navigation": ("input", "gradient"),
-    "thermostat": ("input", "value", "gradient", "output"), "recommender": ("input", "gradient"),
+    "walk": ("input", "value", "gradient", "output", "value-network"),
+    "thermostat": ("input", "value", "gradient", "output"), "navigation": ("input", "gradient"),
+    "recommender": ("input", "gradient"),
 }  # fmt: skip
 DRAWS, CHEAP_DRAWS = 12, 40
 """Of deep Q-learning on a private reward, and of methods that noise as they go, which take less time."""
@@ -84,7 +85,6 @@ OUTPUT = statement("output perturbation")(partial(compare, "output"))
 
 
 def claims(tables: Tables) -> list[Claim]:
-    """What is said of input and output perturbation, against Algorithm 1 made sound in either way."""
     on_walk = {curve.name: curve for curve in curves(tables["comparison_scores"]) if curve.world == "walk"}
     return [INPUT.claim(on_walk), OUTPUT.claim(on_walk)]
 
@@ -96,7 +96,6 @@ def derive(tables: Tables) -> dict[str, list[Row]]:
 
 
 def after(tables: Tables) -> list[Part]:
-    """People for a score of 0.9, world by world, and what audits found."""
     rows = []
     for row in tables["needed"]:
         people = "not reached" if row["people"] is None else f"{'at most ' * (row['below'] is None)}{row['people']:.0f}"

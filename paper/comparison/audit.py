@@ -51,12 +51,10 @@ class Audit(NamedTuple):
 
     @property
     def trainings(self) -> Trainings:
-        """What is trained, and kept under that name."""
         pair = neighbours(WALK, relation_of(self.method), "shift")
         return Trainings(self.method, pair, self.view, public_walk=not isinstance(self.method, Published))
 
     def kept(self, folder: Path) -> bool:
-        """Whether all of its trainings are there."""
         return self.trainings.kept(self.runs, folder)
 
     def finding(self, folder: Path) -> Finding:
@@ -86,7 +84,6 @@ def look_up() -> list[Row]:
 
 
 def row_of(name: str, found: Finding) -> Row:
-    """What was promised, what was measured, and with which confidence."""
     promise = found.promise
     return {
         "name": name, "standing": promise.standing, "epsilon": promise.epsilon, "delta": promise.delta,

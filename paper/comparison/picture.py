@@ -29,7 +29,6 @@ WALK = WALK_WORLD.name
 
 
 def plot_people(tables: Tables, path: Path) -> None:
-    """Draws each method's mean score by the number of people, one panel a world."""
     target, found = checked(path), curves(tables["comparison_scores"])
     others = [world for world in dict.fromkeys(curve.world for curve in found) if world != WALK]
     figure = new_figure(11.0, 10.8 if others else 6.8)
@@ -42,14 +41,12 @@ def plot_people(tables: Tables, path: Path) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=11, frameon=False)
-    figure.suptitle(
-        "What each method scores when all are certified for the same promise: epsilon 0.9, delta 1e-4", fontsize=13.5
-    )
+    title = "What each method scores when all are certified for the same promise: epsilon 0.9, delta 1e-4"
+    figure.suptitle(title, fontsize=13.5)
     figure.savefig(target, format=target.suffix.lower()[1:])
 
 
 def _panel(panel: Any, world: str, found: Sequence[Curve], tables: Tables) -> None:
-    """One world: caps, lines for none and random, and the methods."""
     large, caps = world == WALK, where(tables["comparison_limits"], world=world)
     people, gaussian, anything = ([row[name] for row in caps] for name in ("people", "gaussian", "any"))
     words = "impossible under both of two opposite rewards", "the same, with Gaussian noise: above this line"
@@ -102,10 +99,9 @@ def plot_needed(tables: Tables, path: Path) -> None:
     panel.set_xlim(1, end)
     panel.set_ylim(-0.7, len(shown) - 0.3)
     panel.set_yticks(range(len(shown)), [LABELS.get(row["name"], row["name"]) for row in shown][::-1], fontsize=11)
+    words = f"too few: {TARGET:g} under both of two opposite rewards is impossible"
     panel.set_xlabel(
-        f"people needed for a score of {TARGET:g} on the walk (line: 80 % interval);\n"
-        f"too few: {TARGET:g} under both of two opposite rewards is impossible",
-        fontsize=12,
+        f"people needed for a score of {TARGET:g} on the walk (line: 80 % interval);\n{words}", fontsize=12
     )
     ends = [f"{_people(row)} people with '{row['name']}'" for row in shown if row["people"] is not None]
     sentence = f"The same promise takes {ends[0]}, and {ends[-1]}" if len(ends) > 1 else "People needed at one promise"
@@ -116,7 +112,6 @@ def plot_needed(tables: Tables, path: Path) -> None:
 
 
 def _dot(panel: Any, height: int, row: Row, end: float) -> None:
-    """One method: where it crosses, its interval, and its audit in words beside the panel."""
     color, _, mark = STYLES[row["name"]]
     text, people = "not audited here", row["people"]
     if row["epsilon_at_least"] is not None:
@@ -132,5 +127,4 @@ def _dot(panel: Any, height: int, row: Row, end: float) -> None:
 
 
 def _people(row: Row) -> str:
-    """How many; `at most` where even the smallest number tried is enough."""
     return f"{'at most ' if row['below'] is None else ''}{row['people']:.0f}"

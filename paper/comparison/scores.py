@@ -100,7 +100,6 @@ def name_of(method: str, noise: str | None) -> str:
 
 
 def budget() -> qq.Budget:
-    """The promise that all methods make here."""
     return qq.Budget(EPSILON, DELTA)
 
 
@@ -119,7 +118,6 @@ def bounded(world: World, people: int) -> LipschitzBall | SupBall:
 
 @cache
 def ends(world: World) -> tuple[float, float]:
-    """The returns of the worst and the best known policies."""
     if world == WALK:
         return worlds.worst_return(), best_return()
     liked = world_reward(world)
@@ -130,7 +128,6 @@ def ends(world: World) -> tuple[float, float]:
 
 
 def random_score(world: World) -> float:
-    """Of uniformly random actions."""
     worst, best = ends(world)
     found = (
         worlds.random_return() if world == WALK else mean_return(world, worlds.uniform_policy(world), episodes=EPISODES)
@@ -139,7 +136,6 @@ def random_score(world: World) -> float:
 
 
 def measure_caps(world: str, people: tuple[int, ...]) -> list[Row]:
-    """The caps in one world: a row a number of people."""
     steps = {number: steps_to_opposite(find_world(world), number) for number in people}
     return [
         {"world": world, "people": number, "epsilon": EPSILON, "delta": DELTA, "steps": taken,

@@ -23,9 +23,8 @@ def learning(*stated: tuple[str, str], learner: str = "deep-q", **settings: Any)
 
 
 def gradient(train_every: int, draws: int, **settings: Any) -> Task:
-    title = f"gradient, a step every {train_every}"
     settings |= {"people": 50, "draws": draws, "train_every": train_every}
-    return of(title, learners.measure_gradient, True, **settings)
+    return of(f"gradient, a step every {train_every}", learners.measure_gradient, True, **settings)
 
 
 def tasks(quick: bool) -> list[Task]:

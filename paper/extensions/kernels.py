@@ -212,14 +212,14 @@ def measure_queries(kernel: Kernel | None, numbers: tuple[int, ...]) -> list[Row
 
     None is a kernel whose structure is not used: each value is drawn given all before it.
     """
-    setting, release, d, repeats = UNSTRUCTURED, dense, 1, 2
+    setting, d, repeats, times = UNSTRUCTURED, 1, 2, []
+    release: Any = dense
     if kernel is not None:
         setting, release, repeats = f"{kernel} kernel", _release(kernel), REPEATS
         d = release.box.dimension
-    times = []
     for number in numbers:
-        points = np.random.default_rng(0).random((number, d) if d > 1 else number)
-        times.append(seconds(release, points if kernel is None else release.box.from_unit(points), repeats))
+        unit = np.random.default_rng(0).random((number, d) if d > 1 else number)
+        times.append(seconds(release, unit if kernel is None else release.box.from_unit(unit), repeats))
     pairs = list(zip(numbers, times, strict=True))
     return [
         *(row(QUERIES, setting, "seconds", taken, at=number) for number, taken in pairs),

@@ -49,13 +49,11 @@ def keeping(number: int) -> str:
 
 
 def private_rewards(people: int, draws: int) -> list[PrivateFunction]:
-    """Simulated draws of the walk's reward, as a path."""
     relation = WALK.relation(people)
     return [qq.privatise(walk_reward, budget(), relation=relation, noise="path", simulate=i) for i in range(draws)]
 
 
 def score_rows(extension: str, setting: str, found: list[float] | None, people: tuple[int, ...]) -> list[Row]:
-    """Scores of as many draws for each number of people."""
     draws = len(found or ()) // len(people)
     return [
         row(extension, setting, "score", score, people=people[i // draws], draw=i % draws, **PROMISE)
@@ -97,8 +95,6 @@ def updates(method: OnPrivateReward, steps: int) -> int:
 
 
 class AtMany(eqx.Module):
-    """A network of values, at many states at once."""
-
     network: Network
 
     def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
@@ -122,18 +118,23 @@ def measure_values(people: tuple[int, ...], draws: int, steps: int = STEPS) -> l
 def measure_promises(people: int) -> list[Row]:
     """What covers a policy, drawn for protection and not simulated; and which sources an actor does not learn from."""
     relation, spaces, found = WALK.relation(people), spaces_of(WALK), []
+
+    def certificate(method: OnPrivateReward) -> qq.Certificate:
+        method.check(spaces, STEPS)
+        return method.certificate(spaces, STEPS)
+
     private = qq.privatise(walk_reward, budget(), relation=relation, noise="path")
     noised = qq.InputNoise(relation=relation, budget=budget()).certificate(spaces, STEPS)
     sources = {"private reward": private, BY_INPUT: _any_values(noised)}
     for name, source in sources.items():
-        covers = _certificate(qq.ActorCritic(source))
+        covers = certificate(qq.ActorCritic(source))
         for whose, promise in (("source", source.certificate), ("policy", covers)):
             words, epsilon = f"epsilon of the {whose}", promise.epsilon or math.inf
             found.append(row(ACTOR_CRITIC, name, words, epsilon, people=people, epsilon=EPSILON, delta=promise.delta))
     methods = [(EXPLORATION, exploring(s), qq.RewardNoise(private, explore_first=s, explore_last=s)) for s in SHARES]
     methods += [(REPLAY, keeping(number), qq.RewardNoise(private, replay=number)) for number in KEPT]
     for extension, setting, method in methods:
-        epsilon = _certificate(method).epsilon or math.inf
+        epsilon = certificate(method).epsilon or math.inf
         found.append(row(extension, setting, "epsilon of the policy", epsilon, people=people, epsilon=EPSILON))
     unnoised = _any_values(qq.NoNoise().certificate(spaces, STEPS))
     attempts = {"raw rewards": None, "values without noise": unnoised}  # None leaves the world's own
@@ -141,11 +142,6 @@ def measure_promises(people: int) -> list[Row]:
         refusal(ACTOR_CRITIC, name, lambda it=it: qq.Agent(WALK, qq.ActorCritic(it), seed=0).learn(STEPS))
         for name, it in attempts.items()
     ]
-
-
-def _certificate(method: OnPrivateReward) -> qq.Certificate:
-    method.check(spaces_of(WALK), STEPS)
-    return method.certificate(spaces_of(WALK), STEPS)
 
 
 def _any_values(certificate: qq.Certificate) -> ReleasedValues:

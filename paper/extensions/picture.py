@@ -137,7 +137,6 @@ def _queries(panel: Any, rows: Sequence[Row]) -> None:
 
 
 def _plain_numbers(panel: Any) -> None:
-    """A logarithmic axis without powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     panel.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))

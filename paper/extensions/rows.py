@@ -25,7 +25,6 @@ def row(
     epsilon: float | None = None, delta: float | None = None, draw: int | None = None, at: float | None = None,
     sentence: str | None = None,
 ) -> Row:  # fmt: skip
-    """One number, with all that it belongs to."""
     return {
         "extension": extension, "setting": setting, "quantity": quantity, "value": float(value), "people": people,
         "epsilon": epsilon, "delta": delta, "draw": draw, "at": None if at is None else float(at), "sentence": sentence,
@@ -54,23 +53,19 @@ def values(
 
 
 def most(rows: Sequence[Row], extension: str, quantity: str) -> float:
-    """The largest of all values; not a number if there are none."""
     return max(values(rows, extension, None, quantity), default=float("nan"))
 
 
 def mean(rows: Sequence[Row], extension: str, setting: str, quantity: str, people: int | None = None) -> float:
-    """Their mean; not a number if there are none."""
     found = values(rows, extension, setting, quantity, people)
     return fmean(found) if found else float("nan")
 
 
 def settings(rows: Sequence[Row], extension: str, quantity: str) -> list[str]:
-    """The settings in which a quantity was measured, in the order of the rows."""
     return list(dict.fromkeys(one["setting"] for one in where(rows, extension=extension, quantity=quantity)))
 
 
 def by_setting(rows: Sequence[Row], extension: str, quantity: str, people: int | None = None) -> dict[str, float]:
-    """The mean of a quantity in each setting."""
     return {one: mean(rows, extension, one, quantity, people) for one in settings(rows, extension, quantity)}
 
 

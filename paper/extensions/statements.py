@@ -114,7 +114,6 @@ def _same_promise(rows: Sequence[Row], extension: str) -> bool:
 
 
 def _asked(rows: Sequence[Row]) -> float:
-    """The epsilon that the walk's rewards were released with."""
     return next((one["epsilon"] for one in where(rows, extension=ACTOR_CRITIC, quantity=COVERED)), math.nan)
 
 

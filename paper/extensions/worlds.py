@@ -83,7 +83,6 @@ def measure_thermostat(people: int, draws: int, epsilon: float = EPSILON, delta:
 
 
 def private_rewards(world: World, people: int, noise: Kind, draws: int) -> list[PrivateFunction]:
-    """Simulated draws of the world's reward."""
     relation, promise = world.relation(people), qq.Budget(EPSILON, _delta(noise))
     return [
         qq.privatise(world.preference(), promise, relation=relation, noise=noise, domain=world.box, simulate=seed)

@@ -49,8 +49,6 @@ C2 = math.sqrt(2)
 
 
 class BaselineDraw(NamedTuple):
-    """Normals, and the standard deviation that they are multiplied by."""
-
     normals: Float[np.ndarray, "..."]
     scale: Float[np.ndarray, ""]
 
@@ -76,7 +74,6 @@ class Baseline(DeepQ):
         return replace(self, epsilon=1.0, delta=0.5)
 
     def check(self, spaces: Spaces, steps: int) -> None:
-        """There must be something to learn."""
         check_learns(self, steps)
 
     @abstractmethod
@@ -88,7 +85,6 @@ class Baseline(DeepQ):
         """The Gaussian-DP parameter of that noise for the paper's relation, by the theorem at the top."""
 
     def worth(self, steps: int) -> float:
-        """The epsilon that the noise is really worth, at the same delta."""
         return epsilon_from_mu(self.mu(steps), self.delta)
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
@@ -116,11 +112,9 @@ class InputPerturbation(Baseline):
         return math.sqrt(steps) / self.sigma(steps)
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> BaselineDraw:
-        """One normal a reward."""
         return simulated(entropy, (steps,), self.sigma(steps))
 
     def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        """Noises the reward, and learns as ever."""
         copies = seen.reward.shape[0]
         index = step * copies + jnp.arange(copies)
         noised = protect(seen.reward, noise.normals[index], noise.scale)
@@ -151,11 +145,9 @@ class GradientPerturbation(Baseline):
         return 2 * math.sqrt(self.updates(steps)) / self.sigma(steps)
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> BaselineDraw:
-        """A normal for each update and parameter."""
         return simulated(entropy, (self.updates(steps), self.parameters(spaces)), self.sigma(steps) * self.clip)
 
     def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        """Stores what was seen, and takes a noised gradient step."""
         copies = seen.action.shape[0]
         buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
         turn = step + 1 - self.start

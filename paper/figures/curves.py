@@ -26,7 +26,6 @@ CONFIDENCE = 0.95
 """A difference is clear if 0 lies outside its interval, by Student's t, because seeds are few."""
 MARGIN = 0.1
 """Scores that differ by no more than this are called similar, and a gain of no more is called none."""
-CLEARLY = "Clearly: by a 95 % interval of Student's t."
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,6 @@ class Measure:
         return Measure(self.mean - other.mean, *together([self, other]))
 
     def above(self, other: "Measure") -> bool:
-        """Whether it is clearly larger."""
         return self.minus(other).low > 0
 
     def similar(self) -> bool:
@@ -98,13 +96,11 @@ def together(measures: Sequence[Measure]) -> tuple[float, float]:
 
 
 def mean_of(measures: Sequence[Measure]) -> Measure:
-    """The mean over settings that were run apart."""
     error, freedom = together(measures)
     return Measure(sum(one.mean for one in measures) / len(measures), error / len(measures), freedom)
 
 
 def measure(values: np.ndarray) -> Measure:
-    """Mean and standard error of one number a seed."""
     error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.inf
     return Measure(float(values.mean()), error, float(len(values) - 1))
 
@@ -118,7 +114,6 @@ def curve_rows(
 
 
 def rows_of(returns: Sequence[Sequence[float]], columns: Row) -> list[Row]:
-    """A row an episode and seed, from the returns of each seed's episodes."""
     return [
         {**columns, "seed": seed, "episode": episode, "samples": episode * WALK.steps, "return": float(value)}
         for seed, episodes in enumerate(returns)
@@ -145,12 +140,10 @@ def scores_of(rows: Sequence[Row]) -> np.ndarray:
 
 
 def last_part(scores: np.ndarray) -> np.ndarray:
-    """What each seed ends with."""
     return scores[:, -max(scores.shape[1] // LATE, 1) :].mean(axis=1)
 
 
 def late(rows: Sequence[Row]) -> Measure:
-    """The score that runs end with."""
     return measure(last_part(scores_of(rows)))
 
 
@@ -169,7 +162,6 @@ def samples_to(rows: Sequence[Row], level: float, episodes: int = 5) -> float:
 
 
 def size_of(rows: Sequence[Row]) -> str:
-    """How much was run, in words."""
     seeds, episodes = returns_of(rows).shape
     last = max(episodes // LATE, 1)
     return f"{seeds} seeds of {episodes * WALK.steps:,} samples, scores of the last {last} episodes ± standard error"
@@ -186,6 +178,5 @@ def references() -> tuple[float, float, float]:
 
 
 def chance() -> float:
-    """The score of uniformly random actions."""
     worst, best, random = references()
     return (random - worst) / (best - worst)

@@ -45,12 +45,9 @@ def walk_by_evaluation(budget: Budget, steps: int, seed: int, cells: int) -> Flo
     generator = np.random.default_rng([seed, 0])
     first = steps // WALK.steps // 2 * WALK.steps
     states, actions, rewards = _walk(first, generator, lambda state: int(generator.random() < 0.5))
-    evaluation = Evaluation(
-        budget=budget,
-        relation=Trajectories(count=first, largest_reward=LARGEST_REWARD, horizon=1),
-        gamma=0.0,
-        cells=Cells(cells * WALK.actions, partial(cell, cells=cells)),
-    )
+    relation = Trajectories(count=first, largest_reward=LARGEST_REWARD, horizon=1)
+    numbered = Cells(cells * WALK.actions, partial(cell, cells=cells))
+    evaluation = Evaluation(budget=budget, relation=relation, gamma=0.0, cells=numbered)
     data = [([pair], [reward]) for pair, reward in zip(np.stack([states, actions], axis=1), rewards, strict=True)]
     value = evaluation.release(data, simulate=seed)
 
@@ -74,10 +71,7 @@ def cell(pairs: Float[np.ndarray, "pairs 2"], cells: int) -> Int[np.ndarray, " p
     return (cells * pairs[:, 1] + position).astype(np.int64)
 
 
-def _walk(
-    steps: int, generator: np.random.Generator, policy: Callable[[float], int]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States, actions and the rewards that followed, episode after episode."""
+def _walk(steps: int, generator: np.random.Generator, policy: Callable[[float], int]) -> tuple[np.ndarray, ...]:
     states, actions, rewards = np.empty(steps), np.empty(steps), np.empty(steps)
     state = np.full(1, math.nan)
     for step in range(steps):

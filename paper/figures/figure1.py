@@ -35,14 +35,12 @@ def noise_of(preset: Preset, sigma: float, resets: int | None) -> str:
 
 
 def measure(preset: Preset, sigma: float, resets: int | None, steps: int, seeds: int, seed: int = 1) -> list[Row]:
-    """One noise level of one algorithm: a row an episode and seed."""
     method = (Published.code if preset == "code" else Published.text)(sigma, resets=resets)
     columns = {"preset": preset, "sigma": sigma, "noise": noise_of(preset, sigma, resets), "resets": resets}
     return curves.curve_rows(method, steps, seeds, seed, columns)
 
 
 def tasks(quick: bool) -> list[Task]:
-    """All levels of both algorithms; `quick` has three programs to compile, where all of it has six."""
     few: list[tuple[Preset, float, int | None]] = [("code", 0.0, None), ("code", 0.4, None), ("code", 1.0, None)]
     few += [("code", 0.4, 1), ("code", 1.0, 1), ("text", 0.0, None), ("text", 1.0, None)]
     every: list[tuple[Preset, float, int | None]] = []

@@ -34,7 +34,6 @@ LARGEST_RETURN = 25.0
 
 
 def measure_method(method: str, epsilon: float | None, steps: int, seeds: int, seed: int = 1) -> list[Row]:
-    """One method at one target; without noise there is none."""
     sigma, standing, worth = SIGMAS[epsilon], "none" if epsilon is None else "claimed", None
     learner = Published.code(sigma)
     if method in BASELINES:
@@ -44,7 +43,6 @@ def measure_method(method: str, epsilon: float | None, steps: int, seeds: int, s
 
 
 def measure_evaluation(epsilon: float, cells: int, steps: int, seeds: int, seed: int = 1) -> list[Row]:
-    """Policy evaluation with so many cells."""
     budget, numbers = Budget(epsilon, DELTA), range(1000 * seed, 1000 * seed + seeds)
     columns = _columns("evaluation", epsilon, None, "other relation", None, cells)
     return curves.rows_of([walk_by_evaluation(budget, steps, number, cells).tolist() for number in numbers], columns)
@@ -72,7 +70,6 @@ def measure_opposite(epsilon: float, steps: int, seeds: int, seed: int = 2) -> l
 
 
 def opposite(states: np.ndarray) -> np.ndarray:
-    """The reward that prefers what the walk's likes least."""
     return 0.5 - walk_reward(states)
 
 
@@ -97,17 +94,14 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def targets(rows: Sequence[Row]) -> list[float]:
-    """Largest first."""
     return sorted({row["target_epsilon"] for row in rows} - {None}, reverse=True)
 
 
 def end_of(rows: Sequence[Row], method: str, epsilon: float) -> Measure:
-    """The score that a method's runs end with."""
     return late(where(rows, method=method, target_epsilon=epsilon))
 
 
 def worth(rows: Sequence[Row], method: str, epsilon: float) -> float:
-    """The epsilon that a method's noise is really worth."""
     return where(rows, method=method, target_epsilon=epsilon)[0]["worth_epsilon"]
 
 

@@ -46,10 +46,10 @@ def plot_noise_levels(rows: Sequence[Row], path: Path) -> None:
         words = f"noise drawn {drawn}" if drawn in DRAWN[0] else f"{drawn} of noise in the whole run"
         panel.set_title(f"{PRESETS[preset]},\n{words if drawn else 'other noise not run'}", fontsize=12)
         plain(panel)
-    figure.suptitle(
-        "What is learned at each noise level:\nby the authors' program (above), and by Algorithm 1 as printed (below)",
-        fontsize=14,
+    title = (
+        "What is learned at each noise level:\nby the authors' program (above), and by Algorithm 1 as printed (below)"
     )
+    figure.suptitle(title, fontsize=14)
     _name_axes(figure, panels[-1], rows)
     entries = [panel.get_legend_handles_labels() for panel in panels.flat]
     handles = {label: handle for entry in entries for handle, label in zip(*entry, strict=True)}
@@ -117,7 +117,6 @@ def _references(panel: Any) -> None:
 
 
 def _standing(row: Row) -> str:
-    """What a method promises, for the legend."""
     if row["standing"] == "theorem":
         return f"theorem, worth epsilon {row['worth_epsilon']:.2f}"
     words = {"claimed": "claimed only", "other relation": "protects one step's reward only"}

@@ -41,7 +41,7 @@ def test_tasks_can_be_told_apart_and_sent_elsewhere(experiment: Experiment, quic
 
 
 def test_figure_1_has_every_level_with_every_number_of_draws_and_none_once() -> None:
-    tasks = [dict(task.settings) for task in FIGURE1.tasks(quick=False)]
+    tasks = [dict(task.settings) for task in FIGURE1.tasks(False)]
     for preset in ("code", "text"):
         mine = [task for task in tasks if task["preset"] == preset]
         assert [task["sigma"] for task in mine].count(0.0) == 1
@@ -181,7 +181,7 @@ def test_what_was_run_says_what_it_is_worth() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", [FIGURE1, FIGURE2])
 def test_a_quick_look_has_every_table_and_claim(experiment: Experiment) -> None:
-    tables = tables_of(carry_out(experiment.tasks(quick=True), Cache(None)))
+    tables = tables_of(carry_out(experiment.tasks(True), Cache(None)))
     claims = experiment.claims(tables)
     assert len(claims) == 4
     assert all(

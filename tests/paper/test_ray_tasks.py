@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from small_tasks import at_home, dies_once, fails, of, square, trains
@@ -45,6 +46,56 @@ def test_the_same_numbers_as_local_and_a_killed_worker_loses_nothing(tmp_path):
     assert all(kept.get(task) == found[task] for task in tasks)
 
 
+class StandIn:
+    """Ray's calls that the engine makes, one task after the other in this process."""
+
+    def __init__(self) -> None:
+        self.settings, self.sent, self.cancelled, self.ended = {}, [], [], False
+
+    def is_initialized(self):
+        return False
+
+    def init(self, **settings):
+        self.settings = settings
+
+    def remote(self, **options):
+        assert (options["num_cpus"], options["max_retries"] > 1) == (1, True)
+
+        def send(work, task):
+            self.sent.append(task)
+            return lambda: work(task)
+
+        return lambda work: SimpleNamespace(remote=lambda task: send(work, task))
+
+    def wait(self, references, num_returns):
+        return references[:num_returns], references[num_returns:]
+
+    def get(self, reference):
+        return reference()
+
+    def cancel(self, reference):
+        self.cancelled.append(reference)
+
+    def shutdown(self):
+        self.ended = True
+
+
+def test_what_is_sent_where_and_that_nothing_is_left_behind(tmp_path, monkeypatch):
+    marks, ray = tmp_path / "marks", StandIn()
+    monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
+    tasks = [of(at_home, 3, marks, process=os.getpid()), of(square, 2, marks)]
+    found = carry_out(tasks, Cache(None), "ray")
+    assert found == carry_out(tasks, Cache(None))
+    assert ray.sent == tasks[1:]  # the other uses files of this machine
+    assert ray.settings["runtime_env"]["py_modules"] == [str(Path(paper.__file__).parent)]
+    assert (ray.cancelled, ray.ended) == ([], True)
+    failing = [of(fails, 7, marks), of(square, 5, marks)]
+    with pytest.raises(ArithmeticError, match="7 is too much"):
+        carry_out(failing, Cache(None), "ray")
+    assert len(ray.cancelled) == 1  # nobody waits for the other
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_an_error_comes_back_as_it_was(tmp_path):
     with pytest.raises(ArithmeticError, match="7 is too much"):
