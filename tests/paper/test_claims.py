@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,30 @@ from paper.claims import (
 )
 from paper.claims.statement import TABLE, Found, Printed, power
 from paper.experiment import TEXTS, Row, decided
+from paper.experiments import EXPERIMENTS
 from quietq.audit.store import Store
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.name)
-def test_what_is_named_exists(statement: Printed) -> None:
-    file, _, name = statement.shown_by.partition("::")
-    assert re.search(rf"^def {re.escape(name)}\(", (ROOT / file).read_text(), re.MULTILINE), statement.shown_by
+def test_what_is_named_exists() -> None:
+    """Of the figures, the comparison and the extensions too."""
+    for name, text in TEXTS.items():
+        for place in text["shown_by"].split("; "):
+            if place.startswith("python -m paper "):
+                assert place.split()[-1] in EXPERIMENTS, name
+                continue
+            file, _, test = place.partition("::")
+            found = (ROOT / file).read_text()
+            assert not test or re.search(rf"^def {re.escape(test)}\(", found, re.MULTILINE), place
+
+
+def test_every_experiment_has_its_words() -> None:
+    words = tomllib.loads((ROOT / "paper" / "words.toml").read_text())
+    for name, experiment in EXPERIMENTS.items():
+        assert list(words[name]["captions"]) == list(experiment.drawings)
+        assert words[name]["title"]
+        assert words[name]["words"]
 
 
 def test_all_errata_are_covered() -> None:

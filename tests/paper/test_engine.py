@@ -109,6 +109,7 @@ engine.carry_out([of(slowly, i, sys.argv[1]) for i in range(50)], Cache(Path(sys
 """
 
 
+@pytest.mark.slow  # by default: Ctrl-C (test_interrupt.py), torn files and errors above
 def test_after_a_kill_it_goes_on_where_it_was(tmp_path, monkeypatch):
     marks, kept = tmp_path / "marks", Cache(tmp_path / "cache")
     here = Path(__file__)
