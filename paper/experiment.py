@@ -90,7 +90,7 @@ def statement(name: str) -> Callable[[Callable[..., Decision]], Statement]:
     return lambda decide: Statement(name, decide, **TEXTS[name])
 
 
-def decided(*parts: bool, **words: Any) -> Decision:
+def decide(*parts: bool, **words: Any) -> Decision:
     return verdict(*parts), words
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from paper.claims import listing, mechanisms, parameters, paths, sampler, spaces, utility
 from paper.claims.picture import plot_claims
-from paper.claims.statement import TABLE, Printed
+from paper.claims.statement import TABLE, PaperStatement
 from paper.experiment import Experiment, Task, task
 
 
-def statements_of(*groups: ModuleType) -> list[Printed]:
+def statements_of(*groups: ModuleType) -> list[PaperStatement]:
     """Those that the modules define, in their order."""
-    return [one for group in groups for one in vars(group).values() if isinstance(one, Printed)]
+    return [one for group in groups for one in vars(group).values() if isinstance(one, PaperStatement)]
 
 
 STATEMENTS = statements_of(mechanisms, parameters, spaces, listing, paths, sampler, utility)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from paper.claims.spaces import SCALES, forward, initial, network
-from paper.claims.statement import Found, at_most, printed
-from paper.experiment import Decision, Row, decided
+from paper.claims.statement import Measurements, at_most, says
+from paper.experiment import Decision, Row, decide
 from quietq.audit.successive import Steps, rewards_from_successive
 from quietq.learning import Published
 from quietq.learning.trainer import spaces_of
@@ -25,35 +25,31 @@ CHANGE, VARIANCE_RATIO, WRONG = "change of the loss", "variance over sigma^2", "
 RETURNED_NOISE, LARGEST = "largest noise in what is returned", "largest TD error"
 
 
-HIDDEN = printed("Theorem 5, proof: rounds compose")(
-    lambda found: decided(found.most("mu") <= found.one("mu", "claimed") * 1.001)
+HIDDEN = says("Theorem 5, proof: rounds compose")(
+    lambda found: decide(found.most("mu") <= found.one("mu", "claimed") * 1.001)
 )
-KEPT = printed("Utility analysis: J = 1")(
-    lambda found: decided(found.one(WRONG, "J = 1") > found.one(WRONG, "J = T/B"))
-)
-RETURNED = printed("Algorithm 1, line 24: what is returned")(
-    lambda found: decided(found.one(RETURNED_NOISE, "text") > 0)
-)
-ERRORS = printed("Theorem 5, proof: TD errors")(at_most(2, LARGEST))
-INDEX = printed("Algorithm 1, line 11: the index")(
-    lambda found: decided(
+KEPT = says("Utility analysis: J = 1")(lambda found: decide(found.one(WRONG, "J = 1") > found.one(WRONG, "J = T/B")))
+RETURNED = says("Algorithm 1, line 24: what is returned")(lambda found: decide(found.one(RETURNED_NOISE, "text") > 0))
+ERRORS = says("Theorem 5, proof: TD errors")(at_most(2, LARGEST))
+INDEX = says("Algorithm 1, line 11: the index")(
+    lambda found: decide(
         found.one("steps numbered T or more") + found.one("whole numbers given twice or left out") == 0
     )
 )
-SIGN = printed("Algorithm 1, line 22: the step")(lambda found: decided(found.one(CHANGE, "as printed") < 0))
-TERMS = printed("Algorithm 1, line 22: the sum")(
-    lambda found: decided(found.one("terms") == BATCH and found.one("terms that do not exist yet") == 0)
+SIGN = says("Algorithm 1, line 22: the step")(lambda found: decide(found.one(CHANGE, "as printed") < 0))
+TERMS = says("Algorithm 1, line 22: the sum")(
+    lambda found: decide(found.one("terms") == BATCH and found.one("terms that do not exist yet") == 0)
 )
-VARIANCE = printed("Algorithm 1, line 16: the variance")(
-    lambda found: decided(all(abs(value - 1) < 0.1 for value in found.all(VARIANCE_RATIO, "sigma d")))
+VARIANCE = says("Algorithm 1, line 16: the variance")(
+    lambda found: decide(all(abs(value - 1) < 0.1 for value in found.all(VARIANCE_RATIO, "sigma d")))
 )
-RESET = printed("Algorithm 1, line 12: noise at s_t")(at_most(0, "look-ups that find nothing"))
+RESET = says("Algorithm 1, line 12: noise at s_t")(at_most(0, "look-ups that find nothing"))
 
 
-@printed("Experiments: the algorithm that was run")
-def PROGRAM(found: Found) -> Decision:
+@says("Experiments: the algorithm that was run")
+def PROGRAM(found: Measurements) -> Decision:
     differing = [row["setting"] for row in found.rows if row["quantity"] == "differs"]
-    return decided(not differing, number=len(differing), differing="; ".join(differing))
+    return decide(not differing, number=len(differing), differing="; ".join(differing))
 
 
 def measure_rounds() -> list[Row]:

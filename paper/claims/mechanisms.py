@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import norm
 
-from paper.claims.statement import TABLE, Found, at_most, printed
-from paper.experiment import Decision, Row, Task, decided, task
+from paper.claims.statement import TABLE, Measurements, at_most, says
+from paper.experiment import Decision, Row, Task, decide, task
 from quietq.audit import View, audit_mechanism, audit_training
 from quietq.audit.pairs import neighbours
 from quietq.audit.runs import Trainings
@@ -52,34 +52,34 @@ def crossing(noise: Callable[[float, float], float]) -> float:
     return root(lambda e: math.log(noise(e, DELTA) * mu_from_budget(e, DELTA)), 0.1, 1e4, 1e-9)
 
 
-VECTOR = printed("Proposition 3: Gaussian mechanism")(at_most(1, TRUE_OVER_ALLOWED))
+VECTOR = says("Proposition 3: Gaussian mechanism")(at_most(1, TRUE_OVER_ALLOWED))
 
 
-@printed("Proposition 4: Gaussian process mechanism")
-def FUNCTION(found: Found) -> Decision:
+@says("Proposition 4: Gaussian process mechanism")
+def FUNCTION(found: Measurements) -> Decision:
     mu, estimate, error = found.one("mu, by theory"), found.one("mu, measured"), found.one("its standard error")
     seen = found.one("mu at least, 95 %") <= mu and abs(estimate - mu) < 5 * error
-    return decided(seen, found.one(TRUE_OVER_ALLOWED) <= 1)
+    return decide(seen, found.one(TRUE_OVER_ALLOWED) <= 1)
 
 
-ANISOTROPIC = printed("Claim 13: anisotropic noise")(
+ANISOTROPIC = says("Claim 13: anisotropic noise")(
     at_most(1, f"{TRUE_OVER_ALLOWED} @ {TWICE}", f"{TRUE_OVER_ALLOWED} @ {ONCE}")
 )
-COMPOSITION = printed("Theorem 5, proof: composition")(
-    lambda found: decided(found.least(OVER_EXACT) >= 1, not math.isfinite(found.one(BEYOND)))
+COMPOSITION = says("Theorem 5, proof: composition")(
+    lambda found: decide(found.least(OVER_EXACT) >= 1, not math.isfinite(found.one(BEYOND)))
 )
-QUOTED = printed("Theorem 5, proof: the quoted composition theorem")(
-    lambda found: decided(found.one(OVER_EXACT) >= 1, found.one(OTHER) >= found.one(OVER_EXACT))
+QUOTED = says("Theorem 5, proof: the quoted composition theorem")(
+    lambda found: decide(found.one(OVER_EXACT) >= 1, found.one(OTHER) >= found.one(OVER_EXACT))
 )
-TAIL = printed("Theorem 5, proof: tail of the privacy loss")(at_most(1, EXACT_DELTA, AT_CHOSEN))
+TAIL = says("Theorem 5, proof: tail of the privacy loss")(at_most(1, EXACT_DELTA, AT_CHOSEN))
 
 
-def _refuted(found: Found) -> Decision:
+def _refuted(found: Measurements) -> Decision:
     """Not to have been refuted is not to hold: an audit proves nothing."""
     return "fails" if found.one("epsilon at least, 95 %") > found.one("epsilon claimed") else "in part", {}
 
 
-AUDIT_32, AUDIT_74 = (printed(f"Theorem 5: sigma = {sigma:g}")(_refuted) for sigma in (0.32, 0.74))
+AUDIT_32, AUDIT_74 = (says(f"Theorem 5: sigma = {sigma:g}")(_refuted) for sigma in (0.32, 0.74))
 AUDITED = {0.32: AUDIT_32, 0.74: AUDIT_74}
 
 

@@ -3,8 +3,8 @@
 import math
 from dataclasses import replace
 
-from paper.claims.statement import Found, at_most, printed
-from paper.experiment import Decision, Row, decided
+from paper.claims.statement import Measurements, at_most, says
+from paper.experiment import Decision, Row, decide
 from quietq.privacy import Budget, PublishedTheorem
 
 HALF = 5e-5  # delta and delta_g each: together the 1e-4 that is promised
@@ -15,15 +15,15 @@ LEFT, RIGHT = "2k", "8.68 sqrt(beta) sigma"
 LEFT_OVER = "J exp(...), or 1 where the condition fails"
 
 
-def _conditions(found: Found) -> Decision:
+def _conditions(found: Measurements) -> Decision:
     """The theorem needs both: one alone is no part of a promise."""
     enough = found.one("sigma") >= found.one("sigma required") * (1 - 1e-3)
-    return decided(found.one(LEFT) > found.one(RIGHT) and enough)
+    return decide(found.one(LEFT) > found.one(RIGHT) and enough)
 
 
-def _close(found: Found) -> Decision:
+def _close(found: Measurements) -> Decision:
     (row,) = found.rows
-    return decided(_near(row["measured"], row["printed"]), row=row)
+    return decide(_near(row["measured"], row["printed"]), row=row)
 
 
 def _near(value: float, printed: float, within: float = 0.01) -> bool:
@@ -31,17 +31,17 @@ def _near(value: float, printed: float, within: float = 0.01) -> bool:
 
 
 SMALL_K, LARGE_K, LARGE_SIGMA = (
-    printed(f"Appendix E.3: k = {k:g}, sigma = {sigma:g}")(_conditions) for k, sigma, _ in SETS
+    says(f"Appendix E.3: k = {k:g}, sigma = {sigma:g}")(_conditions) for k, sigma, _ in SETS
 )
-SMALLEST = printed("Appendix E.3: k = 23")(lambda found: decided(*(k <= 23 for k in found.all("smallest k"))))
-COEFFICIENT = printed("Appendix E.3: 8.6 sqrt(k + 1)")(_close)
-MARGIN = printed("Appendix E.3: the margin")(_close)
-V = printed("Appendix E.3: v")(lambda found: decided(_near(found.one("v", "k = 23"), 6.19e-5)))
-SIGMA = printed("Appendix E.3: sigma = 0.313")(lambda found: decided(*(_near(s, 0.313) for s in found.all("sigma"))))
-BETA = printed("Theorem 5: the kernel's beta")(
-    lambda found: decided(_near(found.one("beta", "theorem"), found.one("beta", "proof"), 1e-6))
+SMALLEST = says("Appendix E.3: k = 23")(lambda found: decide(*(k <= 23 for k in found.all("smallest k"))))
+COEFFICIENT = says("Appendix E.3: 8.6 sqrt(k + 1)")(_close)
+MARGIN = says("Appendix E.3: the margin")(_close)
+V = says("Appendix E.3: v")(lambda found: decide(_near(found.one("v", "k = 23"), 6.19e-5)))
+SIGMA = says("Appendix E.3: sigma = 0.313")(lambda found: decide(*(_near(s, 0.313) for s in found.all("sigma"))))
+BETA = says("Theorem 5: the kernel's beta")(
+    lambda found: decide(_near(found.one("beta", "theorem"), found.one("beta", "proof"), 1e-6))
 )
-SMALL = printed("Experiments: J = T/B costs little")(at_most(1e-3, LEFT_OVER))
+SMALL = says("Experiments: J = T/B costs little")(at_most(1e-3, LEFT_OVER))
 
 
 def measure() -> list[Row]:

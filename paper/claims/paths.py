@@ -5,8 +5,8 @@ import math
 import numpy as np
 from scipy.stats import norm
 
-from paper.claims.statement import Found, at_most, power, printed
-from paper.experiment import Decision, Row, decided
+from paper.claims.statement import Measurements, at_most, power, says
+from paper.experiment import Decision, Row, decide
 from quietq.noise import Exponential, SeededEntropy
 from quietq.noise.grid_path import draw_grid
 from quietq.noise.kernels.exponential import whiten
@@ -16,39 +16,39 @@ CONSTANT = 8.68
 _BETWEEN = 0.5826  # what a grid misses of a maximum, in increments (Chernoff 1965)
 
 
-@printed("Lemma 8: expected maximum of a path")
-def MAXIMUM(found: Found) -> Decision:
+@says("Lemma 8: expected maximum of a path")
+def MAXIMUM(found: Measurements) -> Decision:
     pairs, bounds = found.at(MEAN), found.at(MEAN, "printed")
     over = [bound / true for (_, true), (_, bound) in zip(pairs, bounds, strict=True)]
     reached = ", ".join(f"{true:.3g} at beta {beta:g}" for beta, true in pairs)
-    return decided(min(over) >= 1, reached=reached, low=min(over), high=max(over))
+    return decide(min(over) >= 1, reached=reached, low=min(over), high=max(over))
 
 
-TAIL = printed("Lemma 8: tail of the maximum")(at_most(1, f"{OVER} @ sigma = 0.5", f"{OVER} @ sigma = 3"))
-SUM = printed("Lemma 8, proof: the constant")(at_most(CONSTANT, "the sum"))
+TAIL = says("Lemma 8: tail of the maximum")(at_most(1, f"{OVER} @ sigma = 0.5", f"{OVER} @ sigma = 3"))
+SUM = says("Lemma 8, proof: the constant")(at_most(CONSTANT, "the sum"))
 
 
-@printed("Lemma 11: moments of the likelihood ratio")
-def MOMENTS(found: Found) -> Decision:
+@says("Lemma 11: moments of the likelihood ratio")
+def MOMENTS(found: Measurements) -> Decision:
     under0, square = found.at("exponent under P0"), found.one("mu squared")
     bounded = all(value <= (x * x + x) * square / 2 + 0.05 for x, value in under0)
     words = ", ".join(f"{2 * value / square:+.2f} for lambda {x:g}" for x, value in under0)
     other = ", ".join(f"{2 * value / square:+.2f}" for value in found.all("exponent under P1"))
-    return decided(bounded, words=words, side="within" if bounded else "beyond", other=other)
+    return decide(bounded, words=words, side="within" if bounded else "beyond", other=other)
 
 
-LAST_LINE = printed("Lemma 11, proof: last line")(
-    lambda found: decided(found.one("the last line's sum") >= found.one("norm squared"))
+LAST_LINE = says("Lemma 11, proof: last line")(
+    lambda found: decide(found.one("the last line's sum") >= found.one("norm squared"))
 )
 
 
-@printed("Lemmas 8 and 11: measures over H^1")
-def ROUGH(found: Found) -> Decision:
+@says("Lemmas 8 and 11: measures over H^1")
+def ROUGH(found: Measurements) -> Decision:
     slope = power(found.at("norm squared on a grid"))
-    return decided(slope < 0.1, slope=slope, variation=found.all(VARIATION)[-1])
+    return decide(slope < 0.1, slope=slope, variation=found.all(VARIATION)[-1])
 
 
-MATRICES = printed("Claim 12: covariance matrices")(at_most(1e-9, "largest error"))
+MATRICES = says("Claim 12: covariance matrices")(at_most(1e-9, "largest error"))
 
 
 def measure(paths: int = 2000) -> list[Row]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from paper.claims import mechanisms, paths, sampler, utility
-from paper.claims.statement import TABLE, Found, power
+from paper.claims.statement import TABLE, Measurements, power
 from paper.experiment import Row, Tables
 from quietq.report.look import STYLES, checked, new_figure, plain
 
@@ -68,7 +68,7 @@ def _speed(panel: Any, rows: Sequence[Row]) -> None:
 def _utility(panel: Any, rows: Sequence[Row]) -> None:
     found = utility.UTILITY.about(rows)
     sizes = {n for n, _ in found.at(utility.MEAN)}
-    ours = Found([row for row in utility.CORRECTED.about(rows).rows
+    ours = Measurements([row for row in utility.CORRECTED.about(rows).rows
                   if row["setting"].startswith("2 actions") and row["x"] in sizes])  # fmt: skip
     _lines(panel, "states n", "error of the value function", (
         (ours.at(utility.LARGEST, "printed"), "-D", OURS, "our bound of the largest error"),

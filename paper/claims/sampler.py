@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from paper.claims.statement import Found, power, printed
-from paper.experiment import Decision, Row, decided
+from paper.claims.statement import Measurements, power, says
+from paper.experiment import Decision, Row, decide
 from quietq.noise import Exponential, SeededEntropy, SortedPath
 from quietq.noise.bridge import between, beyond
 
@@ -16,22 +16,22 @@ COVARIANCE = "covariance with the left"
 _STEEP = 1.3  # an exponent of N below which N log N is believed: timings are rough, and 2 is far away
 
 
-@printed("Proposition 9, proof: mu_at and d_at")
-def EQUATION(found: Found) -> Decision:
+@says("Proposition 9, proof: mu_at and d_at")
+def EQUATION(found: Measurements) -> Decision:
     apart = found.one(COVARIANCE, "printed") - found.one(COVARIANCE, "kernel")
-    return decided(found.one("share of places with a positive variance") > 0, abs(apart) < 0.02)
+    return decide(found.one("share of places with a positive variance") > 0, abs(apart) < 0.02)
 
 
-BOUNDARY = printed("Proposition 9, proof: beyond the known points")(
-    lambda found: decided(abs(found.one("covariance", "printed") - found.one("covariance", "kernel")) < 0.02)
+BOUNDARY = says("Proposition 9, proof: beyond the known points")(
+    lambda found: decide(abs(found.one("covariance", "printed") - found.one("covariance", "kernel")) < 0.02)
 )
 
 
-@printed("Proposition 9: time of queries")
-def SPEED(found: Found) -> Decision:
+@says("Proposition 9: time of queries")
+def SPEED(found: Measurements) -> Decision:
     pairs, dense = found.at(LISTED), found.at(DENSE)
     modulo, (largest, longest) = power(modulo_log(pairs)), pairs[-1]
-    return decided(
+    return decide(
         modulo < _STEEP, power=power(pairs), modulo=modulo, fewest=pairs[0][0], largest=largest,
         each=1e6 * longest / largest, dense=power(dense), densest=dense[-1][0],
     )  # fmt: skip

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from paper.claims.statement import at_most, printed
-from paper.experiment import Row, decided
+from paper.claims.statement import at_most, says
+from paper.experiment import Row, decide
 from quietq.noise import Differentiable, Exponential, piecewise_linear
 
 BETAS = (0.1, 1.0, 10.0, 300.0)
@@ -19,19 +19,17 @@ FLAT, STEEP = "Q = -Q' = r0/(1 - gamma)", "slopes L and -L"
 REFINED, MOVEMENT = "relative change by the last refinement", "movement over the bound"
 
 
-LEMMA = printed("Lemma 6: inner product and kernel")(at_most(1e-11, "largest error"))
-STEP = printed("Lemma 6, proof: evaluation is bounded")(at_most(1, "f(0)^2 over 2 beta <f, f>"))
-BOUND = printed("Theorem 5, proof: norm bound")(at_most(1 + 1e-12, RATIO))
-ROOT = printed("Theorem 5: C as a norm")(at_most(1, "norm over C"))
-SLOPES = printed("Theorem 5, proof: slope of Q - Q'")(at_most(1, RATIO))
-ALTERNATIVE = printed("After Corollary 7: alternative sensitivity")(
-    at_most(1, f"{RATIO} @ {FLAT}", f"{RATIO} @ {STEEP}")
+LEMMA = says("Lemma 6: inner product and kernel")(at_most(1e-11, "largest error"))
+STEP = says("Lemma 6, proof: evaluation is bounded")(at_most(1, "f(0)^2 over 2 beta <f, f>"))
+BOUND = says("Theorem 5, proof: norm bound")(at_most(1 + 1e-12, RATIO))
+ROOT = says("Theorem 5: C as a norm")(at_most(1, "norm over C"))
+SLOPES = says("Theorem 5, proof: slope of Q - Q'")(at_most(1, RATIO))
+ALTERNATIVE = says("After Corollary 7: alternative sensitivity")(at_most(1, f"{RATIO} @ {FLAT}", f"{RATIO} @ {STEEP}"))
+COROLLARY = says("Corollary 7: networks are in H^1")(at_most(1e-3, REFINED))
+ARCHITECTURE = says("After Corollary 7: the Lipschitz constant")(
+    lambda found: decide(found.one("steepest slope", "ten times") <= found.least("steepest slope") * 1.001)
 )
-COROLLARY = printed("Corollary 7: networks are in H^1")(at_most(1e-3, REFINED))
-ARCHITECTURE = printed("After Corollary 7: the Lipschitz constant")(
-    lambda found: decided(found.one("steepest slope", "ten times") <= found.least("steepest slope") * 1.001)
-)
-MOVES = printed("Theorem 5, proof: movement in one step")(at_most(1, MOVEMENT))
+MOVES = says("Theorem 5, proof: movement in one step")(at_most(1, MOVEMENT))
 
 
 def below(radius: float, slope: float, turns: int = 4000) -> Differentiable:

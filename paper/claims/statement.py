@@ -10,14 +10,14 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from paper.experiment import TEXTS, Claim, Decision, Row, Statement, decided
+from paper.experiment import TEXTS, Claim, Decision, Row, Statement, decide
 
 TABLE = "claims_measured"
 """All that was measured, a number a row."""
 
 
 @dataclass(frozen=True)
-class Found:
+class Measurements:
     rows: Sequence[Row]
 
     def all(self, quantity: str, setting: str | None = None) -> list[float]:
@@ -51,7 +51,7 @@ class Lookup:
 
 
 @dataclass(frozen=True)
-class Printed(Statement):
+class PaperStatement(Statement):
     """A statement that rows of the table name by `claim`."""
 
     def row(
@@ -64,8 +64,8 @@ class Printed(Statement):
             "measured": float(measured),
         }  # fmt: skip
 
-    def about(self, rows: Sequence[Row]) -> Found:
-        return Found([row for row in rows if row["claim"] == self.name])
+    def about(self, rows: Sequence[Row]) -> Measurements:
+        return Measurements([row for row in rows if row["claim"] == self.name])
 
     def claim(self, *rows: Sequence[Row]) -> Claim:
         found = self.about(*rows)
@@ -74,13 +74,13 @@ class Printed(Statement):
         return Claim(self.name, self.printed, self.measured.format_map(looked_up | words), verdict, self.shown_by)
 
 
-def printed(name: str) -> Callable[[Callable[[Found], Decision]], Printed]:
-    return lambda decide: Printed(name, decide, **TEXTS[name])
+def says(name: str) -> Callable[[Callable[[Measurements], Decision]], PaperStatement]:
+    return lambda decide: PaperStatement(name, decide, **TEXTS[name])
 
 
-def at_most(limit: float, *quantities: str) -> Callable[[Found], Decision]:
+def at_most(limit: float, *quantities: str) -> Callable[[Measurements], Decision]:
     """Decides by whether each quantity, or [quantity @ setting], is nowhere larger."""
-    return lambda found: decided(*(found.most(*quantity.split(" @ ")) <= limit for quantity in quantities))
+    return lambda found: decide(*(found.most(*quantity.split(" @ ")) <= limit for quantity in quantities))
 
 
 def power(pairs: Sequence[tuple[float, float]]) -> float:

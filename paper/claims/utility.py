@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from paper.claims.statement import Found, at_most, power, printed
-from paper.experiment import Decision, Row, decided
+from paper.claims.statement import Measurements, at_most, power, says
+from paper.experiment import Decision, Row, decide
 from quietq.worlds import Tabular, printed_value_error_bound, random_mdp, value_error_bound
 
 SIGMA, GAMMA = 0.3, 0.9
@@ -15,13 +15,13 @@ SINGLE, ERROR, DUAL_LOST = "E |v' - v*|, one state, 20 actions", "largest relati
 VALUE_NOISE, REWARD_NOISE = "|Q + g - Q*| at the end", "|Q'* - Q*| with noised rewards"
 
 
-@printed("Proposition 10: utility")
-def UTILITY(found: Found) -> Decision:
+@says("Proposition 10: utility")
+def UTILITY(found: Measurements) -> Decision:
     means, bounds, errors = dict(found.at(MEAN)), dict(found.at(MEAN, "printed")), dict(found.at("its standard error"))
     beyond = [n for n in means if means[n] - 3 * errors[n] > bounds[n]]
     within = [n for n in means if means[n] <= bounds[n]]
     bound = printed_value_error_bound(1, SIGMA, GAMMA)
-    return decided(  # of all worlds: one that is beyond is enough
+    return decide(  # of all worlds: one that is beyond is enough
         not beyond and found.one(SINGLE) <= bound, bound=bound, mean=means[100], error=errors[100],
         allowed=bounds[100], beyond=_listed(beyond), within=_listed(within),
     )  # fmt: skip
@@ -31,39 +31,35 @@ def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{n:g}" for n in numbers) or "none"
 
 
-@printed("Proposition 10: many states")
-def LIMIT(found: Found) -> Decision:
+@says("Proposition 10: many states")
+def LIMIT(found: Measurements) -> Decision:
     pairs = found.at(MEAN)
     values = ", ".join(f"{value:.2f}" for _, value in pairs)
-    return decided(power(pairs) < -0.25, slope=power(pairs), values=values, sizes=_listed(n for n, _ in pairs))
+    return decide(power(pairs) < -0.25, slope=power(pairs), values=values, sizes=_listed(n for n, _ in pairs))
 
 
-def _right(found: Found) -> Decision:
-    return decided(found.most(ERROR) < 1e-6, worlds=len(found.rows))
+def _right(found: Measurements) -> Decision:
+    return decide(found.most(ERROR) < 1e-6, worlds=len(found.rows))
 
 
-CORRECTED = printed("Ours: Proposition 10, put right")(
-    at_most(1, f"{LARGEST}, over its bound", f"{LOST}, over its bound")
-)
-PROGRAMS = printed("Appendix D: the linear program and its dual")(_right)
-EXISTENCE = printed("Lemma 14: dual solution")(_right)
-MASS = printed("Claim 15: mass of the dual solution")(_right)
-POLICY = printed("Claim 17: value of the dual's policy")(_right)
-INEQUALITY = printed("Appendix D: Bellman's inequality")(lambda found: decided(found.one("least slack") < 0))
-DUAL = printed("Lemma 16: loss by noised rewards")(
-    at_most(1, DUAL_LOST)
-)  # of all worlds: one that loses more is enough
+CORRECTED = says("Ours: Proposition 10, put right")(at_most(1, f"{LARGEST}, over its bound", f"{LOST}, over its bound"))
+PROGRAMS = says("Appendix D: the linear program and its dual")(_right)
+EXISTENCE = says("Lemma 14: dual solution")(_right)
+MASS = says("Claim 15: mass of the dual solution")(_right)
+POLICY = says("Claim 17: value of the dual's policy")(_right)
+INEQUALITY = says("Appendix D: Bellman's inequality")(lambda found: decide(found.one("least slack") < 0))
+DUAL = says("Lemma 16: loss by noised rewards")(at_most(1, DUAL_LOST))  # of all worlds: one that loses more is enough
 
 
-def _equal(*quantities: str) -> Callable[[Found], Decision]:
+def _equal(*quantities: str) -> Callable[[Measurements], Decision]:
     """To a tenth of the larger, which comes first."""
-    return lambda found: decided(
+    return lambda found: decide(
         abs(found.one(quantities[0]) - found.one(quantities[1])) < 0.1 * found.one(quantities[0])
     )
 
 
-DIFFERENCE = printed("Proposition 10, proof: last step")(_equal("E |v' - v*|_1", "sum v* - E sum v'"))
-EQUIVALENT = printed("Appendix D: noise on values and on rewards")(_equal(REWARD_NOISE, VALUE_NOISE))
+DIFFERENCE = says("Proposition 10, proof: last step")(_equal("E |v' - v*|_1", "sum v* - E sum v'"))
+EQUIVALENT = says("Appendix D: noise on values and on rewards")(_equal(REWARD_NOISE, VALUE_NOISE))
 
 
 def optimum(world: Tabular) -> np.ndarray:

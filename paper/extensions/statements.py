@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from paper.experiment import Decision, Row, decided, statement, where
+from paper.experiment import Decision, Row, decide, statement, where
 from paper.extensions import rows as read
 from paper.extensions.kernels import LINE, PRODUCT, SECTION, UNSTRUCTURED
 from paper.extensions.learners import CHANGE
@@ -22,7 +22,7 @@ SETTLED = 1.05
 def actor_critic(rows: Sequence[Row]) -> Decision:
     before, after = (read.by_setting(rows, ACTOR_CRITIC, words) for words in ("epsilon of the source", COVERED))
     covered = bool(before) and all(after[source] <= epsilon for source, epsilon in before.items())
-    return decided(covered, after=read.listed(after), scores=read.scores(rows, ACTOR_CRITIC, 50))
+    return decide(covered, after=read.listed(after), scores=read.scores(rows, ACTOR_CRITIC, 50))
 
 
 @statement("actor-critic on raw rewards")
@@ -54,7 +54,7 @@ def replay(rows: Sequence[Row]) -> Decision:
 
 @statement("epsilon-greedy")
 def exploration(rows: Sequence[Row]) -> Decision:
-    return decided(_same_promise(rows, EXPLORATION), scores=read.scores(rows, EXPLORATION, 50))
+    return decide(_same_promise(rows, EXPLORATION), scores=read.scores(rows, EXPLORATION, 50))
 
 
 @statement("any bounded interval")
@@ -64,7 +64,7 @@ def interval(rows: Sequence[Row]) -> Decision:
     apart = max((max(numbers) - min(numbers)) / abs(max(numbers)) for numbers in found)
     differs = read.most(rows, INTERVAL, "largest difference of the releases")
     words = {"sigmas": read.listed(read.by_setting(rows, INTERVAL, "sigma")), "scores": read.scores(rows, INTERVAL)}
-    return decided(apart < 1e-9 and differs < 1e-5 * min(found[0]), apart=apart, differs=differs, **words)
+    return decide(apart < 1e-9 and differs < 1e-5 * min(found[0]), apart=apart, differs=differs, **words)
 
 
 @statement("several dimensions")
@@ -100,7 +100,7 @@ def queries(rows: Sequence[Row]) -> Decision:
     powers = read.by_setting(rows, QUERIES, "power of the number of queries")
     unused = powers.pop(UNSTRUCTURED, math.nan)
     parts = unused > LINEAR, LINEAR < unused < QUADRATIC, bool(powers) and min(powers.values()) > LINEAR
-    return decided(*parts, unused=unused, powers=read.listed(powers))
+    return decide(*parts, unused=unused, powers=read.listed(powers))
 
 
 STATEMENTS = (

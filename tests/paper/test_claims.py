@@ -19,8 +19,8 @@ from paper.claims import (
     spaces,
     utility,
 )
-from paper.claims.statement import TABLE, Found, Printed, power
-from paper.experiment import TEXTS, Row, decided
+from paper.claims.statement import TABLE, Measurements, PaperStatement, power
+from paper.experiment import TEXTS, Row, decide
 from paper.experiments import EXPERIMENTS
 from quietq.audit.store import Store
 
@@ -150,11 +150,13 @@ def test_trainings_are_taken_only_where_they_may_be_kept(
 
 def test_rows_are_found_by_what_they_are() -> None:
     words = "{one[size @ large]:g} of {all[size][0]:g} to {most[size]:g}, {least[size]:g} {why}"
-    statement = Printed("a claim", lambda found: decided(True, why="or so"), "printed", words, "tests/x.py::y", "3")
+    statement = PaperStatement(
+        "a claim", lambda found: decide(True, why="or so"), "printed", words, "tests/x.py::y", "3"
+    )
     rows = [statement.row("size", 2, 1.0, setting="small", x=1), statement.row("size", 8, setting="large", x=2)]
     assert all(type(value) in (str, float, type(None)) for row in rows for value in row.values())
     assert rows[0]["erratum"] == "3"
-    found = Found(rows)
+    found = Measurements(rows)
     assert (found.all("size"), found.one("size", "large"), found.at("size")) == ([2, 8], 8, [(1, 2), (2, 8)])
     assert power(found.at("size")) == pytest.approx(2)
     with pytest.raises(ValueError, match="values to unpack"):

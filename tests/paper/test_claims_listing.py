@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from paper.claims import listing, spaces, statements_of
-from paper.claims.statement import Found, Printed
+from paper.claims.statement import Measurements, PaperStatement
 from quietq import Budget
 from quietq.learning import Published
 
 
-def found(statement: Printed, rows: list) -> Found:
-    return Found([row for row in rows if row["claim"] == statement.name])
+def found(statement: PaperStatement, rows: list) -> Measurements:
+    return Measurements([row for row in rows if row["claim"] == statement.name])
 
 
 def test_the_index_leaves_the_run() -> None:

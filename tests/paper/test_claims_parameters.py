@@ -5,10 +5,10 @@ import math
 import pytest
 
 from paper.claims import parameters, statements_of
-from paper.claims.statement import Printed
+from paper.claims.statement import PaperStatement
 
 
-def measured(statement: Printed, setting: str = "") -> list[float]:
+def measured(statement: PaperStatement, setting: str = "") -> list[float]:
     rows = [row for row in parameters.measure() if row["claim"] == statement.name]
     return [float(row["measured"] or 0) for row in rows if row["setting"] == setting or not setting]
 
