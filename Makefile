@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 # A file stays in one process, so that what its tests share is compiled, trained or started once.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test test-slow programs bench lint clean
+.PHONY: demo test test-slow paper programs bench lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/quietq demo --out runs/demo
@@ -15,6 +15,11 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(PYTEST) -m "slow or not slow"
+
+# The figures and claims of Wang & Hegde (2019). Less of it: make paper PAPER='figure1 --quick'.
+PAPER ?= all
+paper: $(VENV)/.paper
+	$(BIN)/python -m paper $(PAPER)
 
 # What some tests and benchmarks use and pip cannot install; without it they are skipped, and say so.
 programs:
@@ -36,14 +41,18 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("quietq needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
+$(VENV)/.paper: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[report,train]'
+	touch $@
+
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[examples]'
-	touch $@
+	touch $@ $(VENV)/.paper
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	touch $@ $(VENV)/.demo
+	touch $@ $(VENV)/.demo $(VENV)/.paper
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@ $(VENV)/.demo $(VENV)/.test
+	touch $@ $(VENV)/.demo $(VENV)/.paper $(VENV)/.test

@@ -1,4 +1,4 @@
-"""Every annotated function of quietq is checked at run time while the tests run, shapes included.
+"""Every annotated function of quietq and of paper is checked at run time while the tests run, shapes included.
 
 What the tests find around them is the same however they are started: output as wide as a file's and without colours, no
 token, the usual file modes.
@@ -23,7 +23,7 @@ os.environ["TERM"] = "dumb"
 os.umask(0o022)
 
 check_fast()
-install_import_hook("quietq", "typecheck.typecheck")
+install_import_hook(["quietq", "paper"], "typecheck.typecheck")
 
 settings.register_profile("quietq", deadline=None, derandomize=True, max_examples=200, database=None)
 settings.load_profile("quietq")

@@ -10,7 +10,6 @@ from quietq.cli import (
     methods,
     publish,
     reconstruct,
-    reproduce,
     reward,
     serve,
     train,
@@ -21,5 +20,5 @@ from quietq.cli.app import app, main
 
 __all__ = [
     "app", "audit", "calibrate", "demo", "keygen", "ledger", "limits", "main", "methods", "publish", "reconstruct",
-    "reproduce", "reward", "serve", "train", "verify", "worlds",
+    "reward", "serve", "train", "verify", "worlds",
 ]  # fmt: skip

@@ -1,6 +1,0 @@
-"""The paper's two figures: learning curves by noise level, and its comparison with other methods."""
-
-from quietq.experiments.figures.figure1 import Figure1
-from quietq.experiments.figures.figure2 import Figure2
-
-__all__ = ["Figure1", "Figure2"]
