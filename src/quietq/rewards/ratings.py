@@ -25,7 +25,7 @@ try:
 except ImportError as error:
     raise MissingExtra.of("people", "Reading ratings needs Polars") from error
 
-from quietq.rewards.names import NAME, NUMBER, identities, is_name
+from quietq.rewards.names import NAME, NUMBER, identities, is_name, rounded_names
 from quietq.rewards.pandas_frame import names_in, numbers_in, numbers_in_text
 from quietq.rewards.plain_csv import SEPARATORS, PlainCsv
 
@@ -149,9 +149,9 @@ def _from_pandas(frame: Any, columns: Columns) -> pl.LazyFrame:
         data = {columns.person: names_in(frame[columns.person])}
         data |= {name: numbers_in(frame[name]) for name in columns.numbers}
         return pl.DataFrame(data).lazy()
-    except (TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
-        if isinstance(error, InvalidInput):
-            raise
+    except InvalidInput:
+        raise
+    except Exception as error:
         failure = type(error).__name__  # and no more: its text may quote a cell
     raise InvalidInput(f"The data frame could not be read: it failed with {failure}.")
 
@@ -167,10 +167,11 @@ def _checked(lazy: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
         dtype = schema[name]
         if not (dtype.is_numeric() or dtype == pl.Null or dtype == pl.String):
             raise InvalidInput(f"Column {name!r} must hold numbers, not {dtype}.")
-    if not is_name(schema[columns.person]):
-        raise InvalidInput(
-            f"Column {columns.person!r} must hold names or numbers of people, not {schema[columns.person]}."
-        )
+    dtype = schema[columns.person]
+    if dtype.is_float():
+        raise rounded_names(columns.person, dtype)
+    if not is_name(dtype):
+        raise InvalidInput(f"Column {columns.person!r} must hold names or numbers of people, not {dtype}.")
     return lazy
 
 
