@@ -197,8 +197,8 @@ def _no_column(name: str, columns: Columns, there: Sequence[str]) -> InvalidInpu
         return InvalidInput(f"There is no column {name!r}; the columns are {shown}.")
     if len(there) == 1 and (separator := next((c for c in ";\t|," if c in there[0]), None)):
         return InvalidInput(
-            f"There is no column {name!r}: cells seem to be separated by {separator!r}, where a comma is needed in .csv "
-            "and .txt, and a tab in .tsv."
+            f"There is no column {name!r}: cells seem to be separated by {separator!r}, where a comma is needed in "
+            ".csv and .txt, and a tab in .tsv."
         )
     return InvalidInput(
         f"There is no column {name!r} among the {len(there)}: the first line must name the columns, and person, state "
