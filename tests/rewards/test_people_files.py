@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from people_data import GRID, LEVELS, OK, frame, refused
 
-from quietq import InvalidInput
-from quietq.rewards import People
+from quietq import Budget, InvalidInput
+from quietq.rewards import People, privatise
 from quietq.rewards.declared import Declared
 from quietq.rewards.extension import Tally
 from quietq.rewards.grouping import by_person
@@ -90,10 +90,6 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(tmp_path):
     refused(tmp_path / "none.csv", "no file")
     (tmp_path / "empty.csv").write_text("")
     refused(tmp_path / "empty.csv", "could not be read")
-    (tmp_path / "header.csv").write_text("person,state,rating\n")
-    refused(tmp_path / "header.csv", "No row")
-    (tmp_path / "text.csv").write_text("person,state,rating\na,left,good\n")
-    refused(tmp_path / "text.csv", "No row")
     (tmp_path / "other.csv").write_text("name,state,rating\na,0.1,0.2\n")
     refused(tmp_path / "other.csv", "no column 'person'; the columns are 'name'")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is not parquet")
@@ -214,3 +210,17 @@ def test_a_first_line_that_may_be_somebodys_is_never_shown(tmp_path, text, says)
     if ";" not in text and "\t" not in text:
         with pytest.raises(InvalidInput, match=says):
             People.read(pd.read_csv(path), **OK)
+
+
+@pytest.mark.parametrize("rows", ["", "a,left,good\n", 'a,"0,5","0,7"\n', "a,7,1\n"])
+def test_without_a_usable_row_everybody_is_neutral_and_the_operator_is_told(tmp_path, rows):
+    """A refusal would tell whether the one person with a usable row is there."""
+    path = tmp_path / "ratings.csv"
+    path.write_text("person,state,rating\n" + rows)
+    with pytest.warns(UserWarning, match="No row of the ratings can be used, so all 50 people count as neutral"):
+        people = People.read(path, **{**OK, "count": 50})
+    assert (people.functions()[0](GRID) == 0.5).all()
+    private = privatise(people, Budget(0.9, 1e-4), noise="path")
+    path.write_text("person,state,rating\na,0.5,1\n")
+    other = privatise(People.read(path, **{**OK, "count": 50}), Budget(0.9, 1e-4), noise="path")
+    assert private.certificate.to_json() == other.certificate.to_json()
