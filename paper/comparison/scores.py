@@ -71,7 +71,7 @@ def scores_of(
         further: dict[str, Any] = {"relation": bounded(world, people), "budget": budget()}
         chosen = METHODS[method](**further, **SETTINGS.get((world.name, method), {}))
         agent = qq.Agent(world, chosen, seed=numbers[0]).learn(steps, simulate=len(numbers))
-    found = agent.evaluate(EPISODES)
+    found = agent.evaluate(episodes=EPISODES)
     if world == WALK:
         assert found.scores is not None
         return [float(score) for score in found.scores]

@@ -104,5 +104,5 @@ def test_an_error_comes_back_as_it_was(tmp_path):
 
 def test_without_ray(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"quietq\[ray\]"):
+    with pytest.raises(MissingExtra, match="The Ray engine needs Ray"):
         carry_out([of(square, 2, tmp_path / "marks")], Cache(None), "ray")

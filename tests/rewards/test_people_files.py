@@ -1,14 +1,21 @@
 """Ratings from files and frames of every kind: what is read, what is left out, what is refused."""
 
+import io
 import math
+import tempfile
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pytest
 from people_data import GRID, LEVELS, OK, frame, refused
 
-from quietq.rewards import People
+from quietq import Budget, InvalidInput
+from quietq.rewards import People, privatise
+from quietq.rewards.declared import Declared
 from quietq.rewards.extension import Tally
+from quietq.rewards.grouping import by_person
+from quietq.rewards.ratings import Columns, batches, clean, parquet
 
 
 def test_order_does_not_matter():
@@ -83,10 +90,6 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(tmp_path):
     refused(tmp_path / "none.csv", "no file")
     (tmp_path / "empty.csv").write_text("")
     refused(tmp_path / "empty.csv", "could not be read")
-    (tmp_path / "header.csv").write_text("person,state,rating\n")
-    refused(tmp_path / "header.csv", "No row")
-    (tmp_path / "text.csv").write_text("person,state,rating\na,left,good\n")
-    refused(tmp_path / "text.csv", "No row")
     (tmp_path / "other.csv").write_text("name,state,rating\na,0.1,0.2\n")
     refused(tmp_path / "other.csv", "no column 'person'; the columns are 'name'")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is not parquet")
@@ -154,3 +157,70 @@ def test_boxes_and_slopes_that_floating_point_cannot_keep_are_refused():
     refused(good, "slope must be at most", slope=1e9)
     day = pl.DataFrame({"person": ["a"], "state": [1.7e9 + 5.0], "rating": [0.5]})
     People.read(day, **{**OK, "box": (1.7e9, 1.7e9 + 86400)})  # a day in seconds is fine
+
+
+def test_a_parquet_file_is_the_one_of_that_name_and_no_pattern(tmp_path, monkeypatch):
+    good = frame({"a": [(0.5, 1.0)]})
+    good.with_columns(rating=pl.lit(0.0)).write_parquet(tmp_path / "r1.parquet")
+    for name in ("r[1].parquet", "r*.parquet", "r?.parquet"):
+        (tmp_path / name).write_bytes(_parquet(good))
+        people = People.read(tmp_path / name, **OK)
+        assert people.not_private["rows"] == 1
+        assert people.functions()[0](np.array([0.5])) == (1 + 0.5 + 0.5) / 3
+        assert sum(batch.height for batch in batches(parquet(tmp_path / name), Columns())) == 1  # as on Ray
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~").mkdir()
+    (tmp_path / "~" / "r.parquet").write_bytes(_parquet(good))
+    assert People.read("~/r.parquet", **OK).not_private["rows"] == 1
+
+
+def test_rows_that_are_put_down_on_the_way_come_back_from_any_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "t[1]*"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    rows = [clean(frame({str(i): [(0.5, 0.5)]}), Columns(), Declared.of((0, 1), 0, 1, 1, 3))[0] for i in range(9)]
+    assert sum(part.height for part in by_person(rows, rows_in_memory=2)) == 9
+
+
+def _parquet(data):
+    file = io.BytesIO()
+    data.write_parquet(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ann;0.5;0.7\nbob;0.1;0.2\n", "separated by ';', where a comma is needed"),
+        ("person;state;rating\nann;0.5;0.7\n", "separated by ';', where a comma is needed"),
+        ("ann\t0.5\t0.7\n", "separated by '.t', where a comma is needed"),
+        ("ann,0:30,7/10\n", "among the 3: the first line must name the columns"),
+        ("ann,left,very good\n", "among the 3: the first line must name the columns"),
+        ("ann,'0.5','0.7'\n", "among the 3: the first line must name the columns"),
+        ("state,0.5,0.7\n", "among the 3: the first line must name the columns"),
+        ("state\n", "no column 'person'; the columns are 'state'"),
+    ],
+)
+def test_a_first_line_that_may_be_somebodys_is_never_shown(tmp_path, text, says):
+    path = tmp_path / "ratings.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=says) as caught:
+        People.read(path, **OK)
+    assert not any(word in str(caught.value) for word in ("ann", "0.5", "0:30", "left"))
+    if ";" not in text and "\t" not in text:
+        with pytest.raises(InvalidInput, match=says):
+            People.read(pd.read_csv(path), **OK)
+
+
+@pytest.mark.parametrize("rows", ["", "a,left,good\n", 'a,"0,5","0,7"\n', "a,7,1\n"])
+def test_without_a_usable_row_everybody_is_neutral_and_the_operator_is_told(tmp_path, rows):
+    """A refusal would tell whether the one person with a usable row is there."""
+    path = tmp_path / "ratings.csv"
+    path.write_text("person,state,rating\n" + rows)
+    with pytest.warns(UserWarning, match="No row of the ratings can be used, so all 50 people count as neutral"):
+        people = People.read(path, **{**OK, "count": 50})
+    assert (people.functions()[0](GRID) == 0.5).all()
+    private = privatise(people, Budget(0.9, 1e-4), noise="path")
+    path.write_text("person,state,rating\na,0.5,1\n")
+    other = privatise(People.read(path, **{**OK, "count": 50}), Budget(0.9, 1e-4), noise="path")
+    assert private.certificate.to_json() == other.certificate.to_json()

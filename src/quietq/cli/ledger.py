@@ -15,7 +15,7 @@ from quietq.cli.numbers import number
 from quietq.privacy.words import plural
 
 if TYPE_CHECKING:
-    from quietq.privacy import Account
+    from quietq.ledger import SourceAccount
 
 LedgerUrl = Annotated[
     str | None,
@@ -37,7 +37,7 @@ def _group(context: typer.Context) -> None:
         print(context.get_help())
 
 
-def account(url: str | None, source: str | None, method: str = "") -> "Account | None":
+def account(url: str | None, source: str | None, method: str = "") -> "SourceAccount | None":
     """The account that a command charges, before noise is drawn; None if no ledger was named."""
     if url is None:
         if source is not None:

@@ -5,7 +5,9 @@ carries along an exception of the caller's code.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +17,24 @@ from quietq.noise.grid_path import grid_points
 from quietq.noise.kernels import BandLimited, FiniteRank
 from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput, QuietqError
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+
+
+def shows_nothing(release: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """A refusal carries no frames of `release` along, in which a log or a debugger would find private values."""
+
+    @wraps(release)
+    def refusing(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
+        try:
+            return release(*args, **kwargs)
+        except QuietqError as error:
+            refusal = error.with_traceback(None)
+        del args, kwargs
+        raise refusal
+
+    return refusing
 
 
 def on_grid(f: object, box: Box, levels: int, exact: bool = True) -> Float[np.ndarray, "..."]:
@@ -45,9 +65,7 @@ def values_at(f: object, states: np.ndarray, exact: bool = True) -> np.ndarray:
     values, failure = None, ""
     try:
         values = f(states)
-    except QuietqError:
-        raise
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         failure = type(error).__name__  # and no more: its text may hold private values
     if failure:
         raise InvalidInput(f"The function failed with {failure} on an array of {len(states)} states; {hint}")

@@ -21,7 +21,7 @@ import numpy as np
 from quietq.noise.allowance import FLOAT64, check_allowance, finest_levels, size_bound, worst_norm
 from quietq.noise.box import Domain, box_for
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.noise.evaluation import in_weights, on_grid
+from quietq.noise.evaluation import in_weights, on_grid, shows_nothing
 from quietq.noise.grid_path import check_grid, draw_grid
 from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
 from quietq.noise.private_function import PrivateFunction, PrivateSum, PrivateTable, PrivateWeights
@@ -31,7 +31,7 @@ from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import count, instance, positive, same_process
 from quietq.privacy.cost import Cost
-from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning, QuietqError
+from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.once import accounted
 from quietq.privacy.relations import Relation, RkhsBall
 from quietq.privacy.words import kernel_in_words
@@ -163,16 +163,12 @@ class GaussianProcessMechanism:
             assumption=assumption,
         )
 
+    @shows_nothing
     def apply(self, f: Input) -> PrivateFunction:
         """The one release. Wrong input is refused before anything is spent; after that the budget is gone."""
-        values: tuple[np.ndarray, ...] = ()
-        try:
-            self._check_unspent()  # before f is looked at in vain
-            values, certificate = self._evaluate(f), self._certificate(projected=callable(f))
-            receipt = self._spend()
-        except QuietqError:
-            del f, values  # or the traceback would carry them along
-            raise
+        self._check_unspent()  # before f is looked at in vain
+        values, certificate = self._evaluate(f), self._certificate(projected=callable(f))
+        receipt = self._spend()
         return self._release(values, SystemEntropy(), certificate).with_receipt(receipt)
 
     def _check_unspent(self) -> None:

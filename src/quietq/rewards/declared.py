@@ -8,7 +8,7 @@ from quietq.noise.grid_path import MOST_POINTS
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
 
-_STEEPEST = 1e8  # beyond, rounding in the kinks' places would no longer be negligible
+_STEEPEST = 1e8  # beyond, ratings would be rounded by more than 2e-8 of the range: see `extension`
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ class _Spill:
         for number in range(_PARTITIONS):
             files = sorted(self._folder.glob(f"{number}-*.parquet"))
             if files:
-                yield pl.read_parquet(files)
+                yield pl.read_parquet(files, glob=False)
 
     def remove(self) -> None:
         if self._folder is not None:

@@ -57,7 +57,7 @@ def release_on_knots(
     if ball.actions != 1:
         raise InvalidInput("Noise on knots is for one reward function; use noise='path' with several actions.")
     if choice.kind != "k-norm" and (sentence := weak_delta(budget.delta, ball.people)):
-        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+        warnings.warn(sentence, PrivacyWarning, stacklevel=4)
     error = _error(largest, accuracy, ball)
     # Nothing is amplified: both neighbours' values at knots err by no more than that. An increment errs twice as much,
     # and once more by its own rounding.

@@ -10,26 +10,41 @@ spellings are merged rather than kept apart. In text, these steps are repeated u
 4. upper case, then lower case, with one small sigma: so ß is ss, and the dotless ı is i.
 
 Then "7", "+7", "007", "7.0" and "7e0" are the whole number 7, and "7.50" is 7.5: a name with a point or an exponent is
-compared as a floating-point number, one of digits alone exactly. Names that *arrive* as floating-point numbers which
-are too large to be exact are no names: they may have been other people's before they were rounded.
+compared as a floating-point number, one of digits alone exactly.
+
+A column of floating-point numbers holds no names. Readers choose a column's type by its cells: where all others are
+long whole numbers, one person's "1.5" or blank makes floating-point numbers of them, which are rounded and may be other
+people's. So the type is refused, whatever the numbers are.
 """
 
 from typing import Any
 
 import polars as pl
 
+from quietq.privacy.errors import InvalidInput
+
 NUMBER, NAME = "number", "name"
 _INVISIBLE = r"[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\x{2800}\x{16FE4}\x{1D159}]"
 _IN_FORM = r"^[!-~]+( [!-~]+)*$"  # but for its case
 _FIT_INT64 = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
-_BITS = {16: 11, 32: 24, 64: 53}  # of a floating-point number; whole numbers of fewer bits are exact
 _ROUNDS = 20  # two or three are enough for any text we know
 
 
 def is_name(dtype: Any) -> bool:
     """Whether a column of this type can hold names."""
     text = isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
-    return text or dtype.is_numeric() or isinstance(dtype, pl.Boolean | pl.Null)
+    number = dtype.is_numeric() and not dtype.is_float()
+    return text or number or isinstance(dtype, pl.Boolean | pl.Null)
+
+
+def rounded_names(column: object, dtype: object) -> InvalidInput:
+    """The refusal of a column of people that are floating-point numbers."""
+    return InvalidInput(
+        f"Column {column!r} must hold people's names as text or whole numbers, not as {dtype}, which rounds long ones: "
+        f"hand over the file itself, or read names as what they are in the first place, for example with "
+        f"dtype={{{column!r}: 'string'}} in pandas.read_csv, dtype_backend='numpy_nullable' in pandas.read_sql or "
+        f"schema_overrides={{{column!r}: polars.String}} in polars.read_csv."
+    )
 
 
 def identities(names: pl.Series) -> pl.DataFrame:
@@ -41,9 +56,6 @@ def identities(names: pl.Series) -> pl.DataFrame:
     dtype = names.dtype
     if dtype in _FIT_INT64:
         return names.cast(pl.Int64).to_frame(NUMBER).with_columns(pl.lit(None, pl.String).alias(NAME))
-    if dtype.is_float():
-        exact = 2.0 ** _BITS[int(str(dtype).removeprefix("Float"))]
-        names = names.to_frame("raw").select(pl.when(pl.col("raw").abs() < exact).then(pl.col("raw"))).to_series()
     raw = names.cast(pl.String).alias("raw")
     frame = pl.DataFrame([raw, raw.cast(pl.Int64, strict=False).alias(NUMBER)])
     other = frame.filter(pl.col(NUMBER).is_null(), pl.col("raw").is_not_null())["raw"].unique()

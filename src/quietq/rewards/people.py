@@ -1,5 +1,6 @@
 """Many people's ratings in, one bounded and smooth reward out: their mean, and by how much one person can move it."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -101,10 +102,13 @@ class People:
                 f"There are more people in the data than the {declared.people} that were declared; nothing was spent."
             )
         if not counts["used_rows"]:
-            raise InvalidInput(
-                "No row of the ratings can be used: check that the columns are the right ones, that states lie in the "
-                "box, that numbers have a decimal point, not a comma, and that people's names are text or whole "
-                "numbers, for large floating-point numbers blur."
+            # No refusal, which would tell whether the one person with a usable row is there.
+            warnings.warn(
+                f"No row of the ratings can be used, so all {declared.people} people count as neutral: check that the "
+                "columns are the right ones, that states lie in the box, and that numbers have a decimal point, not a "
+                "comma. This warning comes from the raw data and is for you alone.",
+                UserWarning,
+                stacklevel=3,
             )
         means = []
         for tally in tallies:

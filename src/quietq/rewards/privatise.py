@@ -5,6 +5,7 @@ environments and processes. The raw data is not needed again and can be deleted.
 """
 
 from quietq.noise.box import Domain, box_for
+from quietq.noise.evaluation import shows_nothing
 from quietq.noise.kernels import Additive, Exponential, Features, Kernel
 from quietq.noise.mechanism import GaussianProcessMechanism, Input
 from quietq.noise.private_function import PrivateFunction
@@ -21,6 +22,7 @@ from quietq.rewards.knots import SLACK, check_range, release_on_knots
 from quietq.rewards.people import People
 
 
+@shows_nothing
 def privatise(
     source: People | Input,
     budget: Budget,

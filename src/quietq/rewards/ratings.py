@@ -25,7 +25,7 @@ try:
 except ImportError as error:
     raise MissingExtra.of("people", "Reading ratings needs Polars") from error
 
-from quietq.rewards.names import NAME, NUMBER, identities, is_name
+from quietq.rewards.names import NAME, NUMBER, identities, is_name, rounded_names
 from quietq.rewards.pandas_frame import names_in, numbers_in, numbers_in_text
 from quietq.rewards.plain_csv import SEPARATORS, PlainCsv
 
@@ -132,7 +132,7 @@ def scan(path: Path, columns: Columns) -> pl.LazyFrame | PlainCsv:
         raise InvalidInput(f"There is no file {str(path)!r}.")
     try:
         if path.suffix.lower() in PARQUET:
-            return _checked(pl.scan_parquet(path), columns)
+            return _checked(parquet(path), columns)
         if path.suffix.lower() in SEPARATORS:
             file = PlainCsv(path)
             _check_names(file.names(), columns)
@@ -142,6 +142,11 @@ def scan(path: Path, columns: Columns) -> pl.LazyFrame | PlainCsv:
     raise InvalidInput(f"{str(path)!r} must end in .csv, .tsv, .txt, .parquet or .pq.")
 
 
+def parquet(path: Path) -> pl.LazyFrame:
+    """That one file, whatever its name looks like: no pattern, no home directory, no columns made of folders' names."""
+    return pl.scan_parquet(path.absolute(), glob=False, hive_partitioning=False)
+
+
 def _from_pandas(frame: Any, columns: Columns) -> pl.LazyFrame:
     _check_names(list(frame.columns), columns)
     failure = ""
@@ -149,9 +154,9 @@ def _from_pandas(frame: Any, columns: Columns) -> pl.LazyFrame:
         data = {columns.person: names_in(frame[columns.person])}
         data |= {name: numbers_in(frame[name]) for name in columns.numbers}
         return pl.DataFrame(data).lazy()
-    except (TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
-        if isinstance(error, InvalidInput):
-            raise
+    except InvalidInput:
+        raise
+    except Exception as error:
         failure = type(error).__name__  # and no more: its text may quote a cell
     raise InvalidInput(f"The data frame could not be read: it failed with {failure}.")
 
@@ -167,10 +172,11 @@ def _checked(lazy: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
         dtype = schema[name]
         if not (dtype.is_numeric() or dtype == pl.Null or dtype == pl.String):
             raise InvalidInput(f"Column {name!r} must hold numbers, not {dtype}.")
-    if not is_name(schema[columns.person]):
-        raise InvalidInput(
-            f"Column {columns.person!r} must hold names or numbers of people, not {schema[columns.person]}."
-        )
+    dtype = schema[columns.person]
+    if dtype.is_float():
+        raise rounded_names(columns.person, dtype)
+    if not is_name(dtype):
+        raise InvalidInput(f"Column {columns.person!r} must hold names or numbers of people, not {dtype}.")
     return lazy
 
 
@@ -179,16 +185,25 @@ def _check_names(there: Sequence[object], columns: Columns) -> None:
         raise InvalidInput(f"person, state and rating must be different columns, not {columns.all}.")
     for name in columns.all:
         if name not in there:
-            raise _no_column(name, [str(other) for other in there])
+            raise _no_column(name, columns, [str(other) for other in there])
         if there.count(name) > 1:
             raise InvalidInput(f"There are {there.count(name)} columns called {name!r}, where one is needed.")
 
 
-def _no_column(name: str, there: Sequence[str]) -> InvalidInput:
-    if any(_is_number(other) for other in there):  # somebody's row, in a file without a header
-        return InvalidInput(f"There is no column {name!r}: the first line must name the columns.")
-    shown = ", ".join(repr(other) for other in there[:10])
-    return InvalidInput(f"There is no column {name!r}; the columns are {shown}.")
+def _no_column(name: str, columns: Columns, there: Sequence[str]) -> InvalidInput:
+    """Shows what the columns are called only if they are names of columns for sure, and not somebody's row."""
+    if any(wanted in there for wanted in columns.all) and not any(map(_is_number, there)):
+        shown = ", ".join(repr(other) for other in there[:10])
+        return InvalidInput(f"There is no column {name!r}; the columns are {shown}.")
+    if len(there) == 1 and (separator := next((c for c in ";\t|," if c in there[0]), None)):
+        return InvalidInput(
+            f"There is no column {name!r}: cells seem to be separated by {separator!r}, where a comma is needed in "
+            ".csv and .txt, and a tab in .tsv."
+        )
+    return InvalidInput(
+        f"There is no column {name!r} among the {len(there)}: the first line must name the columns, and person, state "
+        "and rating must say which of them are meant."
+    )
 
 
 def _is_number(text: str) -> bool:

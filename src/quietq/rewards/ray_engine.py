@@ -26,7 +26,7 @@ from quietq.rewards.declared import Declared
 from quietq.rewards.grouping import by_person, partition_of
 from quietq.rewards.names import NAME, NUMBER
 from quietq.rewards.preferences import Preferences
-from quietq.rewards.ratings import RATING, Columns, batches, clean, scan
+from quietq.rewards.ratings import RATING, Columns, batches, clean, parquet, scan
 from quietq.rewards.ray_cluster import cluster
 
 try:
@@ -115,7 +115,7 @@ def _read(piece: pa.Table, columns: Columns, declared: Declared, partitions: int
             source = pl.read_ipc(row["frame"])
         else:
             source = Path(row["path"])
-            source = source if row["rows"] is None else pl.scan_parquet(source).slice(row["first"], row["rows"])
+            source = source if row["rows"] is None else parquet(source).slice(row["first"], row["rows"])
         for batch in batches(source, columns):
             rows, found = clean(batch, columns, declared)
             counts.update(found)
