@@ -146,7 +146,7 @@ def test_on_one_core_runs_are_not_spread(monkeypatch):
         return runs.keys
 
     with trainer.on_one_core():
-        trainer._spread(program, runs, None)
+        trainer._spread(program, runs, None, public=True)
     assert sizes == [16]
-    trainer._spread(program, runs, None)
+    trainer._spread(program, runs, None, public=True)
     assert sizes == [16, 8, 8]

@@ -101,7 +101,7 @@ class Scored(Task):
             agent = qq.Agent(world, METHODS[self.method](**further), seed=self.first).learn(
                 self.steps, simulate=self.draws
             )
-        return on_scale(world, agent.evaluate(EPISODES))
+        return on_scale(world, agent.evaluate(episodes=EPISODES))
 
     @property
     def _settings(self) -> dict[str, Any]:
