@@ -81,6 +81,15 @@ def advance(
     return _spread(program, runs, carry, _is_public(method, world, runs))
 
 
+def rehearse(method: Method, world: World, runs: Runs, length: int, tell_every: int | None) -> None:
+    """Traces the whole program without running any of it: raises what it would raise."""
+    carry = jax.eval_shape(partial(_begin, method, world), runs, None)
+    program = partial(_advance, method, world, length, tell_every, jnp.asarray(0))
+    after, _ = jax.eval_shape(program, runs, carry)
+    for last in (_finish, _current):
+        jax.eval_shape(partial(last, method), after.learner, runs.noise)
+
+
 def finish(method: Method, runs: Runs, carry: Carry) -> Released:
     """What each run releases at its end."""
     with disk_cache(is_public(method)):

@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from quietq.learning import in_loop, in_pieces
+from quietq.learning import bound, in_loop, in_pieces
 from quietq.learning.cache import disk_cache
 from quietq.learning.events import Event, episode_returns
 from quietq.learning.method import Method, Noise, Released, Spaces
+from quietq.learning.promise import UnitNoise
 from quietq.learning.report import Reporter
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.privacy.accountant import Accountant
@@ -83,10 +84,22 @@ class Training:
         if private and self.simulate is None and type(self.world) not in OWN:
             self.independent = independence(WorldEnv(self.world) if isinstance(self.world, World) else self.world)
         self.certificate()  # before anything is drawn or spent: what contradicts itself is refused
+        if self.method.spends and getattr(jax.config, "jax_enable_x64"):  # noqa: B009
+            raise InvalidInput(
+                f"{self.method.name!r} computes in float32, whose rounding its noise covers, but JAX was told to use "
+                'float64: jax.config.update("jax_enable_x64", False) or JAX_ENABLE_X64=0; nothing was drawn or spent.'
+            )
         if not self.compiled and self.directory is not None:
             raise InvalidInput(
                 "A Gymnasium environment's state cannot be saved, so there is no checkpoint to resume from."
             )
+
+        bound.check(self)
+
+    @property
+    def releases(self) -> bool:
+        """Whether its noise is drawn to protect, as it goes."""
+        return self.method.spends and self.simulate is None
 
     def run(
         self, resume: bool, progress: bool | str, callback: Callable[[Event], bool | None] | None, log: Path | None
@@ -94,6 +107,8 @@ class Training:
         """Does all of it."""
         if resume and self.directory is None:
             raise InvalidInput("resume needs the directory of the checkpoint to go on from.")
+        if callback is not None and not callable(callback):
+            raise InvalidInput(f"callback must be a function of an Event, or None, not {type(callback).__name__}.")
         precise = jax.default_matmul_precision("highest")  # sensitivities allow for float32's rounding and no more
         # A reward of the caller's own may be traced anywhere in here; the trainer keeps what it knows to be public.
         kept = disk_cache(public=False)
@@ -142,6 +157,11 @@ class Training:
             drawn += [self.method.draw(self.spaces, self.steps, entropy)] * self.seeds
         return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
 
+    def no_noise(self) -> Noise:
+        """Something of the same shapes, to rehearse with."""
+        one = self.method.draw(self.spaces, self.steps, UnitNoise())
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.draws * self.seeds, *leaf.shape)), one)
+
     def rewards(self) -> Any:
         """Each run's reward, stacked; None where an environment gives its own."""
         if self.sources is not None:
@@ -180,16 +200,6 @@ class Training:
         if progress is True or callback is not None or self.directory is not None:
             return next(n for n in range(-(-self.steps // PIECES), self.steps + 1) if self.steps % n == 0)
         return self.steps
-
-    def settings(self) -> dict[str, object]:
-        """What makes this training the one that it is, in JSON."""
-        record: dict[str, object] = {
-            "world": repr(self.world), "seed": self.seed, "steps": self.steps, "seeds": self.seeds,
-            "simulate": self.simulate, "every": self.every, "settings": self.method.settings(),
-        }  # fmt: skip
-        for name in ("relation", "budget"):
-            record[name] = repr(getattr(self.method, name, None))
-        return record
 
 
 def _stream(seed: int, draw: int) -> int:
