@@ -1,4 +1,4 @@
-"""What can be found out before anything is drawn or spent, so that no budget is lost to what could never have worked."""
+"""What can be found out before anything is drawn or spent, so that no budget is lost to what could never work."""
 
 from collections.abc import Callable
 from typing import Any

@@ -25,9 +25,11 @@ from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.rewards.independence import OWN, independence, with_assumption
 from quietq.worlds.environment import WorldEnv
-from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, stack
+from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, as_single, stack
 from quietq.worlds.world import World
 
+STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
+"""Of a vector environment, whose array hides the type that a copy computed in."""
 PROBES = 257
 PIECES = 20
 """A bar moves so often at the least."""
@@ -126,6 +128,8 @@ class Training:
             if self.independent is not None:  # which says it more exactly than the method does
                 others = tuple(one for one in stated.assumptions if "through the agent's actions only" not in one.text)
                 stated = with_assumption(replace(stated, assumptions=others), self.independent)
+            if self.method.spends and isinstance(self.world, VectorEnv) and self.reward is None:
+                stated = with_assumption(stated, STACKED)
             return with_assumption(stated, self._accounted()) if self.method.spends else stated
         return Certificate(
             method=self.method.name,
@@ -183,7 +187,8 @@ class Training:
             np.random.default_rng(0).random((PROBES, self.spaces.box.dimension)).squeeze()
         )
         states = jnp.asarray(np.asarray(states).reshape(PROBES, -1), jnp.float32)
-        one = jax.vmap(lambda reward, state: reward(state, jnp.array(0), state), in_axes=(None, 0))
+        single = as_single if self.method.spends else jnp.asarray
+        one = jax.vmap(lambda reward, state: single(reward(state, jnp.array(0), state)), in_axes=(None, 0))
         values = np.asarray(jax.vmap(one, in_axes=(0, None), axis_size=self.draws * self.seeds)(rewards, states))
         if not np.isfinite(values).all():
             raise InvalidInput("reward must be finite everywhere; nothing was drawn or spent.")
