@@ -4,6 +4,7 @@ import subprocess
 import sys
 from typing import Any
 
+import equinox as eqx
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
@@ -48,7 +49,7 @@ class Place(gymnasium.Env):
 class Raw(VectorEnv):
     """Two copies whose rewards keep their type."""
 
-    num_envs, metadata = 2, {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    num_envs, metadata = 2, {"autoreset_mode": AutoresetMode.NEXT_STEP}
     single_observation_space, single_action_space = Box(0, 1, (1,), np.float32), Discrete(2)
     reward: Any = np.full(2, 0.3, np.float16)
 
@@ -98,7 +99,7 @@ def test_types_of_rewards_that_are_exact_enough(reward):
     assert own_rewards(reward, ()) == np.float32(reward)
 
 
-@pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf, 1e300, 10**400])
+@pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf, 1e300, pytest.param(10**400, id="10**400")])
 def test_no_value_of_a_reward_ends_a_training(strange):
     accountant = Accountant(BUDGET)
     agent = Agent(Place(reward=strange, since=10), SPENDERS["output"](), seed=0, ledger=accountant).learn(40)
@@ -124,7 +125,7 @@ def test_what_comes_up_later_says_that_the_budget_was_spent():
 class Half(JaxReward):
     """Computed in half precision."""
 
-    by_action: bool = False
+    by_action: bool = eqx.field(static=True, default=False)
 
     def at(self, state):
         return state[0].astype(jnp.float16)
@@ -166,24 +167,29 @@ def test_an_optimiser_that_fails_costs_nothing():
     refused(Place(), "a bad optimiser", method, RuntimeError)
 
 
-def test_a_callback_that_is_none_costs_nothing():
-    refused("walk", "callback must be a function", callback=3)
-
-
-def test_double_precision_costs_nothing():
+def test_double_precision_and_a_callback_that_is_none_cost_nothing():
+    """In a process of its own: its precision is set for good, and its types are not checked at every call."""
     program = """
+import jax
 from quietq import Accountant, Budget, InvalidInput, SupBall
 from quietq.learning import Agent, InputNoise
 account = Accountant(Budget(0.9, 1e-4))
-try:
-    Agent("walk", InputNoise(relation=SupBall(0.05), budget=Budget(0.9, 1e-4)), ledger=account).learn(50)
-except InvalidInput as error:
-    print(account.spent_mu, error)
+agent = Agent("walk", InputNoise(relation=SupBall(0.05), budget=Budget(0.9, 1e-4)), ledger=account)
+for callback in (None, 3):
+    try:
+        agent.learn(50, callback=callback)
+    except InvalidInput as error:
+        print(account.spent_mu, error)
+    jax.config.update("jax_enable_x64", False)
 """
     done = subprocess.run(
-        [sys.executable, "-c", f"import os; os.environ['JAX_ENABLE_X64'] = '1'{program}"], capture_output=True, text=True
+        [sys.executable, "-c", f"import os; os.environ['JAX_ENABLE_X64'] = '1'{program}"],
+        capture_output=True,
+        text=True,
     )
-    assert done.stdout.startswith("0.0 'input' computes in float32"), done.stderr
+    double, called = done.stdout.splitlines()
+    assert double.startswith("0.0 'input' computes in float32")
+    assert called.startswith("0.0 callback must be a function")
 
 
 def test_numbers_that_float32_cannot_square_are_refused():

@@ -53,7 +53,10 @@ def write(path: Path, agent: "Agent") -> None:
         "spaces": {"low": spaces.box.low, "high": spaces.box.high, "actions": spaces.actions, "steps": spaces.steps},
         "settings": agent.method.settings(),
         "trained": {
-            "steps": agent.steps, "promised": agent._promised or agent.steps, "draws": agent._draws, "seeds": agent._seeds
+            "steps": agent.steps,
+            "promised": agent._promised or agent.steps,
+            "draws": agent._draws,
+            "seeds": agent._seeds,
         },
         "certificate": agent.certificate.to_dict(),
     }
@@ -154,7 +157,7 @@ def _check_promise(
     if not own:
         return
     assert certificate.relation is not None
-    relation = dict(certificate.relation)
+    relation: dict[str, Any] = dict(certificate.relation)
     ball = SupBall(norms.sup_radius(relation), people=relation.get("people"))  # all that these methods see of it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)

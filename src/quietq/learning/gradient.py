@@ -72,7 +72,7 @@ class GradientNoise(DeepQ, Promising):
     def __post_init__(self) -> None:
         super().__post_init__()
         if positive("clip", self.clip) > MOST_CLIP:
-            raise InvalidInput(f"clip must be at most {MOST_CLIP:g}, for float32, not {self.clip!r}: scale the rewards.")
+            raise InvalidInput(f"clip must be at most {MOST_CLIP:g}, not {self.clip!r}: scale the rewards.")
 
     def rounds(self, steps: int) -> int:
         """How many gradient steps so many steps of the environment make."""
