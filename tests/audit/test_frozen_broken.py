@@ -107,7 +107,7 @@ def test_a_broken_private_reward_is_caught(name: str) -> None:
 
 def test_too_little_noise_on_weights_from_trajectories_is_caught() -> None:
     class Careless(Evaluation):
-        def release(self, trajectories: Any, *, ledger: Any = None, simulate: int | None = None) -> Any:
+        def release(self, trajectories: Any, *, account: Any = None, simulate: int | None = None) -> Any:
             budget = Budget(2 * self.budget.epsilon, self.budget.delta)
             return Evaluation(
                 budget=budget, relation=self.relation, gamma=self.gamma, cells=self.cells

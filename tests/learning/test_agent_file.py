@@ -2,6 +2,7 @@
 
 import json
 
+import gymnasium
 import jax
 import numpy as np
 import optax
@@ -105,3 +106,53 @@ def load_with(folder, parts, record):
     """An agent's file with another record, read."""
     np.savez(folder / "agent.npz", **(parts | {"record": np.frombuffer(record.encode(), np.uint8)}))
     return Agent.load(folder / "agent.npz")
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory):
+    """The arrays of a certified agent's file."""
+    path = tmp_path_factory.mktemp("certified") / "agent.npz"
+    Agent("walk", SPENDERS["input"](), seed=0).learn(200).save(path)
+    with np.load(path) as stored:
+        return dict(stored)
+
+
+def repeated(parts, number):
+    return {name: array if name == "record" else np.repeat(array, number, 0) for name, array in parts.items()}
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "runs", "words"),
+    [
+        ("certificate", {"domain": [[-5.0, 5.0]]}, 1, "another box"),
+        ("certificate", {"domain": [[0.0, 1.0], [0.0, 1.0]]}, 1, "another box"),
+        ("certificate", {"domain": None}, 1, "another box"),
+        ("trained", {"seeds": 5}, 5, "more runs than its certificate"),
+        ("trained", {"draws": 3}, 3, "more runs than its certificate"),
+        ("trained", {"steps": 10**6}, 1, "at most the 200 that were promised"),
+        ("trained", {"steps": 10**6, "promised": 10**6}, 1, "not the one that its method gives"),
+        ("certificate", {"norm": {"kind": "mean-rewards", "rounds": 1, "operations": 0}, "sensitivity": 0.01,
+                         "sigma": 0.1, "mu": 0.1, "epsilon": 0.3}, 1, "not the one that its method gives"),
+        ("certificate", {"norm": {"kind": "rewards", "count": 1, "operations": 0}, "sensitivity": 0.01,
+                         "sigma": 0.1, "mu": 0.1, "epsilon": 0.3}, 1, "not the one that its method gives"),
+        (None, {"extra": 1}, 1, "fields of an agent, and no others"),
+    ],
+)  # fmt: skip
+def test_parts_that_contradict_each_other_are_refused(tmp_path, certified, part, changes, runs, words):
+    record = json.loads(certified["record"].tobytes())
+    (record if part is None else record[part]).update(changes)
+    with pytest.raises(InvalidInput, match=words):
+        load_with(tmp_path, repeated(certified, runs), json.dumps(record))
+
+
+def test_certified_agents_come_back(tmp_path, certified):
+    """One that was ended early is promised what it would have been, and copies may go a few steps farther."""
+    assert load_with(tmp_path, certified, certified["record"].tobytes().decode()).steps == 200
+    again = {"early": Agent("walk", SPENDERS["input"](), seed=0).learn(200, every=50, callback=lambda event: True)}
+    walks = gymnasium.make_vec("quietq/Walk-v0", 3)
+    again["copies"] = Agent(walks, SPENDERS["input"](), seed=0).learn(100)
+    for name, agent in again.items():
+        agent.save(tmp_path / name)
+        place = None if name == "early" else gymnasium.make("quietq/Walk-v0")
+        assert Agent.load(tmp_path / name, world=place).certificate == agent.certificate
+    assert (again["early"].steps, again["copies"].steps) == (50, 102)

@@ -24,6 +24,7 @@ from quietq.learning.value_network import NetworkValueNoise
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.worlds import WALK, WalkWorld, walk_reward
+from quietq.worlds.jax_rewards import WorldReward
 
 BUDGET, FIFTY = Budget(epsilon=0.9, delta=1e-4), people(50, low=0, high=0.5, slope=1)
 PROMISE: dict[str, Any] = {"relation": FIFTY, "budget": BUDGET}
@@ -119,11 +120,12 @@ def test_another_reward_does_not_go_on_with_the_noise(tmp_path):
         raise Stopped
 
     again = {"directory": tmp_path, "every": 100}
-    agent = Agent("walk", OutputNoise(**PROMISE), seed=1, reward=lambda s: 0.2 * s)
+    agent = Agent("walk", OutputNoise(**PROMISE), seed=1, reward=WorldReward(WALK, scale=0.2))
     with pytest.raises(Stopped):
         agent.learn(400, callback=stop, **again)
-    with pytest.raises(InvalidInput, match="of another training"):
-        Agent("walk", OutputNoise(**PROMISE), seed=1, reward=lambda s: 0.3 * s).learn(400, resume=True, **again)
+    for other in (WorldReward(WALK, scale=0.3), WorldReward(WalkWorld(reach=0.2), scale=0.2), None):
+        with pytest.raises(InvalidInput, match="of another training"):
+            Agent("walk", OutputNoise(**PROMISE), seed=1, reward=other).learn(400, resume=True, **again)
 
 
 def test_a_mistake_does_not_give_the_budget_back(tmp_path):

@@ -146,7 +146,7 @@ def test_certificates_add_up(name: str) -> None:
     assert (certificate.standing, certificate.method) == ("certified", name)
     assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 1e-4, BUDGET.mu)
     # radius sqrt(rounds) by the theorem, and what float32's rounding adds; of gradients, in units of each step's own
-    unit = {"gradient": 1.0}.get(name, RADIUS)
+    unit = {"gradient": 1.0, "value-network": 1.0}.get(name, RADIUS)
     if name == "output":
         unit *= np.sqrt(SPACES.actions * method.knots) / (1 - method.gamma)
     assert certificate.sensitivity is not None

@@ -28,6 +28,7 @@ from quietq import (
 from quietq.learning.trajectories import Cells
 from quietq.ledger import Ledger
 from quietq.noise.entropy import SystemEntropy
+from quietq.noise.exact import LazyUniform
 from quietq.privacy import Cost
 
 HASH = "ab" * 32
@@ -123,6 +124,7 @@ def test_an_error_after_the_charge_gives_nothing_back(ledger: Ledger, noise: str
 
     monkeypatch.setattr(SystemEntropy, "normals", looked_at)
     monkeypatch.setattr(SystemEntropy, "uniforms", looked_at)
+    monkeypatch.setattr(LazyUniform, "refine", looked_at)
     mechanism = GaussianProcessMechanism.for_relation(FIFTY, share, levels=4, account=account)
     releases = {
         "mechanism": lambda: mechanism.apply(np.sin),

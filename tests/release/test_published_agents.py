@@ -1,9 +1,13 @@
 """Agents leave as what was released of them, answer without JAX as they did with it, and take nothing else along."""
 
+import copy
+import dataclasses
 import json
 import os
+import pickle
 import subprocess
 import sys
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,7 +16,10 @@ from releases import arrays_of, header_of, record_of
 
 import quietq as qq
 from quietq.learning import Agent
+from quietq.learning.method import Spaces
+from quietq.learning.private_source import COVERED, ReleasedValues
 from quietq.release import open_release, publish
+from quietq.release.network import PrivateNetwork
 from quietq.worlds import walk_reward
 
 RELATION, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
@@ -182,3 +189,45 @@ def test_an_evaluation_leaves_as_its_cells(tmp_path):
         publish(value, tmp_path / "value.qq")
         states = np.array([0.0, 0.3, 0.5, 0.9, 1.0])
         assert np.array_equal(qq.load(tmp_path / "value.qq")(states), value(states))
+
+
+def test_networks_must_be_what_their_certificate_is_for(tmp_path):
+    """Of a method that noises as it goes there is one run, of values at knots, as many as were noised."""
+    promise = {"relation": qq.SupBall(0.01), "budget": qq.Budget(0.9, 1e-4)}
+    box, rng = qq.Box((0.0,), (1.0,)), np.random.default_rng(0)
+    spaces = Spaces(box, 2, 50)
+
+    def network(method, form: Any = "splines", runs=1, knots=7, output: Any = "values", place=box):
+        weights = (rng.random((runs, 2, knots)),)
+        return PrivateNetwork(form, knots, weights, (), output, place, method.certificate(spaces, 200))
+
+    output, value = qq.OutputNoise(**promise, knots=7), qq.ValueNoise(**promise)
+    publish(network(output), tmp_path / "whole.qq")
+    for wrong, words in (
+        (network(output, knots=9), "as many as its certificate names"),
+        (network(output, runs=3), "more runs than its certificate"),
+        (network(value, form="fourier"), "releases values at knots"),
+        (network(value, output="log-probabilities"), "releases values at knots"),
+        (network(value, place=qq.Box((0.0,), (2.0,))), "box"),
+    ):
+        with pytest.raises(qq.InvalidInput, match=words):
+            publish(wrong, tmp_path / "wrong.qq")
+
+
+def test_a_network_made_by_hand_is_taken_at_ones_word_and_one_that_was_loaded_is_not(tmp_path):
+    method = qq.OutputNoise(relation=qq.SupBall(0.01), budget=qq.Budget(0.9, 1e-4))
+    box = qq.Box((0.0,), (1.0,))
+    weights, certificate = (np.random.default_rng(0).random((1, 2, 5)),), method.certificate(Spaces(box, 2, 50), 200)
+    made = PrivateNetwork("splines", 5, weights, (), "values", box, certificate)
+    publish(made, tmp_path / "agent.qq")
+    loaded, release = qq.load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")
+    sources: tuple[tuple[Any, bool], ...] = (
+        (made, True),
+        (loaded, False),
+        (release, False),
+        (copy.copy(loaded), True),
+        (pickle.loads(pickle.dumps(loaded)), True),
+        (dataclasses.replace(release, function=made), True),
+    )
+    for source, trusted in sources:
+        assert (COVERED in ReleasedValues.of(source).certificate.assumptions) is trusted

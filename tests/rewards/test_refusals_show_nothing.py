@@ -43,7 +43,7 @@ def broke() -> Accountant:
 def test_a_refused_charge_for_people(noise) -> None:
     people = People.read(RATINGS, **READING)
     with pytest.raises(QuietqError) as caught:
-        privatise(people, BUDGET, noise=noise, ledger=broke())
+        privatise(people, BUDGET, noise=noise, account=broke())
     assert not arrays_in(caught.value)
 
 
@@ -51,7 +51,7 @@ def test_a_refused_charge_for_people(noise) -> None:
 def test_a_refused_charge_for_weights(noise) -> None:
     people = People.read(RATINGS, **READING, features=FEATURES, norm=1.0)
     with pytest.raises(QuietqError) as caught:
-        privatise(people, BUDGET, noise=noise, ledger=broke())
+        privatise(people, BUDGET, noise=noise, account=broke())
     assert not arrays_in(caught.value)
     ball = RkhsBall(0.1, FEATURES)
     with pytest.raises(QuietqError) as caught:
@@ -62,7 +62,7 @@ def test_a_refused_charge_for_weights(noise) -> None:
 def test_a_refused_charge_in_two_dimensions() -> None:
     people = People.read(RATINGS, **{**READING, "box": [(0, 1), (0, 1)]}, state=["state", "other"])
     with pytest.raises(QuietqError) as caught:
-        privatise(people, BUDGET, ledger=broke())
+        privatise(people, BUDGET, account=broke())
     assert not arrays_in(caught.value)
 
 

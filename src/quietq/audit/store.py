@@ -1,6 +1,5 @@
 """Results kept by content: the same configuration of the same code is not computed twice."""
 
-import functools
 import hashlib
 import json
 import os
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-import quietq
+from quietq.version import hash_of_code
 
 CODE = ("privacy", "noise", "rewards", "worlds", "learning", "audit/pairs.py", "audit/runs.py", "audit/views.py")
 """What results can depend on: rooms, and files."""
@@ -44,13 +43,3 @@ class Store:
         with temporary.open("wb") as file:
             np.save(file, array, allow_pickle=False)
         os.replace(temporary, self.folder / f"{number:05}.npy")
-
-
-@functools.cache
-def hash_of_code(places: tuple[str, ...]) -> str:
-    """A hash of the code in these rooms and files, on which results depend."""
-    digest, root = hashlib.sha256(), Path(quietq.__file__).parent
-    for place in places:
-        for file in sorted((root / place).rglob("*.py")) or [root / place]:
-            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()

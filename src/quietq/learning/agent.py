@@ -65,6 +65,7 @@ class Agent(Receipted):
         self._spent, self._training = False, threading.Lock()
         self._released: Released | None = None
         self._draws = self._seeds = 1
+        self._promised = 0  # steps that the certificate is for
         self._certificate: Certificate | None = None
         self.not_private: dict[str, Any] = {}
         """What training saw of the true reward: episode returns, one list a run. For the operator only."""
@@ -115,7 +116,7 @@ class Agent(Receipted):
             self._spent |= training.charged and self.method.spends and simulate is None
         self._released, self._certificate = result.released, result.certificate
         self.with_receipt(training.receipt)
-        self._draws, self._seeds = training.draws, seeds
+        self._draws, self._seeds, self._promised = training.draws, seeds, training.steps
         self.not_private = {"episode_returns": result.returns} if self.method.uses_true_reward else {}
         self.steps = result.steps
         return self

@@ -7,6 +7,7 @@ is refused before memory or time is spent on it.
 import json
 import math
 import os
+import warnings
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +23,11 @@ from quietq.learning.options import options_of
 from quietq.learning.private_source import OnPrivateReward
 from quietq.learning.promise import Promising, UnitNoise
 from quietq.noise.box import Box
+from quietq.privacy import norms
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, shown
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import SupBall
 from quietq.worlds import WORLDS
 from quietq.worlds.world import World
@@ -33,10 +35,12 @@ from quietq.worlds.world import World
 if TYPE_CHECKING:
     from quietq.learning.agent import Agent, Place
 
-SCHEMA = 1
+SCHEMA = 2
 MOST_BYTES = 2**30
 """Of a file, and of the noise of one run in float32."""
 MOST_STEPS = 10**8
+FIELDS = frozenset({"schema", "world", "spaces", "settings", "trained", "certificate"})
+TRAINED = frozenset({"steps", "promised", "draws", "seeds"})
 
 
 def write(path: Path, agent: "Agent") -> None:
@@ -48,7 +52,12 @@ def write(path: Path, agent: "Agent") -> None:
         "world": world.name if isinstance(world, World) else None,
         "spaces": {"low": spaces.box.low, "high": spaces.box.high, "actions": spaces.actions, "steps": spaces.steps},
         "settings": agent.method.settings(),
-        "trained": {"steps": agent.steps, "draws": agent._draws, "seeds": agent._seeds},
+        "trained": {
+            "steps": agent.steps,
+            "promised": agent._promised or agent.steps,
+            "draws": agent._draws,
+            "seeds": agent._seeds,
+        },
         "certificate": agent.certificate.to_dict(),
     }
     leaves: dict[str, Any] = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(released))}
@@ -100,8 +109,12 @@ def restore(kind: "type[Agent]", record: dict[str, Any], leaves: list[np.ndarray
         method, trained = method_from(record["settings"]), record["trained"]
         steps = count("The file's steps", trained["steps"], most=MOST_STEPS)
         draws, seeds = (count(f"The file's {name}", trained[name]) for name in ("draws", "seeds"))
+        promised = count("The file's promised steps", trained["promised"], most=MOST_STEPS)
         certificate = Certificate.from_dict(record["certificate"])
-        _check_promise(method, certificate)
+        if set(record) != FIELDS or set(trained) != TRAINED:
+            raise InvalidInput("The file's record must have the fields of an agent, and no others.")
+        if certificate.standing == "certified":
+            _check_promise(method, certificate, spaces, promised, draws, seeds)
         place = record["world"] if world is None else world
         if place is None:
             raise InvalidInput("This agent was trained in an environment without a name: give it as `world`.")
@@ -112,13 +125,15 @@ def restore(kind: "type[Agent]", record: dict[str, Any], leaves: list[np.ndarray
             raise InvalidInput(
                 "The world has other observations or actions than the one that the agent was trained in."
             )
-        shapes, build = jax.tree.flatten(_like(method, spaces, steps))
+        shapes, build = jax.tree.flatten(_like(method, spaces, max(steps, promised)))
+        if isinstance(agent.world, World) and steps > promised:  # copies of an environment may go a few steps farther
+            raise InvalidInput(f"The file's steps must be at most the {promised} that were promised, not {steps}.")
         arrays = [jnp.asarray(leaf) for leaf in leaves]
         expected = [((draws * seeds, *shape.shape), shape.dtype) for shape in shapes]
         if expected != [(leaf.shape, leaf.dtype) for leaf in arrays]:
             raise InvalidInput("The file's arrays do not fit its settings.")
         agent._released, agent._certificate, agent.steps = build.unflatten(arrays), certificate, steps
-        agent._draws, agent._seeds = draws, seeds
+        agent._draws, agent._seeds, agent._promised = draws, seeds, promised
         agent._spent = method.spends
         return agent
     except InvalidInput:
@@ -127,13 +142,34 @@ def restore(kind: "type[Agent]", record: dict[str, Any], leaves: list[np.ndarray
         raise InvalidInput("This is not an agent that was saved, or a damaged one.") from error
 
 
-def _check_promise(method: Method, certificate: Certificate) -> None:
-    """A method's agents have the certificates that the method gives, and no other."""
-    if certificate.standing != "certified":
-        return
+def _check_promise(
+    method: Method, certificate: Certificate, spaces: Spaces, steps: int, draws: int, seeds: int
+) -> None:
+    """A method's agents have the certificates that the method gives for these settings, and no other."""
     own = isinstance(method, Promising)
     if (own and certificate.method != method.name) or not (own or isinstance(method, OnPrivateReward)):
         raise InvalidInput(f"A certificate of {shown(certificate.method)} does not belong to {method.name!r}.")
+    box = [list(side) for side in zip(spaces.box.low, spaces.box.high, strict=True)]
+    if certificate.domain is None or [list(side) for side in certificate.domain] != box:
+        raise InvalidInput("The file's certificate is for another box than that of its states.")
+    if draws != 1 or (own and seeds != 1):
+        raise InvalidInput("The file holds more runs than its certificate, which is for one release.")
+    if not own:
+        return
+    assert certificate.relation is not None
+    relation: dict[str, Any] = dict(certificate.relation)
+    ball = SupBall(norms.sup_radius(relation), people=relation.get("people"))  # all that these methods see of it
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        again = replace(method, relation=ball, budget=Budget(certificate.epsilon or 0.0, certificate.delta or 0.0))
+        again.check(spaces, steps)
+        noise = again.draw(spaces, steps, _Nothing())
+    norm = again.norm(spaces, steps, noise)
+    found = (dict(certificate.norm or {}), certificate.sensitivity, certificate.mu)
+    if found != (norm, norms.largest_difference(norm, relation), again.budget.mu):  # pyright: ignore[reportOptionalMemberAccess]
+        raise InvalidInput("The file's certificate is not the one that its method gives for its settings and steps.")
+    if certificate.sigma is None or certificate.sigma < float(noise.scale) * float(noise.normals.min()):
+        raise InvalidInput("The file's certificate states less noise than its method draws for its settings and steps.")
 
 
 def method_from(settings: dict[str, Any]) -> Method:

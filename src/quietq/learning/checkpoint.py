@@ -4,7 +4,6 @@ A checkpoint is PRIVATE. It holds the noise that is still to be used and, for so
 promise can be undone. It is readable by its owner only, and its name says so. No pickle: arrays and one line of JSON.
 """
 
-import hashlib
 import json
 import os
 import zipfile
@@ -18,14 +17,23 @@ import numpy as np
 from quietq.privacy.errors import InvalidInput
 
 NAME = "PRIVATE-checkpoint.npz"
+_PART = f".{NAME}.part"
 
 
-def fingerprint(settings: dict[str, object], *trees: Any) -> str:
-    """A hash of what a training is, so that a checkpoint is only taken up by the training that it belongs to."""
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for leaf in jax.tree.leaves(trees):
-        digest.update(np.asarray(leaf).tobytes())
-    return digest.hexdigest()
+def prepare(directory: Path) -> None:
+    """Makes the folder and writes in it on trial, before anything is drawn or spent."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        temporary = directory / _PART
+        temporary.unlink(missing_ok=True)
+        with open(temporary, "wb", opener=_owner_only) as file:
+            file.write(b"on trial")
+        temporary.unlink()
+    except OSError as error:
+        raise InvalidInput(
+            f"directory must be a folder in which {NAME} can be written by way of {_PART}, not {str(directory)!r} "
+            f"({type(error).__name__}); nothing was drawn or spent."
+        ) from error
 
 
 def write(directory: Path, tree: Any, mark: str, step: int, finished: bool, booked: str | bool = False) -> None:
@@ -33,7 +41,7 @@ def write(directory: Path, tree: Any, mark: str, step: int, finished: bool, book
     leaves: dict[str, Any] = {f"leaf{i}": _numpy(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
     header = {"fingerprint": mark, "step": step, "finished": finished, "booked": booked}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    temporary = directory / f".{NAME}.part"
+    temporary = directory / _PART
     temporary.unlink(missing_ok=True)
     with open(temporary, "wb", opener=_owner_only) as file:
         np.savez(file, header=text, **leaves)
@@ -55,8 +63,8 @@ def read(directory: Path, like: Any, expected: str) -> tuple[Any, dict[str, Any]
         raise InvalidInput(f"{str(path)!r} is not a checkpoint, or a damaged one.") from error
     if not isinstance(header, dict) or header.get("fingerprint") != expected:
         raise InvalidInput(
-            f"The checkpoint in {str(directory)!r} is of another training: world, method, reward, budget, steps and "
-            "seeds must be the same."
+            f"The checkpoint in {str(directory)!r} is of another training: world, method, reward, budget, steps, "
+            "seeds and the code that trains must be the same."
         )
     shapes, build = jax.tree.flatten(like)
     if len(shapes) != len(leaves):

@@ -1,5 +1,6 @@
 """Deep Q-learning: the learner of `none` and `reward`; `published`, `gradient` and `value-network` are built on it."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -68,13 +69,12 @@ class DeepQ(Method):
     def transformation(self) -> optax.GradientTransformation:
         """The Optax optimiser."""
         if isinstance(self.optimiser, str):
-            make = _rmsprop_pytorch if self.optimiser == "rmsprop-pytorch" else getattr(optax, self.optimiser, None)
-            try:
-                chosen = make(self.learning_rate) if make is not None else None
-            except TypeError:
-                chosen = None
-            if not isinstance(chosen, optax.GradientTransformation):
-                raise InvalidInput(f"optimiser must be one of Optax's, e.g. 'adam' or 'sgd', not {self.optimiser!r}.")
+            chosen = _named(self.optimiser, self.learning_rate)
+            if not isinstance(chosen, optax.GradientTransformation) or not _needs_gradients_only(self.optimiser):
+                raise InvalidInput(
+                    "optimiser must be one of Optax's that needs nothing but gradients, e.g. 'adam' or 'sgd', not "
+                    f"{self.optimiser!r}."
+                )
         else:
             chosen = self.optimiser
             if not isinstance(chosen, optax.GradientTransformation):
@@ -155,6 +155,30 @@ class DeepQ(Method):
     def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The network's values."""
         return released(observation)
+
+
+def _named(name: str, learning_rate: float) -> Any:
+    make = _rmsprop_pytorch if name == "rmsprop-pytorch" else getattr(optax, name, None)
+    try:
+        return make(learning_rate) if callable(make) else None
+    except Exception:  # what is not an optimiser may fail in any way
+        return None
+
+
+@functools.cache
+def _needs_gradients_only(name: str) -> bool:
+    """Whether the optimiser takes a step from a gradient alone; some need the loss, or to call it."""
+    made, numbers = _named(name, 1.0), {"w": jnp.zeros((2, 3))}
+
+    def step() -> Any:
+        return made.update(numbers, made.init(numbers), numbers)
+
+    try:
+        updates, state = jax.eval_shape(step)
+        before = jax.eval_shape(made.init, numbers)
+        return jax.tree.structure((numbers, before)) == jax.tree.structure((updates, state))
+    except Exception:
+        return False
 
 
 def _rmsprop_pytorch(learning_rate: float) -> optax.GradientTransformation:

@@ -37,6 +37,9 @@ from quietq.privacy.norms import UNIT_ROUNDING
 
 STEEPEST = 1e15
 """Gradients of this length and more are too large for float32 to bound."""
+MOST_CLIP = 1e9
+"""A squared length overflows beyond 1.8e19, and the gradient then counts as 0: it moves by the clip at the most. For a
+gradient of that length rounding alone is allowed 8 * 2^-24 * 1.8e19 = 8.8e12, which is far more than this."""
 
 
 class GradientNoiseDraw(NamedTuple):
@@ -68,7 +71,8 @@ class GradientNoise(DeepQ, Promising):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("clip", self.clip)
+        if positive("clip", self.clip) > MOST_CLIP:
+            raise InvalidInput(f"clip must be at most {MOST_CLIP:g}, not {self.clip!r}: scale the rewards.")
 
     def rounds(self, steps: int) -> int:
         """How many gradient steps so many steps of the environment make."""

@@ -9,9 +9,11 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from quietq.learning.events import Event, answers, columns, recent
-from quietq.learning.loop import loop
+from quietq.learning.loop import loop, rehearse
 from quietq.learning.method import Method, Noise
+from quietq.learning.rehearsal import refused_early
 from quietq.learning.report import Reporter
+from quietq.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
     from quietq.learning import training
@@ -21,12 +23,28 @@ def run(
     training: "training.Training", env: gymnasium.Env | VectorEnv, progress: Any, callback: Any, reporter: Reporter
 ) -> tuple[Any, Any, int]:
     """What was released, what was seen (rewards and ends, a row a run and copy), and after how many steps."""
-    core, rewards, keys = training.method.core(), training.rewards(), training.keys()
+    core, rewards = training.method.core(), training.rewards()
+    if rewards is not None:
+        training.probe(rewards)
+    if training.releases:
+        first = jax.tree.map(lambda leaf: leaf[0], (training.no_noise(), rewards))
+        refused_early(rehearse, core, env, *first, training.seed)
     training.pay()
     noise = training.noise(training.simulate is not None)
+    try:
+        return _learn(training, env, core, rewards, noise, training.piece(progress, callback), callback, reporter)
+    except InvalidInput as error:
+        if not training.releases:
+            raise
+        raise InvalidInput(f"{error} This came up in training: the budget was spent.") from error
+
+
+def _learn(
+    training: "training.Training", env: gymnasium.Env | VectorEnv, core: Method, rewards: Any, noise: Noise, every: int,
+    callback: Any, reporter: Reporter,
+) -> tuple[Any, Any, int]:  # fmt: skip
     all_released, all_seen, steps = [], [], training.steps
-    every = training.piece(progress, callback)
-    for run, key in enumerate(keys):
+    for run, key in enumerate(training.keys()):
         pick = lambda tree, run=run: jax.tree.map(lambda leaf: leaf[run], tree)  # noqa: E731
         gained, over, now = [], [], None
         source = None if rewards is None else pick(rewards)

@@ -1,9 +1,14 @@
 """A training in a compiled world: in pieces, with a checkpoint before each, so that it can be taken up where it was.
 
-Charge, draw, keep, run: what was drawn is on disk before it is used, and what ended is marked as ended before its end
-is released. So a training that is resumed draws nothing, pays nothing, and uses no number for a second purpose. Not
-even a copy of a checkpoint does, because a training that is ended early, and might be gone on with elsewhere, releases
-what it has released already and no more.
+Rehearse, charge, draw, keep, run: what cannot work is refused before anything is paid; what was drawn is on disk before
+it is used, and what ended is marked as ended before its end is released. So a training that is resumed draws nothing,
+pays nothing, and uses no number for a second purpose.
+
+Not even a copy of a checkpoint does. What a piece does is a function of the checkpoint and the program, and a
+checkpoint is bound to its program (`bound`): method, world, reward, every hyper-parameter, seed, budget and code. So
+all copies compute the same numbers, which is post-processing of one release, or are refused. And a training that is
+ended early, and might be gone on with elsewhere, releases what it has released already and no more. (A processor of
+another kind may round otherwise in the last place: then a copy on it is a copy but for that.)
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,8 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quietq.learning import checkpoint, trainer
+from quietq.learning import bound, checkpoint, trainer
 from quietq.learning.events import Event, answers, recent
+from quietq.learning.rehearsal import refused_early
 from quietq.learning.report import Reporter
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.world import World
@@ -28,11 +34,15 @@ def run(
     """What was released, what was seen (rewards and ends, a row a run), and after how many steps."""
     core, rewards, keys = training.method.core(), training.rewards(), training.keys()
     mark, probe = None, training.probe(rewards)
+    kept = training.directory is not None and training.method.spends
+    length = min(training.piece(progress, callback), training.steps)
+    # What is told from inside is a part of the program, which must be the same for all copies of a checkpoint.
+    tell = max(training.steps // 100, 1) if progress == "compiled" and not kept else None
     if training.directory is not None:
-        training.directory.mkdir(parents=True, exist_ok=True)
-        mark = checkpoint.fingerprint(training.settings(), rewards, probe)
+        checkpoint.prepare(training.directory)
+        mark = bound.fingerprint(training, rewards, probe)
     if resume:
-        assert training.directory is not None
+        assert training.directory is not None  # `Training.run` refuses it
         assert mark is not None
         noise = training.noise(seeded=True)  # for its shapes
         like = noise, trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), _nothing_seen(training)
@@ -48,20 +58,20 @@ def run(
             raise InvalidInput(
                 f"{str(training.directory)!r} holds a checkpoint already: resume it, or choose another directory."
             )
+        if training.releases:
+            rehearsed = trainer.Runs(keys, rewards, training.no_noise())
+            refused_early(trainer.rehearse, core, world, rehearsed, length, tell)
         training.pay()
         noise = training.noise(training.simulate is not None)
         carry, seen = trainer.begin(core, world, trainer.Runs(keys, rewards, noise)), _nothing_seen(training)
         first, finished = 0, False
         booked = training.receipt is not None and (training.receipt.id or True)
     runs = trainer.Runs(keys, rewards, noise)
-    kept = training.directory is not None and training.method.spends
-    length = training.piece(progress, callback)
     while first < training.steps and not finished:
         if training.directory is not None:
             assert mark is not None
             checkpoint.write(training.directory, (noise, carry, seen), mark, first, finished=False, booked=booked)
         piece = min(length, training.steps - first)
-        tell = max(training.steps // 100, 1) if progress == "compiled" else None
         carry, new = trainer.advance(core, world, runs, carry, first, piece, tell)
         seen = tuple(jax.lax.dynamic_update_slice(old, part, (0, first)) for old, part in zip(seen, new, strict=True))
         first += piece

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.noise.box import Box
@@ -108,4 +109,6 @@ def _plain(value: object) -> object:
     """A hyper-parameter in JSON; an object that is none, such as an optimiser, by the name of its kind."""
     if type(value) is tuple:
         return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
     return value if isinstance(value, str | int | float | bool | None) else type(value).__name__

@@ -22,7 +22,7 @@ from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput
-from quietq.release.loading import Release
+from quietq.release.loading import Release, was_loaded
 from quietq.release.network import PrivateNetwork
 from quietq.rewards.model import FittedReward
 from quietq.worlds.jax_rewards import JaxReward
@@ -67,8 +67,9 @@ class _Read(eqx.Module):
 class ReleasedValues(JaxReward):
     """Values of all actions that were released, with the certificate that covers them.
 
-    Make it with `ReleasedValues.of(agent)`, or `of` what `open_release` or `load` read. A function of your own is taken
-    at your word that the certificate covers it, and the certificate then says so, as trusted.
+    Make it with `ReleasedValues.of(agent)`, or `of` what `open_release` or `load` read. A function of your own, or a
+    network that was made or copied by hand, is taken at your word that the certificate covers it, and the certificate
+    then says so, as trusted.
 
     `function` takes states, shape (points, d), to values, (points, actions), and must be one that JAX can trace. If it
     is a pytree (an Equinox module, say), its arrays can be stacked over runs.
@@ -109,7 +110,8 @@ class ReleasedValues(JaxReward):
                 f"Released values are those of an agent, or of an agent's release, not of a {type(source).__name__}."
             )
         made = cls(function, box, source.certificate)
-        object.__setattr__(made, "promise", source.certificate.to_json())
+        if isinstance(source, Agent) or was_loaded(source):  # else a network is a function like any other
+            object.__setattr__(made, "promise", source.certificate.to_json())
         return made
 
     @property

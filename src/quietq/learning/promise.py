@@ -18,6 +18,9 @@ from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
 
 _LEAST = 1e-9
+_MOST = 1e15
+"""Rewards are clipped to no more: times slopes of the steepest kind they stay far from float32's largest number, and so
+do values that are large enough for such rewards to be lost in their rounding."""
 
 
 class Draw(NamedTuple):
@@ -104,6 +107,11 @@ class Promising(Method):
         if not _LEAST <= sup_radius(relation) <= 1 / _LEAST:
             raise InvalidInput(
                 f"The relation's radius must lie between {_LEAST:g} and {1 / _LEAST:g}: scale the rewards."
+            )
+        if self.largest > _MOST:
+            raise InvalidInput(
+                f"The relation's radius times its number of people must be at most {_MOST / 2:g}, for float32, not "
+                f"{self.largest / 2:g}: scale the rewards."
             )
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)

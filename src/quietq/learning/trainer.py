@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from quietq.learning.cache import disk_cache, is_public
 from quietq.learning.method import Method, Noise, Released, Spaces, State, Transition
+from quietq.worlds.jax_rewards import as_single
 from quietq.worlds.jax_world import WorldState, reset, step
 from quietq.worlds.world import World
 
@@ -81,6 +82,15 @@ def advance(
     return _spread(program, runs, carry, _is_public(method, world, runs))
 
 
+def rehearse(method: Method, world: World, runs: Runs, length: int, tell_every: int | None) -> None:
+    """Traces the whole program without running any of it: raises what it would raise."""
+    carry = jax.eval_shape(partial(_begin, method, world), runs, None)
+    program = partial(_advance, method, world, length, tell_every, jnp.asarray(0))
+    after, _ = jax.eval_shape(program, runs, carry)
+    for last in (_finish, _current):
+        jax.eval_shape(partial(last, method), after.learner, runs.noise)
+
+
 def finish(method: Method, runs: Runs, carry: Carry) -> Released:
     """What each run releases at its end."""
     with disk_cache(is_public(method)):
@@ -134,6 +144,9 @@ def _one_step(
     action = method.act(carry.learner, here[None], now, key_act, noise)[0]
     after, terminated, truncated = step(world, carry.world, action, key_world)
     gained = reward(here, action, after.position)
+    if method.spends:  # no value raises anything: what is no number counts as 0, what is infinite is clipped
+        gained = as_single(gained)
+        gained = jnp.where(jnp.isnan(gained), 0.0, gained)
     seen = Transition(*(x[None] for x in (here, action, gained, after.position, terminated, truncated)))
     learner = method.update(carry.learner, seen, now, key_learn, noise)
     over = terminated | truncated

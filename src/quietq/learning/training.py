@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from quietq.learning import in_loop, in_pieces
+from quietq.learning import bound, in_loop, in_pieces
 from quietq.learning.cache import disk_cache
 from quietq.learning.events import Event, episode_returns
 from quietq.learning.method import Method, Noise, Released, Spaces
+from quietq.learning.promise import UnitNoise
 from quietq.learning.report import Reporter
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.privacy.account import Account, Receipt
@@ -25,9 +26,11 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.once import accounted
 from quietq.rewards.independence import OWN, independence, with_assumption
 from quietq.worlds.environment import WorldEnv
-from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, stack
+from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, as_single, stack
 from quietq.worlds.world import World
 
+STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
+"""Of a vector environment, whose array hides the type that a copy computed in."""
 PROBES = 257
 PIECES = 20
 """A bar moves so often at the least."""
@@ -85,10 +88,22 @@ class Training:
         if private and self.simulate is None and type(self.world) not in OWN:
             self.independent = independence(WorldEnv(self.world) if isinstance(self.world, World) else self.world)
         self.certificate()  # before anything is drawn or spent: what contradicts itself is refused
+        if self.method.spends and getattr(jax.config, "jax_enable_x64"):  # noqa: B009
+            raise InvalidInput(
+                f"{self.method.name!r} computes in float32, whose rounding its noise covers, but JAX was told to use "
+                'float64: jax.config.update("jax_enable_x64", False) or JAX_ENABLE_X64=0; nothing was drawn or spent.'
+            )
         if not self.compiled and self.directory is not None:
             raise InvalidInput(
                 "A Gymnasium environment's state cannot be saved, so there is no checkpoint to resume from."
             )
+
+        bound.check(self)
+
+    @property
+    def releases(self) -> bool:
+        """Whether its noise is drawn to protect, as it goes."""
+        return self.method.spends and self.simulate is None
 
     def run(
         self, resume: bool, progress: bool | str, callback: Callable[[Event], bool | None] | None, log: Path | None
@@ -96,6 +111,8 @@ class Training:
         """Does all of it."""
         if resume and self.directory is None:
             raise InvalidInput("resume needs the directory of the checkpoint to go on from.")
+        if callback is not None and not callable(callback):
+            raise InvalidInput(f"callback must be a function of an Event, or None, not {type(callback).__name__}.")
         precise = jax.default_matmul_precision("highest")  # sensitivities allow for float32's rounding and no more
         # A reward of the caller's own may be traced anywhere in here; the trainer keeps what it knows to be public.
         kept = disk_cache(public=False)
@@ -113,6 +130,8 @@ class Training:
             if self.independent is not None:  # which says it more exactly than the method does
                 others = tuple(one for one in stated.assumptions if "through the agent's actions only" not in one.text)
                 stated = with_assumption(replace(stated, assumptions=others), self.independent)
+            if self.method.spends and isinstance(self.world, VectorEnv) and self.reward is None:
+                stated = with_assumption(stated, STACKED)
             return with_assumption(stated, self._accounted()) if self.method.spends else stated
         return Certificate(
             method=self.method.name,
@@ -144,6 +163,11 @@ class Training:
             drawn += [self.method.draw(self.spaces, self.steps, entropy)] * self.seeds
         return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
 
+    def no_noise(self) -> Noise:
+        """Something of the same shapes, to rehearse with."""
+        one = self.method.draw(self.spaces, self.steps, UnitNoise())
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.draws * self.seeds, *leaf.shape)), one)
+
     def rewards(self) -> Any:
         """Each run's reward, stacked; None where an environment gives its own."""
         if self.sources is not None:
@@ -165,7 +189,8 @@ class Training:
             np.random.default_rng(0).random((PROBES, self.spaces.box.dimension)).squeeze()
         )
         states = jnp.asarray(np.asarray(states).reshape(PROBES, -1), jnp.float32)
-        one = jax.vmap(lambda reward, state: reward(state, jnp.array(0), state), in_axes=(None, 0))
+        single = as_single if self.method.spends else jnp.asarray
+        one = jax.vmap(lambda reward, state: single(reward(state, jnp.array(0), state)), in_axes=(None, 0))
         values = np.asarray(jax.vmap(one, in_axes=(0, None), axis_size=self.draws * self.seeds)(rewards, states))
         if not np.isfinite(values).all():
             raise InvalidInput("reward must be finite everywhere; nothing was drawn or spent.")
@@ -182,16 +207,6 @@ class Training:
         if progress is True or callback is not None or self.directory is not None:
             return next(n for n in range(-(-self.steps // PIECES), self.steps + 1) if self.steps % n == 0)
         return self.steps
-
-    def settings(self) -> dict[str, object]:
-        """What makes this training the one that it is, in JSON."""
-        record: dict[str, object] = {
-            "world": repr(self.world), "seed": self.seed, "steps": self.steps, "seeds": self.seeds,
-            "simulate": self.simulate, "every": self.every, "settings": self.method.settings(),
-        }  # fmt: skip
-        for name in ("relation", "budget"):
-            record[name] = repr(getattr(self.method, name, None))
-        return record
 
 
 def _stream(seed: int, draw: int) -> int:

@@ -97,23 +97,26 @@ def check_exact(name: str, value: object) -> None:
         )
 
 
-def coarse_type(value: object) -> str | None:
-    """The name of a type of number in there that is less exact than float64, if there is one.
+def coarse_type(value: object, single: bool = False) -> str | None:
+    """The name of a type of number in there that is less exact than float64, or with `single` than float32, if any.
 
     >>> coarse_type(np.zeros(3, np.float16)), coarse_type(np.zeros(3, np.int8)), coarse_type(0.5)
     ('float16', None, None)
+    >>> coarse_type(np.float32(0.5)), coarse_type(np.float32(0.5), single=True)
+    ('float32', None)
     """
+    least = 4 if single else 8
     if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
         return None
     if isinstance(value, list | tuple):
-        return next((found for item in value if (found := coarse_type(item)) is not None), None)
+        return next((found for item in value if (found := coarse_type(item, single)) is not None), None)
     kinds = getattr(value, "dtypes", None)  # of a data frame: as one array its columns would lose theirs
     for kind in kinds if isinstance(kinds, Iterable) else [getattr(value, "dtype", None)]:
         name = str(kind).removeprefix("torch.")
         if isinstance(kind, np.dtype):
-            if kind.kind not in "biuOSUcmM" and (kind.kind != "f" or kind.itemsize < 8):  # bfloat16 is of kind V
+            if kind.kind not in "biuOSUcmM" and (kind.kind != "f" or kind.itemsize < least):  # bfloat16 is of kind V
                 return kind.name
-        elif kind is not None and re.search(r"float(?!64)|half", name, re.IGNORECASE):
+        elif kind is not None and re.search(rf"float(?!64{'|32' * single})|half", name, re.IGNORECASE):
             return name
     if isinstance(value, np.ndarray | np.generic):
         return None
@@ -121,4 +124,4 @@ def coarse_type(value: object) -> str | None:
         kind = np.asarray(value).dtype
     except Exception:  # whatever it is, `numbers` refuses it
         return None
-    return kind.name if kind.kind == "f" and kind.itemsize < 8 else None
+    return kind.name if kind.kind == "f" and kind.itemsize < least else None

@@ -58,8 +58,9 @@ class LazyUniform:
 class Enclosure:
     """Two numbers that a real number lies between. Every operation rounds outwards, so the result lies between too.
 
+    >>> from fractions import Fraction
     >>> third = Enclosure.exactly(1.0) / Enclosure.exactly(3.0)
-    >>> third.low < Decimal(1) / Decimal(3) < third.high
+    >>> Fraction(third.low) < Fraction(1, 3) < Fraction(third.high)
     True
     """
 

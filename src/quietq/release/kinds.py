@@ -71,6 +71,9 @@ def check_fit(function: Released, certificate: Certificate) -> None:
     """Refuses noised numbers that a mechanism in the certificate's norm could not have released."""
     norm: dict[str, Any] = dict(certificate.norm or {})
     relation: dict[str, Any] = dict(certificate.relation or {})
+    sides = tuple(zip(function.box.low, function.box.high, strict=True))
+    stated = None if certificate.domain is None else tuple(map(tuple, certificate.domain))
+    require(stated == sides or norm["kind"] == "smooth-bound", "its certificate must name its box")
     if isinstance(function, PrivateKnots):
         pieces = {"knots": len(norm.get("shape", ())) - 1, "increments": norm.get("pieces")}.get(norm["kind"])
         require(pieces == len(function.values) - 1, "its knots must be those that its certificate names")
@@ -82,6 +85,28 @@ def check_fit(function: Released, certificate: Certificate) -> None:
             require(_json(function.kernel.describe()) == _json(norm), "its kernel must be that of its certificate")
         values = np.asarray(function([function.box.low] if function.box.dimension > 1 else function.box.low))
         require(values.size <= relation.get("actions", 1), "it has more outputs than its certificate lets change")
+    elif isinstance(function, PrivateCells):
+        require(norm["kind"] not in _TRAINED, "its certificate is for an agent, and cells are not one")
+    elif isinstance(function, FittedReward):
+        require(norm["kind"] != "smooth-bound" and norm["kind"] not in _TRAINED - {"rewards"}, "it must be fitted to "
+                "rewards, and its certificate is for something else")  # fmt: skip
+        outputs = function.mean.size // len(function.mean)
+        require(outputs <= relation.get("actions", 1), "it has more outputs than its certificate lets change")
+    elif isinstance(function, PrivateNetwork) and certificate.method in _SPENDING:
+        require(function.runs == 1, "it has more runs than its certificate, which is for one release")
+        linear = function.form == "splines" and function.output == "values"
+        averages = certificate.method in ("input", "value", "output")
+        require(linear or not averages, f"the method {certificate.method!r} releases values at knots")
+        if norm["kind"] == "values":
+            require(function.weights[0][0].size == norm["count"], "its values must be as many as its certificate names")
+
+
+_SPENDING = {
+    "input": "rewards", "value": "mean-rewards", "output": "values", "gradient": "clipped-gradients",
+    "value-network": "reward-gradients",
+}  # fmt: skip
+"""Methods that noise as they go, and what their noise is measured in."""
+_TRAINED = frozenset(_SPENDING.values())
 
 
 def _json(value: Any) -> Any:

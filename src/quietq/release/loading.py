@@ -5,6 +5,7 @@ No code in it is run, sizes are checked before anything is read, and whatever is
 """
 
 import os
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +26,7 @@ FORMAT = 2
 NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "what", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
+_loaded: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -122,10 +124,16 @@ def opened(data: bytes, features: Features | None) -> Release:
     function = put_together(record["kind"], record["details"], unpacked.arrays, box, certificate, features)
     if not marked:
         check_fit(function, certificate)
+    _loaded.add(function)
     signer = None
     if unpacked.signed is not None:
         signer = signature.checked(unpacked.hash, **unpacked.signed)
     return Release(unpacked.hash, record["what"], function, certificate, record["version"], signer)
+
+
+def was_loaded(function: object) -> bool:
+    """Whether it was read from a release in this process. A copy, or one made by hand, was not."""
+    return function in _loaded
 
 
 def _certificate(record: object) -> Certificate:

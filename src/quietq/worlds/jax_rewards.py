@@ -28,6 +28,9 @@ except ImportError as error:
     raise MissingExtra.of("train", "Compiled rewards need JAX and Equinox") from error
 
 
+_BITS = 32
+
+
 class JaxReward(eqx.Module):
     """A reward of one step, as a pytree. States have shape (dimension,)."""
 
@@ -62,7 +65,7 @@ class WorldReward(JaxReward):
 
     def at(self, state: Array) -> Array:
         """The preference, scaled and shifted."""
-        return self.scale * self.world.reward(state, jnp) + self.shift
+        return self.scale * as_single(self.world.reward(state, jnp)) + self.shift
 
 
 class JaxTable(JaxReward):
@@ -161,7 +164,7 @@ class JaxFunction(JaxReward):
 
     def at(self, state: Array) -> Array:
         """Its value."""
-        return _traced("The reward", self.function, state)
+        return as_single(_traced("The reward", self.function, state))
 
 
 class LiftedReward(JaxReward):
@@ -214,6 +217,23 @@ def stack(rewards: Sequence[JaxReward]) -> JaxReward:
     if len(kinds) != 1:
         raise InvalidInput("rewards must be at least one, and all of one kind and size, to be stacked.")
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rewards)
+
+
+def as_single(reward: Any) -> Array:
+    """A reward in float32; refused if it was computed in a type that rounds more, which no noise would cover.
+
+    >>> as_single(jnp.array(3)).dtype
+    dtype('float32')
+    """
+    kind = jnp.result_type(reward)
+    if jnp.issubdtype(kind, jnp.complexfloating) or (
+        jnp.issubdtype(kind, jnp.floating) and jnp.finfo(kind).bits < _BITS
+    ):
+        raise InvalidInput(
+            f"The reward must be computed in float32, float64 or integers, not {kind}, whose rounding the noise would "
+            "not hide; nothing was drawn or spent."
+        )
+    return jnp.asarray(reward, jnp.float32)
 
 
 def _single(values: Any) -> Array:
