@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import quietq as qq
-from quietq.cli.voters import voters
+from quietq.rewards.voters import voters
 from quietq.release import publish
 from quietq.report import plot_reward
 from quietq.rewards import People, privatise

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quietq.cli.voters import POSITIONS, ratings
+from quietq.rewards.voters import POSITIONS, ratings
 from quietq.release import open_release
 
 for package in ("statsmodels", "polars", "matplotlib", "gymnasium"):

@@ -1,17 +1,12 @@
 """`quietq ledger`, and the options by which other commands charge a ledger."""
 
-import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 import quietq as qq
-from quietq.cli.app import AsJson, Commands, app
-from quietq.cli.numbers import number
-from quietq.privacy.words import plural
+from quietq.cli.app import AsJson, Commands, app, number, print_json, show_help
 
 if TYPE_CHECKING:
     from quietq.ledger import Account
@@ -26,18 +21,20 @@ LedgerSource = Annotated[
 Url = Annotated[str, typer.Argument(help="The ledger: a file, or postgresql://host/name.")]
 Source = Annotated[str | None, typer.Option(help="This source only.")]
 
-ledger = typer.Typer(cls=Commands, help="Budgets by reward source that persist and cannot be overspent.")
+ledger = typer.Typer(cls=Commands, help="Keep budgets that persist and cannot be overspent.")
 app.add_typer(ledger, name="ledger")
 
 
-@ledger.callback(invoke_without_command=True)
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
+ledger.callback()(show_help)
 
 
-def account(url: str | None, source: str | None, method: str = "") -> "Account | None":
-    """The account that a command charges, before noise is drawn; None if no ledger was named."""
+def open_account(
+    url: str | None, source: str | None, method: str = "", out: Path | None = None
+) -> "Account | None":
+    """The account that a command charges, before noise is drawn; None if no ledger was named.
+
+    In a run's folder, `out`, it notes which charge the run is.
+    """
     if url is None:
         if source is not None:
             raise qq.InvalidInput("--source names a source in a ledger: say which one with --ledger.")
@@ -51,7 +48,19 @@ def account(url: str | None, source: str | None, method: str = "") -> "Account |
             listed = ", ".join(known) or "none yet"
             raise qq.InvalidInput(f"--source must say which source of the ledger to charge; it has: {listed}.")
         source = known[0]
-    return books.account(source, method)
+    account = books.account(source, method)
+    if out is None:
+        return account
+    from quietq.cli.account import RunAccount
+
+    return RunAccount(account, url, out)
+
+
+def absolute(url: str) -> str:
+    """The ledger's address, such that it is the same from any folder."""
+    if "://" in url and not url.startswith("sqlite:///"):
+        return url
+    return str(Path(url.removeprefix("sqlite:///")).absolute())
 
 
 @ledger.command()
@@ -64,7 +73,7 @@ def create(
     apart_delta: Annotated[float | None, typer.Option(help="Its delta; 0 for pure releases only.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Makes the ledger, if it is not there, and opens a source in it. A budget is set once and never grows."""
+    """Open a source, and make the ledger if it is not there. A budget is set once and never grows."""
     from quietq.ledger import Ledger
     from quietq.ledger.record import check_caps, one_line
     from quietq.ledger.words import in_json
@@ -82,7 +91,7 @@ def create(
     books = Ledger.create(_without_password(url))
     books.open(source, budget, apart)
     if as_json:
-        print(json.dumps({"head": books.verify(), "source": in_json(books.balance(source))}))
+        print_json({"head": books.verify(), "source": in_json(books.balance(source))})
         return
     total = "({:g}, {:g})-DP".format(*books.balance(source).promised)
     print(f"Source {source!r} is open: everything released under it is {total} together.")
@@ -91,15 +100,20 @@ def create(
 
 @ledger.command()
 def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
-    """How each source stands: its budget, what was spent of it, and what is left."""
+    """Show how each source stands: its budget, what was spent of it, and what is left."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     from quietq.ledger import Ledger
     from quietq.ledger.refusal import in_epsilon
     from quietq.ledger.words import in_json, pair
+    from quietq.privacy.words import plural
 
     books = Ledger(_without_password(url))
     found = books.balances() if source is None else {source: books.balance(source)}
     if as_json:
-        print(json.dumps({"head": books.verify(), "sources": [in_json(balance) for balance in found.values()]}))
+        print_json({"head": books.verify(), "sources": [in_json(balance) for balance in found.values()]})
         return
     table = Table()
     for heading in ("source", "budget", "spent", "left", "charges", "since"):
@@ -129,7 +143,7 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
 
 @ledger.command()
 def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
-    """All entries: what was opened, charged and released, and when."""
+    """List all entries: what was opened, charged and released, and when."""
     from quietq.ledger import Ledger
     from quietq.ledger.words import entry_in_json, line_of
 
@@ -139,7 +153,7 @@ def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     entries = books.history()
     rows = [entry_in_json(entry) for entry in entries if source in (None, entry.source)]
     if as_json:
-        print(json.dumps({"head": entries[-1].hash if entries else books.verify(), "entries": rows}))
+        print_json({"head": entries[-1].hash if entries else books.verify(), "entries": rows})
         return
     for row in rows:
         print(line_of(row))
@@ -152,13 +166,13 @@ def verify(
     head: Annotated[str | None, typer.Option(help="A head that was noted elsewhere: is it still in the chain?")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Checks that every entry follows from the one before, and with --head that none was cut off since."""
+    """Check the chain of entries, and with --head that none was cut off since."""
     from quietq.ledger import Ledger
 
     books = Ledger(_without_password(url))
     found = books.verify(head)
     if as_json:
-        print(json.dumps({"head": found, "noted": head, "entries": len(books.history())}))
+        print_json({"head": found, "noted": head, "entries": len(books.history())})
         return
     print("Every entry follows from the one before" + (", and the noted one is among them." if head else "."))
     _print_head(found)
