@@ -23,7 +23,9 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", ["", "--version", "--help", "train", "train --help", "audit --help", "methods --json"])
+@pytest.mark.parametrize(
+    "command", ["", "--version", "--help", "train", "train --help", "audit --help", "methods --json"]
+)
 def test_what_only_tells_imports_nothing_slow(command):
     code = f"""
 import atexit, sys

@@ -35,6 +35,7 @@ QUICKER = {
         "quietq audit published --preset code --sigma 0.32 --runs 100"
     ),
     "--delta 1e-4 --runs 1000": "--delta 1e-4 --runs 40",
+    "--steps 1000 --knots 3": "--steps 50 --knots 2",
     "quietq reproduce honest --out runs/honest": "quietq reproduce honest --out runs/honest --quick",
 }
 SLOW = ("quietq audit published", "quietq reproduce")

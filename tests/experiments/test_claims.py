@@ -36,6 +36,7 @@ ROOT = Path(__file__).parents[2]
 def test_what_is_named_exists(statement: Statement) -> None:
     if statement.shown_by.startswith("quietq "):
         import typer
+
         from quietq.cli import app
 
         assert statement.shown_by.split()[1] in typer.main.get_command(app).commands  # type: ignore[attr-defined]

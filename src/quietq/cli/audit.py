@@ -51,9 +51,7 @@ class Audits(Commands):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.add_command(
-            LazyCommand(ALL, "Every method: a table and a plot.", partial(_options, ALL), audit_all)
-        )
+        self.add_command(LazyCommand(ALL, "Every method: a table and a plot.", partial(_options, ALL), audit_all))
         for entry in ENTRIES:
             if entry.standing != "none":
                 options, run = partial(_options, entry.name), partial(audit, entry.name)

@@ -28,9 +28,7 @@ app.add_typer(ledger, name="ledger")
 ledger.callback()(show_help)
 
 
-def open_account(
-    url: str | None, source: str | None, method: str = "", out: Path | None = None
-) -> "Account | None":
+def open_account(url: str | None, source: str | None, method: str = "", out: Path | None = None) -> "Account | None":
     """The account that a command charges, before noise is drawn; None if no ledger was named.
 
     In a run's folder, `out`, it notes which charge the run is.

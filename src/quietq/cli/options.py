@@ -36,7 +36,9 @@ PROMISE: Options = {
     "delta": option(float, "Probability that the promise fails, well below 1/people."),
 }
 NOISE: Options = {
-    "noise": option(Literal["auto", "path", "k-norm", "knots"], "Of the private reward; path, or k-norm if delta is 0."),
+    "noise": option(
+        Literal["auto", "path", "k-norm", "knots"], "Of the private reward; path, or k-norm if delta is 0."
+    ),
     "pieces": option(int, "Pieces between the knots of k-norm and knots."),
 }
 JSON: Options = {"json": option(bool, "Print one JSON object on stdout.", "--json")}

@@ -92,9 +92,7 @@ class Settings:
                     "--reward was paid for when it was made, and training on it is free: leave out --ledger."
                 )
             if extra := self.given(*PROMISE, "simulate", "noise", "pieces", "rewards"):
-                raise qq.InvalidInput(
-                    f"--reward brings its noise and its promise along: leave out {dashed(*extra)}."
-                )
+                raise qq.InvalidInput(f"--reward brings its noise and its promise along: leave out {dashed(*extra)}.")
             return
         if self.ledger is not None and self.simulate is not None:
             raise qq.InvalidInput("--ledger is charged for noise that protects, and --simulate draws none.")
