@@ -10,10 +10,11 @@ from test_cli import run
 pytest.importorskip("jax")
 
 import quietq as qq
-from quietq.cli.options import build_method, read_values
 from quietq.cli.plan import Plan, Settings
 from quietq.learning import METHODS, Agent, NoNoise, Published, checkpoint
+from quietq.learning.options import read_options
 from quietq.methods import ENTRIES
+from quietq.methods import METHODS as BY_NAME
 from quietq.release import open_release
 
 TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"  # the same shapes are compiled once
@@ -173,7 +174,7 @@ def test_out_of_reach_is_told_but_not_refused(quietq):
     code, out, err = quietq("train input walk --people 3 --epsilon 0.9 --delta 1e-4 --steps 50 --json")
     assert (code, set(json.loads(out))) == (0, FIELDS)
     assert err.startswith("quietq: warning: no algorithm with this promise can score above 0.67")
-    assert "0.9 takes at least 9 people." in err
+    assert "0.9 takes at least 9 people, a radius of at most 0.0556." in err
     code, _, err = quietq("train input walk --radius 1 --epsilon 0.9 --delta 1e-4 --steps 50 --json")
     assert code == 0
     assert "a radius of at most 0.0556" in err
@@ -303,10 +304,10 @@ def test_every_method_has_a_page_of_help(quietq, command):
 def test_options_of_all_kinds_are_read():
     texts = {"widths": "8,4", "gamma": "0.5", "clamp": "None", "replay": "9", "loss": "squared", "optimiser": "sgd",
              "bootstrap_truncated": False, "people": 3}  # fmt: skip
-    method = build_method(NoNoise, read_values(NoNoise, texts))
+    method = BY_NAME["none"].build(read_options(NoNoise, texts))
     assert (method.widths, method.gamma, method.clamp, method.replay) == ((8, 4), 0.5, None, 9)
     assert (method.loss, method.optimiser, method.bootstrap_truncated) == ("squared", "sgd", False)
-    assert build_method(Published, read_values(Published, {"beta": "2"})) == Published.code(beta=2.0)
+    assert BY_NAME["published"].build(read_options(Published, {"beta": "2"})) == Published.code(beta=2.0)
 
 
 def test_a_method_is_one_file_and_one_entry():

@@ -4,6 +4,7 @@ It imports no method, because those need JAX, which takes seconds to load: the c
 """
 
 import importlib
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
@@ -23,6 +24,11 @@ class Entry(NamedTuple):
         """The class."""
         module, _, name = self.place.partition(":")
         return getattr(importlib.import_module(module), name)
+
+    def build(self, values: Mapping[str, Any], **further: Any) -> Any:
+        """The method with these hyper-parameters; `published` starts from its preset's."""
+        kind = self.load()
+        return getattr(kind, values.get("preset", "code"), kind)(**values, **further)
 
 
 ENTRIES = (

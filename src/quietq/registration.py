@@ -1,6 +1,7 @@
 """The worlds' Gymnasium ids, registered as soon as Gymnasium is there, without importing it for that.
 
-`import quietq` is quick, and Gymnasium is not. So if nobody has imported it yet, an import hook waits until somebody does.
+`import quietq` is quick, and Gymnasium is not. So if nobody has imported it yet, an import hook waits until somebody
+does.
 """
 
 import importlib.util

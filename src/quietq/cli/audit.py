@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+import quietq as qq
 from quietq.cli.app import Commands, app, print_json, show_help
-from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, hyper_parameters, option
+from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, hyper_parameters, kinds, option
 from quietq.methods import ENTRIES, METHODS
 
 if TYPE_CHECKING:
@@ -73,26 +74,27 @@ def _options(name: str) -> Options:
         return {**RUNS, **BUDGET, **OUT, **CACHE, **JSON}
     if name == EVALUATION:
         return {**RUNS, **BUDGET, **ONE, **JSON}
-    from quietq.learning.private_source import OnPrivateReward
-    from quietq.learning.promise import Promising
-
-    kind = METHODS[name].load()
-    on_reward = issubclass(kind, OnPrivateReward)
-    promise = {**PROMISE, **BUDGET} if on_reward or issubclass(kind, Promising) else {}
-    noise = NOISE if on_reward else {}
+    on_reward, promises = kinds(name)
+    promise, noise = {**PROMISE, **BUDGET} if promises else {}, NOISE if on_reward else {}
     view = {"view": VIEW_OF_REWARD if on_reward else VIEW}
-    return {**RUNS, **promise, **noise, **ATTACK, **view, **ONE, **CACHE, **JSON, **hyper_parameters(kind)}
+    return {**RUNS, **promise, **noise, **ATTACK, **view, **ONE, **CACHE, **JSON, **hyper_parameters(name)}
 
 
 def audit(method: str, given: dict[str, Any]) -> None:
     """Attacks one method, and tells what came of it."""
+    from quietq.audit.by_name import plan_audit
     from quietq.audit.words import in_words
-    from quietq.cli.audit_plan import Plan
-    from quietq.cli.audited_release import write_beside
+    from quietq.learning.options import read_options
     from quietq.release import open_release
+    from quietq.report.beside import write_beside
 
+    if "people" in given and "radius" in given:
+        raise qq.InvalidInput("Give --people or --radius, not both.")
     release, as_json = given.pop("release", None), given.pop("json", False)
-    run = Plan(method, given, _find_cache(given)).build()
+    hyper = read_options(METHODS[method].load(), given)
+    common = {name: given[name] for name in ("confidence", "seed") if name in given}
+    options = {name: value for name, value in given.items() if name not in (*hyper, "people", "epsilon", "delta")}
+    run = plan_audit(method, *_promise(given), **common, options=options, hyper=hyper, folder=_find_cache(given))
     if release is not None:
         open_release(release)  # refused now rather than after the audit
     with _bar(method) as progress:
@@ -109,26 +111,33 @@ def audit(method: str, given: dict[str, Any]) -> None:
         print(f"Written: {beside}")
 
 
+def _promise(given: dict[str, Any]) -> "tuple[int, qq.Budget, int]":
+    """How many runs, and what is promised to how many people."""
+    budget = qq.Budget(given.get("epsilon", 0.9), given.get("delta", 1e-4))
+    return given.get("runs", 1000), budget, given.get("people", 50)
+
+
 def audit_all(given: dict[str, Any]) -> None:
     """Attacks every method, and writes a table and a plot."""
     from quietq.audit import entries, sensitivities, write_movements, write_table
-    from quietq.cli.audit_plan import Plan
+    from quietq.audit.by_name import check_confidence
     from quietq.privacy.checks import count
     from quietq.report import require
     from quietq.report.audit import plot_findings
 
-    plan, out = Plan(ALL, given, _find_cache(given)), given.get("out", Path("runs/audit"))
-    count("runs", plan.runs, 40)
-    planned = list(entries(plan.runs, plan.budget, plan.people, plan.cache))
+    (runs, budget, people), confidence = _promise(given), given.get("confidence", 0.95)
+    check_confidence(confidence)
+    planned = list(entries(count("runs", runs, 40), budget, people, _find_cache(given)))
     require()
+    out = given.get("out", Path("runs/audit"))
     out.mkdir(parents=True, exist_ok=True)
-    each = 1 - (1 - plan.confidence) / len(planned)  # so that all bounds hold together with this confidence
+    each = 1 - (1 - confidence) / len(planned)  # so that all bounds hold together with this confidence
     findings: dict[str, Finding] = {}
     for entry in planned:
         with _bar(entry.title) as progress:
             findings[entry.title] = entry.run(progress).at(each)
     with _bar("sensitivity, with frozen noise"):
-        movements = sensitivities(plan.budget)
+        movements = sensitivities(budget)
     files = [*write_table(findings, out), *write_movements(movements, out), out / "audit.png"]
     plot_findings(findings, out / "audit.png")
     if given.get("json"):

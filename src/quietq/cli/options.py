@@ -1,23 +1,18 @@
 """Commands for methods: one for each, with the options of its own dataclass and no others.
 
-The methods need JAX, which takes seconds to load. So a command's options are built when somebody runs it or asks for its
-help, and a list of methods is printed without.
+The methods need JAX, which takes seconds to load. So a command's options are built when somebody runs it or asks for
+its help, and a list of methods is printed without.
 """
 
 import inspect
-import types
-import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
-import quietq as qq
-
-if TYPE_CHECKING:
-    from quietq.learning import Method
+from quietq.methods import METHODS
 
 Options = dict[str, Any]
 """By name, the annotation with its typer.Option; what is not given is None."""
@@ -36,9 +31,7 @@ PROMISE: Options = {
     "delta": option(float, "Probability that the promise fails, well below 1/people."),
 }
 NOISE: Options = {
-    "noise": option(
-        Literal["auto", "path", "k-norm", "knots"], "Of the private reward; path, or k-norm if delta is 0."
-    ),
+    "noise": option(Literal["auto", "path", "k-norm", "knots"], "Of the reward: path, or k-norm if delta is 0."),
     "pieces": option(int, "Pieces between the knots of k-norm and knots."),
 }
 JSON: Options = {"json": option(bool, "Print one JSON object on stdout.", "--json")}
@@ -98,79 +91,32 @@ class LazyCommand(TyperCommand):
         return self._command.invoke(ctx)
 
 
-def hyper_parameters(kind: "type[Method]") -> Options:
+def hyper_parameters(method: str) -> Options:
     """An option for each field of the method that has a sentence, with that sentence and its default."""
-    from quietq.learning import options_of
+    from quietq.learning.options import name_kind, options_of, write_value
 
-    hints, defaults = typing.get_type_hints(kind), build_method(kind, {})
-    options: Options = {}
+    entry, options = METHODS[method], {}
+    kind, defaults = entry.load(), entry.build({})
     for name, field in options_of(kind).items():
-        flag, written = hints[name] is bool, dashed(name)
+        flag, written = isinstance(getattr(defaults, name), bool), dashed(name)
         names = f"{written}/--no-{written[2:]}" if flag else written
-        options[name] = option(
-            bool if flag else str, f"{field.metadata['help'].rstrip('.')} ({_write(getattr(defaults, name))}).", names,
-            metavar=None if flag else _name_kind(hints[name]), rich_help_panel=PANEL,
-        )  # fmt: skip
+        sentence = f"{field.metadata['help'].rstrip('.')} ({write_value(getattr(defaults, name))})."
+        metavar = None if flag else name_kind(kind, name)
+        options[name] = option(bool if flag else str, sentence, names, metavar=metavar, rich_help_panel=PANEL)
     return options
 
 
-def read_values(kind: "type[Method]", given: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyper-parameters among what was given, as the method's fields want them."""
-    from quietq.learning import options_of
+def kinds(method: str) -> tuple[bool, bool]:
+    """Whether a method learns from a private reward, and whether it promises something for a budget."""
+    from quietq.learning.private_source import OnPrivateReward
+    from quietq.learning.promise import Promising
 
-    hints = typing.get_type_hints(kind)
-    return {name: _read(name, given[name], hints[name]) for name in options_of(kind) if name in given}
-
-
-def build_method(kind: "type[Method]", values: Mapping[str, Any], **further: Any) -> Any:
-    """The method with these hyper-parameters; `published` starts from its preset's."""
-    preset = getattr(kind, values.get("preset", "code"), kind)
-    return preset(**values, **further)
+    kind = METHODS[method].load()
+    on_reward = issubclass(kind, OnPrivateReward)
+    return on_reward, on_reward or issubclass(kind, Promising)
 
 
 def dashed(*names: str) -> str:
     """Options as they are typed: `--people, --epsilon and --delta`."""
     words = ["--" + name.replace("_", "-") for name in names]
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
-
-
-def _write(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
-
-
-def _split(hint: Any) -> tuple[Any, bool]:
-    """A type, and whether None may be given instead."""
-    if isinstance(hint, types.UnionType):
-        return hint.__args__[0], types.NoneType in hint.__args__
-    return hint, False
-
-
-def _name_kind(hint: Any) -> str:
-    """The kind of value, as the help has it."""
-    hint, optional = _split(hint)
-    word = "int,..." if typing.get_origin(hint) is tuple else {int: "int", float: "float"}.get(hint, "word")
-    return f"<{word}|none>" if optional else f"<{word}>"
-
-
-def _read(name: str, text: str | bool, hint: Any) -> Any:
-    """A text as what the field's type asks for."""
-    from quietq.privacy.checks import shown
-
-    hint, optional = _split(hint)
-    if isinstance(text, bool) or (optional and text.lower() == "none"):
-        return text if isinstance(text, bool) else None
-    choices, wanted = typing.get_args(hint) if typing.get_origin(hint) is Literal else (), ""
-    try:
-        if typing.get_origin(hint) is tuple:
-            wanted = "whole numbers with commas between them"
-            return tuple(int(part) for part in text.split(",") if part.strip())
-        if hint in (int, float):
-            wanted = "a whole number" if hint is int else "a number"
-            return hint(text)
-    except ValueError:
-        raise qq.InvalidInput(f"{dashed(name)} must be {wanted}, not {shown(text)}.") from None
-    if choices and text not in choices:
-        raise qq.InvalidInput(f"{dashed(name)} must be one of {', '.join(choices)}, not {shown(text)}.")
-    return text

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import time
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import Commands, app, print_json, show_help, warn
 from quietq.cli.ledger import LedgerSource, LedgerUrl, absolute, open_account
-from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, dashed, hyper_parameters, option
+from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, dashed, hyper_parameters, kinds, option
 from quietq.methods import ENTRIES, METHODS
 
 if TYPE_CHECKING:
@@ -67,19 +68,12 @@ app.add_typer(group, name="train")
 group.callback()(show_help)
 
 
-def _options(name: str) -> Options:
+def _options(method: str) -> Options:
     """Those that the method has."""
-    from quietq.learning.private_source import OnPrivateReward
-    from quietq.learning.promise import Promising
-
-    kind = METHODS[name].load()
-    on_reward = issubclass(kind, OnPrivateReward)
-    promises = on_reward or issubclass(kind, Promising)
-    return {
-        **WORLD, **(PROMISE if promises else {}), **(REWARD if on_reward else {}), **RUN,
-        **(SIMULATE if promises or kind.spends else {}), **(LEDGER if promises else {}), **JSON,
-        **hyper_parameters(kind),
-    }  # fmt: skip
+    on_reward, promises = kinds(method)
+    promise = {**PROMISE, **(REWARD if on_reward else {})} if promises else {}
+    account, simulate = LEDGER if promises else {}, {} if METHODS[method].standing == "none" else SIMULATE
+    return {**WORLD, **promise, **RUN, **simulate, **account, **JSON, **hyper_parameters(method)}
 
 
 def train(method: str, given: dict[str, Any]) -> None:
@@ -176,7 +170,7 @@ def carry_out(plan: "Plan", out: Path, account: Any = None) -> tuple["qq.Agent",
         raise qq.InvalidInput(f"The run in {str(out)!r} is finished: to train again would be another release.")
     new = not (out / folder.CONFIG).exists()
     out.mkdir(parents=True, exist_ok=True)
-    folder.write_config(out, plan.record())
+    folder.write_config(out, asdict(plan.settings))
     folder.write_note(out, None, True, plan.saves_checkpoints)
     try:
         agent = _learn(plan, out, account)

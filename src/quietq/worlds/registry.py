@@ -49,17 +49,18 @@ def find_place(
         if box or arguments:
             raise InvalidInput(f"{name!r} has a box of its own and takes no arguments: leave out the box and the rest.")
         return find_world(by_id.get(name, name))
-    problem = ""
     try:
         env = gymnasium.make(name, **(arguments or {}))
     except gymnasium.error.DependencyNotInstalled as error:
-        problem = f"The environment {name!r} needs more than is installed: {error}"
-    except gymnasium.error.UnregisteredEnv:
-        problem = f"There is no world called {name!r}: quietq has {', '.join(WORLDS)}, and Gymnasium none of that id."
+        raise InvalidInput(f"The environment {name!r} needs more than is installed: {error}") from error
+    except gymnasium.error.UnregisteredEnv as error:
+        raise InvalidInput(
+            f"There is no world called {name!r}: quietq has {', '.join(WORLDS)}, and Gymnasium none of that id."
+        ) from error
     except Exception as error:  # of the environment's own code, which may quote what it holds
-        problem = f"Gymnasium could not make {name!r} with these arguments: it failed with {type(error).__name__}."
-    if problem:
-        raise InvalidInput(problem)
+        raise InvalidInput(
+            f"Gymnasium could not make {name!r} with these arguments: it failed with {type(error).__name__}."
+        ) from None
     return BoundedObservation(env, *zip(*box, strict=True)) if box else env
 
 

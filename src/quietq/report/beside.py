@@ -1,11 +1,12 @@
 """What an audit found, laid beside the release whose promise it attacked, for `quietq serve` to show."""
 
+import json
+import os
 from pathlib import Path
 
-import quietq as qq
-from quietq.audit import Finding
-from quietq.cli import folder
+from quietq.audit.finding import Finding
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import relation_in_words
 from quietq.release import open_release
 from quietq.server.catalogue import audit_beside
@@ -16,10 +17,12 @@ def write_beside(finding: Finding, file: Path) -> Path:
     release = open_release(file)
     difference = _difference(finding, release.certificate)
     if difference is not None:
-        raise qq.InvalidInput(f"--release {str(file)!r} promises something else than what was audited: {difference}.")
+        raise InvalidInput(f"The release {str(file)!r} promises something else than what was audited: {difference}.")
     flat = {name: value for name, value in finding.to_dict().items() if not isinstance(value, dict)}
     beside = audit_beside(file)
-    folder.write_json(beside, {"release": release.hash, **flat})
+    unfinished = beside.with_name(f".{beside.name}.part")
+    unfinished.write_text(json.dumps({"release": release.hash, **flat}, indent=2, allow_nan=False) + "\n")
+    os.replace(unfinished, beside)
     return beside
 
 
