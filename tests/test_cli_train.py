@@ -1,7 +1,13 @@
 """`quietq train`, `methods` and `worlds`, in this process, so that JAX is loaded once and types are checked."""
 
+import contextlib
+import io
 import json
 import os
+import sys
+import warnings
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,6 +16,7 @@ from test_cli import run
 pytest.importorskip("jax")
 
 import quietq as qq
+from quietq.cli import main
 from quietq.cli.plan import Plan, Settings
 from quietq.learning import METHODS, Agent, NoNoise, Published, checkpoint
 from quietq.learning.options import read_options
@@ -29,8 +36,20 @@ def trained(quietq, arguments: str) -> dict:
     return json.loads(out)
 
 
-def test_a_private_agent(quietq, tmp_path):
-    result = trained(quietq, f"reward walk {PROMISE} {TINY} --seeds 3 --seed 1 --out run")
+@pytest.fixture(scope="module")
+def run_of_reward(tmp_path_factory) -> tuple[Path, dict]:
+    """One training that several tests look at: its folder, and what it printed."""
+    out, printed = tmp_path_factory.mktemp("shared") / "run", io.StringIO()
+    words = f"quietq train reward walk {PROMISE} {TINY} --seeds 3 --seed 1 --out {out} --json".split()
+    quiet = mock.patch.object(sys, "argv", words), mock.patch.object(warnings, "showwarning")
+    with quiet[0], quiet[1], contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as done:
+        main()
+    assert not done.value.code
+    return out, json.loads(printed.getvalue())
+
+
+def test_a_private_agent(run_of_reward):
+    folder, result = run_of_reward
     assert set(result) == FIELDS
     assert result["certificate"]["standing"] == "certified"
     assert result["certificate"]["relation"]["people"] == 50
@@ -39,7 +58,7 @@ def test_a_private_agent(quietq, tmp_path):
     for values in result["not_private"].values():
         assert len(values) == 3
         assert all(isinstance(value, float) for value in values)
-    folder = tmp_path / result["out"]
+    assert result["out"] == str(folder)
     assert {path.name for path in folder.iterdir()} == {
         "config.json", "certificate.json", "agent.npz", "agent.qq", "NOT-PRIVATE-scores.json", "PRIVATE-checkpoint.npz",
         "reward.qq", "README.txt",
@@ -103,10 +122,10 @@ def test_simulated_noise_protects_nobody_and_can_be_repeated(quietq):
     assert first["not_private"] == second["not_private"]
 
 
-def test_on_a_reward_from_a_file(quietq, tmp_path):
-    made = trained(quietq, f"reward walk {PROMISE} {TINY} --out made")
-    used = trained(quietq, f"reward walk --reward made/reward.qq {TINY} --out used")
-    assert used["certificate"] == made["certificate"]
+def test_on_a_reward_from_a_file(quietq, tmp_path, run_of_reward):
+    folder, result = run_of_reward
+    used = trained(quietq, f"reward walk --reward {folder / 'reward.qq'} {TINY} --out used")
+    assert used["certificate"] == result["certificate"]
     assert not (tmp_path / "used" / "reward.qq").exists()
 
 
@@ -175,9 +194,9 @@ def test_out_of_reach_is_told_but_not_refused(quietq):
     assert (code, set(json.loads(out))) == (0, FIELDS)
     assert err.startswith("quietq: warning: no algorithm with this promise can score above 0.67")
     assert "0.9 takes at least 9 people, a radius of at most 0.0556." in err
-    code, _, err = quietq("train input walk --radius 1 --epsilon 0.9 --delta 1e-4 --steps 50 --json")
-    assert code == 0
-    assert "a radius of at most 0.0556" in err
+    rough = {"world": "walk", "radius": 1.0, "epsilon": 0.9, "delta": 1e-4}
+    assert "a radius of at most 0.0556" in str(Plan(Settings.new("input", rough)).warning())
+    assert Plan(Settings.new("input", rough | {"radius": 0.01})).warning() is None
 
 
 WRONG = [
@@ -268,15 +287,19 @@ def test_any_environment_of_gymnasium(quietq, tmp_path):
 
 
 def test_an_environment_without_noise_and_with_a_private_reward(quietq, tmp_path):
-    code, out, err = quietq(f"train none MountainCar-v0 --env-kwarg goal_velocity=0.01 {TINY} --seeds 2 --out run")
+    short = "--env-kwarg max_episode_steps=10"
+    code, out, err = quietq(
+        f"train none MountainCar-v0 --env-kwarg goal_velocity=0.01 {short} {TINY} --seeds 2 --out run"
+    )
     assert (code, err) == (0, "")
-    assert "NOT PRIVATE, for you only: return -200 (-200 to -200 over 2 runs)" in out
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["env"] == {"goal_velocity": 0.01}
+    assert "NOT PRIVATE, for you only: return -10 (-10 to -10 over 2 runs)" in out
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["env"] == {"goal_velocity": 0.01, "max_episode_steps": 10}
     box = qq.Box((-1.2, -0.07), (0.6, 0.07))
     relation = qq.RkhsBall(0.01, qq.Product((1.0, 1.0)))
     private = qq.privatise(lambda s: s[:, 0] * 0, qq.Budget(0.9, 1e-4), relation=relation, domain=box)
     qq.publish(private, tmp_path / "reward.qq")
-    command = f"reward MountainCar-v0 --box -1.2 0.6 --box -0.07 0.07 --reward reward.qq {TINY} --out second"
+    command = f"reward MountainCar-v0 --box -1.2 0.6 --box -0.07 0.07 --reward reward.qq {short} {TINY} --out second"
     assert trained(quietq, command)["certificate"]["standing"] == "certified"
 
 

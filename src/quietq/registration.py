@@ -6,7 +6,6 @@ does.
 
 import importlib.util
 import sys
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
@@ -36,7 +35,7 @@ def register_when_imported() -> None:
         sys.meta_path.insert(0, _AfterGymnasium())
 
 
-class _AfterGymnasium(MetaPathFinder):
+class _AfterGymnasium:
     """Finds Gymnasium as Python would, and registers the worlds when its code has run."""
 
     def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> Any:

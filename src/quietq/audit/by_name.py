@@ -39,7 +39,7 @@ def plan_audit(
 ) -> Audit:  # fmt: skip
     """The audit, with everything refused that can be before it runs.
 
-    `options` are those of the attack and of the private reward that were chosen (`world`, `radius`, `noise`, `pieces`,
+    `options` are those of the attack and of the private reward that were extra (`world`, `radius`, `noise`, `pieces`,
     `move`, `view` and so on), `hyper` the method's hyper-parameters. Trainings are kept in `folder`.
     """
     check_confidence(confidence)
@@ -83,9 +83,9 @@ def _of_training(
     if seen != "every" and "moments" in options:
         raise InvalidInput("--moments is for --view every.")
     view = View(seen, options.get("queries", QUERIES[seen]), options.get("moments", 10))
-    chosen = {name: options[name] for name in ("move", "score", "public_walk", "steps") if name in options}
+    extra = {name: options[name] for name in ("move", "score", "public_walk", "steps") if name in options}
     return lambda progress: audit_training(
-        method, world, runs, view=view, folder=folder, private=private, progress=progress, **chosen, **common
+        method, world, runs, view=view, folder=folder, private=private, progress=progress, **extra, **common
     )
 
 

@@ -80,7 +80,7 @@ def _options(name: str) -> Options:
     return {**RUNS, **promise, **noise, **ATTACK, **view, **ONE, **CACHE, **JSON, **hyper_parameters(name)}
 
 
-def audit(method: str, given: dict[str, Any]) -> None:
+def audit(method: str, values: dict[str, Any]) -> None:
     """Attacks one method, and tells what came of it."""
     from quietq.audit.by_name import plan_audit
     from quietq.audit.words import in_words
@@ -88,13 +88,13 @@ def audit(method: str, given: dict[str, Any]) -> None:
     from quietq.release import open_release
     from quietq.report.beside import write_beside
 
-    if "people" in given and "radius" in given:
+    if "people" in values and "radius" in values:
         raise qq.InvalidInput("Give --people or --radius, not both.")
-    release, as_json = given.pop("release", None), given.pop("json", False)
-    hyper = read_options(METHODS[method].load(), given)
-    common = {name: given[name] for name in ("confidence", "seed") if name in given}
-    options = {name: value for name, value in given.items() if name not in (*hyper, "people", "epsilon", "delta")}
-    run = plan_audit(method, *_promise(given), **common, options=options, hyper=hyper, folder=_find_cache(given))
+    release, as_json = values.pop("release", None), values.pop("json", False)
+    hyper = read_options(METHODS[method].load(), values)
+    common = {name: values[name] for name in ("confidence", "seed") if name in values}
+    options = {name: value for name, value in values.items() if name not in (*hyper, "people", "epsilon", "delta")}
+    run = plan_audit(method, *_promise(values), **common, options=options, hyper=hyper, folder=_find_cache(values))
     if release is not None:
         open_release(release)  # refused now rather than after the audit
     with _bar(method) as progress:
@@ -111,13 +111,13 @@ def audit(method: str, given: dict[str, Any]) -> None:
         print(f"Written: {beside}")
 
 
-def _promise(given: dict[str, Any]) -> "tuple[int, qq.Budget, int]":
+def _promise(values: dict[str, Any]) -> "tuple[int, qq.Budget, int]":
     """How many runs, and what is promised to how many people."""
-    budget = qq.Budget(given.get("epsilon", 0.9), given.get("delta", 1e-4))
-    return given.get("runs", 1000), budget, given.get("people", 50)
+    budget = qq.Budget(values.get("epsilon", 0.9), values.get("delta", 1e-4))
+    return values.get("runs", 1000), budget, values.get("people", 50)
 
 
-def audit_all(given: dict[str, Any]) -> None:
+def audit_all(values: dict[str, Any]) -> None:
     """Attacks every method, and writes a table and a plot."""
     from quietq.audit import entries, sensitivities, write_movements, write_table
     from quietq.audit.by_name import check_confidence
@@ -125,22 +125,22 @@ def audit_all(given: dict[str, Any]) -> None:
     from quietq.report import require
     from quietq.report.audit import plot_findings
 
-    (runs, budget, people), confidence = _promise(given), given.get("confidence", 0.95)
+    (runs, budget, people), confidence = _promise(values), values.get("confidence", 0.95)
     check_confidence(confidence)
-    planned = list(entries(count("runs", runs, 40), budget, people, _find_cache(given)))
+    audits = list(entries(count("runs", runs, 40), budget, people, _find_cache(values)))
     require()
-    out = given.get("out", Path("runs/audit"))
+    out = values.get("out", Path("runs/audit"))
     out.mkdir(parents=True, exist_ok=True)
-    each = 1 - (1 - confidence) / len(planned)  # so that all bounds hold together with this confidence
+    each = 1 - (1 - confidence) / len(audits)  # so that all bounds hold together with this confidence
     findings: dict[str, Finding] = {}
-    for entry in planned:
+    for entry in audits:
         with _bar(entry.title) as progress:
             findings[entry.title] = entry.run(progress).at(each)
     with _bar("sensitivity, with frozen noise"):
         movements = sensitivities(budget)
     files = [*write_table(findings, out), *write_movements(movements, out), out / "audit.png"]
     plot_findings(findings, out / "audit.png")
-    if given.get("json"):
+    if values.get("json"):
         table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
         moved = [movement.to_dict() for movement in movements]
         print_json({"findings": table, "sensitivity": moved, "files": [str(file) for file in files]})
@@ -168,11 +168,11 @@ def _show(findings: "dict[str, Finding]") -> None:
     Console().print(table)
 
 
-def _find_cache(given: dict[str, Any]) -> Path | None:
+def _find_cache(values: dict[str, Any]) -> Path | None:
     """Where trainings are kept; None if they are not."""
     from quietq.learning.cache import cache_folder
 
-    place = cache_folder() if given.get("cache", True) else None
+    place = cache_folder() if values.get("cache", True) else None
     return None if place is None else place / "audit"
 
 

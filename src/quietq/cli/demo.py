@@ -88,9 +88,9 @@ def demo(
     names[folder.PUBLISHED] = qq.publish(agent, out / folder.PUBLISHED)
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
     tell("4/4 Drawing pictures, and looking at how well it does")
-    judged = agent.evaluate()
-    assert judged.scores is not None
-    result = {"score": judged.scores[0], "return": judged.returns[0], "best": best_return(true),
+    returns, scores = agent.evaluate()
+    assert scores is not None
+    result = {"score": scores[0], "return": returns[0], "best": best_return(true),
               "random": random_return(true), "worst": worst_return(true)}  # fmt: skip
     folder.write_json(out / folder.SCORES, result)
     budget, beta = qq.Budget(*BUDGET), qq.people(voters.COUNT, low=0, high=1, slope=1).best_beta()

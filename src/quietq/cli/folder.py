@@ -97,22 +97,15 @@ def write_note(out: Path, standing: str | None, sees_truth: bool, saves_checkpoi
     """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
     lines = [FIRST_LINES[standing], *(f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists())]
     lines += ["", "For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training"]
-    if (out / LEDGER).exists():
-        lines += [f"  {LEDGER}: which charge in which ledger this run is"]
-    lines += [
-        "",
-        "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
-        f"  {SCORES}: how well the released policies do",
-    ]
+    lines += [f"  {LEDGER}: which charge in which ledger this run is"] if (out / LEDGER).exists() else []
+    lines += ["", "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward."]
+    lines += [f"  {SCORES}: how well the released policies do"]
     if sees_truth:
         lines += [f"  {METRICS}: returns of the episodes of training"]
         lines += [f"  {LOG}/: the same for TensorBoard, if asked for"]
     elif (out / LOG).exists():
         lines += [f"  {LOG}/: returns under the private reward, which the promise covers; kept for you all the same"]
     if saves_checkpoints:
-        lines += [
-            "",
-            "PRIVATE. With it the noise can be undone: keep it to yourself, and delete it when you need not go on.",
-            f"  {CHECKPOINT}: where the training stands",
-        ]
+        lines += ["", "PRIVATE. With it the noise can be undone: keep it to yourself, and delete it when it is done."]
+        lines += [f"  {CHECKPOINT}: where the training stands"]
     write(out / README, "\n".join(lines) + "\n")

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import quietq as qq
-from quietq.cli.app import AsJson, Commands, app, number, print_json, show_help
+from quietq.cli.app import AsJson, Commands, app, print_json, show_help
 
 if TYPE_CHECKING:
     from quietq.ledger import Account
 
-LedgerUrl = Annotated[
-    str | None,
-    typer.Option("--ledger", help="Ledger to charge: a file, or postgresql://host/name."),
-]
+LedgerUrl = Annotated[str | None, typer.Option("--ledger", help="Ledger to charge: a file, or postgresql://host/name.")]
 LedgerSource = Annotated[
     str | None, typer.Option("--source", help="Source to charge; may be left out if the ledger has only one.")
 ]
@@ -23,8 +20,6 @@ Source = Annotated[str | None, typer.Option(help="This source only.")]
 
 ledger = typer.Typer(cls=Commands, help="Keep budgets that persist and cannot be overspent.")
 app.add_typer(ledger, name="ledger")
-
-
 ledger.callback()(show_help)
 
 
@@ -104,8 +99,7 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     from rich.table import Table
 
     from quietq.ledger import Ledger
-    from quietq.ledger.refusal import in_epsilon
-    from quietq.ledger.words import in_json, pair
+    from quietq.ledger.words import in_json, rows_of
     from quietq.privacy.words import plural
 
     books = Ledger(_without_password(url))
@@ -117,17 +111,8 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     for heading in ("source", "budget", "spent", "left", "charges", "since"):
         table.add_column(heading, overflow="fold")
     for balance in found.values():
-        name, since = escape(balance.source), balance.opened[:10]
-        gaussian = sum(charge.mu is not None for charge in balance.charges)
-        if balance.budget is not None:
-            cap = f"{pair((balance.budget.epsilon, balance.budget.delta))}, mu {number(balance.mu)}"
-            spent = f"mu {number(balance.spent_mu)}"
-            left = f"mu {number(balance.remaining_mu)}{in_epsilon(balance)}"
-            table.add_row(name, cap, spent, left, str(gaussian), since)
-        if balance.apart is not None:
-            cap = f"apart {pair((balance.apart.epsilon, balance.apart.delta))}"
-            spent, left = pair(balance.spent_apart), pair(balance.remaining_apart)
-            table.add_row(name, cap, spent, left, str(len(balance.charges) - gaussian), since)
+        for row in rows_of(balance):
+            table.add_row(*map(escape, row))
     Console().print(table)
     for balance in found.values():
         if balance.unit is not None:

@@ -52,15 +52,15 @@ class Settings:
     """Hyper-parameters; in config.json all of them, so that it does not hang on defaults."""
 
     @classmethod
-    def new(cls, method: str, given: Mapping[str, Any]) -> "Settings":
+    def new(cls, method: str, values: Mapping[str, Any]) -> "Settings":
         """From the options that were given."""
         kind = METHODS[method].load()
-        common = {name: value for name, value in given.items() if name not in options_of(kind)}
+        common = {name: value for name, value in values.items() if name not in options_of(kind)}
         for name in ("steps", "seeds", "people", "simulate", "every", "rewards", "pieces"):
             if name in common:
                 count(name, common[name])
         count("seed", common.setdefault("seed", int.from_bytes(os.urandom(4))), 0, 2**63 - 1)
-        settings = cls(method=method, **common, options=read_options(kind, given))
+        settings = cls(method=method, **common, options=read_options(kind, values))
         settings.check()
         return settings
 
@@ -77,26 +77,26 @@ class Settings:
     def check(self) -> None:
         """Refuses what does not go together, with what would."""
         on_reward, promises = kinds(self.method)
-        given = {name for name, value in asdict(self).items() if value is not None}
-        brought = [name for name in (*PROMISE, "simulate", "noise", "pieces", "rewards") if name in given]
-        missing = [name for name in ("people", "epsilon", "delta") if name not in given]
-        if "radius" in given and "people" in missing:
+        names = {name for name, value in asdict(self).items() if value is not None}
+        extra = [name for name in (*PROMISE, "simulate", "noise", "pieces", "rewards") if name in names]
+        missing = [name for name in ("people", "epsilon", "delta") if name not in names]
+        if "radius" in names and "people" in missing:
             missing.remove("people")
         sentence = None
-        if "reward" in given and "ledger" in given:
+        if "reward" in names and "ledger" in names:
             sentence = "--reward was paid for when it was made, and training on it is free: leave out --ledger."
-        elif "reward" in given and brought:
-            sentence = f"--reward brings its noise and its promise along: leave out {dashed(*brought)}."
-        elif "ledger" in given and "simulate" in given:
+        elif "reward" in names and extra:
+            sentence = f"--reward brings its noise and its promise along: leave out {dashed(*extra)}."
+        elif "ledger" in names and "simulate" in names:
             sentence = "--ledger is charged for noise that protects, and --simulate draws none."
-        elif {"people", "radius"} <= given:
+        elif {"people", "radius"} <= names:
             sentence = "--people and --radius both say what one person can change: give one of them."
-        elif promises and missing and "reward" not in given:
+        elif promises and missing and "reward" not in names:
             other = ", or --reward with a private reward's file" if on_reward else ""
             sentence = f"{self.method!r} needs {dashed(*missing)}{other}."
-        elif "rewards" in given and "radius" not in given:
+        elif "rewards" in names and "radius" not in names:
             sentence = "--rewards counts noised rewards, and belongs to --radius."
-        elif "radius" in given and (smooth := sorted(given & {"noise", "pieces"})):
+        elif "radius" in names and (smooth := sorted(names & {"noise", "pieces"})):
             sentence = f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius."
         if sentence is not None:
             raise qq.InvalidInput(sentence)

@@ -56,14 +56,14 @@ def reconstruct(
         return
     from quietq.audit.attack_file import attack_agent, attack_reward
 
-    attacked = attack_reward(file, str(world), points) if file.suffix == ".qq" else attack_agent(file, world, points)
+    attack = attack_reward(file, str(world), points) if file.suffix == ".qq" else attack_agent(file, world, points)
     if plot is not None:
         from quietq.report.reconstruction import plot_reconstruction
 
-        several = f"what a thief learns of the {attacked.world.name}'s reward, first of {len(attacked.draws)} draws"
-        title = several if len(attacked.draws) > 1 else None
-        plot_reconstruction(attacked.draws[0], plot, certificate=attacked.certificate, title=title)
-    record = attacked.record() | {"caveat": CAVEAT.format(attacked.world.name)}
+        several = f"what a thief learns of the {attack.world.name}'s reward, first of {len(attack.draws)} draws"
+        title = several if len(attack.draws) > 1 else None
+        plot_reconstruction(attack.draws[0], plot, certificate=attack.certificate, title=title)
+    record = attack.record() | {"caveat": CAVEAT.format(attack.world.name)}
     if as_json:
         print_json(record)
         return

@@ -76,11 +76,11 @@ def _options(method: str) -> Options:
     return {**WORLD, **promise, **RUN, **simulate, **account, **JSON, **hyper_parameters(method)}
 
 
-def train(method: str, given: dict[str, Any]) -> None:
+def train(method: str, values: dict[str, Any]) -> None:
     """Trains, and tells what came of it."""
     began = time.monotonic()
-    as_json, resume, out = given.pop("json", False), given.pop("resume", False), given.pop("out", None)
-    plan = _resume(method, given, out) if resume else _begin(method, given)
+    as_json, resume, out = values.pop("json", False), values.pop("resume", False), values.pop("out", None)
+    plan = _resume(method, values, out) if resume else _begin(method, values)
     settings = plan.settings
     out = out if resume else folder.choose(out, f"{settings.world}-{method}")
     if sentence := plan.warning():
@@ -110,25 +110,25 @@ def train(method: str, given: dict[str, Any]) -> None:
         print(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
 
 
-def _begin(method: str, given: dict[str, Any]) -> "Plan":
+def _begin(method: str, values: dict[str, Any]) -> "Plan":
     """A new training, from the options that were given."""
-    if "world" not in given:
+    if "world" not in values:
         raise qq.InvalidInput("Training needs a world: one that `quietq worlds` lists, or a Gymnasium id.")
     from quietq.cli.plan import Plan, Settings
 
-    if "reward" in given:
-        given["reward"] = str(given["reward"].absolute())
-    if "ledger" in given:
-        given["ledger"] = absolute(given["ledger"])
-    given["box"] = tuple(map(_read_pair, given.get("box", ())))
-    given["env"] = dict(_read_argument(word) for word in given.pop("env_kwarg", ()))
-    return Plan(Settings.new(method, given))
+    if "reward" in values:
+        values["reward"] = str(values["reward"].absolute())
+    if "ledger" in values:
+        values["ledger"] = absolute(values["ledger"])
+    values["box"] = tuple(map(_read_pair, values.get("box", ())))
+    values["env"] = dict(_read_argument(word) for word in values.pop("env_kwarg", ()))
+    return Plan(Settings.new(method, values))
 
 
-def _resume(method: str, given: dict[str, Any], out: Path | None) -> "Plan":
+def _resume(method: str, values: dict[str, Any], out: Path | None) -> "Plan":
     """A training that was begun; all that it is stands in its config.json."""
-    for name in given:
-        word = "the world" if name == "world" else dashed(name)
+    if values:
+        word = "the world" if "world" in values else dashed(*values)
         raise qq.InvalidInput(f"--resume takes everything from the run's {folder.CONFIG}: leave out {word}.")
     record = folder.read_config(out)
     if record.get("method") != method:
@@ -188,8 +188,8 @@ def carry_out(plan: "Plan", out: Path, account: Any = None) -> tuple["qq.Agent",
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
     if agent.method.uses_true_reward:
         folder.write_returns(out, agent.not_private["episode_returns"])
-    judged = agent.evaluate()
-    result = {"score": judged.scores, "return": judged.returns}
+    evaluation = agent.evaluate()
+    result = {"score": evaluation.scores, "return": evaluation.returns}
     folder.write_json(out / folder.SCORES, result)
     folder.write_note(out, agent.certificate.standing, agent.method.uses_true_reward, plan.saves_checkpoints)
     return agent, result

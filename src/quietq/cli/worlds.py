@@ -16,18 +16,13 @@ def worlds(
     from quietq.privacy.words import plural
     from quietq.worlds import WORLDS, find_world
 
-    records = []
-    for name in WORLDS:
-        world = find_world(name)
-        records.append(
-            {
-                "name": name,
-                "gymnasium_id": world.gymnasium_id,
-                "dimension": world.box.dimension,
-                "actions": list(world.action_names),
-                "relation": str(world.relation(people)),
-            }
-        )
+    records = [
+        {
+            "name": world.name, "gymnasium_id": world.gymnasium_id, "dimension": world.box.dimension,
+            "actions": list(world.action_names), "relation": str(world.relation(people)),
+        }
+        for world in map(find_world, WORLDS)
+    ]  # fmt: skip
     if as_json:
         print_json({"worlds": records})
         return
