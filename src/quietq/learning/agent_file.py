@@ -139,7 +139,7 @@ def _check_promise(method: Method, certificate: Certificate) -> None:
 
 def method_from(settings: dict[str, Any]) -> Method:
     """A method of these hyper-parameters, without budget or data: enough to answer with."""
-    entry = METHODS.get(str(settings.get("method")))
+    entry = METHODS.get(settings.get("method", ""))
     if entry is None or not entry.in_worlds:
         raise InvalidInput(f"There is no method called {shown(settings.get('method'))}.")
     kind = entry.load()
