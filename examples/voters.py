@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 import quietq as qq
-from quietq.cli.voters import voters
 from quietq.release import publish
 from quietq.report import plot_reward
 from quietq.rewards import People, privatise
+from quietq.rewards.voters import voters
 from quietq.worlds import best_return, plan, policy_return, worst_return
 
 EPSILONS = (0.1, 0.5, 1.0)

@@ -13,7 +13,7 @@ from quietq.learning.agent import Agent
 
 TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"
 PROMISE = "--people 50 --epsilon 0.4 --delta 1e-4"
-OUTPUT = "--method output --steps 200 --every 100"
+OUTPUT = "output walk --steps 200 --every 100"
 
 
 @pytest.fixture
@@ -27,25 +27,25 @@ def release(path) -> str:
 
 
 def test_a_private_reward_is_the_release(quietq, ledger, tmp_path):
-    code, _, err = quietq(f"train walk --method reward {PROMISE} {TINY} --ledger books.db --out run")
+    code, _, err = quietq(f"train reward walk {PROMISE} {TINY} --ledger books.db --out run")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
     assert charge.mu == qq.Budget(0.4, 1e-4).mu
     assert charge.release == release(tmp_path / "run" / "reward.qq")
     assert charge.method == "train/reward"
-    code, _, _ = quietq("train --resume --out run")  # nothing is drawn, so nothing is paid
+    code, _, _ = quietq("train reward --resume --out run")  # nothing is drawn, so nothing is paid
     assert len(ledger.balance("walkers").bookings) == 1
 
 
 def test_an_agent_that_noises_as_it_goes_is_the_release(quietq, ledger, tmp_path):
-    code, _, err = quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --source walkers --out run")
+    code, _, err = quietq(f"train {OUTPUT} {PROMISE} --ledger books.db --source walkers --out run")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
     assert charge.release == release(tmp_path / "run" / "agent.qq")
 
 
 def test_what_is_pure_is_booked_apart(quietq, ledger):
-    code, _, err = quietq(f"train walk --method reward --people 50 --epsilon 0.4 --delta 0 {TINY} --ledger books.db")
+    code, _, err = quietq(f"train reward walk --people 50 --epsilon 0.4 --delta 0 {TINY} --ledger books.db")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
     assert (charge.mu, charge.epsilon, charge.delta) == (None, 0.4, 0.0)
@@ -60,10 +60,10 @@ def test_interrupted_and_resumed_is_charged_once(quietq, ledger, tmp_path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "write", interrupt)
-        assert quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 130
+        assert quietq(f"train {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 130
     (charge,) = ledger.balance("walkers").bookings
     assert charge.release is None
-    code, _, err = quietq("train --resume --out run")
+    code, _, err = quietq("train output --resume --out run")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
     assert charge.release == release(tmp_path / "run" / "agent.qq")
@@ -74,12 +74,12 @@ def test_an_error_after_the_charge_gives_nothing_back(quietq, ledger, monkeypatc
         raise qq.InvalidInput("something broke")
 
     monkeypatch.setattr(Agent, "save", fail)
-    assert quietq(f"train walk {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 2
+    assert quietq(f"train {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 2
     assert len(ledger.balance("walkers").bookings) == 1
 
 
 def test_an_exhausted_budget_leaves_nothing_behind(quietq, ledger, tmp_path):
-    code, out, err = quietq(f"train walk {OUTPUT} --people 50 --epsilon 1.5 --delta 1e-4 --ledger books.db --out run")
+    code, out, err = quietq(f"train {OUTPUT} --people 50 --epsilon 1.5 --delta 1e-4 --ledger books.db --out run")
     assert (code, out) == (2, "")
     assert "nothing was booked" in err
     assert not (tmp_path / "run").exists()
@@ -88,13 +88,13 @@ def test_an_exhausted_budget_leaves_nothing_behind(quietq, ledger, tmp_path):
 
 def test_what_draws_nothing_takes_no_ledger(quietq, ledger, tmp_path):
     for arguments, words in (
-        (f"walk --method none {TINY} --ledger books.db", "draws none"),
-        (f"walk --method published {TINY} --ledger books.db", "draws none"),
-        (f"walk {OUTPUT} {PROMISE} --simulate 2 --ledger books.db", "draws none"),
-        (f"walk --method reward --reward reward.qq {TINY} --ledger books.db", "paid for when it was made"),
-        (f"walk {OUTPUT} {PROMISE} --ledger nothing.db", "There is no ledger"),
-        (f"walk {OUTPUT} {PROMISE} --ledger books.db --source nobody", "no source 'nobody'"),
-        (f"walk {OUTPUT} {PROMISE} --source walkers", "--ledger"),
+        (f"none walk {TINY} --ledger books.db", "No such option: --ledger"),
+        (f"published walk {TINY} --ledger books.db", "No such option: --ledger"),
+        (f"{OUTPUT} {PROMISE} --simulate 2 --ledger books.db", "draws none"),
+        (f"reward walk --reward reward.qq {TINY} --ledger books.db", "paid for when it was made"),
+        (f"{OUTPUT} {PROMISE} --ledger nothing.db", "There is no ledger"),
+        (f"{OUTPUT} {PROMISE} --ledger books.db --source nobody", "no source 'nobody'"),
+        (f"{OUTPUT} {PROMISE} --source walkers", "--ledger"),
     ):
         code, out, err = quietq(f"train {arguments} --out run")
         assert (code, out) == (2, "")

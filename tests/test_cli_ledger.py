@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quietq import Budget, InvalidInput, people
-from quietq.cli.ledger import account
+from quietq.cli.ledger import open_account
 from quietq.ledger import Ledger
 from quietq.privacy import Cost
 
@@ -126,18 +126,18 @@ def test_help_without_a_command(quietq):
 
 
 def test_the_account_of_other_commands(quietq):
-    assert account(None, None) is None
+    assert open_account(None, None) is None
     with pytest.raises(InvalidInput, match="--ledger"):
-        account(None, "ratings")
+        open_account(None, "ratings")
     quietq(CREATE)
-    one = account("ledger.db", None, "quietq reward")
+    one = open_account("ledger.db", None, "quietq reward")
     assert one is not None
     assert (one.source, one.method) == ("ratings", "quietq reward")
     quietq(CREATE.replace("ratings", "votes"))
     with pytest.raises(InvalidInput, match="it has: ratings, votes"):
-        account("ledger.db", None)
-    chosen = account("ledger.db", "votes")
+        open_account("ledger.db", None)
+    chosen = open_account("ledger.db", "votes")
     assert chosen is not None
     assert chosen.source == "votes"
     with pytest.raises(InvalidInput, match="PGPASSWORD"):
-        account("postgresql://me:hunter2@host/name", None)
+        open_account("postgresql://me:hunter2@host/name", None)

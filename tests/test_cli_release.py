@@ -110,7 +110,7 @@ def test_a_damaged_file_is_refused(quietq, reward):
 
 def test_publish_an_agent(quietq, tmp_path):
     pytest.importorskip("jax")
-    quietq("train walk --method none --steps 100 --widths 8 --batch 16 --start 16 --replay 100 --out run")
+    quietq("train none walk --steps 100 --widths 8 --batch 16 --start 16 --replay 100 --out run")
     assert not (tmp_path / "run" / "agent.qq").exists()
     code, out, err = quietq("publish run --out agent.qq")
     assert (code, out) == (2, "")

@@ -36,6 +36,7 @@ QUICKER = {
         "quietq audit published --preset code --sigma 0.32 --runs 100"
     ),
     "--delta 1e-4 --runs 1000": "--delta 1e-4 --runs 40",
+    "--steps 1000 --knots 3": "--steps 50 --knots 2",
     "python -m paper comparison": "python -m paper comparison --quick",
 }
 SLOW = ("quietq audit published", "make paper", "python -m paper")

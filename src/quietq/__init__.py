@@ -10,8 +10,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
-import gymnasium
-
+from quietq.registration import register_when_imported
 from quietq.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -86,15 +85,7 @@ _WHERE = {name: f"quietq.{room}" for room, names in _ROOMS.items() for name in n
 
 __all__ = sorted([*_WHERE, "__version__"])  # pyright: ignore[reportUnsupportedDunderAll]
 
-_WORLDS = {
-    "quietq/Walk-v0": ("walk:Walk", {}),
-    "quietq/Thermostat-v0": ("registry:world_env", {"world": "thermostat"}),
-    "quietq/Navigation-v0": ("registry:world_env", {"world": "navigation"}),
-    "quietq/Recommender-v0": ("registry:world_env", {"world": "recommender"}),
-}
-for _name, (_entry, _arguments) in _WORLDS.items():
-    if _name not in gymnasium.registry:
-        gymnasium.register(id=_name, entry_point=f"quietq.worlds.{_entry}", kwargs=_arguments)
+register_when_imported()
 
 
 def __getattr__(name: str) -> object:

@@ -154,7 +154,7 @@ def test_the_pip_of_another_python_is_not_meant(monkeypatch, tmp_path):
 def test_outside_a_checkout(tmp_path, origin, what):
     place = tmp_path / "lib" / "site-packages"
     shutil.copytree(SOURCE / "privacy", place / "quietq" / "privacy")
-    for name in ("__init__.py", "version.py"):
+    for name in ("__init__.py", "registration.py", "version.py"):
         shutil.copy(SOURCE / name, place / "quietq")
     (tmp_path / "lib" / "pyproject.toml").write_text('[project]\nname = "somebody-elses"\n')
     about = place / "quietq-0.1.0.dist-info"

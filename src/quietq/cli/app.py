@@ -1,21 +1,28 @@
-"""What the commands share: the app, the options that several have, and how a mistake is told."""
+"""What the commands share: the app, the options that several have, and how a mistake is told.
+
+Only light modules are imported at the top of a command's file, so that `quietq --help` is there at once; a command
+imports what it works with when it runs.
+"""
 
 import io
+import json
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import quietq as qq
-from quietq.privacy.checks import shown
 
 
 class Commands(TyperGroup):
-    """The group of all commands; its context is what the annotations say."""
+    """A group of commands, which prints its help where none is named."""
 
     context_class = typer.Context
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"rich_markup_mode": None, **settings, "invoke_without_command": True})
 
 
 app = typer.Typer(
@@ -24,6 +31,8 @@ app = typer.Typer(
     help="Learn from a reward that belongs to people, and publish the result without giving any of them away.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help fits on a page, and needs no import of rich
+    context_settings={"max_content_width": 120},
 )
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget: how much any one person's data may matter, above 0.")]
@@ -31,7 +40,7 @@ Delta = Annotated[float, typer.Option(help="Probability that the promise fails; 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
-@app.callback(invoke_without_command=True)
+@app.callback()
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
@@ -39,19 +48,41 @@ def _root(
     if version:
         print(qq.__version__)
         raise typer.Exit
+    show_help(context)
+
+
+def show_help(context: typer.Context) -> None:
+    """What a group does where no command is named."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
-def _offender(error: Exception) -> str:
+def print_json(record: object) -> None:
+    """One JSON object on stdout."""
+    print(json.dumps(record))
+
+
+def warn(sentence: object) -> None:
+    """A sentence on stderr that stops nothing."""
+    print(f"quietq: warning: {sentence}", file=sys.stderr)
+
+
+def number(value: float | None) -> str:
+    """Four digits, or a dash where there is none."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def find_offender(error: Exception) -> str:
     """The value that could not be read, which typer's own message leaves out; the last one given is the one read.
 
     An option of several values takes as many of the words after it, even if they are options themselves.
     """
+    from quietq.privacy.checks import shown
+
     option, found = getattr(error, "param", None), ""
     names, values = getattr(option, "opts", []), max(getattr(option, "nargs", 1), 1)
-    for place, given in enumerate(sys.argv):
-        name, equals, value = given.partition("=")
+    for place, word in enumerate(sys.argv):
+        name, equals, value = word.partition("=")
         if name in names:
             following = sys.argv[place + 1 : place + 1 + values - bool(equals)]
             found = f": {shown(' '.join(([value] if equals else []) + following))}"
@@ -63,20 +94,21 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show must not lose all the rest
             stream.reconfigure(errors="replace")
-    warnings.showwarning = lambda message, *_, **__: print(f"quietq: warning: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_, **__: warn(message)
     try:
         sys.exit(app(standalone_mode=False))
-    except qq.QuietqError as error:
-        sentence = str(error)
     except OSError as error:
         sentence = f"{error.strerror or type(error).__name__}: {str(error.filename or '')!r}."
     except (ArithmeticError, MemoryError):
         sentence = "these numbers are too large or too small, or too far apart, to compute with."
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:  # typer's usage errors have no public base class, but all can format themselves
-        if not hasattr(error, "format_message"):
+    except Exception as error:
+        if hasattr(error, "format_message"):  # typer's usage errors have no public base class, but all can do this
+            sentence = " ".join(error.format_message().split()) + find_offender(error)  # type: ignore[attr-defined]
+        elif isinstance(error, qq.QuietqError):
+            sentence = str(error)
+        else:
             raise
-        sentence = " ".join(error.format_message().split()) + _offender(error)  # type: ignore[attr-defined]
     print(f"quietq: {sentence}", file=sys.stderr)
     sys.exit(2)

@@ -1,12 +1,11 @@
 """`quietq keygen`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quietq.cli.app import AsJson, app
+from quietq.cli.app import AsJson, app, print_json
 
 
 @app.command()
@@ -14,12 +13,12 @@ def keygen(
     key: Annotated[Path, typer.Argument(help="File for the new private key; the public key goes beside it, as .pub.")],
     as_json: AsJson = False,
 ) -> None:
-    """Makes a pair of keys to sign releases with (Ed25519)."""
+    """Make a pair of keys to sign releases with (Ed25519)."""
     from quietq.release.signature import create_key
 
     private, public, fingerprint = create_key(key)
     if as_json:
-        print(json.dumps({"private": str(private), "public": str(public), "fingerprint": fingerprint}))
+        print_json({"private": str(private), "public": str(public), "fingerprint": fingerprint})
         return
     print(f"Keep to yourself: {private}")
     print(f"Give to everybody: {public}")

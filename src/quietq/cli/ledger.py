@@ -1,43 +1,29 @@
 """`quietq ledger`, and the options by which other commands charge a ledger."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 import quietq as qq
-from quietq.cli.app import AsJson, Commands, app
-from quietq.cli.numbers import number
-from quietq.privacy.words import plural
+from quietq.cli.app import AsJson, Commands, app, print_json, show_help
 
 if TYPE_CHECKING:
     from quietq.ledger import SourceAccount
 
-LedgerUrl = Annotated[
-    str | None,
-    typer.Option("--ledger", help="Ledger to charge: a file, or postgresql://host/name."),
-]
+LedgerUrl = Annotated[str | None, typer.Option("--ledger", help="Ledger to charge: a file, or postgresql://host/name.")]
 LedgerSource = Annotated[
     str | None, typer.Option("--source", help="Source to charge; may be left out if the ledger has only one.")
 ]
 Url = Annotated[str, typer.Argument(help="The ledger: a file, or postgresql://host/name.")]
 Source = Annotated[str | None, typer.Option(help="This source only.")]
 
-ledger = typer.Typer(cls=Commands, help="Budgets by reward source that persist and cannot be overspent.")
+ledger = typer.Typer(cls=Commands, help="Keep budgets that persist and cannot be overspent.")
 app.add_typer(ledger, name="ledger")
+ledger.callback()(show_help)
 
 
-@ledger.callback(invoke_without_command=True)
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-
-
-def account(url: str | None, source: str | None, method: str = "") -> "SourceAccount | None":
+def open_account(url: str | None, source: str | None, method: str = "") -> "SourceAccount | None":
     """The account that a command charges, before noise is drawn; None if no ledger was named."""
     if url is None:
         if source is not None:
@@ -55,9 +41,9 @@ def account(url: str | None, source: str | None, method: str = "") -> "SourceAcc
     return books.account(source, method)
 
 
-def located(url: str | None) -> str | None:
+def absolute(url: str) -> str:
     """The ledger's address, such that it is the same from any folder."""
-    if url is None or ("://" in url and not url.startswith("sqlite:///")):
+    if "://" in url and not url.startswith("sqlite:///"):
         return url
     return str(Path(url.removeprefix("sqlite:///")).absolute())
 
@@ -72,7 +58,7 @@ def create(
     apart_delta: Annotated[float | None, typer.Option(help="Its delta; 0 for pure releases only.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Makes the ledger, if it is not there, and opens a source in it. A budget is set once and never grows."""
+    """Open a source, and make the ledger if it is not there. A budget is set once and never grows."""
     from quietq.ledger import Ledger
     from quietq.ledger.record import one_line
     from quietq.ledger.words import in_json
@@ -91,7 +77,7 @@ def create(
     books = Ledger.create(_without_password(url))
     books.open(source, budget, apart)
     if as_json:
-        print(json.dumps({"head": books.verify(), "source": in_json(books.balance(source))}))
+        print_json({"head": books.verify(), "source": in_json(books.balance(source))})
         return
     total = "({:g}, {:g})-DP".format(*books.balance(source).spending.promised)
     print(f"Source {source!r} is open: everything released under it is {total} together.")
@@ -100,31 +86,26 @@ def create(
 
 @ledger.command()
 def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
-    """How each source stands: its budget, what was spent of it, and what is left."""
+    """Show how each source stands: its budget, what was spent of it, and what is left."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     from quietq.ledger import Ledger
-    from quietq.ledger.refusal import in_epsilon
-    from quietq.ledger.words import in_json, pair
+    from quietq.ledger.words import in_json, rows_of
+    from quietq.privacy.words import plural
 
     books = Ledger(_without_password(url))
     found = books.balances() if source is None else {source: books.balance(source)}
     if as_json:
-        print(json.dumps({"head": books.verify(), "sources": [in_json(balance) for balance in found.values()]}))
+        print_json({"head": books.verify(), "sources": [in_json(balance) for balance in found.values()]})
         return
     table = Table()
     for heading in ("source", "budget", "spent", "left", "charges", "since"):
         table.add_column(heading, overflow="fold")
     for balance in found.values():
-        name, since = escape(balance.source), balance.opened[:10]
-        gaussian = sum(charge.mu is not None for charge in balance.bookings)
-        if balance.budget is not None:
-            cap = f"{pair((balance.budget.epsilon, balance.budget.delta))}, mu {number(balance.spending.mu)}"
-            spent = f"mu {number(balance.spending.spent_mu)}"
-            left = f"mu {number(balance.spending.remaining_mu)}{in_epsilon(balance)}"
-            table.add_row(name, cap, spent, left, str(gaussian), since)
-        if balance.apart is not None:
-            cap = f"apart {pair((balance.apart.epsilon, balance.apart.delta))}"
-            spent, left = pair(balance.spending.spent_apart), pair(balance.spending.remaining_apart)
-            table.add_row(name, cap, spent, left, str(len(balance.bookings) - gaussian), since)
+        for row in rows_of(balance):
+            table.add_row(*map(escape, row))
     Console().print(table)
     for balance in found.values():
         if balance.unit is not None:
@@ -138,7 +119,7 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
 
 @ledger.command()
 def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
-    """All entries: what was opened, charged and released, and when."""
+    """List all entries: what was opened, charged and released, and when."""
     from quietq.ledger import Ledger
     from quietq.ledger.words import entry_in_json, line_of
 
@@ -148,7 +129,7 @@ def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     entries = books.history()
     rows = [entry_in_json(entry) for entry in entries if source in (None, entry.source)]
     if as_json:
-        print(json.dumps({"head": entries[-1].hash if entries else books.verify(), "entries": rows}))
+        print_json({"head": entries[-1].hash if entries else books.verify(), "entries": rows})
         return
     for row in rows:
         print(line_of(row))
@@ -161,13 +142,13 @@ def verify(
     head: Annotated[str | None, typer.Option(help="A head that was noted elsewhere: is it still in the chain?")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Checks that every entry follows from the one before, and with --head that none was cut off since."""
+    """Check the chain of entries, and with --head that none was cut off since."""
     from quietq.ledger import Ledger
 
     books = Ledger(_without_password(url))
     found = books.verify(head)
     if as_json:
-        print(json.dumps({"head": found, "noted": head, "entries": len(books.history())}))
+        print_json({"head": found, "noted": head, "entries": len(books.history())})
         return
     print("Every entry follows from the one before" + (", and the noted one is among them." if head else "."))
     _print_head(found)

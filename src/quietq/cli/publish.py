@@ -1,18 +1,13 @@
 """`quietq publish`."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import quietq as qq
-from quietq.cli import run_directory as run
-from quietq.cli.app import AsJson, app
-from quietq.release import open_release
-from quietq.release.container import check_target
-from quietq.release.publishing import copy_release
+from quietq.cli import folder
+from quietq.cli.app import AsJson, app, print_json, warn
 
 Sign = Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")]
 
@@ -27,17 +22,21 @@ def publish(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Writes the one file of an agent that may leave; nothing that its certificate does not cover is in it."""
+    """Write the one file of an agent that may leave; nothing that its certificate does not cover is in it."""
+    from quietq.release import open_release
+    from quietq.release.container import check_target
+    from quietq.release.publishing import copy_release
+
     source = agent
     if agent.is_dir():
-        source = agent / run.PUBLISHED if (agent / run.PUBLISHED).exists() else agent / run.AGENT
+        source = agent / (folder.PUBLISHED if (agent / folder.PUBLISHED).exists() else folder.AGENT)
     check_target(out)
     if out.resolve() == source.resolve():
         raise qq.InvalidInput(f"--out must not be the file that is read, {str(source)!r}.")
     if not source.is_file():
         raise qq.InvalidInput(f"There is no agent {str(source)!r}: train one with `quietq train`.")
     if out.exists():
-        print(f"quietq: warning: {out} is replaced.", file=sys.stderr)
+        warn(f"{out} is replaced.")
     if out.suffix == ".onnx":
         if sign is not None:
             raise qq.InvalidInput("An ONNX file cannot be signed: publish a .qq file, and sign that.")
@@ -54,7 +53,7 @@ def publish(
         certificate = open_release(out).certificate
     assert certificate is not None
     if as_json:
-        print(json.dumps({"out": str(out), "hash": name, "certificate": certificate.to_dict()}))
+        print_json({"out": str(out), "hash": name, "certificate": certificate.to_dict()})
         return
     print(certificate)
     may = "May be published" if certificate.standing == "certified" else "NOT PRIVATE, and says so"

@@ -1,6 +1,5 @@
 """`quietq reward`."""
 
-import json
 import os
 import sys
 import tempfile
@@ -8,14 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 import quietq as qq
-from quietq.cli.app import AsJson, Delta, Epsilon, app
-from quietq.cli.ledger import LedgerSource, LedgerUrl
-from quietq.cli.ledger import account as charged_account
-from quietq.release.container import check_target
+from quietq.cli.app import AsJson, Delta, Epsilon, app, print_json, warn
+from quietq.cli.ledger import LedgerSource, LedgerUrl, open_account
 
 
 @app.command()
@@ -45,30 +40,24 @@ def reward(
     source: LedgerSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """Makes people's mean reward private, once: ratings in, a file that may be published out."""
+    """Make people's mean reward private, once: ratings in, a file that may be published out."""
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
     budget = qq.Budget(epsilon, delta)
-    account = charged_account(ledger, source, "reward")
+    account = open_account(ledger, source, "reward")
     _check_outputs(ratings, out, plot)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("Reading ratings")
         group = qq.People.read(
-            list(ratings),
-            box=box if len(state) == 1 else [box] * len(state),
-            low=low,
-            high=high,
-            slope=slope,
-            count=people,
-            person=person,
-            state=list(state),
-            rating=rating,
-            engine=engine,
+            list(ratings), box=box if len(state) == 1 else [box] * len(state), low=low, high=high, slope=slope,
+            count=people, person=person, state=list(state), rating=rating, engine=engine,
             progress=lambda rows: progress.update(task, description=f"Reading ratings: {rows:,} rows"),
-        )
+        )  # fmt: skip
     if out.exists():
-        print(f"quietq: warning: {out} is overwritten by a new release; if the old one was shared, budgets add up.",
-              file=sys.stderr)  # fmt: skip
+        warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
     private = qq.privatise(group, budget, noise=noise, account=account)
     name = qq.publish(private, out)
     if plot is not None:
@@ -77,17 +66,15 @@ def reward(
         try:
             plot_reward(private, plot)
         except (OSError, qq.QuietqError) as error:
-            print(f"quietq: warning: the release is written, but its picture is not: {error}", file=sys.stderr)
+            warn(f"the release is written, but its picture is not: {error}")
             plot = None
     if as_json:
-        result = {
-            "certificate": private.certificate.to_dict(),
-            "out": str(out),
-            "hash": name,
-            "plot": None if plot is None else str(plot),
-            "not_private": group.not_private,
-        }
-        print(json.dumps(result))
+        print_json(
+            {
+                "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
+                "plot": None if plot is None else str(plot), "not_private": group.not_private,
+            }
+        )  # fmt: skip
         return
     print(private.certificate)
     print(f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}"))
@@ -108,6 +95,8 @@ def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
         with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
             pass
         if suffixes is None:
+            from quietq.release.container import check_target
+
             check_target(path)  # before anything is spent
         if suffixes is not None and path.suffix.lower() not in suffixes:
             raise qq.InvalidInput(f"{name} must end in .png or .svg, not {path.name!r}.")

@@ -4,157 +4,210 @@ import json
 import shutil
 import sys
 import time
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import quietq as qq
-from quietq.cli import hyper
-from quietq.cli import run_directory as run
-from quietq.cli.app import AsJson, app
-from quietq.cli.ledger import LedgerSource, LedgerUrl, located
-from quietq.cli.ledger import account as charged_account
-from quietq.cli.preparation import Preparation, prepare
-from quietq.cli.settings import Settings, fresh, resumed
+from quietq.cli import folder
+from quietq.cli.app import Commands, app, print_json, show_help, warn
+from quietq.cli.ledger import LedgerSource, LedgerUrl, absolute, open_account
+from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, dashed, hyper_parameters, kinds, option
+from quietq.methods import ENTRIES, METHODS
 
 if TYPE_CHECKING:
-    from quietq.privacy import Account
+    from quietq.cli.plan import Plan
+
+WORLD: Options = {
+    "world": Annotated[
+        str | None, typer.Argument(metavar="WORLD", help="One that `quietq worlds` lists, or any Gymnasium id.")
+    ],
+    "box": option(list[str], "Hold a Gymnasium id's observations to it; once per coordinate.", metavar="LOW HIGH"),
+    "env_kwarg": option(list[str], "An argument for a Gymnasium id; may be repeated.", metavar="KEY=VALUE"),
+}
+REWARD: Options = {
+    "reward": option(Path, "Train on this private reward, which `quietq reward` or publish wrote."),
+    **NOISE,
+    "rewards": option(int, "With --radius: noised rewards that a reward is made of; default 5000."),
+}
+RUN: Options = {
+    "steps": option(int, "Steps of the world to learn from; default 5000."),
+    "seeds": option(int, "Trainings side by side; default 1."),
+    "seed": option(int, "Makes training repeatable; noise that protects is new whatever the seed."),
+    "out": option(Path, "Folder of the run; default runs/<world>-<method>-<date-time>."),
+    "resume": option(bool, "Go on with the run in --out; nothing else is needed.", "--resume"),
+    "every": option(int, "Steps between checkpoints; default a twentieth or so."),
+    "log": option(bool, "Write a log for TensorBoard, in the run's folder.", "--log"),
+}
+SIMULATE: Options = {"simulate": option(int, "So many simulated noise draws, for experiments: they protect nobody.")}
+LEDGER: Options = {"ledger": LedgerUrl, "source": LedgerSource}
 
 
-@app.command(cls=hyper.WithHyperParameters)
-def train(
-    context: typer.Context,
-    world: Annotated[str | None, typer.Argument(help="One of the worlds that `quietq worlds` lists.")] = None,
-    method: Annotated[str | None, typer.Option(help="One of the methods that `quietq methods` lists.")] = None,
-    people: Annotated[int | None, typer.Option(help="How many people stand behind the reward; public.")] = None,
-    radius: Annotated[
-        float | None, typer.Option(help="Instead of people: most that neighbouring rewards differ, however rough.")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Privacy budget, above 0.")] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Probability that the promise fails, well below 1/people.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps of the world to learn from; default 5000.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Trainings side by side; default 1.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Makes training repeatable; noise that protects is new whatever the seed.")
-    ] = None,
-    simulate: Annotated[
-        int | None, typer.Option(help="So many simulated noise draws, for experiments: they protect nobody.")
-    ] = None,
-    reward: Annotated[
-        Path | None, typer.Option(help="Train on this private reward, which `quietq reward` or publish wrote.")
-    ] = None,
-    noise: Annotated[
-        Literal["auto", "path", "k-norm", "knots"] | None,
-        typer.Option(help="Noise of the private reward; default path, or k-norm if delta is 0."),
-    ] = None,
-    pieces: Annotated[int | None, typer.Option(help="Pieces between the knots of k-norm and knots.")] = None,
-    rewards: Annotated[
-        int | None, typer.Option(help="With --radius: noised rewards that a reward is made of; default 5000.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the run; default runs/<world>-<method>-<date-time>.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --out; nothing else is needed.")
-    ] = False,
-    every: Annotated[int | None, typer.Option(help="Steps between checkpoints; default a twentieth or so.")] = None,
-    log: Annotated[bool, typer.Option("--log", help="Write a log for TensorBoard, in the run's folder.")] = False,
-    ledger: LedgerUrl = None,
-    source: LedgerSource = None,
-    as_json: AsJson = False,
-) -> None:
-    """Trains an agent in a world: what it answers may be published if its certificate says so."""
+class Trainings(Commands):
+    """One command for each method."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for entry in ENTRIES:
+            if entry.in_worlds:
+                details = f"Noise: {entry.noise}. Standing: {entry.standing}."
+                options, run = partial(_options, entry.name), partial(train, entry.name)
+                self.add_command(LazyCommand(entry.name, entry.summary, options, run, details))
+
+
+group = typer.Typer(
+    cls=Trainings,
+    help="Train an agent. What it answers may be published if its certificate says so. "
+    "`quietq train METHOD --help` has a method's options.",
+    subcommand_metavar="METHOD WORLD [OPTIONS]",
+)
+app.add_typer(group, name="train")
+group.callback()(show_help)
+
+
+def _options(method: str) -> Options:
+    """Those that the method has."""
+    on_reward, promises = kinds(method)
+    promise = {**PROMISE, **(REWARD if on_reward else {})} if promises else {}
+    account, simulate = LEDGER if promises else {}, {} if METHODS[method].standing == "none" else SIMULATE
+    return {**WORLD, **promise, **RUN, **simulate, **account, **JSON, **hyper_parameters(method)}
+
+
+def train(method: str, values: dict[str, Any]) -> None:
+    """Trains, and tells what came of it."""
     began = time.monotonic()
-    named = {
-        "world": world, "method": method, "people": people, "radius": radius, "epsilon": epsilon, "delta": delta,
-        "steps": steps, "seeds": seeds, "seed": seed, "simulate": simulate,
-        "reward": None if reward is None else str(reward.absolute()), "noise": noise, "pieces": pieces,
-        "rewards": rewards, "every": every, "log": log or None, "ledger": located(ledger), "source": source,
-    }  # fmt: skip
-    given = {name: value for name, value in named.items() if value is not None}
-    texts = hyper.given(context)
-    settings = resumed(run.read_config(out), given, texts) if resume else fresh(given, texts)
-    prepared = prepare(settings)
-    folder = out if resume and out is not None else run.choose(out, settings.world, settings.method)
-    if sentence := prepared.warning():
-        print(f"quietq: warning: {sentence}", file=sys.stderr)
-    account = charged_account(settings.ledger, settings.source, f"train/{settings.method}")
+    as_json, resume, out = values.pop("json", False), values.pop("resume", False), values.pop("out", None)
+    plan = _resume(method, values, out) if resume else _begin(method, values)
+    settings = plan.settings
+    out = out if resume else folder.choose(out, f"{settings.world}-{method}")
+    if sentence := plan.warning():
+        warn(sentence)
+    account = open_account(settings.ledger, settings.source, f"train/{method}")
     try:
-        agent, result = carry_out(prepared, folder, account)
+        agent, result = carry_out(plan, out, account)
     except KeyboardInterrupt:
-        print(f"\nquietq: stopped; to go on: quietq train --resume --out {folder}", file=sys.stderr)
+        again = f"to go on: quietq train {method} --resume --out {out}"
+        last = again if plan.saves_checkpoints else "a training in a Gymnasium environment has to begin anew"
+        print(f"\nquietq: stopped; {last}", file=sys.stderr)
         raise
     certificate = agent.certificate
     if as_json:
         seconds = round(time.monotonic() - began, 3)
-        record = {"certificate": certificate.to_dict(), "out": str(folder), "seconds": seconds, "not_private": result}
-        print(json.dumps(record))
+        print_json({"certificate": certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result})
         return
     print(certificate)
-    files = [str(folder / name) for name in run.RELEASED if (folder / name).exists()]
-    if certificate.standing == "certified":
-        print(f"\nMay be published: {', '.join(files)}")
-    else:
-        print(f"\nNot private, so not to be published: {', '.join(files)}")
-    print(f"What else is in {folder} stays with you; {run.README} says why.")
-    print(f"NOT PRIVATE, for you only: score {_spread(result['score'])}, return {_spread(result['return'])}")
-    worst = "the worst policy" if prepared.settings.world == "walk" else "random actions"
-    print(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
+    files = ", ".join(str(out / name) for name in folder.RELEASED if (out / name).exists())
+    may = "May be published" if certificate.standing == "certified" else "Not private, so not to be published"
+    print(f"\n{may}: {files}")
+    print(f"What else is in {out} stays with you; {folder.README} says why.")
+    score = "" if result["score"] is None else f"score {_spread(result['score'])}, "
+    print(f"NOT PRIVATE, for you only: {score}return {_spread(result['return'])}")
+    if score:
+        worst = "the worst policy" if settings.world == "walk" else "random actions"
+        print(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
 
 
-def carry_out(
-    prepared: Preparation, folder: Path, account: "Account | None" = None
-) -> tuple["qq.Agent", dict[str, Any]]:
-    """Trains, and writes the run's folder; the scores under the true reward are not private."""
-    settings: Settings = prepared.settings
-    if (folder / run.AGENT).exists() and not (folder / run.CHECKPOINT).exists():
-        raise qq.InvalidInput(f"The run in {str(folder)!r} is finished: to train again would be another release.")
-    new = not (folder / run.CONFIG).exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    run.write_json(folder / run.CONFIG, settings.record())
-    run.write_note(folder, None, True)
+def _begin(method: str, values: dict[str, Any]) -> "Plan":
+    """A new training, from the options that were given."""
+    if "world" not in values:
+        raise qq.InvalidInput("Training needs a world: one that `quietq worlds` lists, or a Gymnasium id.")
+    from quietq.cli.plan import Plan, Settings
+
+    if "reward" in values:
+        values["reward"] = str(values["reward"].absolute())
+    if "ledger" in values:
+        values["ledger"] = absolute(values["ledger"])
+    values["box"] = tuple(map(_read_pair, values.get("box", ())))
+    values["env"] = dict(_read_argument(word) for word in values.pop("env_kwarg", ()))
+    return Plan(Settings.new(method, values))
+
+
+def _resume(method: str, values: dict[str, Any], out: Path | None) -> "Plan":
+    """A training that was begun; all that it is stands in its config.json."""
+    if values:
+        word = "the world" if "world" in values else dashed(*values)
+        raise qq.InvalidInput(f"--resume takes everything from the run's {folder.CONFIG}: leave out {word}.")
+    record = folder.read_config(out)
+    if record.get("method") != method:
+        raise qq.InvalidInput(f"The run in {str(out)!r} is of the method {record.get('method')!r}, not {method!r}.")
+    from quietq.cli.plan import Plan, Settings
+
+    plan = Plan(Settings.of_run(record))
+    if not plan.saves_checkpoints:
+        raise qq.InvalidInput(
+            "A Gymnasium environment's state cannot be saved, so there is no checkpoint to go on from: train anew, "
+            "in another folder."
+        )
+    return plan
+
+
+def _read_pair(text: str) -> tuple[float, float]:
+    """A coordinate's lowest and highest value."""
     try:
-        agent = _learned(prepared, folder, account)
+        low, high = map(float, text.split())
+    except ValueError:
+        raise qq.InvalidInput(f"--box must be two numbers, LOW and HIGH, e.g. --box -1 1, not {text!r}.") from None
+    return low, high
+
+
+def _read_argument(word: str) -> tuple[str, Any]:
+    """An environment's argument: its value is JSON if it can be read as such, or else text."""
+    key, equals, value = word.partition("=")
+    if not equals or not key:
+        raise qq.InvalidInput(f"--env-kwarg must be KEY=VALUE, e.g. gravity=-9.8, not {word!r}.")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def carry_out(plan: "Plan", out: Path, account: Any = None) -> tuple["qq.Agent", dict[str, Any]]:
+    """Trains, and writes the run's folder; the scores under the true reward are not private."""
+    if (out / folder.AGENT).exists() and not (out / folder.CHECKPOINT).exists():
+        raise qq.InvalidInput(f"The run in {str(out)!r} is finished: to train again would be another release.")
+    new = not (out / folder.CONFIG).exists()
+    out.mkdir(parents=True, exist_ok=True)
+    folder.write_config(out, asdict(plan.settings))
+    folder.write_note(out, None, True, plan.saves_checkpoints)
+    try:
+        agent = _learn(plan, out, account)
     except qq.BudgetExhausted:
-        if new and not (folder / run.CHECKPOINT).exists():  # nothing was booked, and nothing is left behind
-            shutil.rmtree(folder)
+        if new and not (out / folder.CHECKPOINT).exists():  # nothing was booked, and nothing is left behind
+            shutil.rmtree(out)
         raise
-    sees_truth = agent.method.uses_true_reward
-    agent.save(folder / run.AGENT)
+    agent.save(out / folder.AGENT)
     if agent.certificate.standing == "certified":
-        qq.publish(agent, folder / run.PUBLISHED)
-    run.write_json(folder / run.CERTIFICATE, agent.certificate.to_dict())
-    if sees_truth:
-        run.write_returns(folder / run.METRICS, agent.not_private["episode_returns"])
-    judged = agent.evaluate()
-    result = {"score": judged.scores, "return": judged.returns}
-    run.write_json(folder / run.SCORES, result)
-    run.write_note(folder, agent.certificate.standing, sees_truth)
+        qq.publish(agent, out / folder.PUBLISHED)
+    folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
+    if agent.method.uses_true_reward:
+        folder.write_returns(out, agent.not_private["episode_returns"])
+    evaluation = agent.evaluate()
+    result = {"score": evaluation.scores, "return": evaluation.returns}
+    folder.write_json(out / folder.SCORES, result)
+    folder.write_note(out, agent.certificate.standing, agent.method.uses_true_reward, plan.saves_checkpoints)
     return agent, result
 
 
-def _learned(prepared: Preparation, folder: Path, account: "Account | None") -> "qq.Agent":
+def _learn(plan: "Plan", out: Path, account: Any) -> "qq.Agent":
     """Draws, or goes on from what was drawn, and trains."""
-    settings, agent = prepared.settings, prepared.agent(folder, account)
+    settings, agent = plan.settings, plan.build_agent(out, account)
     return agent.learn(
         settings.steps,
         seeds=settings.seeds,
-        simulate=prepared.simulate,
-        directory=folder,
+        simulate=plan.simulate,
+        directory=out if plan.saves_checkpoints else None,
         every=settings.every,
-        resume=(folder / run.CHECKPOINT).exists(),
+        resume=(out / folder.CHECKPOINT).exists(),
         progress=sys.stderr.isatty(),
-        log=folder / run.LOG if settings.log else None,
+        log=out / folder.LOG if settings.log else None,
     )
 
 
-def _spread(values: list[float] | None) -> str:
+def _spread(values: list[float]) -> str:
     """One number, or the mean and the range of several."""
-    if not values:
-        return "unknown"
     if len(values) == 1:
         return f"{values[0]:.4g}"
     return f"{sum(values) / len(values):.4g} ({min(values):.4g} to {max(values):.4g} over {len(values)} runs)"

@@ -1,12 +1,11 @@
 """`quietq verify`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quietq.cli.app import AsJson, app
+from quietq.cli.app import AsJson, app, print_json
 
 
 @app.command()
@@ -15,7 +14,7 @@ def verify(
     key: Annotated[Path | None, typer.Option(help="The public key (.pub) that it must be signed with.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Checks a release: is it whole, is it signed and by whom, what does it promise? Exit code 2 if it is not one."""
+    """Check a release: is it whole, who signed it, what does it promise? Exit code 2 if it is not one."""
     from quietq.release import open_release
     from quietq.release.signature import fingerprint, read_public_key, require_signer, signed_in_words
 
@@ -25,12 +24,13 @@ def verify(
     signer = None if release.signer is None else fingerprint(release.signer)
     signed = signed_in_words(release.signer, wanted)
     if as_json:
-        record = {
-            "privacy": "certified" if release.private else "NOT PRIVATE", "what": release.what, "hash": release.hash,
-            "signer": signer, "signer_checked": wanted is not None, "signed": signed, "version": release.version,
-            "certificate": release.certificate.to_dict(),
-        }  # fmt: skip
-        print(json.dumps(record))
+        print_json(
+            {
+                "privacy": "certified" if release.private else "NOT PRIVATE", "what": release.what,
+                "hash": release.hash, "signer": signer, "signer_checked": wanted is not None, "signed": signed,
+                "version": release.version, "certificate": release.certificate.to_dict(),
+            }
+        )  # fmt: skip
         return
     if not release.private:
         print("NOT PRIVATE: no promise covers this file.")

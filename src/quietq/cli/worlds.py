@@ -1,13 +1,10 @@
 """`quietq worlds`."""
 
-import json
 from typing import Annotated
 
 import typer
 
-from quietq.cli.app import AsJson, app
-from quietq.privacy.words import plural
-from quietq.worlds import WORLDS, find_world
+from quietq.cli.app import AsJson, app, print_json
 
 
 @app.command()
@@ -15,21 +12,19 @@ def worlds(
     people: Annotated[int, typer.Option(help="So many people stand behind the reward, in what is promised.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """The worlds that can be trained in, and what must stay hidden there."""
-    records = []
-    for name in WORLDS:
-        world = find_world(name)
-        records.append(
-            {
-                "name": name,
-                "gymnasium_id": world.gymnasium_id,
-                "dimension": world.box.dimension,
-                "actions": list(world.action_names),
-                "relation": str(world.relation(people)),
-            }
-        )
+    """List the worlds to train in, and what must stay hidden there; any Gymnasium id will do too."""
+    from quietq.privacy.words import plural
+    from quietq.worlds import WORLDS, find_world
+
+    records = [
+        {
+            "name": world.name, "gymnasium_id": world.gymnasium_id, "dimension": world.box.dimension,
+            "actions": list(world.action_names), "relation": str(world.relation(people)),
+        }
+        for world in map(find_world, WORLDS)
+    ]  # fmt: skip
     if as_json:
-        print(json.dumps({"worlds": records}))
+        print_json({"worlds": records})
         return
     for record in records:
         dimensions = plural(record["dimension"], "dimension")

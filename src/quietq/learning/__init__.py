@@ -29,21 +29,9 @@ from quietq.learning.published import Published
 from quietq.learning.reward import RewardNoise
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise
+from quietq.methods import ENTRIES
 
-METHODS: dict[str, type[Method]] = {
-    kind.name: kind
-    for kind in (
-        NoNoise,
-        Published,
-        RewardNoise,
-        ValueNoise,
-        NetworkValueNoise,
-        GradientNoise,
-        InputNoise,
-        OutputNoise,
-        ActorCritic,
-    )
-}
+METHODS: dict[str, type[Method]] = {entry.name: entry.load() for entry in ENTRIES if entry.in_worlds}
 """The methods by name."""
 
 __all__ = [

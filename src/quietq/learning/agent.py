@@ -27,7 +27,7 @@ from quietq.privacy.account import Account, Receipted
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, numbers
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
-from quietq.worlds import WORLDS, find_world
+from quietq.worlds import find_place
 from quietq.worlds.world import World
 
 Place = str | World | gymnasium.Env | VectorEnv
@@ -226,15 +226,7 @@ def _values_of(method: Method, released: Released, points: Any, member: Any) -> 
 
 def _find(world: Place) -> World | gymnasium.Env | VectorEnv:
     if isinstance(world, str):
-        by_id = {kind.gymnasium_id: name for name, kind in WORLDS.items()}
-        if world in WORLDS or world in by_id:
-            return find_world(by_id.get(world, world))
-        try:
-            return gymnasium.make(world)
-        except gymnasium.error.Error as error:
-            raise InvalidInput(
-                f"There is no world called {world!r}: the known ones are {', '.join(WORLDS)}."
-            ) from error
+        return find_place(world)
     instance("world", world, World | gymnasium.Env | VectorEnv, "a world's name, a World or a Gymnasium environment")
     return world
 

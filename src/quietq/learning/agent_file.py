@@ -22,6 +22,7 @@ from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
 from quietq.learning.private_source import OnPrivateReward
 from quietq.learning.promise import Promising, UnitNoise
+from quietq.methods import METHODS
 from quietq.noise.box import Box
 from quietq.privacy import norms
 from quietq.privacy.budget import Budget
@@ -174,11 +175,10 @@ def _check_promise(
 
 def method_from(settings: dict[str, Any]) -> Method:
     """A method of these hyper-parameters, without budget or data: enough to answer with."""
-    from quietq.learning import METHODS
-
-    if settings.get("method") not in METHODS:
+    entry = METHODS.get(settings.get("method", ""))
+    if entry is None or not entry.in_worlds:
         raise InvalidInput(f"There is no method called {shown(settings.get('method'))}.")
-    kind = METHODS[settings["method"]]
+    kind = entry.load()
     known = {name: settings[name] for name in options_of(kind) if name in settings}
     if str(known.get("optimiser")).startswith("GradientTransformation"):  # an object; answering needs none
         known.pop("optimiser")

@@ -46,7 +46,10 @@ def spaces_of_env(env: gymnasium.Env | VectorEnv) -> Spaces:
     observations = env.single_observation_space if vector else env.observation_space
     actions = env.single_action_space if vector else env.action_space
     if not isinstance(observations, BoxSpace) or len(observations.shape) != 1 or not observations.is_bounded():
-        raise InvalidInput(f"env must have a bounded Box of shape (d,) for observations, not {observations}.")
+        raise InvalidInput(
+            f"env must have a bounded Box of shape (d,) for observations, not {observations}; those without bounds are "
+            "held to a public box by quietq.worlds.BoundedObservation(env, low, high)."
+        )
     if not isinstance(actions, Discrete):
         raise InvalidInput(f"env must have a Discrete action space, not {actions}.")
     ends = (tuple(float(end) for end in side) for side in (observations.low, observations.high))

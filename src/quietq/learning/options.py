@@ -1,7 +1,13 @@
 """Hyper-parameters with a sentence each, which becomes the help of the command line."""
 
 import dataclasses
-from typing import Any
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from quietq.privacy.checks import shown
+from quietq.privacy.errors import InvalidInput
 
 
 def option(default: Any, sentence: str) -> Any:
@@ -20,3 +26,56 @@ def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
     'Discount.'
     """
     return {field.name: field for field in dataclasses.fields(kind) if "help" in field.metadata}
+
+
+def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """The hyper-parameters of a method among these texts, as its fields want them.
+
+    >>> from quietq.learning.none import NoNoise
+    >>> read_options(NoNoise, {"widths": "8,4", "clamp": "none", "people": "50"})
+    {'widths': (8, 4), 'clamp': None}
+    """
+    hints = typing.get_type_hints(kind)
+    return {name: _read(name, texts[name], hints[name]) for name in options_of(kind) if name in texts}
+
+
+def write_value(value: object) -> str:
+    """A value as `read_options` reads it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
+
+
+def name_kind(kind: type, name: str) -> str:
+    """The kind of value that a field takes, in a word for the help."""
+    hint, optional = _split(typing.get_type_hints(kind)[name])
+    word = "int,..." if typing.get_origin(hint) is tuple else {int: "int", float: "float"}.get(hint, "word")
+    return f"<{word}|none>" if optional else f"<{word}>"
+
+
+def _split(hint: Any) -> tuple[Any, bool]:
+    """A type, and whether None may be given instead."""
+    if isinstance(hint, types.UnionType):
+        return hint.__args__[0], types.NoneType in hint.__args__
+    return hint, False
+
+
+def _read(name: str, text: str | bool, hint: Any) -> Any:
+    """A text as what the field's type asks for."""
+    hint, optional = _split(hint)
+    if isinstance(text, bool) or (optional and text.lower() == "none"):
+        return text if isinstance(text, bool) else None
+    choices, wanted = typing.get_args(hint) if typing.get_origin(hint) is Literal else (), ""
+    option = "--" + name.replace("_", "-")
+    try:
+        if typing.get_origin(hint) is tuple:
+            wanted = "whole numbers with commas between them"
+            return tuple(int(part) for part in text.split(",") if part.strip())
+        if hint in (int, float):
+            wanted = "a whole number" if hint is int else "a number"
+            return hint(text)
+    except ValueError:
+        raise InvalidInput(f"{option} must be {wanted}, not {shown(text)}.") from None
+    if choices and text not in choices:
+        raise InvalidInput(f"{option} must be one of {', '.join(choices)}, not {shown(text)}.")
+    return text

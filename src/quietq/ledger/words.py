@@ -5,6 +5,7 @@ from typing import Any
 
 from quietq.ledger.balance import Balance
 from quietq.ledger.chain import Entry
+from quietq.ledger.refusal import in_epsilon
 from quietq.privacy.budget import Budget
 
 
@@ -15,6 +16,20 @@ def pair(amounts: tuple[float, float]) -> str:
     '(0.9, 0.0001)'
     """
     return f"({amounts[0]:.4g}, {amounts[1]:.4g})"
+
+
+def rows_of(balance: Balance) -> list[tuple[str, ...]]:
+    """A source's caps, one row each: the source, the cap, what was spent, what is left, charges, and since when."""
+    rows, gaussian = [], sum(booking.mu is not None for booking in balance.bookings)
+    if balance.budget is not None:
+        cap = f"{pair((balance.budget.epsilon, balance.budget.delta))}, mu {balance.spending.mu:.4g}"
+        left = f"mu {balance.spending.remaining_mu:.4g}{in_epsilon(balance)}"
+        rows.append((cap, f"mu {balance.spending.spent_mu:.4g}", left, str(gaussian)))
+    if balance.apart is not None:
+        cap = f"apart {pair((balance.apart.epsilon, balance.apart.delta))}"
+        apart = str(len(balance.bookings) - gaussian)
+        rows.append((cap, pair(balance.spending.spent_apart), pair(balance.spending.remaining_apart), apart))
+    return [(balance.source, *row, balance.opened[:10]) for row in rows]
 
 
 def line_of(row: dict[str, Any]) -> str:

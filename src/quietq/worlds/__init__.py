@@ -3,11 +3,12 @@
 Their compiled form, which needs JAX, is in `jax_world` and `jax_rewards`.
 """
 
+from quietq.worlds.bounded import BoundedObservation
 from quietq.worlds.environment import Preference, WorldEnv, rewards_at
 from quietq.worlds.navigation import NavigationWorld
 from quietq.worlds.planning import GridPlan, LookAhead, look_ahead, plan_on_grid
 from quietq.worlds.recommender import RecommenderWorld
-from quietq.worlds.registry import WORLDS, find_world, world_env
+from quietq.worlds.registry import WORLDS, find_place, find_world, world_env
 from quietq.worlds.returns import (
     Reference,
     best_known,
@@ -35,6 +36,7 @@ from quietq.worlds.world import World
 __all__ = [
     "WALK",
     "WORLDS",
+    "BoundedObservation",
     "GridPlan",
     "LookAhead",
     "NavigationWorld",
@@ -53,6 +55,7 @@ __all__ = [
     "best_known",
     "best_return",
     "episode_returns",
+    "find_place",
     "find_world",
     "look_ahead",
     "mean_return",

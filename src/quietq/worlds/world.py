@@ -29,7 +29,7 @@ class World(ABC):
     """
 
     name: ClassVar[str]
-    """As in `quietq train NAME`; the Gymnasium id is given by `gymnasium_id`."""
+    """As in `quietq train METHOD NAME`; the Gymnasium id is given by `gymnasium_id`."""
     gymnasium_id: ClassVar[str]
     actions: ClassVar[int]
     action_names: ClassVar[tuple[str, ...]]

@@ -3,25 +3,21 @@
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import quietq as qq
+from quietq.audit.finding import Finding
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import relation_in_words
+from quietq.release import open_release
+from quietq.server.catalogue import audit_beside
 
-if TYPE_CHECKING:
-    from quietq.audit import Finding
 
-
-def write_beside(finding: "Finding", file: Path) -> Path:
+def write_beside(finding: Finding, file: Path) -> Path:
     """Writes the finding with the release's hash, if the release promises what was attacked."""
-    from quietq.release import open_release
-    from quietq.server.catalogue import audit_beside
-
     release = open_release(file)
     difference = _difference(finding, release.certificate)
     if difference is not None:
-        raise qq.InvalidInput(f"--release {str(file)!r} promises something else than what was audited: {difference}.")
+        raise InvalidInput(f"The release {str(file)!r} promises something else than what was audited: {difference}.")
     flat = {name: value for name, value in finding.to_dict().items() if not isinstance(value, dict)}
     beside = audit_beside(file)
     unfinished = beside.with_name(f".{beside.name}.part")
@@ -30,7 +26,7 @@ def write_beside(finding: "Finding", file: Path) -> Path:
     return beside
 
 
-def _difference(finding: "Finding", certificate: Certificate) -> str | None:
+def _difference(finding: Finding, certificate: Certificate) -> str | None:
     """In what the release's promise differs from the one that was attacked."""
     promise = finding.promise
     for name in ("standing", "epsilon", "delta", "mu"):

@@ -14,14 +14,27 @@ REWARD, PUBLISHED = "reward.qq", "agent.qq"
 CHECKPOINT = "PRIVATE-checkpoint.npz"
 METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
 README, LOG = "README.txt", "tensorboard"
-RELEASED = (PUBLISHED, AGENT, CERTIFICATE, REWARD)
+SCHEMA = 2
+RELEASED = {
+    PUBLISHED: "the agent, as it may leave: released values and certificate; quietq.load and quietq serve read it",
+    AGENT: "the agent with its settings, for Agent.load; nothing in it but what was released",
+    CERTIFICATE: "what is promised, to whom and under which assumptions",
+    REWARD: "the private reward that the agent was trained on",
+}
 """What may leave when the certificate says `certified`."""
+FIRST_LINES = {
+    None: "Training is not finished: nothing here may leave yet.",
+    "certified": "What may be published, under the promise in certificate.json:",
+    "claimed": "Not private: the certificate only repeats a claim whose proof does not hold. Publish nothing of it:",
+    "none": "Not private: no promise is made (see certificate.json). Publish nothing of it:",
+}
+"""Of README.txt, by the certificate's standing."""
 
 
-def choose(out: Path | None, world: str, method: str) -> Path:
+def choose(out: Path | None, name: str) -> Path:
     """The folder for a new run: free, and where something can be written."""
     if out is None:
-        name = f"{world}-{method}-{datetime.now():%Y%m%d-%H%M%S}"
+        name = f"{name.replace('/', '-')}-{datetime.now():%Y%m%d-%H%M%S}"
         tries = (Path("runs") / (name if i == 0 else f"{name}-{i + 1}") for i in range(1000))
         out = next(one for one in tries if not one.exists())
     if out.exists() and not out.is_dir():
@@ -44,17 +57,17 @@ def read_config(out: Path | None) -> dict[str, Any]:
         record = json.loads((out / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise qq.InvalidInput(f"There is no run in {str(out)!r} to go on with.") from error
-    if not isinstance(record, dict) or record.get("schema") != 1:
+    if not isinstance(record, dict) or record.pop("schema", None) != SCHEMA:
         raise qq.InvalidInput(f"{str(out / CONFIG)!r} is not the record of a run, or one of another version.")
+    record.pop("version", None)
     return record
 
 
 def write(path: Path, text: str) -> None:
-    """A text file, whole or not at all; what is not private is readable by its owner only."""
-    private = path.name.startswith(("NOT-PRIVATE", "PRIVATE"))
+    """Write a text file, whole or not at all; what is not private is readable by its owner only."""
+    mode = 0o600 if path.name.startswith(("NOT-PRIVATE", "PRIVATE")) else 0o666
     temporary = path.with_name(f".{path.name}.part")
     temporary.unlink(missing_ok=True)
-    mode = 0o600 if private else 0o666
     with open(
         temporary, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)
     ) as file:
@@ -69,45 +82,29 @@ def write_json(path: Path, record: object) -> None:
     write(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
-def write_returns(path: Path, returns: Sequence[Sequence[float]]) -> None:
-    """Episode returns, a row an episode of a run."""
+def write_config(out: Path, settings: dict[str, Any]) -> None:
+    """Everything that is needed to repeat the training."""
+    write_json(out / CONFIG, {"schema": SCHEMA, "version": qq.__version__, **settings})
+
+
+def write_returns(out: Path, returns: Sequence[Sequence[float]]) -> None:
+    """Episode returns, one row per episode of a run."""
     rows = [f"{run},{i},{value!r}" for run, values in enumerate(returns) for i, value in enumerate(values)]
-    write(path, "\n".join(["run,episode,return", *rows]) + "\n")
+    write(out / METRICS, "\n".join(["run,episode,return", *rows]) + "\n")
 
 
-def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
+def write_note(out: Path, standing: str | None, sees_truth: bool, saves_checkpoints: bool) -> None:
     """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
-    if standing is None:
-        first = "Training is not finished: nothing here may leave yet."
-    elif standing == "certified":
-        first = "What may be published, under the promise in certificate.json:"
-    elif standing == "claimed":
-        first = "Not private: the certificate only repeats a claim whose proof does not hold. Publish nothing of it:"
-    else:
-        first = "Not private: no promise is made (see certificate.json). Publish nothing of it:"
-    about = {
-        PUBLISHED: "the agent, as it may leave: released values and certificate; quietq.load and quietq serve read it",
-        CERTIFICATE: "what is promised, to whom and under which assumptions",
-        REWARD: "the private reward that the agent was trained on",
-        AGENT: "the agent with its settings, for Agent.load; nothing in it but what was released",
-    }
-    lines = [first, *(f"  {name}: {text}" for name, text in about.items() if (out / name).exists()), ""]
-    lines += ["For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training"]
-    lines += [""]
-    lines += [
-        "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
-        f"  {SCORES}: how well the released policies do",
-    ]
-    if not sees_truth and (out / LOG).exists():
-        lines += [f"  {LOG}/: returns under the private reward, which the promise covers; kept for you all the same"]
+    lines = [FIRST_LINES[standing], *(f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists())]
+    lines += ["", "For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training"]
+    lines += ["", "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward."]
+    lines += [f"  {SCORES}: how well the released policies do"]
     if sees_truth:
-        lines += [
-            f"  {METRICS}: returns of the episodes of training",
-            f"  {LOG}/: the same for TensorBoard, if asked for",
-        ]
-    lines += [
-        "",
-        "PRIVATE. With it the noise can be undone: keep it to yourself, and delete it when you need not go on.",
-        f"  {CHECKPOINT}: where the training stands",
-    ]
+        lines += [f"  {METRICS}: returns of the episodes of training"]
+        lines += [f"  {LOG}/: the same for TensorBoard, if asked for"]
+    elif (out / LOG).exists():
+        lines += [f"  {LOG}/: returns under the private reward, which the promise covers; kept for you all the same"]
+    if saves_checkpoints:
+        lines += ["", "PRIVATE. With it the noise can be undone: keep it to yourself, and delete it when it is done."]
+        lines += [f"  {CHECKPOINT}: where the training stands"]
     write(out / README, "\n".join(lines) + "\n")

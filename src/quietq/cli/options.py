@@ -1,0 +1,122 @@
+"""Commands for methods: one for each, with the options of its own dataclass and no others.
+
+The methods need JAX, which takes seconds to load. So a command's options are built when somebody runs it or asks for
+its help, and a list of methods is printed without.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import typer
+from typer.core import TyperCommand
+
+from quietq.methods import METHODS
+
+Options = dict[str, Any]
+"""By name, the annotation with its typer.Option; what is not given is None."""
+PANEL = "Hyper-parameters (defaults in brackets)"
+
+
+def option(kind: Any, sentence: str, *names: str, **more: Any) -> Any:
+    """One that need not be given."""
+    return Annotated[kind | None, typer.Option(*names, help=sentence, **more)]
+
+
+PROMISE: Options = {
+    "people": option(int, "How many people stand behind the reward; public."),
+    "radius": option(float, "Instead of people: most that neighbouring rewards differ, however rough."),
+    "epsilon": option(float, "Privacy budget, above 0."),
+    "delta": option(float, "Probability that the promise fails, well below 1/people."),
+}
+NOISE: Options = {
+    "noise": option(Literal["auto", "path", "k-norm", "knots"], "Of the reward: path, or k-norm if delta is 0."),
+    "pieces": option(int, "Pieces between the knots of k-norm and knots."),
+}
+JSON: Options = {"json": option(bool, "Print one JSON object on stdout.", "--json")}
+
+
+class LazyCommand(TyperCommand):
+    """A command whose options are built when they are first needed; `run` is called with those that were given."""
+
+    context_class = typer.Context
+
+    def __init__(
+        self, name: str, summary: str, options: Callable[[], Options], run: Callable[[dict[str, Any]], None],
+        details: str = "",
+    ) -> None:  # fmt: skip
+        super().__init__(name, help=f"{summary} {details}", short_help=summary, rich_markup_mode=None)
+        self._options, self._run = options, run
+
+    @cached_property
+    def _command(self) -> TyperCommand:
+        """The same command as typer builds it, from a function with these options for a signature."""
+        options = self._options()
+
+        def run(**values: Any) -> None:
+            self._run({name: value for name, value in values.items() if value is not None})
+
+        run.__annotations__ = options
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [inspect.Parameter(name, keyword, default=None, annotation=options[name]) for name in options]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        app = typer.Typer(add_completion=False)
+        app.command(self.name)(run)
+        return typer.main.get_command(app)  # pyright: ignore[reportReturnType]
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options, and --help."""
+        return self._command.get_params(ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As usual, but `--box LOW HIGH` is one value: typer has no pairs that may be repeated."""
+        words = list(args)
+        for place in reversed([place for place, word in enumerate(words) if word == "--box"]):
+            words[place : place + 3] = [f"--box={' '.join(words[place + 1 : place + 3])}"]
+        return super().parse_args(ctx, words)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """In two sections, and narrow enough for a page."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            title = getattr(param, "rich_help_panel", None) or "Options"
+            sections.setdefault(title, []).append(param.get_help_record(ctx))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=24)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs it."""
+        return self._command.invoke(ctx)
+
+
+def hyper_parameters(method: str) -> Options:
+    """An option for each field of the method that has a sentence, with that sentence and its default."""
+    from quietq.learning.options import name_kind, options_of, write_value
+
+    entry, options = METHODS[method], {}
+    kind, defaults = entry.load(), entry.build({})
+    for name, field in options_of(kind).items():
+        flag, written = isinstance(getattr(defaults, name), bool), dashed(name)
+        names = f"{written}/--no-{written[2:]}" if flag else written
+        sentence = f"{field.metadata['help'].rstrip('.')} ({write_value(getattr(defaults, name))})."
+        metavar = None if flag else name_kind(kind, name)
+        options[name] = option(bool if flag else str, sentence, names, metavar=metavar, rich_help_panel=PANEL)
+    return options
+
+
+def kinds(method: str) -> tuple[bool, bool]:
+    """Whether a method learns from a private reward, and whether it promises something for a budget."""
+    from quietq.learning.private_source import OnPrivateReward
+    from quietq.learning.promise import Promising
+
+    kind = METHODS[method].load()
+    on_reward = issubclass(kind, OnPrivateReward)
+    return on_reward, on_reward or issubclass(kind, Promising)
+
+
+def dashed(*names: str) -> str:
+    """Options as they are typed: `--people, --epsilon and --delta`."""
+    words = ["--" + name.replace("_", "-") for name in names]
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]

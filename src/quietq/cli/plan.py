@@ -1,0 +1,206 @@
+"""A training as the command line asks for it: everything is checked before anything is drawn, charged or written.
+
+The check is a rehearsal with simulated noise, so that what would be refused later is refused now.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import quietq as qq
+from quietq.cli import folder
+from quietq.cli.options import PROMISE, dashed, kinds
+from quietq.learning.options import options_of, read_options
+from quietq.learning.training import Training
+from quietq.learning.world_reward import features_of, out_of_reach, privatise_world
+from quietq.methods import METHODS
+from quietq.privacy.checks import count
+from quietq.privacy.relations import Relation
+from quietq.worlds import World, find_place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """A training, as the command line and config.json have it; None is what was not given."""
+
+    method: str
+    world: str
+    seed: int
+    box: tuple[tuple[float, float], ...] = ()
+    env: Mapping[str, Any] = field(default_factory=dict)
+    steps: int = 5000
+    seeds: int = 1
+    people: int | None = None
+    radius: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    simulate: int | None = None
+    reward: str | None = None
+    noise: str | None = None
+    pieces: int | None = None
+    rewards: int | None = None
+    every: int | None = None
+    log: bool = False
+    ledger: str | None = None
+    source: str | None = None
+    """Of the ledger."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Hyper-parameters; in config.json all of them, so that it does not hang on defaults."""
+
+    @classmethod
+    def new(cls, method: str, values: Mapping[str, Any]) -> "Settings":
+        """From the options that were given."""
+        kind = METHODS[method].load()
+        common = {name: value for name, value in values.items() if name not in options_of(kind)}
+        for name in ("steps", "seeds", "people", "simulate", "every", "rewards", "pieces"):
+            if name in common:
+                count(name, common[name])
+        count("seed", common.setdefault("seed", int.from_bytes(os.urandom(4))), 0, 2**63 - 1)
+        settings = cls(method=method, **common, options=read_options(kind, values))
+        settings.check()
+        return settings
+
+    @classmethod
+    def of_run(cls, record: Mapping[str, Any]) -> "Settings":
+        """From a run's config.json."""
+        try:
+            options = {name: tuple(v) if isinstance(v, list) else v for name, v in record["options"].items()}
+            box = tuple((low, high) for low, high in record["box"])
+            return cls(**{**record, "options": options, "box": box})
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise qq.InvalidInput("The run's config.json is not complete.") from error
+
+    def check(self) -> None:
+        """Refuses what does not go together, with what would."""
+        on_reward, promises = kinds(self.method)
+        names = {name for name, value in asdict(self).items() if value is not None}
+        extra = [name for name in (*PROMISE, "simulate", "noise", "pieces", "rewards") if name in names]
+        missing = [name for name in ("people", "epsilon", "delta") if name not in names]
+        if "radius" in names and "people" in missing:
+            missing.remove("people")
+        sentence = None
+        if "reward" in names and "ledger" in names:
+            sentence = "--reward was paid for when it was made, and training on it is free: leave out --ledger."
+        elif "reward" in names and extra:
+            sentence = f"--reward brings its noise and its promise along: leave out {dashed(*extra)}."
+        elif "ledger" in names and "simulate" in names:
+            sentence = "--ledger is charged for noise that protects, and --simulate draws none."
+        elif {"people", "radius"} <= names:
+            sentence = "--people and --radius both say what one person can change: give one of them."
+        elif promises and missing and "reward" not in names:
+            other = ", or --reward with a private reward's file" if on_reward else ""
+            sentence = f"{self.method!r} needs {dashed(*missing)}{other}."
+        elif "rewards" in names and "radius" not in names:
+            sentence = "--rewards counts noised rewards, and belongs to --radius."
+        elif "radius" in names and (smooth := sorted(names & {"noise", "pieces"})):
+            sentence = f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius."
+        if sentence is not None:
+            raise qq.InvalidInput(sentence)
+
+
+class Plan:
+    """A training that was checked, and can be carried out."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = s = settings
+        self.on_reward, promises = kinds(s.method)
+        self.world = _find(s)
+        self.budget, self.relation = None, None
+        if promises and s.reward is None:
+            self.budget, self.relation = qq.Budget(s.epsilon, s.delta), self._relate()  # type: ignore[arg-type]
+        method = self._build([self._make_reward(simulate=0)] if self.on_reward else [])
+        agent = qq.Agent(self.world, method, seed=s.seed)
+        Training(self.world, agent.spaces, method, None, s.seed, s.steps, s.seeds, self.simulate, None, s.every, None)
+        name = self.world.name if isinstance(self.world, World) else s.world
+        self.settings = replace(s, world=name, options={one: getattr(method, one) for one in options_of(type(method))})
+
+    @property
+    def saves_checkpoints(self) -> bool:
+        """Whether it can be resumed: the state of a Gymnasium environment cannot be saved."""
+        return isinstance(self.world, World)
+
+    @property
+    def simulate(self) -> int | None:
+        """How many draws the training itself simulates; a private reward is simulated before it."""
+        return None if self.on_reward else self.settings.simulate
+
+    def build_agent(self, out: Path, account: Any = None) -> Any:
+        """The agent, ready to learn. A private reward is drawn now, once, and kept in the run's folder.
+
+        Whatever is drawn is charged to `account` first.
+        """
+        rewards = self._find_rewards(out, account) if self.on_reward else []
+        return qq.Agent(self.world, self._build(rewards), seed=self.settings.seed, account=account)
+
+    def warning(self) -> str | None:
+        """A sentence if a good score is out of reach of any algorithm with this promise."""
+        if self.relation is None or self.budget is None or not isinstance(self.world, World):
+            return None
+        gaussian = not self.budget.is_pure and self.settings.noise not in ("k-norm", "auto")
+        radius = self.relation.radius  # pyright: ignore[reportAttributeAccessIssue]
+        return out_of_reach(self.world, radius, self.budget, gaussian)
+
+    def _relate(self) -> Relation:
+        """What must stay hidden; refused if the method has no noise for it."""
+        s, world = self.settings, self.world
+        if not isinstance(world, World) and self.on_reward:
+            raise qq.InvalidInput(f"{s.method!r} needs --reward in {s.world!r}: a private reward's file.")
+        if s.radius is not None:
+            return qq.SupBall(s.radius)
+        if not isinstance(world, World):
+            raise qq.InvalidInput(f"What people want of {s.world!r} is not declared: give --radius, not --people.")
+        if features_of(world) is not None and not self.on_reward:
+            raise qq.InvalidInput(
+                f"{s.method!r} needs to know how much one reward can change, which people do not say in "
+                f"{world.name!r}: give --radius instead, or use 'reward'."
+            )
+        assert s.people is not None
+        return world.relation(s.people)
+
+    def _build(self, rewards: list[Any]) -> Any:
+        further: dict[str, Any] = {}
+        if self.on_reward:
+            further = {"private": rewards[0] if len(rewards) == 1 else rewards}
+        elif self.budget is not None:
+            further = {"relation": self.relation, "budget": self.budget}
+        return METHODS[self.settings.method].build(self.settings.options, **further)
+
+    def _find_rewards(self, out: Path, account: Any) -> list[Any]:
+        s = self.settings
+        if s.simulate is not None:
+            seeds = (np.random.SeedSequence((s.seed, draw)) for draw in range(s.simulate))
+            return [self._make_reward(int(seed.generate_state(1)[0])) for seed in seeds]
+        if (out / folder.REWARD).exists():
+            return [qq.load(out / folder.REWARD, features=features_of(self.world))]
+        private = self._make_reward(account=account)
+        if s.reward is None:
+            qq.publish(private, out / folder.REWARD)
+        return [private]
+
+    def _make_reward(self, simulate: int | None = None, account: Any = None) -> Any:
+        """A private reward, from a file or drawn."""
+        s = self.settings
+        if s.reward is not None:
+            return qq.load(s.reward, features=features_of(self.world))
+        assert self.budget is not None
+        assert self.relation is not None
+        return privatise_world(
+            self.world, self.relation, self.budget, noise=s.noise, pieces=s.pieces, rewards=s.rewards,  # type: ignore[arg-type]
+            seed=s.seed, simulate=simulate, account=account,
+        )  # fmt: skip
+
+
+def _find(settings: Settings) -> Any:
+    """The world, or a Gymnasium environment whose observations are bounded."""
+    place = find_place(settings.world, settings.box, settings.env)
+    space: Any = getattr(place, "observation_space", None)
+    if hasattr(space, "is_bounded") and len(space.shape) == 1 and not space.is_bounded():
+        raise qq.InvalidInput(
+            f"The observations of {settings.world!r} have no bounds: give --box LOW HIGH for each of their "
+            f"{space.shape[0]} coordinates, in order; public."
+        )
+    return place
