@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def write_beside(finding: "Finding", file: Path) -> Path:
     """Writes the finding with the release's hash, if the release promises what was attacked."""
     from quietq.release import open_release
-    from quietq.server.catalogue import audit_beside
+    from quietq.server.audits import audit_beside
 
     release = open_release(file)
     difference = _difference(finding, release.certificate)

@@ -36,7 +36,7 @@ def serve(
 ) -> None:
     """Answers for releases over HTTP: values, policies, certificates, a page at / and counters at /metrics."""
     from quietq.release.signature import read_public_key
-    from quietq.server.handover import read_token
+    from quietq.server.run import read_token
     from quietq.server.run import serve as run
 
     wanted = None if key is None else read_public_key(key)

@@ -1,114 +1,112 @@
-"""The application: which address leads to which answer, and what the OpenAPI document says of it."""
+"""The application: its routes, who may ask, and how it refuses."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+import mimetypes
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.routing import APIRoute
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Match
+from starlette.staticfiles import StaticFiles
 
-from quietq.server import schema
-from quietq.server.answers import Question
 from quietq.server.catalogue import Catalogue
-from quietq.server.endpoints import Endpoint, Endpoints
-from quietq.server.limits import Refusal
-from quietq.server.measures import Measures
-from quietq.server.page_files import PageFile, read_page
-from quietq.server.shield import Shield
+from quietq.server.guard import MOST_BYTES, Guard
+from quietq.server.metrics import Metrics
+from quietq.server.models import Health
+from quietq.server.routes import add_questions, add_records, refusals
+from quietq.server.states import MOST_STATES, MOST_VALUES, sentence
 from quietq.version import __version__
 
-_QUESTIONS: tuple[tuple[str, Question], ...] = (("values", "values"), ("policy", "actions"))
-_WITH = {408: {"Connection": "close"}, 503: {"Retry-After": "1"}}  # what some refusals add
+_DESCRIPTION = (
+    "Released values and policies of private reinforcement learning. Every answer says whether what it was read from "
+    "is certified or NOT PRIVATE. Errors are one sentence, in `detail`. "
+    f"A request may hold {MOST_STATES:,} states, ask for {MOST_VALUES:,} values and have {MOST_BYTES:,} bytes at most."
+)
+PAGE = Path(__file__).parent / "page"
 _NO_TELEMETRY: Any = dict.fromkeys(("auto_configure", "tracing", "metrics", "logs"), False)
 
 
-class _LeanRoute(APIRoute):
-    """A route whose endpoint takes the request as it is and gives the response itself: a third of the time a call."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        return self.endpoint
-
-
-def application(catalogue: Catalogue, token: str | None = None, hosts: frozenset[str] | None = None) -> FastAPI:
+def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[str] = ("*",)) -> FastAPI:
     """The application for these releases.
 
-    With a token, nothing but the page and `/healthz` is open without it; with `hosts`, only these names and those of
-    this machine are answered.
+    With a token, nothing but the page and `/healthz` is open without it; requests must name one of `hosts`.
     """
+    metrics = Metrics(catalogue)
     app = FastAPI(
-        title="quietq", version=__version__, description=schema.DESCRIPTION,
+        title="quietq", version=__version__, description=_DESCRIPTION, redirect_slashes=False,
         docs_url=None, redoc_url=None,  # these pages load scripts from elsewhere
-        redirect_slashes=False,
+        openapi_url=None,  # it is a route below, which a token guards
+        responses=refusals(400, 405, *([] if token is None else [401])),
         telemetry=_NO_TELEMETRY,  # traces would hold the states asked about
     )  # fmt: skip
-    measures = Measures(catalogue)
-    app.router.route_class = _LeanRoute
-    app.add_middleware(Shield, measures=measures, token=token, hosts=hosts)
-    app.add_exception_handler(Refusal, _refused)
-    app.add_exception_handler(HTTPException, _no_route)
-    _add_routes(app, catalogue, Endpoints(catalogue, measures), guarded=token is not None)
-    for file in read_page():
-        app.add_api_route(file.path, _page(file), methods=["GET", "HEAD"], include_in_schema=False)
-    if token is not None:
-        _describe_token(app)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    app.add_middleware(Guard, metrics=metrics)
+    app.add_exception_handler(HTTPException, _refuse)
+    app.add_exception_handler(RequestValidationError, _refuse_parameters)
+    app.add_exception_handler(ClientDisconnect, _refuse_cut_off)
+    app.add_exception_handler(Exception, _fail)
+    guards = [] if token is None else [Depends(_token_check(token))]
+    add_questions(app, catalogue, metrics, guards)
+    add_records(app, catalogue, guards)
+
+    @app.get("/metrics", response_class=PlainTextResponse, dependencies=guards)
+    def counters() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @app.get("/openapi.json", include_in_schema=False, dependencies=guards)
+    async def document() -> JSONResponse:
+        return JSONResponse(app.openapi())
+
+    @app.get("/healthz")
+    async def health() -> Health:
+        return Health(releases=len(catalogue))
+
+    mimetypes.add_type("text/javascript", ".js")  # systems differ, and browsers run nothing that has another type
+    app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
 
 
-def _add_routes(app: FastAPI, catalogue: Catalogue, endpoints: Endpoints, guarded: bool) -> None:
-    """All routes that programs use; the busiest come first, because they are tried in this order."""
-    one, release = "/v1/releases/{id}", schema.release_parameter(catalogue)
-    for name, question in _QUESTIONS:
-        app.add_api_route(
-            f"{one}/{name}", endpoints.one_state(question), methods=["GET"], name=f"{name} at one state",
-            responses=schema.states_answer(question, guarded=guarded), response_class=Response,
-            openapi_extra={"parameters": [release, schema.state_parameter(catalogue)]},
-        )  # fmt: skip
-        app.add_api_route(
-            f"{one}/{name}", endpoints.many_states(question), methods=["POST"], name=f"{name} at many states",
-            responses=schema.states_answer(question, 400, 408, 413, 415, 503, guarded=guarded), response_class=Response,
-            openapi_extra={"parameters": [release], "requestBody": schema.states_body(catalogue)},
-        )  # fmt: skip
+def _token_check(token: str) -> Callable[..., Awaitable[None]]:
+    Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
 
-    def add(path: str, endpoint: Endpoint, responses: schema.Responses, **more: object) -> None:
-        app.add_api_route(path, endpoint, responses=responses, openapi_extra=more or None, response_class=Response)
+    async def check(credentials: Credentials) -> None:
+        given = "" if credentials is None else credentials.credentials
+        if not secrets.compare_digest(given.encode(), token.encode()):
+            detail = "This needs the access token: send it as Authorization: Bearer TOKEN."
+            raise HTTPException(401, detail, {"WWW-Authenticate": 'Bearer realm="quietq"'})
 
-    add(f"{one}/certificate", endpoints.certificate, schema.answer(schema.CERTIFICATE, 404, guarded=guarded),
-        parameters=[release])  # fmt: skip
-    add(one, endpoints.release, schema.answer(schema.RELEASE, 404, guarded=guarded), parameters=[release])
-    add("/v1/releases", endpoints.releases, schema.answer(schema.RELEASES, guarded=guarded))
-    add("/healthz", endpoints.health, schema.answer(schema.HEALTH, guarded=False))
-    add("/metrics", endpoints.metrics, schema.answer(None, 503, guarded=guarded))
+    return check
 
 
-def _page(file: PageFile) -> Endpoint:
-    async def page(request: Request) -> Response:
-        return Response(file.content, media_type=file.kind)
-
-    return page
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    return JSONResponse({"detail": error.sentence}, error.status, _WITH.get(error.status))
-
-
-async def _no_route(request: Request, error: Exception) -> Response:
-    """No such address, or not with this method; the answer names all methods, also those of other routes there."""
+async def _refuse(request: Request, error: Exception) -> Response:
+    """One sentence; Starlette's own words for an address or a method that is not there are none."""
     assert isinstance(error, HTTPException)
-    if error.status_code != 405:
-        return JSONResponse({"detail": "There is nothing at this address."}, error.status_code)
-    there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
-    allowed = ", ".join(sorted(method for route in there for method in route.methods))
-    return JSONResponse({"detail": f"This address answers {allowed} only."}, 405, {"Allow": allowed})
+    detail, headers = error.detail, dict(error.headers or {})
+    if error.status_code == 404 and detail == "Not Found":
+        detail = "There is nothing at this address."
+    elif error.status_code == 405:  # the page's files are at all addresses, so the routes are asked again
+        there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+        allowed = sorted({method for route in there for method in getattr(route, "methods", ())})
+        headers["Allow"] = ", ".join(allowed) or "GET, HEAD"
+        detail = f"This address answers {headers['Allow']} only."
+    return JSONResponse({"detail": detail}, error.status_code, headers)
 
 
-def _describe_token(app: FastAPI) -> None:
-    """Says in the OpenAPI document that a token is needed."""
-    document = app.openapi()  # made once; later calls give this one
-    document.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    for path, operations in document["paths"].items():
-        if path != "/healthz":
-            for operation in operations.values():
-                operation["security"] = [{"token": []}]
+async def _refuse_parameters(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return JSONResponse({"detail": sentence(error.errors())}, 422)
+
+
+async def _refuse_cut_off(request: Request, error: Exception) -> Response:
+    return JSONResponse({"detail": "The body was cut off."}, 400)  # for the counters: nobody reads it
+
+
+async def _fail(request: Request, error: Exception) -> Response:
+    return JSONResponse({"detail": "The server failed to answer; its log says why."}, 500)

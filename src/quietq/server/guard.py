@@ -1,0 +1,64 @@
+"""What every request passes on its way in and out: the limit on its body, the headers of safety, the counters."""
+
+import time
+from typing import Any
+
+from fastapi import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from quietq.server.metrics import Metrics
+
+MOST_BYTES = 8 * 2**20
+"""Bytes of a request's body, however they arrive."""
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",  # answers depend on the states that were asked about: nobody else's business
+}
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_OTHER_HOST = "The Host header must name this machine, as localhost or 127.0.0.1 do, or be allowed by --allow-host."
+
+
+class Guard:
+    """ASGI middleware, the outermost."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hands the request on, and counts its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun, status, size, replaced = time.perf_counter(), 500, 0, False
+
+        async def receive_bounded() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > MOST_BYTES:
+                raise HTTPException(413, f"The body must have at most {MOST_BYTES} bytes: send the states in parts.")
+            return message
+
+        async def send_safely(message: Message) -> None:
+            nonlocal status, replaced
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                replaced = status == 400 and dict(message["headers"])[b"content-type"].startswith(b"text/")
+                if replaced:  # TrustedHostMiddleware refuses in plain text, and nobody else
+                    await JSONResponse({"detail": _OTHER_HOST}, status, _HEADERS)(scope, receive, send)
+                message["headers"] = [*message["headers"], *_RAW_HEADERS]
+            if not replaced:
+                await send(message)
+
+        try:
+            await self._app(scope, receive_bounded, send_safely)
+        finally:
+            route: Any = scope.get("route")
+            self._metrics.count_request(getattr(route, "path", "other"), scope["method"], status, begun)
