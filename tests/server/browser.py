@@ -52,9 +52,7 @@ def chromium() -> "Iterator[Browser]":
 
 
 @contextmanager
-def serving_here(
-    *files: Path, token: str | None = None, hosts: Sequence[str] = ("*",)
-) -> Iterator[str]:
+def serving_here(*files: Path, token: str | None = None, hosts: Sequence[str] = ("*",)) -> Iterator[str]:
     """The address of a server in a thread of this process, which is cheap; it is stopped in the end."""
     from uvicorn import Config, Server
 

@@ -51,7 +51,7 @@ def test_files_that_are_no_releases(own, tmp_path):
     (tmp_path / "bad.qq").write_bytes(own["agent"].read_bytes()[:-1])
     with pytest.raises(InvalidInput, match=r"'bad.qq' cannot be served: This is not a release"):
         catalogue_of(own["agent"], tmp_path / "bad.qq")
-    with pytest.raises(InvalidInput, match="There is no file"):
+    with pytest.raises(InvalidInput, match=r"There is no file '.*nothing.qq'"):
         catalogue_of(tmp_path / "nothing.qq")
 
 
@@ -123,5 +123,5 @@ def test_links_and_folders_are_no_audits(own):
 def test_sizes_are_checked_before_anything_is_read(own):
     with own["agent"].open("r+b") as stream:
         stream.truncate(2**40)  # a hole, which takes no room
-    with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: .* more than 268435456 bytes"):
+    with pytest.raises(InvalidInput, match=r"more than 268435456 bytes"):
         read_file(own["agent"])

@@ -15,7 +15,7 @@ NAMES = ("agent", "plane", "function", "open")
 
 
 def states(entry, count=9):
-    unit = np.random.default_rng(5).uniform(size=(count, entry.dimension))
+    unit = np.random.default_rng(5).uniform(size=(count, entry.release.box.dimension))
     low, high = np.array(entry.release.box.low), np.array(entry.release.box.high)
     return low + unit * (high - low)
 

@@ -41,7 +41,7 @@ def refused(answer, status, *words):
         (b'{"states": [0.5], "' + b"x" * 1000 + b'": 1}', "not permitted"),
         (b'{"state": [0.5]}', "like"),
         (b'{"states": []}', "at least 1 item"),
-        (b'{"states": [[]]}', "states.0"),
+        (b'{"states": [[]]}', "1 coordinate"),
         (b'{"states": [[0.1, 0.2]]}', "1 coordinate"),
         (b'{"states": [[[0.1]]]}', "number"),
         (b'{"states": [true]}', "number"),
@@ -92,7 +92,7 @@ def test_addresses_that_hold_no_state(ask, query):
 
 def test_a_state_of_the_wrong_dimension_in_the_address(ask):
     answer = ask.get(ask.url("plane"), params={"state": 0.5})
-    refused(answer, 422, "state must be given once for each of 2 coordinates.")
+    refused(answer, 422, "state must be given 2 times, once for each coordinate.")
 
 
 def test_too_many_states(ask):
@@ -116,9 +116,7 @@ def test_too_many_bytes_stated_or_not(ask):
     assert len(sent) <= MOST_BYTES // 65_536 + 2  # no more was read than is allowed
 
 
-@pytest.mark.parametrize(
-    "kind", [None, "text/plain", "application/x-www-form-urlencoded", "nonsense"]
-)
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "nonsense"])
 def test_other_types_of_body(ask, kind):
     headers = {} if kind is None else {"Content-Type": kind}
     refused(ask.post(ask.url("agent"), content=b'{"states": [0.5]}', headers=headers), 415, "Content-Type must be")
@@ -171,7 +169,7 @@ def test_a_failure_of_the_server_says_nothing_of_the_request(files, monkeypatch)
         raise RuntimeError("0.123456")
 
     here = Asked({"agent": files["agent"]}, raised=False)
-    monkeypatch.setattr("quietq.server.routes.answer", fail)
+    monkeypatch.setattr("quietq.server.app.answer", fail)
     answer = here.get(here.url("agent"), params={"state": 0.123456})
     refused(answer, 500, "its log says why")
     assert "0.123456" not in answer.text

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from browser import serving_here
 from serving import TOKEN, running
 
 pytestmark = pytest.mark.skipif(find_spec("schemathesis") is None, reason="needs Schemathesis")  # slow to import
@@ -23,11 +24,10 @@ def schemathesis(url: str, folder: Path, examples: int, *more: str) -> subproces
 
 
 def test_schemathesis_finds_nothing(files, tmp_path):
-    with running(files["agent"], files["function"], log=tmp_path / "log") as server:
-        done = schemathesis(server.url, tmp_path, 8)
+    with serving_here(files["agent"], files["function"]) as url:
+        done = schemathesis(url, tmp_path, 6)
     assert done.returncode == 0, done.stdout[-5000:]
     assert "Tested: 9" in done.stdout
-    assert "ERROR" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.slow

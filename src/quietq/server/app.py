@@ -6,9 +6,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request, Response
+import numpy as np
+from fastapi import Depends, FastAPI, Query, Request, Response, params
+from fastapi import Path as InPath
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import FiniteFloat
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
@@ -16,21 +20,21 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 
-from quietq.server.catalogue import Catalogue
-from quietq.server.guard import MOST_BYTES, Guard
-from quietq.server.metrics import Metrics
-from quietq.server.models import Health
-from quietq.server.routes import add_questions, add_records, refusals
-from quietq.server.states import MOST_STATES, MOST_VALUES, sentence
+from quietq.server.catalogue import ID_DIGITS, Catalogue, Entry
+from quietq.server.guard import MOST_BYTES, Guard, Metrics
+from quietq.server.models import Actions, CertificateRecord, Health, Marked, Refusal, ReleaseList, ReleaseRecord, Values
+from quietq.server.states import BYTES, JSON, MOST_STATES, Question, States, answer, parse, schemas, sentence
 from quietq.version import __version__
 
+PAGE = Path(__file__).parent / "page"
 _DESCRIPTION = (
     "Released values and policies of private reinforcement learning. Every answer says whether what it was read from "
     "is certified or NOT PRIVATE. Errors are one sentence, in `detail`. "
-    f"A request may hold {MOST_STATES:,} states, ask for {MOST_VALUES:,} values and have {MOST_BYTES:,} bytes at most."
+    f"A request may hold {MOST_STATES:,} states and {MOST_BYTES:,} bytes at most."
 )
-PAGE = Path(__file__).parent / "page"
+_SMALL = 1024  # bytes of a body whose answer does not keep others waiting
 _NO_TELEMETRY: Any = dict.fromkeys(("auto_configure", "tracing", "metrics", "logs"), False)
+Guards = Sequence[params.Depends]
 
 
 def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[str] = ("*",)) -> FastAPI:
@@ -38,23 +42,20 @@ def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[s
 
     With a token, nothing but the page and `/healthz` is open without it; requests must name one of `hosts`.
     """
-    metrics = Metrics(catalogue)
+    metrics, guards = Metrics(catalogue), [] if token is None else [Depends(_token_check(token))]
     app = FastAPI(
         title="quietq", version=__version__, description=_DESCRIPTION, redirect_slashes=False,
         docs_url=None, redoc_url=None,  # these pages load scripts from elsewhere
         openapi_url=None,  # it is a route below, which a token guards
-        responses=refusals(400, 405, *([] if token is None else [401])),
+        responses=_refusals(400, 405, *([] if token is None else [401])),
         telemetry=_NO_TELEMETRY,  # traces would hold the states asked about
     )  # fmt: skip
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     app.add_middleware(Guard, metrics=metrics)
-    app.add_exception_handler(HTTPException, _refuse)
-    app.add_exception_handler(RequestValidationError, _refuse_parameters)
-    app.add_exception_handler(ClientDisconnect, _refuse_cut_off)
-    app.add_exception_handler(Exception, _fail)
-    guards = [] if token is None else [Depends(_token_check(token))]
-    add_questions(app, catalogue, metrics, guards)
-    add_records(app, catalogue, guards)
+    for kind in (HTTPException, RequestValidationError, ClientDisconnect, Exception):
+        app.add_exception_handler(kind, _refuse)
+    _add_questions(app, catalogue, metrics, guards)
+    _add_records(app, catalogue, guards)
 
     @app.get("/metrics", response_class=PlainTextResponse, dependencies=guards)
     def counters() -> Response:
@@ -73,10 +74,99 @@ def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[s
     return app
 
 
-def _token_check(token: str) -> Callable[..., Awaitable[None]]:
-    Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
+def _add_questions(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards: Guards) -> None:
+    """Values and actions, at one state or at many, as JSON or as bytes."""
+    one, many = schemas(catalogue)
+    in_path = InPath(json_schema_extra={"enum": [*catalogue]})
+    in_query = Query(description="One state; repeat it for each coordinate.", json_schema_extra=one)
+    numbers = {"schema": {"type": "string", "format": "binary", "description": "Little-endian, state by state."}}
+    sent = {"requestBody": {"required": True, "content": {JSON: {"schema": many}, BYTES: numbers}}}
+    answers: Any = {200: {"content": {BYTES: numbers}}}
 
-    async def check(credentials: Credentials) -> None:
+    def add(path: str, question: Question, model: type[Marked], *statuses: int) -> None:
+        def respond(entry: Entry, states: States, request: Request, response: Response) -> Any:
+            found, record = answer(entry, question, states), entry.record
+            metrics.states.labels(record.id, question).inc(len(states))
+            if request.headers.get("accept", "").strip().lower() == BYTES:
+                content = found.astype("<f8" if question == "values" else "<i8").tobytes()
+                shape = {"X-Quietq-Shape": ",".join(map(str, found.shape))}
+                return Response(content, media_type=BYTES, headers=_marks(record) | shape)
+            response.headers.update(_marks(record))
+            marks = {"privacy": record.privacy, "signed": record.signed}
+            return model.model_construct(**marks, **{question: found.tolist()})  # nothing of ours needs a check
+
+        @app.get(path, response_model=model, responses=answers | _refusals(*statuses), dependencies=guards)
+        async def at_one_state(
+            id: Annotated[str, in_path], state: Annotated[list[FiniteFloat], in_query], request: Request,
+            response: Response,
+        ) -> Any:  # fmt: skip
+            entry = _find(catalogue, id)
+            dimension = entry.release.box.dimension
+            if len(state) != dimension:
+                raise HTTPException(422, f"state must be given {dimension} times, once for each coordinate.")
+            return respond(entry, np.array([state]), request, response)
+
+        more = answers | _refusals(413, 415, *statuses)
+
+        @app.post(path, response_model=model, responses=more, dependencies=guards, openapi_extra=sent)
+        async def at_many_states(id: Annotated[str, in_path], request: Request, response: Response) -> Any:
+            entry = _find(catalogue, id)
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind not in (JSON, BYTES):
+                raise HTTPException(415, f"Content-Type must be {JSON} or {BYTES}.")
+            body = await request.body()
+
+            def work() -> Any:
+                return respond(entry, parse(entry, kind, body), request, response)
+
+            return work() if len(body) <= _SMALL else await run_in_threadpool(work)
+
+    add("/v1/releases/{id}/values", "values", Values, 404, 422)
+    add("/v1/releases/{id}/policy", "actions", Actions, 404, 409, 422)
+
+
+def _add_records(app: FastAPI, catalogue: Catalogue, guards: Guards) -> None:
+    """What is known of the releases."""
+    in_path = InPath(json_schema_extra={"enum": [*catalogue]})
+    listed = ReleaseList.of([entry.record for entry in catalogue.values()])
+
+    @app.get("/v1/releases", dependencies=guards)
+    async def all_releases(response: Response) -> ReleaseList:
+        response.headers.update(_marks(listed))
+        return listed
+
+    @app.get("/v1/releases/{id}", responses=_refusals(404), dependencies=guards)
+    async def one_release(id: Annotated[str, in_path], response: Response) -> ReleaseRecord:
+        record = _find(catalogue, id).record
+        response.headers.update(_marks(record))
+        return record
+
+    @app.get("/v1/releases/{id}/certificate", responses=_refusals(404), dependencies=guards)
+    async def certificate(id: Annotated[str, in_path], response: Response) -> CertificateRecord:
+        record = _find(catalogue, id).certificate
+        response.headers.update(_marks(record))
+        return record
+
+
+def _find(catalogue: Catalogue, id: str) -> Entry:
+    entry = catalogue.get(id[:ID_DIGITS])
+    if entry is None or not entry.record.hash.startswith(id):
+        raise HTTPException(404, "There is no release of that id: /v1/releases lists those that there are.")
+    return entry
+
+
+def _marks(record: Marked) -> dict[str, str]:
+    return {"X-Quietq-Privacy": record.privacy, "X-Quietq-Signed": record.signed}
+
+
+def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Refusal} for status in statuses}
+
+
+def _token_check(token: str) -> Callable[..., Awaitable[None]]:
+    bearer = Depends(HTTPBearer(auto_error=False))
+
+    async def check(credentials: Annotated[HTTPAuthorizationCredentials | None, bearer]) -> None:
         given = "" if credentials is None else credentials.credentials
         if not secrets.compare_digest(given.encode(), token.encode()):
             detail = "This needs the access token: send it as Authorization: Bearer TOKEN."
@@ -86,27 +176,19 @@ def _token_check(token: str) -> Callable[..., Awaitable[None]]:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    """One sentence; Starlette's own words for an address or a method that is not there are none."""
-    assert isinstance(error, HTTPException)
-    detail, headers = error.detail, dict(error.headers or {})
-    if error.status_code == 404 and detail == "Not Found":
-        detail = "There is nothing at this address."
-    elif error.status_code == 405:  # the page's files are at all addresses, so the routes are asked again
-        there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
-        allowed = sorted({method for route in there for method in getattr(route, "methods", ())})
-        headers["Allow"] = ", ".join(allowed) or "GET, HEAD"
-        detail = f"This address answers {headers['Allow']} only."
-    return JSONResponse({"detail": detail}, error.status_code, headers)
-
-
-async def _refuse_parameters(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return JSONResponse({"detail": sentence(error.errors())}, 422)
-
-
-async def _refuse_cut_off(request: Request, error: Exception) -> Response:
-    return JSONResponse({"detail": "The body was cut off."}, 400)  # for the counters: nobody reads it
-
-
-async def _fail(request: Request, error: Exception) -> Response:
-    return JSONResponse({"detail": "The server failed to answer; its log says why."}, 500)
+    """One sentence for whatever went wrong."""
+    status, detail, headers = 500, "The server failed to answer; its log says why.", None
+    if isinstance(error, RequestValidationError):
+        status, detail = 422, sentence(error.errors())
+    elif isinstance(error, ClientDisconnect):
+        status, detail = 400, "The body was cut off."  # for the counters: nobody reads it
+    elif isinstance(error, HTTPException):
+        status, detail, headers = error.status_code, error.detail, error.headers
+        if status == 404 and detail == "Not Found":
+            detail = "There is nothing at this address."
+        elif status == 405:  # the page's files may be at any address, so all other routes are asked again
+            there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+            allowed = ", ".join(sorted({method for route in there for method in getattr(route, "methods", ())}))
+            headers = {"Allow": allowed or "GET, HEAD"}
+            detail = f"This address answers {headers['Allow']} only."
+    return JSONResponse({"detail": detail}, status, headers)

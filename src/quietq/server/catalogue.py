@@ -6,10 +6,11 @@ from pathlib import Path
 
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
-from quietq.release.loading import Release, opened, read
-from quietq.release.signature import require_signer
+from quietq.release.loading import NOT_PRIVATE, Release, opened, read
+from quietq.release.signature import fingerprint, require_signer, signed_in_words
 from quietq.server.audits import parse_audit, read_audit_beside
-from quietq.server.models import CertificateRecord, ReleaseRecord
+from quietq.server.models import CertificateRecord, Marked, ReleaseRecord, Sides
+from quietq.server.plain_words import explain
 
 ID_DIGITS = 16
 """So many digits of its hash name a release; more of them work too."""
@@ -32,21 +33,13 @@ class Entry:
     record: ReleaseRecord
     certificate: CertificateRecord
 
-    @property
-    def dimension(self) -> int:
-        """How many coordinates each state has."""
-        return len(self.record.box.low)
-
 
 Catalogue = dict[str, Entry]
 
 
 def read_file(path: Path) -> ServedFile:
     """A release's file and the audit beside it."""
-    try:
-        return ServedFile(path.name, read(path), read_audit_beside(path))
-    except InvalidInput as error:
-        raise InvalidInput(f"{shown(path.name)} cannot be served: {error}") from error
+    return ServedFile(path.name, read(path), read_audit_beside(path))
 
 
 def open_catalogue(files: Iterable[ServedFile], key: bytes | None = None) -> Catalogue:
@@ -68,5 +61,18 @@ def _open_entry(file: ServedFile, key: bytes | None) -> Entry:
         audit = None if file.audit is None else parse_audit(file.audit, release.hash)
     except InvalidInput as error:
         raise InvalidInput(f"{shown(file.name)} cannot be served: {error}") from error
-    record = ReleaseRecord.of(release, release.hash[:ID_DIGITS], file.name, key)
-    return Entry(release, record, CertificateRecord.of(release, record, audit))
+    certificate, outputs = release.certificate, release.outputs
+    marks = Marked(
+        privacy="certified" if release.private else NOT_PRIVATE, signed=signed_in_words(release.signer, key)
+    ).model_dump()
+    record = ReleaseRecord(
+        **marks, id=release.hash[:ID_DIGITS], hash=release.hash, name=file.name, what=release.what,
+        box=Sides(low=list(release.box.low), high=list(release.box.high)),
+        outputs=outputs, actions=outputs if release.what == "agent" else None,
+        epsilon=certificate.epsilon, delta=certificate.delta, version=release.version,
+        signer=None if release.signer is None else fingerprint(release.signer), signer_checked=key is not None,
+    )  # fmt: skip
+    told = CertificateRecord(
+        **marks, certificate=certificate.to_dict(), text=str(certificate), audit=audit, **explain(release)
+    )
+    return Entry(release, record, told)

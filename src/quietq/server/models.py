@@ -1,13 +1,10 @@
 """What the server answers, as pydantic models: FastAPI writes the answers and the OpenAPI document from them."""
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from quietq.release.loading import NOT_PRIVATE, Release
-from quietq.release.signature import fingerprint, signed_in_words
-from quietq.server.plain_words import explain
+from quietq.release.loading import NOT_PRIVATE
 
 
 class Marked(BaseModel):
@@ -52,19 +49,6 @@ class ReleaseRecord(Marked):
     signer: str | None = Field(description="Fingerprint of the key that it was signed with.")
     signer_checked: bool = Field(description="Whether the server was given that key (`--key`).")
 
-    @classmethod
-    def of(cls, release: Release, id: str, name: str, key: bytes | None) -> "ReleaseRecord":
-        """The record of a release, which was found to be signed with `key` if there is one."""
-        outputs = release.outputs
-        return cls(
-            privacy="certified" if release.private else NOT_PRIVATE, signed=signed_in_words(release.signer, key),
-            id=id, hash=release.hash, name=name, what=release.what,
-            box=Sides(low=list(release.box.low), high=list(release.box.high)),
-            outputs=outputs, actions=outputs if release.what == "agent" else None,
-            epsilon=release.certificate.epsilon, delta=release.certificate.delta, version=release.version,
-            signer=None if release.signer is None else fingerprint(release.signer), signer_checked=key is not None,
-        )  # fmt: skip
-
 
 class ReleaseList(Marked):
     """All releases that are served."""
@@ -72,9 +56,8 @@ class ReleaseList(Marked):
     releases: list[ReleaseRecord]
 
     @classmethod
-    def of(cls, records: Iterable[ReleaseRecord]) -> "ReleaseList":
+    def of(cls, releases: list[ReleaseRecord]) -> "ReleaseList":
         """One that is not private makes the whole list not private."""
-        releases = list(records)
         privacy = "certified" if all(each.privacy == "certified" for each in releases) else NOT_PRIVATE
         signed = {each.signed for each in releases}
         several = "signed by several, or not all of them: see each release"
@@ -90,15 +73,6 @@ class CertificateRecord(Marked):
     assumptions: list[dict[str, str | bool]]
     cap: dict[str, float | str] | None = Field(description="What no algorithm with the same promise can beat.")
     audit: dict[str, str | float | bool | None] | None
-
-    @classmethod
-    def of(cls, release: Release, record: ReleaseRecord, audit: dict[str, Any] | None) -> "CertificateRecord":
-        """The certificate of a release."""
-        certificate = release.certificate
-        return cls(
-            privacy=record.privacy, signed=record.signed, certificate=certificate.to_dict(), text=str(certificate),
-            audit=audit, **explain(release),
-        )  # fmt: skip
 
 
 class Health(BaseModel):

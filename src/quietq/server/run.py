@@ -1,5 +1,6 @@
 """`quietq serve`: reads the files, opens the port, and lets uvicorn run the workers."""
 
+import gc
 import json
 import logging
 import os
@@ -18,12 +19,8 @@ from quietq.privacy.words import plural
 from quietq.release.loading import NOT_PRIVATE
 from quietq.server.catalogue import Catalogue, ServedFile, open_catalogue, read_file
 
-TOKEN = "QUIETQ_TOKEN"
-LEAST_TOKEN = 16
+TOKEN, LEAST_TOKEN = "QUIETQ_TOKEN", 16
 MOST_WORKERS = 256
-WAITING = 2048
-"""Connections that wait until a worker takes them."""
-_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 _LOGGER = logging.getLogger("uvicorn.error")
 
 
@@ -31,19 +28,15 @@ def start_worker(files: Sequence[ServedFile], hosts: Sequence[str], key: bytes |
     """The application, in a worker process, of the bytes that were checked before the port was opened."""
     from quietq.server.app import create_app
 
-    return create_app(open_catalogue(files, key), token, hosts)
+    app = create_app(open_catalogue(files, key), token, hosts)
+    gc.freeze()  # what was loaded stays: a full collection that looked through it would keep everybody waiting
+    return app
 
 
 def serve(
-    paths: Sequence[Path],
-    host: str,
-    port: int,
-    workers: int,
-    token: str | None,
-    allowed: Sequence[str] = (),
-    as_json: bool = False,
-    key: bytes | None = None,
-) -> None:
+    paths: Sequence[Path], host: str, port: int, workers: int, token: str | None,
+    allowed: Sequence[str] = (), as_json: bool = False, key: bytes | None = None,
+) -> None:  # fmt: skip
     """Serves the files until it is told to stop (SIGTERM or SIGINT); with a public `key`, only what it signed."""
     _require_extra()
     from uvicorn import Config
@@ -59,17 +52,11 @@ def serve(
         os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics
         config = Config(
-            partial(start_worker, files, hosts, key, token),
-            factory=True,
-            workers=workers,
+            partial(start_worker, files, hosts, key, token), factory=True, workers=workers, ws="none",
             access_log=False,  # it would hold the states that were asked about
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            backlog=WAITING,
-            timeout_graceful_shutdown=10,
+            server_header=False, proxy_headers=False, timeout_graceful_shutdown=10,
             timeout_worker_healthcheck=60,  # a busy machine is slow to start a worker
-        )
+        )  # fmt: skip
         _announce(catalogue, listener, as_json, guarded=token is not None)
         supervisor = Multiprocess(config, [listener])
         supervisor.run()
@@ -79,18 +66,16 @@ def serve(
 
 def read_token(file: Path | None) -> str | None:
     """The access token from a file, or else from the environment; None if there is none."""
-    token, where = os.environ.get(TOKEN), TOKEN
-    if file is not None:
-        if not file.is_file():
-            raise InvalidInput(f"There is no file {str(file)!r} with a token.")
+    if file is None:
+        token, where = os.environ.get(TOKEN), TOKEN
+    elif file.is_file():
         with file.open("rb") as stream:
             token, where = stream.read(4096).decode("ascii", "replace").rstrip("\r\n"), str(file)
-    if token is None:
-        return None
-    if len(token) < LEAST_TOKEN or not all("!" <= letter <= "~" for letter in token):
-        raise InvalidInput(
-            f"The token in {where} must be at least {LEAST_TOKEN} letters, digits or signs of ASCII without spaces."
-        )
+    else:
+        raise InvalidInput(f"There is no file {str(file)!r} with a token.")
+    if token is not None and not re.fullmatch(f"[!-~]{{{LEAST_TOKEN},}}", token):
+        asked = f"at least {LEAST_TOKEN} letters, digits or signs of ASCII without spaces"
+        raise InvalidInput(f"The token in {where} must be {asked}.")
     return token
 
 
@@ -101,10 +86,9 @@ def trusted_hosts(address: str, names: Sequence[str]) -> list[str]:
     (['example.org', 'localhost', '*.localhost', '127.0.0.1', '[::1]'], ['*'])
     """
     for name in names:
-        if not _NAME.fullmatch(name.lower()):
-            raise InvalidInput(
-                f"--allow-host must be a name such as quietq.example, without a port, not {shown(name)}."
-            )
+        if not re.fullmatch(r"\w([\w.-]*\w)?", name, re.ASCII):
+            right = "a name such as quietq.example, without a port"
+            raise InvalidInput(f"--allow-host must be {right}, not {shown(name)}.")
     if not names and not ip_address(address).is_loopback:
         return ["*"]
     own = f"[{address}]" if ":" in address else address
@@ -115,7 +99,7 @@ def _listen(host: str, port: int) -> socket.socket:
     """The port, open: connections wait from now on, so none is refused while workers start or are replaced."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=WAITING)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise InvalidInput(f"Port {port} of {shown(host)} cannot be opened: {reason}.") from error
