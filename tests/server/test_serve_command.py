@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from quietq import MissingExtra
+from quietq import InvalidInput, MissingExtra
+from quietq.server.run import serve
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,11 @@ def test_what_cannot_be_served(quietq, files, arguments, sentence):
     assert err.startswith("quietq: ")
     assert sentence in err
     assert err.count("\n") == 1
+
+
+def test_an_empty_host_is_not_every_address(files):
+    with pytest.raises(InvalidInput, match="--host must be an address of this machine"):
+        serve([files["agent"]], "", 0, 1, None)
 
 
 def test_a_port_that_is_taken(quietq, files):

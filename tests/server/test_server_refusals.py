@@ -39,6 +39,7 @@ def refused(answer, status, *words):
         (b'{"states": 0.5}', "valid array"),
         (b'{"states": [0.5], "more": 1}', "not permitted"),
         (b'{"states": [0.5], "' + b"x" * 1000 + b'": 1}', "not permitted"),
+        (b'{"states": [0.5], "\\ud800": 1}', "like"),
         (b'{"state": [0.5]}', "like"),
         (b'{"states": []}', "at least 1 item"),
         (b'{"states": [[]]}', "1 coordinate"),
@@ -146,6 +147,7 @@ def test_other_methods(ask):
     refused(answer, 405)
     assert answer.headers["Allow"] == "GET"
     assert ask("DELETE", "/page.js").headers["Allow"] == "GET, HEAD"
+    assert ask("HEAD", "/v1/releases").status_code == 405
 
 
 def test_answers_that_would_be_too_large(ask, monkeypatch):

@@ -184,11 +184,12 @@ async def _refuse(request: Request, error: Exception) -> Response:
         status, detail = 400, "The body was cut off."  # for the counters: nobody reads it
     elif isinstance(error, HTTPException):
         status, detail, headers = error.status_code, error.detail, error.headers
-        if status == 404 and detail == "Not Found":
-            detail = "There is nothing at this address."
-        elif status == 405:  # the page's files may be at any address, so all other routes are asked again
+        if detail in ("Not Found", "Method Not Allowed"):  # Starlette's words
+            # The page's files may be at any address, so the other routes are asked again.
             there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
             allowed = ", ".join(sorted({method for route in there for method in getattr(route, "methods", ())}))
-            headers = {"Allow": allowed or "GET, HEAD"}
-            detail = f"This address answers {headers['Allow']} only."
+            detail = "There is nothing at this address."
+            if allowed or status == 405:
+                status, headers = 405, {"Allow": allowed or "GET, HEAD"}
+                detail = f"This address answers {headers['Allow']} only."
     return JSONResponse({"detail": detail}, status, headers)

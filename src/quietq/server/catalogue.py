@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
 from quietq.release.loading import NOT_PRIVATE, Release, opened, read
 from quietq.release.signature import fingerprint, require_signer, signed_in_words
 from quietq.server.audits import parse_audit, read_audit_beside
-from quietq.server.models import CertificateRecord, Marked, ReleaseRecord, Sides
+from quietq.server.models import CertificateRecord, ReleaseRecord, Sides
 from quietq.server.plain_words import explain
 
 ID_DIGITS = 16
@@ -62,9 +63,8 @@ def _open_entry(file: ServedFile, key: bytes | None) -> Entry:
     except InvalidInput as error:
         raise InvalidInput(f"{shown(file.name)} cannot be served: {error}") from error
     certificate, outputs = release.certificate, release.outputs
-    marks = Marked(
-        privacy="certified" if release.private else NOT_PRIVATE, signed=signed_in_words(release.signer, key)
-    ).model_dump()
+    privacy = "certified" if release.private else NOT_PRIVATE
+    marks: Any = {"privacy": privacy, "signed": signed_in_words(release.signer, key)}
     record = ReleaseRecord(
         **marks, id=release.hash[:ID_DIGITS], hash=release.hash, name=file.name, what=release.what,
         box=Sides(low=list(release.box.low), high=list(release.box.high)),

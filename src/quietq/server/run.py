@@ -97,6 +97,8 @@ def trusted_hosts(address: str, names: Sequence[str]) -> list[str]:
 
 def _listen(host: str, port: int) -> socket.socket:
     """The port, open: connections wait from now on, so none is refused while workers start or are replaced."""
+    if not host:  # it would mean all addresses
+        raise InvalidInput("--host must be an address of this machine, such as 127.0.0.1, not ''.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
