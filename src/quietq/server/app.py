@@ -16,7 +16,7 @@ from pydantic import FiniteFloat
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 
@@ -57,7 +57,9 @@ def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[s
     _add_questions(app, catalogue, metrics, guards)
     _add_records(app, catalogue, guards)
 
-    @app.get("/metrics", response_class=PlainTextResponse, dependencies=guards)
+    text: Any = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+    @app.get("/metrics", response_class=Response, responses=text, dependencies=guards)
     def counters() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
