@@ -46,7 +46,7 @@ def test_a_port_that_is_taken(quietq, files):
         taken.listen()
         port = taken.getsockname()[1]
         code, _, err = quietq(f"serve {files['agent']} --port {port}")
-    assert (code, f"Port {port} of '127.0.0.1' cannot be opened" in err) == (2, True)
+    assert (code, err) == (2, f"quietq: Port {port} of '127.0.0.1' cannot be opened: Address already in use.\n")
 
 
 def test_a_missing_extra_is_named(quietq, files, monkeypatch):

@@ -46,7 +46,10 @@ def serve(
     count("--workers", workers, most=MOST_WORKERS)
     files = [read_file(path) for path in paths]
     catalogue = open_catalogue(files, key)
-    with _listen(host, count("--port", port, 0, 65535)) as listener, tempfile.TemporaryDirectory() as metrics:
+    with (
+        _listen(host, count("--port", port, 0, 65535)) as listener,
+        tempfile.TemporaryDirectory(prefix="quietq-serve-") as metrics,
+    ):
         hosts = trusted_hosts(listener.getsockname()[0], allowed)
         # One thread for each worker's arithmetic: it is one of several, and answers many at once already.
         os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -103,7 +106,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
+        reason = str(getattr(error, "strerror", None) or type(error).__name__).partition(" (")[0]
         raise InvalidInput(f"Port {port} of {shown(host)} cannot be opened: {reason}.") from error
 
 
@@ -111,10 +114,11 @@ def _announce(catalogue: Catalogue, listener: socket.socket, as_json: bool, guar
     """The address, and what else whoever starts it should know."""
     records = [entry.record for entry in catalogue.values()]
     for record in records:
+        name = f"{shown(record.name)} ({record.id})"
         if record.privacy == NOT_PRIVATE:
-            _LOGGER.warning("%s (%s) is %s.", shown(record.name), record.id, NOT_PRIVATE)
+            _LOGGER.warning("%s is %s.", name, NOT_PRIVATE)
         elif not record.signer_checked:
-            _LOGGER.warning("%s (%s) says that it is certified; %s (--key).", record.name, record.id, record.signed)
+            _LOGGER.warning("%s says that it is certified; %s (--key).", name, record.signed)
     host, port = listener.getsockname()[:2]
     if not guarded and not ip_address(host).is_loopback:
         _LOGGER.warning("Anybody who can reach %s may ask: there is no token (--token-file).", host)
