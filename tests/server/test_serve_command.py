@@ -49,8 +49,11 @@ def test_a_port_that_is_taken(quietq, files):
     assert (code, err) == (2, f"quietq: Port {port} of '127.0.0.1' cannot be opened: Address already in use.\n")
 
 
-def test_a_missing_extra_is_named(quietq, files, monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+@pytest.mark.parametrize("missing", ["fastapi", "prometheus_client", "uvicorn"])
+def test_a_missing_extra_is_named(quietq, files, monkeypatch, missing):
+    for name in [name for name in sys.modules if name.startswith("quietq.server.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
     code, _, err = quietq(f"serve {files['agent']}")
     assert (code, err) == (2, f"quietq: {MissingExtra.of('serve', 'Serving needs FastAPI and uvicorn')}\n")
 
@@ -70,7 +73,7 @@ def test_workers_that_cannot_start_stop_the_server(quietq, files, monkeypatch):
         def run(self):
             pass
 
-    monkeypatch.setattr("uvicorn.supervisors.Multiprocess", Supervisor)
+    monkeypatch.setattr("quietq.server.run.Multiprocess", Supervisor)
     monkeypatch.setattr("os.environ", dict(os.environ))
     code, _, err = quietq(f"serve {files['agent']} --port 0")
     assert (code, err.splitlines()[-1]) == (

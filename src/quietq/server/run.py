@@ -11,12 +11,17 @@ from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+
+from fastapi import FastAPI
+from uvicorn import Config
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
 
 from quietq.privacy.checks import count, shown
-from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
+from quietq.privacy.errors import InvalidInput, QuietqError
 from quietq.privacy.words import plural
 from quietq.release.loading import NOT_PRIVATE
+from quietq.server.app import create_app
 from quietq.server.catalogue import Catalogue, ServedFile, open_catalogue, read_file
 
 TOKEN, LEAST_TOKEN = "QUIETQ_TOKEN", 16
@@ -24,10 +29,8 @@ MOST_WORKERS = 256
 _LOGGER = logging.getLogger("uvicorn.error")
 
 
-def start_worker(files: Sequence[ServedFile], hosts: Sequence[str], key: bytes | None, token: str | None) -> Any:
+def start_worker(files: Sequence[ServedFile], hosts: Sequence[str], key: bytes | None, token: str | None) -> FastAPI:
     """The application, in a worker process, of the bytes that were checked before the port was opened."""
-    from quietq.server.app import create_app
-
     app = create_app(open_catalogue(files, key), token, hosts)
     gc.freeze()  # what was loaded stays: a full collection that looked through it would keep everybody waiting
     return app
@@ -38,11 +41,6 @@ def serve(
     allowed: Sequence[str] = (), as_json: bool = False, key: bytes | None = None,
 ) -> None:  # fmt: skip
     """Serves the files until it is told to stop (SIGTERM or SIGINT); with a public `key`, only what it signed."""
-    _require_extra()
-    from uvicorn import Config
-    from uvicorn.config import STARTUP_FAILURE
-    from uvicorn.supervisors import Multiprocess
-
     count("--workers", workers, most=MOST_WORKERS)
     files = [read_file(path) for path in paths]
     catalogue = open_catalogue(files, key)
@@ -128,12 +126,3 @@ def _announce(catalogue: Catalogue, listener: socket.socket, as_json: bool, guar
         print(json.dumps({"url": url, "pid": os.getpid(), "releases": listed}), flush=True)
     else:
         print(f"quietq: serving {plural(len(records), 'release')} on {url}", flush=True)
-
-
-def _require_extra() -> None:
-    try:
-        import fastapi as fastapi
-        import prometheus_client as prometheus_client
-        import uvicorn as uvicorn
-    except ImportError as error:
-        raise MissingExtra.of("serve", "Serving needs FastAPI and uvicorn") from error
