@@ -128,7 +128,7 @@ def server(folder: Path, workers: int) -> Iterator[tuple[int, str, dict[str, str
     try:
         assert process.stdout is not None
         record = json.loads(process.stdout.readline())
-        _until(lambda: (folder / "log").read_text().count("answers.") == workers)
+        _until(lambda: (folder / "log").read_text().count("startup complete") == workers)
         yield process.pid, record["url"], {each["name"].removesuffix(".qq"): each["id"] for each in record["releases"]}
     finally:
         process.terminate()

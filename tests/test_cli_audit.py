@@ -9,7 +9,7 @@ pytest.importorskip("jax")
 from quietq import Budget, privatise, publish
 from quietq import audit as room
 from quietq.audit.words import in_words
-from quietq.server.catalogue import audit_beside, read_audit
+from quietq.server.audits import audit_beside, parse_audit
 from quietq.worlds import WALK, walk_reward
 
 SMALL = "--steps 130 --widths 4 --batch 16 --runs 40"
@@ -157,7 +157,7 @@ def test_a_result_is_laid_beside_the_release_that_it_is_of(quietq, tmp_path):
     result = found(quietq, "reward --people 50 --runs 40 --release reward.qq")
     beside = audit_beside(tmp_path / "reward.qq")
     assert result["written"] == beside.name
-    kept = read_audit(beside, name)  # what the page shows
+    kept = parse_audit(beside.read_bytes(), name)  # what the page shows
     assert (kept["release"], kept["verdict"], kept["runs"]) == (name, result["verdict"], 40)
     beside.unlink()
     for arguments, words in (

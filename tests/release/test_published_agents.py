@@ -221,7 +221,7 @@ def test_a_network_made_by_hand_is_taken_at_ones_word_and_one_that_was_loaded_is
     made = PrivateNetwork("splines", 5, weights, (), "values", box, certificate)
     publish(made, tmp_path / "agent.qq")
     loaded, release = qq.load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")
-    sources: tuple[tuple[Any, bool], ...] = (
+    sources: Any = (
         (made, True),
         (loaded, False),
         (release, False),

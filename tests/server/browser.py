@@ -5,7 +5,7 @@ import re
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from serving import WAIT, catalogue_of
 
-from quietq.server.app import application
+from quietq.server.app import create_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
@@ -52,19 +52,13 @@ def chromium() -> "Iterator[Browser]":
 
 
 @contextmanager
-def serving_here(
-    *files: Path, token: str | None = None, hosts: frozenset[str] | None = None, idle: int = 5, buffer: int = 0
-) -> Iterator[str]:
+def serving_here(*files: Path, token: str | None = None, hosts: Sequence[str] = ("*",)) -> Iterator[str]:
     """The address of a server in a thread of this process, which is cheap; it is stopped in the end."""
     from uvicorn import Config, Server
 
-    from quietq.server.connection import Connection
-
     listener = socket.create_server(("127.0.0.1", 0))  # connections wait from now on
-    if buffer:  # what the system holds for a client that does not take it; connections inherit it
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
-    app = application(catalogue_of(*files), token, hosts)
-    config = Config(app, http=Connection, log_config=None, lifespan="off", ws="none", timeout_keep_alive=idle)
+    app = create_app(catalogue_of(*files), token, hosts)
+    config = Config(app, log_config=None, lifespan="off", ws="none")
     server = Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -1,7 +1,7 @@
-"""Releases for all tests of the server, and a server with two workers, made once."""
+"""Releases for all tests of the server, and an application that serves them, made once."""
 
 import pytest
-from serving import Asked, make_files, running, until
+from serving import Asked, make_files
 
 
 @pytest.fixture(scope="session")
@@ -12,10 +12,3 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="session")
 def ask(files):
     return Asked(files)
-
-
-@pytest.fixture(scope="session")
-def pair(files, tmp_path_factory):
-    with running(*files.values(), workers=2, log=tmp_path_factory.mktemp("serve") / "log") as server:
-        until(lambda: len(server.workers()) == 2)
-        yield server

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,8 @@ from fastapi import FastAPI
 
 from quietq import Box, Budget, Exponential, GaussianProcessMechanism, Product
 from quietq.release import PrivateNetwork, publish
-from quietq.server.app import application
-from quietq.server.catalogue import Catalogue, audit_beside, read_entry
+from quietq.server.app import create_app
+from quietq.server.catalogue import Catalogue, open_catalogue, read_file
 
 BUDGET = Budget(0.9, 1e-4)
 TOKEN = "a-token-of-24-characters"
@@ -64,27 +64,41 @@ def make_files(folder: Path) -> dict[str, Path]:
 
 
 def catalogue_of(*files: Path, key: bytes | None = None) -> Catalogue:
-    return Catalogue([read_entry(file, file.name, audit_beside(file), key) for file in files])
+    return open_catalogue([read_file(file) for file in files], key)
+
+
+def ask(app: FastAPI, method: str, path: str, raised: bool = True, **request: Any) -> httpx.Response:
+    """The answer of an application in this process."""
+
+    async def answer() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=raised)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.request(method, path, **request)
+
+    return asyncio.run(answer())
 
 
 class Asked:
     """An application in this process, asked over ASGI."""
 
-    def __init__(self, files: dict[str, Path], token: str | None = None, key: bytes | None = None) -> None:
+    def __init__(
+        self,
+        files: dict[str, Path],
+        token: str | None = None,
+        key: bytes | None = None,
+        hosts: Sequence[str] = ("*",),
+        raised: bool = True,
+    ) -> None:
         self.catalogue = catalogue_of(*files.values(), key=key)
-        self.app: FastAPI = application(self.catalogue, token)
-        self.entries = dict(zip(files, self.catalogue, strict=True))
+        self.app: FastAPI = create_app(self.catalogue, token, hosts)
+        self.raised = raised  # whether what the application raises is raised here too
+        self.entries = dict(zip(files, self.catalogue.values(), strict=True))
 
     def url(self, name: str, what: str = "values") -> str:
-        return f"/v1/releases/{self.entries[name].id}/{what}"
+        return f"/v1/releases/{self.entries[name].record.id}/{what}"
 
     def __call__(self, method: str, path: str, **request: Any) -> httpx.Response:
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app)  # what the application raises is raised here
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-                return await client.request(method, path, **request)
-
-        return asyncio.run(ask())
+        return ask(self.app, method, path, self.raised, **request)
 
     def get(self, path: str, **request: Any) -> httpx.Response:
         return self("GET", path, **request)
@@ -103,7 +117,7 @@ class Running:
     log: Path
 
     def workers(self) -> list[int]:
-        """The workers' process numbers: children that hold the listening socket run uvicorn's spawned target."""
+        """The workers' process numbers."""
         own = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return [int(child) for child in own if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 

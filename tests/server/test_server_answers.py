@@ -15,7 +15,7 @@ NAMES = ("agent", "plane", "function", "open")
 
 
 def states(entry, count=9):
-    unit = np.random.default_rng(5).uniform(size=(count, entry.dimension))
+    unit = np.random.default_rng(5).uniform(size=(count, entry.release.box.dimension))
     low, high = np.array(entry.release.box.low), np.array(entry.release.box.high)
     return low + unit * (high - low)
 
@@ -27,7 +27,7 @@ def test_values_are_the_releases_own(ask, name):
     answer = ask.post(ask.url(name), json={"states": x.tolist()})
     assert answer.status_code == 200
     assert np.array_equal(np.array(answer.json()["values"]), entry.release.values(x))
-    assert answer.json()["privacy"] == answer.headers["X-Quietq-Privacy"] == entry.privacy
+    assert answer.json()["privacy"] == answer.headers["X-Quietq-Privacy"] == entry.record.privacy
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,9 +36,9 @@ def test_bytes_hold_the_same_numbers(ask, name):
     x = states(entry)
     answer = ask.post(ask.url(name), content=x.astype("<f8").tobytes(), headers=BYTES)
     assert answer.headers["Content-Type"] == "application/octet-stream"
-    assert answer.headers["X-Quietq-Privacy"] == entry.privacy
+    assert answer.headers["X-Quietq-Privacy"] == entry.record.privacy
     shape = tuple(map(int, answer.headers["X-Quietq-Shape"].split(",")))
-    assert shape == (len(x), entry.outputs)
+    assert shape == (len(x), entry.record.outputs)
     assert np.array_equal(np.frombuffer(answer.content, "<f8").reshape(shape), entry.release.values(x))
 
 
@@ -89,22 +89,14 @@ JSON_SENT = {"Content-Type": "application/json; charset=UTF-8"}
     [
         ("", "application/json"),
         ("*/*", "application/json"),
-        ("application/*;q=0.5", "application/json"),
-        ("application/json;q=0.5, application/octet-stream", "application/octet-stream"),
-        ("application/octet-stream;q=0.1, */*", "application/json"),
-        ("text/html, application/octet-stream;q=0.2", "application/octet-stream"),
-        ("application/json;q=0, */*", "application/octet-stream"),
+        ("application/octet-stream, */*", "application/json"),
+        ("text/html", "application/json"),
+        (" Application/Octet-Stream ", "application/octet-stream"),
     ],
 )
-def test_the_type_that_is_liked_best(ask, accept, kind):
+def test_bytes_come_if_nothing_else_is_accepted(ask, accept, kind):
     answer = ask.get(ask.url("agent"), params={"state": 0.5}, headers={"Accept": accept})
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, kind)
-
-
-def test_several_accept_headers_are_one(ask):
-    headers = [("Accept", "text/html"), ("Accept", "application/octet-stream")]
-    answer = ask.get(ask.url("agent"), params={"state": 0.5}, headers=headers)
-    assert answer.headers["Content-Type"] == "application/octet-stream"
 
 
 def test_the_list_says_what_there_is(ask):
@@ -119,9 +111,9 @@ def test_the_list_says_what_there_is(ask):
     assert (listed["function.qq"]["outputs"], listed["function.qq"]["actions"]) == (1, None)
     assert listed["open.qq"]["privacy"] == "NOT PRIVATE"
     for name in NAMES:
-        one = ask.get(f"/v1/releases/{ask.entries[name].id}")
+        one = ask.get(f"/v1/releases/{ask.entries[name].record.id}")
         assert one.json() == listed[f"{name}.qq"]
-        assert one.headers["X-Quietq-Privacy"] == ask.entries[name].privacy
+        assert one.headers["X-Quietq-Privacy"] == ask.entries[name].record.privacy
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -132,7 +124,7 @@ def test_the_certificate_in_full_and_in_words(ask, name):
     assert record["text"] == str(entry.release.certificate)
     assert record["plain"]
     assert all(isinstance(sentence, str) for sentence in record["plain"])
-    assert record["privacy"] == entry.privacy
+    assert record["privacy"] == entry.record.privacy
     assert record["audit"] is None
     assert ("NOT PRIVATE" in " ".join(record["plain"])) == (name == "open")
 
@@ -181,7 +173,7 @@ def test_the_page_and_its_headers(ask, path, kind):
     answer = ask.get(path)
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == f"{kind}; charset=utf-8"
-    assert answer.headers["Cache-Control"] == "no-cache"
+    assert answer.headers["Cache-Control"] == "no-store"
     assert answer.content
     assert ask("HEAD", path).status_code == 200
 

@@ -27,7 +27,7 @@ printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size
 
 
 def check(answer):
-    assert answer.status_code in (200, 400, 404, 405, 406, 409, 413, 415, 422)
+    assert answer.status_code in (200, 404, 409, 413, 415, 422)
     if answer.status_code >= 400:
         assert answer.json()["detail"].endswith(".")
         assert len(answer.json()["detail"]) < 400
@@ -42,6 +42,7 @@ WHERE = st.sampled_from([("agent", "values"), ("agent", "policy"), ("plane", "va
 BODY = texts | broken | arrays | st.binary(max_size=64)
 
 
+@settings(max_examples=80)
 @given(WHERE, BODY, st.sampled_from(KINDS) | printable, st.sampled_from(ACCEPTS) | printable)
 def test_any_body(ask, what, body, kind, accept):
     bodies(ask, what, body, kind, accept)

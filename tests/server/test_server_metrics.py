@@ -1,10 +1,6 @@
 """Prometheus is told how much was asked, never what."""
 
-import json
-from pathlib import Path
-
 import pytest
-from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.parser import text_string_to_metric_families
 from serving import Asked
 
@@ -30,9 +26,9 @@ def test_requests_and_states_are_counted(fresh):
     assert found["quietq_requests_total", tuple(sorted((route, "GET", "200")))] == 3
     assert found["quietq_requests_total", tuple(sorted((route, "GET", "422")))] == 1
     assert found["quietq_request_seconds_count", (route,)] == 4
-    assert found["quietq_states_total", tuple(sorted((fresh.entries["agent"].id, "values")))] == 3
-    assert found["quietq_states_total", tuple(sorted((fresh.entries["plane"].id, "actions")))] == 5
-    assert found["quietq_release", tuple(sorted((fresh.entries["open"].id, "function", "NOT PRIVATE")))] == 1
+    assert found["quietq_states_total", tuple(sorted((fresh.entries["agent"].record.id, "values")))] == 3
+    assert found["quietq_states_total", tuple(sorted((fresh.entries["plane"].record.id, "actions")))] == 5
+    assert found["quietq_release", tuple(sorted((fresh.entries["open"].record.id, "function", "NOT PRIVATE")))] == 1
 
 
 def test_nothing_that_was_asked_becomes_a_label(fresh):
@@ -47,39 +43,3 @@ def test_nothing_that_was_asked_becomes_a_label(fresh):
     assert 'route="other"' in text
     assert 'method="other"' in text
     assert "quietq_requests_total" in labels
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Where workers count; the process of these tests does not."""
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path / "metrics"))
-    (tmp_path / "metrics").mkdir()
-    return tmp_path / "metrics"
-
-
-def counted(file: Path, value: float) -> bytes:
-    """The file of a worker that has counted something."""
-    key = json.dumps(["quietq_requests", "quietq_requests_total", {"route": "/"}, "Requests answered."])
-    values = MmapedDict(str(file))
-    values.write_value(key, value, 0.0)
-    values.close()
-    return file.read_bytes()
-
-
-def test_a_damaged_file_leaves_the_others(fresh, folder):
-    whole = counted(folder / "counter_1.db", 3.0)
-    assert 'quietq_requests_total{route="/"} 3.0' in fresh.get("/metrics").text
-    for number, damaged in enumerate((b"", b"\xff" * 100, b"\x7f" * 100, whole[:60]), 2):
-        (folder / f"counter_{number}.db").write_bytes(damaged)
-        answer = fresh.get("/metrics")
-        assert answer.status_code == 200
-        assert 'quietq_requests_total{route="/"} 3.0' in answer.text
-
-
-def test_counters_that_are_gone(fresh, folder):
-    folder.rmdir()
-    answer = fresh.get("/metrics")
-    assert answer.status_code == 503
-    assert answer.headers["Retry-After"] == "1"
-    assert answer.json()["detail"].startswith("The counters cannot be read")
-    assert fresh.get(fresh.url("agent"), params={"state": 0.5}).status_code == 200

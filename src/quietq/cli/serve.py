@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from quietq.cli.app import AsJson, app
+from quietq.privacy.errors import MissingExtra
 
 
 @app.command()
@@ -36,8 +37,11 @@ def serve(
 ) -> None:
     """Answers for releases over HTTP: values, policies, certificates, a page at / and counters at /metrics."""
     from quietq.release.signature import read_public_key
-    from quietq.server.handover import read_token
-    from quietq.server.run import serve as run
 
+    try:
+        from quietq.server.run import read_token
+        from quietq.server.run import serve as run
+    except ImportError as error:
+        raise MissingExtra.of("serve", "Serving needs FastAPI and uvicorn") from error
     wanted = None if key is None else read_public_key(key)
     run(files, host, port, workers, read_token(token_file), allow_host or (), as_json, wanted)

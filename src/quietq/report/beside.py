@@ -9,7 +9,7 @@ from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import relation_in_words
 from quietq.release import open_release
-from quietq.server.catalogue import audit_beside
+from quietq.server.audits import audit_beside
 
 
 def write_beside(finding: Finding, file: Path) -> Path:

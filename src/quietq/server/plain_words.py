@@ -73,25 +73,19 @@ def _secret(relation: dict[str, Any]) -> str:
 
 def _not_private(certificate: Certificate) -> list[str]:
     if certificate.standing == "claimed":
-        return [
-            f"{NOT_PRIVATE}: nothing is promised to anybody.",
+        why = (
             f"The method claims differential privacy with epsilon = {certificate.epsilon:g} and delta = "
-            f"{certificate.delta:g}, but the claim is not proven. The notes say what fails.",
-            "Whatever is read from it may give people away. It is for tests and comparisons, and must not be published "
-            "if the rewards behind it are private.",
-        ]
-    if certificate.reproducible:
+            f"{certificate.delta:g}, but the claim is not proven. The notes say what fails."
+        )
+    elif certificate.reproducible:
         why = (
             "Its noise was simulated from a seed: whoever knows the seed, or tries all likely ones, can subtract the "
             "noise and read the data."
         )
     else:
         why = "No noise that protects anybody was added, or none that a theorem covers."
-    return [
-        f"{NOT_PRIVATE}: nothing is promised to anybody.",
-        why,
-        "It is for tests and comparisons, and must not be published if the rewards behind it are private.",
-    ]
+    end = "It is for tests and comparisons, and must not be published if the rewards behind it are private."
+    return [f"{NOT_PRIVATE}: nothing is promised to anybody.", why, end]
 
 
 def _cap(certificate: Certificate) -> dict[str, Any] | None:

@@ -1,118 +1,86 @@
-"""The states that a request asks about, from JSON, from bytes or from the address; anything else is refused."""
+"""The states that a request asks about: what they must look like, how many there may be, and the answer for them."""
 
 import json
-import re
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from fastapi import HTTPException
+from jaxtyping import Float, Shaped
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
-from quietq.server.catalogue import Entry
-from quietq.server.limits import MOST_STATES, MOST_VALUES, Refusal
+from quietq.server.catalogue import Catalogue, Entry
 
+MOST_STATES, MOST_VALUES = 65_536, 1_048_576
+"""States in one request, and values in one answer."""
+JSON, BYTES = "application/json", "application/octet-stream"
+Question = Literal["values", "actions"]
 States = Float[np.ndarray, "points d"]
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_LONGEST = 400  # characters of a number; more than any float64 needs
+_EXAMPLE = '{"states": [[…], …]}'
+_AT_ONCE = 1024  # states whose features fit into memory for any release
 
 
-def from_query(entry: Entry, given: list[str]) -> States:
-    """One state from the address, a coordinate an item."""
-    if len(given) != entry.dimension:
-        each = ", once for each coordinate" if entry.dimension > 1 else ""
-        raise Refusal(422, f"state must be given {times(entry.dimension)}{each}, not {times(len(given))}.")
-    for text in given:
-        if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
-            raise Refusal(422, f"state must be a number such as 0.25, not {_piece(text)}.")
-    return np.array([[float(text) for text in given]])
+class StatesBody(BaseModel, extra="forbid", strict=True):
+    """Many states, a list of coordinates for each; in one dimension plain numbers too."""
+
+    states: list[FiniteFloat | list[FiniteFloat]] = Field(min_length=1, max_length=MOST_STATES, fail_fast=True)
 
 
-def from_bytes(entry: Entry, body: bytes) -> States:
-    """Little-endian float64 numbers, state by state."""
-    width = 8 * entry.dimension
-    if not body or len(body) % width:
-        raise Refusal(
-            422,
-            f"The body must be float64 numbers, {entry.dimension} a state, so some multiple of {width} bytes, "
-            f"not {len(body)}.",
-        )
-    _check_count(entry, len(body) // width)
-    return np.frombuffer(body, "<f8").astype(np.float64).reshape(-1, entry.dimension)
+def schemas(catalogue: Catalogue) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the OpenAPI document says of one state and of a body; exact if all releases have the same box."""
+    boxes = [entry.release.box for entry in catalogue.values()]
+    number = {"type": "number", "minimum": min(min(box.low) for box in boxes),
+              "maximum": max(max(box.high) for box in boxes)}  # fmt: skip
+    sizes = [box.dimension for box in boxes]
+    state = {"type": "array", "items": number, "minItems": min(sizes), "maxItems": max(sizes)}
+    body = StatesBody.model_json_schema()
+    body["properties"]["states"]["items"] = {"anyOf": [state, number]} if min(sizes) == 1 else state
+    return state, body
 
 
-def from_json(entry: Entry, body: bytes) -> States:
-    """`{"states": [[0.1], [0.9]]}`, a list of coordinates a state; in one dimension plain numbers too."""
+def parse(entry: Entry, kind: str, body: bytes) -> States:
+    """The states in a body: JSON, or little-endian float64 numbers, state by state."""
+    box = entry.release.box
+    if kind == BYTES:
+        width = 8 * box.dimension
+        if not body or len(body) % width:
+            detail = f"The body must be float64 numbers, {box.dimension} for each state: some multiple of {width} bytes"
+            raise HTTPException(422, f"{detail}, not {len(body)}.")
+        return np.frombuffer(body, "<f8").astype(np.float64).reshape(-1, box.dimension)
     # Counted before it is parsed, so that a small body cannot become a large object.
-    if body.count(b",") >= MOST_STATES * entry.dimension or body.count(b"[") > MOST_STATES + 1:
-        raise _too_many(f"more than {MOST_STATES}")
-    if body.count(b"{") > 1:
-        raise _shape(entry)
+    if body.count(b",") >= MOST_STATES * box.dimension or body.count(b"[") > MOST_STATES + 1:
+        raise _too_many(entry)
+    example = f"The body must be like {json.dumps({'states': [box.low]}) if box.dimension <= 4 else _EXAMPLE}"
     try:
-        record = json.loads(
-            body.decode(), object_pairs_hook=_once, parse_constant=_constant, parse_int=float, strict=True
-        )
-    except RecursionError:
-        raise Refusal(400, "The body is nested too deeply.") from None
-    except ValueError:  # also of text that is not UTF-8
-        raise Refusal(400, "The body must be one JSON object in UTF-8, without NaN or Infinity.") from None
-    if not isinstance(record, dict) or set(record) != {"states"} or not isinstance(record["states"], list):
-        raise _shape(entry)
-    states = record["states"]
-    _check_count(entry, len(states))
-    if entry.dimension == 1:
-        states = [state if isinstance(state, list) else [state] for state in states]
-    if not all(isinstance(state, list) and len(state) == entry.dimension for state in states):
-        raise _shape(entry)
-    if {type(number) for state in states for number in state} != {float}:
-        raise _shape(entry)
-    return np.array(states, np.float64)
+        states = StatesBody.model_validate_json(body).states
+    except ValidationError as error:
+        raise HTTPException(422, f"{example}; {sentence(error.errors())}") from error
+    rows = [state if isinstance(state, list) else [state] for state in states]
+    if {len(row) for row in rows} != {box.dimension}:
+        raise HTTPException(422, f"{example}: {plural(box.dimension, 'coordinate')} for each state.")
+    return np.array(rows, np.float64)
 
 
-def _check_count(entry: Entry, states: int) -> None:
-    if states == 0:
-        raise Refusal(422, "states must hold at least one state.")
-    if states > MOST_STATES:
-        raise _too_many(str(states))
-    if states * entry.outputs > MOST_VALUES:
-        raise Refusal(
-            413,
-            f"A request may ask for at most {MOST_VALUES} values, and {plural(states, 'state')} have {entry.outputs} "
-            "each: send fewer at a time.",
-        )
+def answer(entry: Entry, question: Question, states: States) -> Shaped[np.ndarray, "points ..."]:
+    """The release's own numbers, a bounded number of states at a time."""
+    if len(states) > MOST_STATES or len(states) * entry.record.outputs > MOST_VALUES:
+        raise _too_many(entry)
+    if question == "actions" and entry.release.what != "agent":
+        raise HTTPException(409, "This release is a function, and only an agent has a policy: ask for its values.")
+    ask = entry.release.values if question == "values" else entry.release.policy
+    try:
+        return np.concatenate([ask(states[i : i + _AT_ONCE]) for i in range(0, len(states), _AT_ONCE)])
+    except InvalidInput as error:  # outside of the box, or NaN
+        raise HTTPException(422, str(error)) from error
 
 
-def _too_many(found: str) -> Refusal:
-    return Refusal(413, f"A request may hold at most {MOST_STATES} states, not {found}: send them in parts.")
+def sentence(errors: Any) -> str:
+    """The first of pydantic's complaints, without what was sent."""
+    where = ".".join(str(part) for part in errors[0]["loc"])
+    return f"{where[:60] or 'body'}: {errors[0]['msg'][:160].rstrip('.')}."
 
 
-def _shape(entry: Entry) -> Refusal:
-    example = json.dumps({"states": [list(entry.release.box.low)]}) if entry.dimension <= 4 else '{"states": [[…], …]}'
-    return Refusal(422, f"The body must be like {example}: a list of states, {_per(entry)}, all of them numbers.")
-
-
-def _per(entry: Entry) -> str:
-    return f"{plural(entry.dimension, 'coordinate')} each"
-
-
-def times(count: int) -> str:
-    """How often, in words.
-
-    >>> times(1), times(3)
-    ('once', '3 times')
-    """
-    return "once" if count == 1 else f"{count} times"
-
-
-def _piece(text: str) -> str:
-    """The beginning of what was sent, as a sentence can hold it."""
-    return json.dumps(text[:20])
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return dict(pairs)
-
-
-def _constant(name: str) -> float:
-    raise ValueError(name)
+def _too_many(entry: Entry) -> HTTPException:
+    most = min(MOST_STATES, MOST_VALUES // entry.record.outputs)
+    return HTTPException(413, f"A request may hold at most {most} states here: send them in parts.")

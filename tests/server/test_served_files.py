@@ -1,0 +1,130 @@
+"""Files are checked before the port opens, and a worker is given the bytes that were checked."""
+
+import json
+import pickle
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from serving import TOKEN, ask, catalogue_of, make_files
+
+from quietq import InvalidInput
+from quietq.release import open_release
+from quietq.release.publishing import copy_release
+from quietq.release.signature import create_key, read_public_key
+from quietq.server.audits import MOST_AUDIT_BYTES
+from quietq.server.catalogue import open_catalogue, read_file
+from quietq.server.run import start_worker
+
+
+@pytest.fixture
+def own(tmp_path):
+    return make_files(tmp_path)
+
+
+def test_a_worker_serves_what_was_checked_whatever_becomes_of_the_file(own):
+    checked = read_file(own["agent"])
+    own["agent"].write_bytes(own["plane"].read_bytes())
+    start = pickle.loads(pickle.dumps(partial(start_worker, [checked], ["*"], None, TOKEN)))  # as for a new process
+    (entry,) = open_catalogue([checked]).values()
+    answer = ask(start(), "GET", "/v1/releases", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.json()["releases"] == [entry.record.model_dump()]
+
+
+def test_a_worker_checks_the_bytes_again(own):
+    checked = read_file(own["agent"])
+    damaged = replace(checked, content=checked.content[:-1] + b"x")
+    with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served"):
+        start_worker([damaged], ["*"], None, None)
+
+
+def test_the_same_release_twice(own, tmp_path):
+    again = tmp_path / "again.qq"
+    again.write_bytes(own["agent"].read_bytes())
+    with pytest.raises(
+        InvalidInput, match=r"'agent.qq' and 'again.qq' hold the same release, [0-9a-f]{16}: give it once"
+    ):
+        catalogue_of(own["agent"], again)
+
+
+def test_files_that_are_no_releases(own, tmp_path):
+    (tmp_path / "bad.qq").write_bytes(own["agent"].read_bytes()[:-1])
+    with pytest.raises(InvalidInput, match=r"'bad.qq' cannot be served: This is not a release"):
+        catalogue_of(own["agent"], tmp_path / "bad.qq")
+    with pytest.raises(InvalidInput, match=r"There is no file '.*nothing.qq'"):
+        catalogue_of(tmp_path / "nothing.qq")
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"{", "JSON object in UTF-8"),
+        (b"\xff", "JSON object in UTF-8"),
+        (b"[1]", "finite numbers"),
+        (b'{"a": [1]}', "finite numbers"),
+        (b'{"a": {"b": 1}}', "finite numbers"),
+        (b'{"a": NaN}', "finite numbers"),
+        (b'{"a": 1e999}', "finite numbers"),
+        (b'{"a": ' + b"9" * 400 + b"}", "finite numbers"),
+        (b'{"a": ' + b"9" * 9000 + b"}", "JSON object"),
+        (b'{"a": "\\ud800"}', "finite numbers"),
+        (b'{"a": "\\u0000"}', "finite numbers"),
+        (b'{"a\\u202e": 1}', "finite numbers"),
+        (b"[" * 50_000, "JSON object in UTF-8"),
+        (b'{"release": "0000"}', "not '0000'"),
+        (b'{"release": null}', "not None"),
+        (b'{"runs": 10, "verdict": "consistent"}', "must name this release"),
+        (b'{"a": "' + b"x" * MOST_AUDIT_BYTES + b'"}', "at most 65536 bytes"),
+    ],
+)  # fmt: skip
+def test_audits_that_are_none(own, content, word):
+    own["agent"].with_name("agent.audit.json").write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: its audit") as raised:
+        catalogue_of(own["agent"])
+    assert word in str(raised.value)
+
+
+def test_an_audit_is_of_the_release_that_it_names(own):
+    found = {"release": open_release(own["agent"]).hash, "runs": 10, "passed": True}
+    own["agent"].with_name("agent.audit.json").write_text(json.dumps(found))
+    (entry,) = catalogue_of(own["agent"]).values()
+    assert entry.certificate.audit == found
+
+
+def test_only_what_the_key_signed_is_served_by_any_worker(own):
+    keys = [create_key(own["agent"].with_name(name))[:2] for name in ("mine", "other")]
+    (mine, public), (other, _) = keys
+    key = read_public_key(public)
+    with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: it is whole, but nobody signed it\."):
+        catalogue_of(own["agent"], key=key)
+    copy_release(own["agent"], own["agent"], sign=other)
+    with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: it is signed by another key"):
+        catalogue_of(own["agent"], key=key)
+    with pytest.raises(InvalidInput, match="signed by another key"):
+        start_worker([read_file(own["agent"])], ["*"], key, None)
+    copy_release(own["agent"], own["agent"], sign=mine)
+    forged = {"release": open_release(own["agent"]).hash, "verdict": "found nothing"}
+    own["agent"].with_name("agent.audit.json").write_text(json.dumps(forged))
+    (entry,) = catalogue_of(own["agent"], key=key).values()
+    assert entry.certificate.audit is None  # which the key did not sign
+    assert entry.record.signed.startswith("signed by the key given, ")
+    assert start_worker([read_file(own["agent"])], ["*"], key, None)
+
+
+def test_links_and_folders_are_no_audits(own):
+    beside = own["agent"].with_name("agent.audit.json")
+    (own["agent"].parent / "secret.json").write_text('{"key": "secret"}')
+    beside.symlink_to("secret.json")
+    with pytest.raises(InvalidInput, match=r"'agent.audit.json', must be a plain file"):
+        read_file(own["agent"])
+    beside.unlink()
+    beside.mkdir()
+    with pytest.raises(InvalidInput, match="must be a plain file"):
+        read_file(own["agent"])
+
+
+def test_sizes_are_checked_before_anything_is_read(own):
+    with own["agent"].open("r+b") as stream:
+        stream.truncate(2**40)  # a hole, which takes no room
+    with pytest.raises(InvalidInput, match=r"more than 268435456 bytes"):
+        read_file(own["agent"])
