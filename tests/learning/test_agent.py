@@ -127,7 +127,7 @@ def test_any_world():
     [
         (lambda: Agent("walk", NoNoise()).learn(100), "steps must be at least 128, the start of learning"),
         (lambda: Agent("walk", RewardNoise(private(1))).learn(100), "or nothing is learned"),
-        (lambda: Agent("moon", NoNoise()), "the known ones are walk"),
+        (lambda: Agent("moon", NoNoise()), "quietq has walk"),
         (lambda: Agent("walk", NoNoise()).learn(0), "steps must be"),
         (lambda: Agent("walk", NoNoise(gamma=1.5)), "gamma must lie between 0 and 1, not 1.5"),
         (lambda: Agent("walk", NoNoise(optimiser="adamm")), "optimiser must be one of Optax's"),

@@ -14,7 +14,7 @@ EXPRESSIONS = {
     "GaussianProcessMechanism.for_relation(relation, (0.9, 1e-4))": "budget must be a Budget",
     "GaussianProcessMechanism.for_relation('people', budget)": "relation must be a relation",
     "GaussianProcessMechanism.for_relation(relation, budget, assumption='checked')": "assumption must be an Assumption",
-    "GaussianProcessMechanism.for_relation(relation, budget, account=budget)": "accountant must be an Accountant",
+    "GaussianProcessMechanism.for_relation(relation, budget, account=budget)": "account must be an Accountant",
     "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply({'secret': 1})": "weights must be real numbers",
     "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply(['1', '2'])": "weights must be real numbers",
     "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply([[1.0], [1, 2]])": "weights must be real numbers",

@@ -74,6 +74,8 @@ def test_workers_that_cannot_start_stop_the_server(quietq, files, monkeypatch):
             pass
 
     monkeypatch.setattr("quietq.server.run.Multiprocess", Supervisor)
+    # It would close all handlers there are; one that absl may have left behind closes what pytest captures with.
+    monkeypatch.setattr("uvicorn.Config.configure_logging", lambda self: None)
     monkeypatch.setattr("os.environ", dict(os.environ))
     code, _, err = quietq(f"serve {files['agent']} --port 0")
     assert (code, err.splitlines()[-1]) == (

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+import quietq as qq
 from quietq.cli.app import AsJson, app
-from quietq.privacy.errors import MissingExtra
 
 
 @app.command()
@@ -42,6 +42,6 @@ def serve(
         from quietq.server.run import read_token
         from quietq.server.run import serve as run
     except ImportError as error:
-        raise MissingExtra.of("serve", "Serving needs FastAPI and uvicorn") from error
+        raise qq.MissingExtra.of("serve", "Serving needs FastAPI and uvicorn") from error
     wanted = None if key is None else read_public_key(key)
     run(files, host, port, workers, read_token(token_file), allow_host or (), as_json, wanted)
