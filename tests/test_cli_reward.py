@@ -45,10 +45,12 @@ def command(ratings, target, **change):
     return f"reward {ratings} " + " ".join(f"--{name} {value}" for name, value in options.items())
 
 
+@pytest.mark.filterwarnings("always:No row")
 def test_decimal_commas_are_named(quietq, tmp_path):
     (tmp_path / "commas.csv").write_text('who,where,score\na,"0,1","0,5"\nb,"0,4","0,9"\n')
     code, _, err = quietq(command(tmp_path / "commas.csv", tmp_path / "reward.qq"))
-    assert (code, "a decimal point, not a comma" in err) == (2, True)
+    # no refusal, which would tell whether somebody with a usable row is there
+    assert (code, "a decimal point, not a comma" in err) == (0, True)
 
 
 def test_no_bar_where_nobody_looks(ratings, tmp_path, monkeypatch):
