@@ -342,6 +342,11 @@ def _check_claims(certificate: Certificate) -> None:
         if not c.remarks:
             raise InvalidCertificate("A claim must remark what keeps it from being certified.")
         return
+    _check_certified(c, c.epsilon, c.delta, c.relation)
+
+
+def _check_certified(c: Certificate, epsilon: float, delta: float, relation: Mapping[str, Any]) -> None:
+    """What is certified has a method, assumptions, and numbers that follow from each other."""
     if _METHOD.fullmatch(c.method) is None:
         raise InvalidCertificate(f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
     if c.method == "published":
@@ -351,19 +356,19 @@ def _check_claims(certificate: Certificate) -> None:
     _check_assumptions(c.assumptions)
     if c.norm is None or c.sensitivity is None:
         raise InvalidCertificate("What is certified needs the sensitivity, and the norm that it is measured in.")
-    needed = largest_difference(c.norm, c.relation)
+    needed = largest_difference(c.norm, relation)
     if not c.sensitivity >= needed * (1 - _CLOSE):
         raise InvalidCertificate(
-            f"sensitivity {c.sensitivity!r} is below {needed!r}, which {relation_in_words(c.relation)} can come to in "
+            f"sensitivity {c.sensitivity!r} is below {needed!r}, which {relation_in_words(relation)} can come to in "
             f"{norm_in_words(c.norm)}."
         )
     coordinates = dimension(c.norm)
     if coordinates is not None and (c.domain is None or len(c.domain) != coordinates):
         raise InvalidCertificate(f"domain must be the box that the norm is defined on, of {coordinates} coordinate(s).")
     if c.mu is not None:
-        _check_gaussian(c, c.epsilon, c.delta, c.mu, c.sensitivity)
+        _check_gaussian(c, epsilon, delta, c.mu, c.sensitivity)
     else:
-        _check_other_noise(c, c.norm, c.epsilon, c.delta, c.sensitivity)
+        _check_other_noise(c, c.norm, epsilon, delta, c.sensitivity)
 
 
 def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:

@@ -35,15 +35,13 @@ def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
                 found.append([spots[spot] for spot in path])
             return
         sign, k = path[-1]
-        for spot in ((sign, k - 1), (sign, k + 1)):  # the run goes on
-            if spot in spots and (settled or spot[1] <= left - 1):
-                extend([*path, spot], settled or spot[1] == 0)
-        if settled:  # another run may begin
-            for spot in near[path[-1]]:
-                if spot[1] <= left - 1:
-                    extend([*path, spot], spot[1] == 0)
+        on = [spot for spot in ((sign, k - 1), (sign, k + 1)) if spot in spots and (settled or spot[1] < left)]
+        for spot in on:  # the run goes on
+            extend([*path, spot], settled or spot[1] == 0)
+        for spot in near[path[-1]] if settled else ():  # another run may begin
+            if spot[1] < left:
+                extend([*path, spot], spot[1] == 0)
 
-    for spot, value in spots.items():
-        if value >= -1e-9 and spot[1] <= pieces:
-            extend([spot], spot[1] == 0)
+    for spot in [spot for spot, value in spots.items() if value >= -1e-9]:
+        extend([spot], spot[1] == 0)
     return np.unique(np.array(found), axis=0)
