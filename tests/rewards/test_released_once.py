@@ -103,6 +103,27 @@ def test_an_account_does_not_make_an_earlier_release_undone() -> None:
     assert account.spent_mu == 0
 
 
+def test_a_refused_charge_does_not_forget_a_release_made_meanwhile() -> None:
+    """One thread's charge is refused while another's release goes through: the people are released all the same."""
+    group = crowd()
+
+    class Busy(Accountant):
+        refuses = True
+
+        def charge(self, cost: Any, relation: Any = None) -> Receipt:
+            if not self.refuses:
+                return super().charge(cost, relation)
+            self.refuses = False
+            privatise(group, BUDGET, account=self)  # as another thread might, just now
+            raise BudgetExhausted("too late")
+
+    with pytest.raises(BudgetExhausted, match="too late"):
+        privatise(group, BUDGET, account=Busy(BUDGET))
+    for account in (None, Accountant(BUDGET)):
+        with pytest.raises(BudgetExhausted, match="released"):
+            privatise(group, BUDGET, account=account)
+
+
 def test_simulations_are_free() -> None:
     group = crowd()
     for seed in range(3):

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.learning.method import Method, Spaces
+from quietq.noise.allowance import size_bound
 from quietq.noise.entropy import Entropy
 from quietq.privacy import norms
 from quietq.privacy.budget import Budget, weak_delta
@@ -65,7 +66,7 @@ class Promising(Method):
         A projection, so no two neighbours get farther apart; and it bounds what rounding can do.
         """
         relation, _ = self.promised()
-        return 2 * self.radius * max(relation.people or 0, norms.FEWEST)
+        return size_bound(self.radius, relation.people)
 
     def operations(self, spaces: Spaces) -> int:
         """So many operations in a row in float32 whose rounding errors the noise must cover too."""

@@ -18,10 +18,10 @@ import math
 
 from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import FEWEST
 
 FLOAT64 = 2.0**-49
 """How exact float64 values are taken to be, as a part of their largest: sixteen roundings."""
-FEWEST = 1024
 SHARE = 0.1
 """Grids are as fine as they may be, as long as the allowance for rounding is no larger part of the sensitivity."""
 COARSEST = 4

@@ -24,8 +24,8 @@ _ADVICE = (
     "`account=Accountant(Budget(...))` or a Ledger's, whose budget covers all of them."
 )
 _started = os.urandom(16).hex()  # tells this process from an earlier one of the same number
-_spent: dict[str, Account | None] = {}
-"""The accounts that released marks were charged to; None if there was none."""
+_spent: dict[str, tuple[Account | None, int]] = {}
+"""By mark, the account that its releases are charged to, or None, and how many were made or are under way."""
 _lock = threading.Lock()
 
 
@@ -63,7 +63,7 @@ class Once:
             )
         if self.name not in _spent:
             return
-        before = _spent[self.name]
+        before, _ = _spent[self.name]
         if account is None or before is None:
             raise BudgetExhausted(f"{self.what} was released already, and releases add up: {_ADVICE}")
         if before.book != account.book:
@@ -77,18 +77,21 @@ class Once:
         self.check(account)  # before the lock, which a fork may have copied while it was held
         with _lock:
             self.check(account)
-            first = self.name not in _spent
-            _spent[self.name] = account
+            _spent[self.name] = account, _spent.get(self.name, (None, 0))[1] + 1
         try:
             return Receipt() if account is None else account.charge(cost, relation)
         except QuietqError:
-            if first:
-                del _spent[self.name]
+            with _lock:  # others may have been released meanwhile, under the same account: their mark stays
+                left = _spent[self.name][1] - 1
+                if left:
+                    _spent[self.name] = account, left
+                else:
+                    del _spent[self.name]
             raise
 
 
 class OnceAccount(Account):
-    """What a release of marked data is charged to: its mark and, if there is one, an account, which goes first."""
+    """What a release of marked data is charged to: its mark and, if there is one, an account."""
 
     kind = "an account"
 
