@@ -11,7 +11,7 @@ import polars as pl
 
 from benchmarks.row import Row
 from benchmarks.timing import ratio
-from quietq.rewards.people import People
+from quietq.feedback.ratings import Ratings
 
 RATINGS, PEOPLE = 10_000_000, 1_000_000
 DECLARED: dict[str, Any] = {"box": (0, 1), "low": 0.0, "high": 1.0, "slope": 2.0, "count": PEOPLE}
@@ -24,13 +24,13 @@ def rows() -> list[Row]:
         write(file)
         return [
             Row(
-                "People.read, 1e7 ratings of 1e6 people",
-                ratio(lambda: People.read(file, **DECLARED), lambda: mean_rating(file), repeats=3),
+                "Ratings.read, 1e7 ratings of 1e6 people",
+                ratio(lambda: Ratings.read(file, **DECLARED), lambda: mean_rating(file), repeats=3),
                 "x group_by",
                 limit=10,
                 aim=5,
             ),
-            Row("People.read, 1e7 ratings, peak memory of the process", gigabytes(file), "GB", limit=2),
+            Row("Ratings.read, 1e7 ratings, peak memory of the process", gigabytes(file), "GB", limit=2),
         ]
 
 
@@ -51,8 +51,8 @@ def mean_rating(file: Path) -> pl.DataFrame:
 def gigabytes(file: Path) -> float:
     """The most memory that a fresh process held that did nothing else."""
     code = (
-        "import resource; from quietq.rewards.people import People; "
-        f"People.read({str(file)!r}, **{DECLARED!r}); "
+        "import resource; from quietq.feedback.ratings import Ratings; "
+        f"Ratings.read({str(file)!r}, **{DECLARED!r}); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

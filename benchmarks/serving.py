@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.row import Row
 from quietq import Box, Budget, GaussianProcessMechanism, people
-from quietq.release import PrivateNetwork, publish
+from quietq.publishing import PrivateNetwork, publish
 
 CONNECTIONS, SECONDS, SOAK, WARM = 16, 15, 60, 3
 _SCRIPT = """

@@ -21,10 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 import quietq as qq
-from quietq.release import publish
-from quietq.report import plot_reward
-from quietq.rewards import People, privatise
-from quietq.rewards.voters import voters
+from quietq.cli.report import plot_reward
+from quietq.feedback import Ratings
+from quietq.feedback.voters import voters
+from quietq.mechanisms import privatise
+from quietq.publishing import publish
 from quietq.worlds import best_return, plan, policy_return, worst_return
 
 EPSILONS = (0.1, 0.5, 1.0)
@@ -49,7 +50,7 @@ def utility_lost(reward: Callable, true: Callable, best: float, worst: float) ->
     return (best - policy_return(plan(reward).actions, true)) / (best - worst)
 
 
-def compare(people: People, draws: int = 30) -> tuple[dict[float, Outcome], float]:
+def compare(people: Ratings, draws: int = 30) -> tuple[dict[float, Outcome], float]:
     """One real draw for each epsilon, and simulated ones to see how much luck is in it; and what was spent in all."""
     account = qq.Accountant(qq.Budget(epsilon=1.25, delta=DELTA))  # all the real draws are of the same people
     true = people.functions()[0]
@@ -64,7 +65,7 @@ def compare(people: People, draws: int = 30) -> tuple[dict[float, Outcome], floa
     return outcomes, account.get_epsilon(DELTA)
 
 
-def draw(people: People, outcomes: dict[float, Outcome], path: Path) -> None:
+def draw(people: Ratings, outcomes: dict[float, Outcome], path: Path) -> None:
     """The rewards above, the policies that they lead to below."""
     figure = Figure(figsize=(8, 6.5), dpi=150, layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))

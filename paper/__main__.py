@@ -39,7 +39,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def reproduce(asked: argparse.Namespace) -> None:
     began = time.monotonic()
-    from quietq.report import require
+    from quietq.cli.report import require
 
     require()
     out = Path("runs/paper") / asked.what if asked.out is None else asked.out

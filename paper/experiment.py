@@ -7,7 +7,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
-from quietq.report.page import Part
+from quietq.cli.report.page import Part
 
 Row = dict[str, Any]
 """A line of a tidy table: names, and words, numbers, truth values or None."""

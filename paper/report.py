@@ -9,8 +9,8 @@ from scipy.special import ndtr
 import quietq
 from paper.experiment import Experiment, Tables
 from paper.figures.curves import chance
+from quietq.cli.report.page import Listing, Picture, Section, Table, write_page
 from quietq.privacy.budget import Budget
-from quietq.report.page import Listing, Picture, Section, Table, write_page
 
 PROMISE = Budget(0.9, 1e-4)
 HEADINGS = ("claim", "printed in the paper", "measured", "shown by", "verdict")

@@ -18,7 +18,7 @@ from paper.experiment import Claim, Row, Tables, Task
 from quietq.audit.store import hash_of_code
 from quietq.learning.cache import cache_folder
 
-CODE = ("privacy", "noise", "rewards", "worlds", "learning", "audit")
+CODE = ("privacy", "noise", "feedback", "mechanisms", "worlds", "learning", "audit")
 """The rooms of quietq that rows can depend on, beside this folder."""
 STANDS_ON = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 

@@ -6,10 +6,9 @@ import pytest
 
 pytest.importorskip("jax")
 
-from quietq import Budget, privatise, publish
-from quietq import audit as room
+from quietq import Budget, audit as room, privatise, publish
 from quietq.audit.words import in_words
-from quietq.server.audits import audit_beside, parse_audit
+from quietq.publishing.server.audits import audit_beside, parse_audit
 from quietq.worlds import WALK, walk_reward
 
 SMALL = "--steps 130 --widths 4 --batch 16 --runs 40"
@@ -52,7 +51,7 @@ def test_a_private_reward(quietq):
     ("arguments", "method"),
     [
         pytest.param("reward --radius 0.01 --runs 40", "reward/observed", marks=pytest.mark.slow),
-        ("reward --world recommender --people 100 --runs 40", "reward/weights, k-norm"),
+        ("reward --world recommender --people 100 --runs 40", "reward/weights, ball"),
         ("evaluation --people 12 --runs 40", "evaluation"),
         ("input --steps 50 --runs 40 --view policy --no-cache", "input"),
     ],

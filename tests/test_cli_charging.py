@@ -23,7 +23,7 @@ def ledger(quietq, tmp_path):
 
 
 def release(path) -> str:
-    return qq.release.open_release(path).hash  # type: ignore[attr-defined]
+    return qq.publishing.open_release(path).hash  # type: ignore[attr-defined]
 
 
 def test_a_private_reward_is_the_release(quietq, ledger, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 import quietq as qq
 from quietq.privacy import people
-from quietq.release.container import pack, unpack
+from quietq.publishing.container import pack, unpack
 
 BUDGET = qq.Budget(0.9, 1e-4)
 

@@ -20,9 +20,8 @@ from quietq.cli import main
 from quietq.cli.plan import Plan, Settings
 from quietq.learning import METHODS, Agent, NoNoise, Published, checkpoint
 from quietq.learning.options import read_options
-from quietq.methods import ENTRIES
-from quietq.methods import METHODS as BY_NAME
-from quietq.release import open_release
+from quietq.publishing import open_release
+from quietq.registry import METHODS as BY_NAME
 
 TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"  # the same shapes are compiled once
 PROMISE = "--people 50 --epsilon 0.9 --delta 1e-4"
@@ -317,10 +316,10 @@ def test_help_has_the_sentences_and_defaults_of_the_method(quietq, monkeypatch):
 def test_every_method_has_a_page_of_help(quietq, command):
     listed = quietq(f"{command} --help")[1]
     assert len(listed.splitlines()) <= 40
-    for entry in ENTRIES:
-        if f"  {entry.name} " in listed:
+    for name, entry in BY_NAME.items():
+        if f"  {name} " in listed:
             assert entry.summary in listed
-            assert len(quietq(f"{command} {entry.name} --help")[1].splitlines()) <= 80
+            assert len(quietq(f"{command} {name} --help")[1].splitlines()) <= 80
     assert all(f"  {name} " in listed for name in METHODS if name != "none")
 
 
@@ -334,10 +333,10 @@ def test_options_of_all_kinds_are_read():
 
 
 def test_a_method_is_one_file_and_one_entry():
-    assert list(METHODS) == [entry.name for entry in ENTRIES if entry.in_worlds]
-    for entry in ENTRIES:
+    assert list(METHODS) == [name for name, entry in BY_NAME.items() if entry.in_worlds]
+    for name, entry in BY_NAME.items():
         kind = entry.load()
-        assert getattr(kind, "name", entry.name) == entry.name
+        assert getattr(kind, "name", name) == name
         assert entry.standing in ("none", "claimed", "certified")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from paper.claims import mechanisms, paths, sampler, utility
 from paper.claims.statement import TABLE, Measurements, power
 from paper.experiment import Row, Tables
-from quietq.report.look import STYLES, checked, new_figure, plain
+from quietq.cli.report.look import STYLES, checked, new_figure, plain
 
 PRINTED, MEASURED, OURS = (color for color, _ in (STYLES[1], STYLES[3], STYLES[0]))
 _TEXT = 11

@@ -13,10 +13,10 @@ from paper.comparison.needed import compare, curves, needed
 from paper.comparison.picture import plot_needed, plot_people
 from paper.comparison.scores import measure, measure_caps, name_of
 from paper.experiment import Claim, Experiment, Row, Tables, Task, statement, task
-from quietq.report.page import Part, Table
+from quietq.cli.report.page import Part, Table
 
 MOST = 9_999
-"""People at the end of the axis. From 10,000 on a delta of 1e-4 is 1/people or more, and no promise worth the name."""
+"""Ratings at the end of the axis. From 10,000 on a delta of 1e-4 is 1/people or more, and no promise worth the name."""
 ON_REWARD = (1, 3, 6, 10, 15, 20, 30, 40, 50, 100, 1000, MOST)
 AS_THEY_GO = (1, 3, 10, 20, 30, 40, 50, 60, 70, 80, 100, 200, 1000, MOST)
 ON_REWARD_ELSEWHERE = (1, 10, 30, 50, 100, 1000, MOST)

@@ -25,11 +25,11 @@ import quietq as qq
 from paper.experiment import Row
 from quietq import worlds
 from quietq.learning import METHODS, NoNoise, RewardNoise
-from quietq.learning.observed import observe
 from quietq.privacy.limits import cap_any_dp, cap_gdp, steps_between
 from quietq.privacy.relations import LipschitzBall, SupBall
 from quietq.worlds import WALK, RecommenderWorld, World, find_world, mean_return
 from quietq.worlds.environment import world_reward
+from quietq.worlds.observed import observe
 from quietq.worlds.planning import MOST_ON_A_GRID
 from quietq.worlds.walk_returns import best_return
 
@@ -85,7 +85,8 @@ def private_reward(world: World, noise: Any, people: int, draw: int, steps: int)
         ball, high = SupBall(WIDTHS[world.name] / people, people), WIDTHS[world.name]
         return observe(world, ball, budget(), low=0.0, high=high, rewards=steps, simulate=draw, seed=draw)
     return qq.privatise(
-        world.preference(), qq.Budget(EPSILON, 0.0) if noise == "k-norm" else budget(), noise=noise, simulate=draw,
+        world.mean_reward(), qq.Budget(EPSILON, 0.0) if noise == "k-norm" else budget(), simulate=draw,
+        noise="ball" if world.name == "recommender" else noise,
         relation=world.relation(people), domain=world.box, pieces=None if noise == "path" else PIECES.get(world.name),
     )  # fmt: skip
 

@@ -232,7 +232,12 @@ def _release(kernel: Kernel) -> Any:
     if kernel in ("additive", "features"):
         world = NavigationWorld() if kernel == "additive" else RecommenderWorld()
         return qq.privatise(
-            world.preference(), promise, relation=world.relation(100), domain=world.box, noise="path", simulate=0
+            world.mean_reward(),
+            promise,
+            relation=world.relation(100),
+            domain=world.box,
+            simulate=0,
+            noise="path" if kernel == "additive" else "weights",
         )
     if kernel == "product":
         relation = qq.RkhsBall(0.02, qq.Product((4.0, 4.0)), people=100)

@@ -19,7 +19,7 @@ from paper.extensions.rows import ACTOR_CRITIC, EXPLORATION, REPLAY, refusal, ro
 from quietq.learning.networks import Hats, LinearQ, Network, Scaled
 from quietq.learning.private_source import OnPrivateReward, ReleasedValues
 from quietq.learning.trainer import spaces_of
-from quietq.noise.private_function import PrivateFunction
+from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.worlds import WALK, walk_reward
 

@@ -10,7 +10,7 @@ from paper.experiment import Row, where
 from paper.extensions import rows as read
 from paper.extensions.kernels import EXPONENTIAL
 from paper.extensions.rows import ACTOR_CRITIC, BAND_LIMITED, DIMENSIONS, EXPLORATION, QUERIES, REPLAY
-from quietq.report.look import STYLES, checked, new_figure, plain
+from quietq.cli.report.look import STYLES, checked, new_figure, plain
 from quietq.worlds import walk_reward
 
 MARKERS = ("o", "s", "^", "D", "v", "P")

@@ -12,8 +12,8 @@ from paper.experiment import Row
 from paper.extensions.learners import PROMISE, SEED, budget
 from paper.extensions.rows import DIMENSIONS, INTERVAL, row
 from quietq import worlds
+from quietq.mechanisms.private_function import PrivateFunction
 from quietq.noise.kernels import Exponential, piecewise_linear
-from quietq.noise.private_function import PrivateFunction
 from quietq.worlds import WALK, World, find_world, mean_return, walk_reward
 from quietq.worlds.planning import MOST_ON_A_GRID
 
@@ -21,6 +21,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 EPSILON, DELTA = 1.0, 1e-5
 NAMES = {"navigation": "additive kernel, navigation", "recommender": "feature kernel, recommender"}
 NOISES = {"path": "Gaussian noise", "k-norm": "K-norm noise"}
+ON_WEIGHTS = {"path": "weights", "k-norm": "ball"}
 Kind = Literal["path", "k-norm"]
 """Gaussian noise in the relation's kernel, or pure noise on weights."""
 
@@ -76,7 +77,7 @@ def measure_thermostat(people: int, draws: int, epsilon: float = EPSILON, delta:
     )
     name, found = f"[{world.low:g}, {world.high:g}], thermostat", []
     for i in range(draws):
-        reached = mean_return(world, worlds.plan_on_grid(world, mechanism.simulate(world.preference(), i)))
+        reached = mean_return(world, worlds.plan_on_grid(world, mechanism.simulate(world.mean_reward(), i)))
         promised = {"people": people, "epsilon": epsilon, "delta": delta}
         found.append(row(INTERVAL, name, "score", worlds.normalise(world, reached), draw=i, **promised))
     return found
@@ -84,8 +85,9 @@ def measure_thermostat(people: int, draws: int, epsilon: float = EPSILON, delta:
 
 def private_rewards(world: World, people: int, noise: Kind, draws: int) -> list[PrivateFunction]:
     relation, promise = world.relation(people), qq.Budget(EPSILON, _delta(noise))
+    kind = ON_WEIGHTS[noise] if world.name == "recommender" else noise
     return [
-        qq.privatise(world.preference(), promise, relation=relation, noise=noise, domain=world.box, simulate=seed)
+        qq.privatise(world.mean_reward(), promise, relation=relation, noise=kind, domain=world.box, simulate=seed)
         for seed in range(draws)
     ]
 

@@ -6,7 +6,7 @@ The rest is ours:
 - Every step of the walk is a trajectory of length one. Its state is the position's cell and the action, its return the
   reward, between 0 and 0.5. There is a weight a cell, so the fit is linear. How many cells is not said, and matters
   most: it is run with 2, 3 and 4. Two flatter it, because their border is the reward's peak.
-- In the first half of the samples all actions are random. Then DP-LSW (`quietq.learning.evaluation`, with its smooth
+- In the first half of the samples all actions are random. Then DP-LSW (`quietq.mechanisms.evaluation`, with its smooth
   sensitivity) releases the mean reward of all cells, once. In the second half the better action by what was released
   is taken, but for a share of random ones that is the authors' in the long run, 0.05.
 - Why in halves: the noise follows the least visited cell. In ten walks of 1,000 random samples its standard deviation,
@@ -24,8 +24,8 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.learning.evaluation import Evaluation
-from quietq.learning.trajectories import Cells
+from quietq.feedback.trajectories import Cells
+from quietq.mechanisms.evaluation import Evaluation
 from quietq.privacy.budget import Budget
 from quietq.privacy.relations import Trajectories
 from quietq.worlds.walk import WALK

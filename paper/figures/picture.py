@@ -10,7 +10,7 @@ from typing import Any
 
 from paper.experiment import Row, where
 from paper.figures.curves import references, returns_of
-from quietq.report.look import checked, new_figure, plain
+from quietq.cli.report.look import checked, new_figure, plain
 
 LEVELS = {
     0.0: ("#000000", "-", None), 0.2: ("#0072B2", "-", "o"), 0.4: ("#009E73", "--", "s"), 0.6: ("#B37400", "-.", "^"),

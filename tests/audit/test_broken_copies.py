@@ -20,17 +20,17 @@ from quietq.audit.distinguisher import Scores
 from quietq.audit.finding import Attack, Finding, Promise, judge
 from quietq.audit.other_releases import audit_evaluation, audit_observed, audit_weights
 from quietq.audit.release import audit_reward
-from quietq.learning import (
-    evaluation,
-)
-from quietq.learning.observed import observe
+from quietq.mechanisms import evaluation
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.noise import increments
+from quietq.noise.ball import Ball
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
+from quietq.noise.increments import IncrementBody
 from quietq.noise.kernels import Features
-from quietq.noise.mechanism import GaussianProcessMechanism
 from quietq.privacy.relations import RkhsBall
-from quietq.rewards import ball_noise, k_norm
 from quietq.worlds import WALK
+from quietq.worlds.observed import observe
 from quietq.worlds.world import World
 
 # Half the noise, on rewards
@@ -53,7 +53,6 @@ class Likings(World):
     """A world whose reward is two weights of features, which pure noise suits."""
 
     name: ClassVar[str] = "likings"
-    gymnasium_id: ClassVar[str] = "test/Likings-v0"
     actions: ClassVar[int] = 2
     action_names: ClassVar[tuple[str, ...]] = ("left", "right")
     draws: ClassVar[int] = 1
@@ -75,7 +74,7 @@ class Likings(World):
     def relation(self, people: int) -> RkhsBall:
         return RkhsBall(2 / people, Features(lambda x: np.stack([x, 1 - x], axis=-1), 2))
 
-    def preference(self) -> Any:
+    def mean_reward(self) -> Any:
         return [0.3, 0.6]
 
 
@@ -115,14 +114,16 @@ MANY: dict[str, Callable[[bool], Finding]] = {
 @pytest.mark.parametrize("name", [*REWARDS, *(pytest.param(name, marks=pytest.mark.slow) for name in MANY)])
 def test_half_the_noise_on_a_reward_is_caught(name: str, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the promise 42 of 400 runs are mistaken, 15 would refute it, 2.5 are expected with half the noise: 8 SE."""
-    monkeypatch.setattr(k_norm, "_AT_ONCE", 64)  # rejection sampling is exact in any portions, and faster in small ones
+    monkeypatch.setattr(
+        increments, "_AT_ONCE", 64
+    )  # exact in any portions, and faster in small ones
     if broken:
         monkeypatch.setattr(other_releases, "privatise", half_noise)
         monkeypatch.setattr(other_releases, "observe", half_observed)
     check((REWARDS | MANY)[name](broken), broken)
 
 
-def gauge(increments: np.ndarray, body: k_norm.IncrementBody) -> np.ndarray:
+def gauge(increments: np.ndarray, body: IncrementBody) -> np.ndarray:
     """As `IncrementBody.gauge`, for many."""
     curves = np.concatenate([np.zeros((len(increments), 1)), increments.cumsum(axis=1)], axis=1)
     steepest = np.abs(increments).max(axis=1) * body.pieces / body.ball.lipschitz
@@ -137,16 +138,16 @@ def test_half_the_pure_noise_is_caught(kind: str, broken: bool) -> None:
     At the thresholds that are chosen 180 and 80 errors are expected, and 870 and 350 at the promise: 50 and 30 SE.
     """
     runs, epsilon = 10_000, PURE * (2 if broken else 1)
-    body, promise = k_norm.IncrementBody(BALL, pieces=2), Promise("certified", PURE, 0.0)
+    body, promise = IncrementBody(BALL, pieces=2), Promise("certified", PURE, 0.0)
 
     def scores(side: int, learning: int) -> np.ndarray:
         entropy = SeededEntropy(2 * learning + side)
         if kind == "knots":
             move = np.array([BALL.lipschitz / 2, -BALL.lipschitz / 2])
-            noised = k_norm.draw(body, epsilon, entropy, runs) + side * move
+            noised = body.draws(epsilon, entropy, runs) + side * move
             return gauge(noised, body) - gauge(noised - move, body)
         move = np.array([0.04, 0.0])
-        noised = ball_noise.draw(2, 0.04, epsilon, entropy, runs) + side * move
+        noised = Ball(2, {}).draws(epsilon / 0.04, entropy, runs) + side * move
         return np.linalg.norm(noised, axis=1) - np.linalg.norm(noised - move, axis=1)
 
     judged, taught = (Scores(scores(0, learning), scores(1, learning)) for learning in (0, 1))

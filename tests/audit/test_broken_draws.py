@@ -13,11 +13,11 @@ from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import audit_draws
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.projection import distance, optimal_weights
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.mechanisms.private_function import PrivateTable
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.grid_path import draw_grid, grid_points
 from quietq.noise.kernels import Exponential
-from quietq.noise.mechanism import GaussianProcessMechanism
-from quietq.noise.private_function import PrivateTable
 from quietq.noise.rounding import round_release
 from quietq.noise.sorted_path import SortedPath
 from quietq.noise.tree_path import TreePath

@@ -14,14 +14,7 @@ from quietq import SupBall
 from quietq.audit.finding import Finding
 from quietq.audit.training import audit_training
 from quietq.audit.views import View
-from quietq.learning import (
-    GradientNoise,
-    InputNoise,
-    NetworkValueNoise,
-    OutputNoise,
-    Promising,
-    ValueNoise,
-)
+from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, Promising, ValueNoise
 from quietq.noise.box import Box
 from quietq.privacy.relations import LipschitzBall
 from quietq.worlds.world import World
@@ -50,7 +43,6 @@ class Conveyor(World):
     """From one end to the other in two rounds of 20 steps, whatever one does: all that is random is noise."""
 
     name: ClassVar[str] = "conveyor"
-    gymnasium_id: ClassVar[str] = "test/Conveyor-v0"
     actions: ClassVar[int] = 1
     action_names: ClassVar[tuple[str, ...]] = ("wait",)
     draws: ClassVar[int] = 1

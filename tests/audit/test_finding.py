@@ -19,7 +19,7 @@ from quietq.audit.table import COLUMNS, write_table
 from quietq.learning import InputNoise, NoNoise
 from quietq.learning.published import Published
 from quietq.learning.trainer import spaces_of
-from quietq.noise.mechanism import GaussianProcessMechanism
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.worlds import WALK
 

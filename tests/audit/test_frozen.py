@@ -16,19 +16,11 @@ from quietq.audit.frozen_rewards import frozen_path
 from quietq.audit.movement import Movement
 from quietq.audit.private_steps import Emptied, PrivateStep, private_step
 from quietq.audit.search import farthest
-from quietq.learning import (
-    GradientNoise,
-    InputNoise,
-    NetworkValueNoise,
-    NoNoise,
-    OutputNoise,
-    Promising,
-    ValueNoise,
-)
+from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, Promising, ValueNoise
 from quietq.learning.method import Spaces
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy
-from quietq.noise.mechanism import GaussianProcessMechanism
 from quietq.privacy.errors import InvalidInput
 
 # The part of the stated sensitivity that the search finds at the least.

@@ -13,19 +13,13 @@ from quietq.audit.frozen_rewards import frozen_knots, frozen_path
 from quietq.audit.frozen_trajectories import frozen_trajectories
 from quietq.audit.frozen_vectors import frozen_observed, frozen_weights
 from quietq.audit.movement import Unprotected
-from quietq.learning import (
-    GradientNoise,
-    InputNoise,
-    NetworkValueNoise,
-    OutputNoise,
-    ValueNoise,
-)
-from quietq.learning.evaluation import Evaluation
-from quietq.learning.observed import observe
-from quietq.learning.trajectories import Cells
-from quietq.noise.mechanism import GaussianProcessMechanism
+from quietq.feedback.trajectories import Cells
+from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
+from quietq.mechanisms.evaluation import Evaluation
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.privacy.relations import Trajectories
 from quietq.worlds import WALK
+from quietq.worlds.observed import observe
 
 
 def too_little(kind: type, what: str) -> Any:

@@ -15,13 +15,7 @@ from quietq.audit.frozen import frozen_sensitivity
 from quietq.audit.movement import Unprotected
 from quietq.audit.private_steps import private_step
 from quietq.audit.search import check_ways
-from quietq.learning import (
-    GradientNoise,
-    InputNoise,
-    OutputNoise,
-    ValueNoise,
-    averages,
-)
+from quietq.learning import GradientNoise, InputNoise, OutputNoise, ValueNoise, averages
 from quietq.privacy.errors import InvalidInput
 
 

@@ -11,11 +11,10 @@ from quietq import Budget, InvalidInput, LipschitzBall, SupBall
 from quietq.audit.pairs import MOVES, Pair, PairReward, neighbours
 from quietq.audit.projection import distance
 from quietq.audit.release import worst_pair
+from quietq.mechanisms.privatise import privatise
 from quietq.noise.kernels import Exponential
 from quietq.privacy.relations import RkhsBall
-from quietq.rewards.privatise import privatise
-from quietq.worlds import WALK
-from quietq.worlds.registry import find_world
+from quietq.worlds import WALK, find_world
 from quietq.worlds.world import World
 
 THERMOSTAT = find_world("thermostat")

@@ -207,7 +207,7 @@ def test_a_private_reward_is_read_and_planned_on() -> None:
 
 def test_a_private_reward_in_two_dimensions() -> None:
     world = find_world("navigation")
-    release = privatise(world.preference(), BUDGET, relation=world.relation(500), domain=world.box, simulate=1)
+    release = privatise(world.mean_reward(), BUDGET, relation=world.relation(500), domain=world.box, simulate=1)
     found = reconstruct(release, world, truth=world_reward(world))
     assert found["read"].not_private is not None
     assert found["read"].not_private.correlation > 0.8
@@ -229,7 +229,7 @@ def test_an_agent_without_noise_gives_the_reward_away() -> None:
 @pytest.mark.parametrize("name", ["walk", "navigation"])
 def test_a_picture(name: str, tmp_path) -> None:
     pytest.importorskip("matplotlib")
-    from quietq.report.reconstruction import plot_reconstruction
+    from quietq.cli.report.reconstruction import plot_reconstruction
 
     _, _, values = planned(name)
     world, points = find_world(name), 9 if name == "navigation" else None

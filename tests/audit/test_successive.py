@@ -25,7 +25,6 @@ class Line(World):
     """Nine states in a row, a step to the left or to the right, and now and then a new start."""
 
     name: ClassVar[str] = "line"
-    gymnasium_id: ClassVar[str] = "test/Line-v0"
     actions: ClassVar[int] = 2
     action_names: ClassVar[tuple[str, ...]] = ("left", "right")
     draws: ClassVar[int] = 1

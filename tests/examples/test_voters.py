@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quietq.release import open_release
-from quietq.rewards.voters import POSITIONS, ratings
+from quietq.feedback.voters import POSITIONS, ratings
+from quietq.publishing import open_release
 
 for package in ("statsmodels", "polars", "matplotlib", "gymnasium"):
     if importlib.util.find_spec(package) is None:

@@ -18,10 +18,10 @@ from quietq.learning.none import NoNoise
 from quietq.learning.options import options_of
 from quietq.learning.private_source import COVERED, OnPrivateReward, ReleasedValues
 from quietq.learning.reward import RewardNoise
+from quietq.mechanisms.model import RewardModel
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
-from quietq.release import open_release
-from quietq.rewards.model import RewardModel
+from quietq.publishing import open_release
 from quietq.worlds import score
 from quietq.worlds.jax_rewards import as_jax, stack
 from quietq.worlds.walk import WalkWorld, walk_reward

@@ -9,12 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnasium.spaces import Box as BoxSpace
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box as BoxSpace, Discrete
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, people, privatise
-from quietq.learning import Agent, GradientNoise, InputNoise, OutputNoise, RewardNoise, ValueNoise
-from quietq.learning import checkpoint as checkpoints
+from quietq.learning import (
+    Agent,
+    GradientNoise,
+    InputNoise,
+    OutputNoise,
+    RewardNoise,
+    ValueNoise,
+    checkpoint as checkpoints,
+)
 from quietq.learning.averages import add
 from quietq.learning.method import Spaces, Transition
 from quietq.learning.networks import DeepQNetwork

@@ -33,17 +33,17 @@ from quietq import (
     privatise,
     publish,
 )
+from quietq.feedback.trajectories import Cells
 from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
-from quietq.learning.evaluation import Evaluation
 from quietq.learning.method import Spaces
-from quietq.learning.observed import observe
 from quietq.learning.trainer import spaces_of
-from quietq.learning.trajectories import Cells
+from quietq.mechanisms import k_norm, knots, weights
+from quietq.mechanisms.evaluation import Evaluation
 from quietq.noise.entropy import Entropy
 from quietq.privacy.relations import Trajectories
-from quietq.release.container import pack, unpack
-from quietq.rewards import ball_noise, ellipsoid, k_norm, own_reward
-from quietq.worlds import WALK, walk_reward
+from quietq.publishing.container import pack, unpack
+from quietq.worlds import WALK, own_reward, walk_reward
+from quietq.worlds.observed import observe
 
 BUDGET, FIFTY = Budget(0.9, 1e-4), people(50, low=0, high=0.5, slope=1)
 WEIGHTS = RkhsBall(0.02, Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2))
@@ -80,8 +80,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "additive": lambda: of_kernel(Additive((Exponential(4.0), Exponential(2.0)))),
     "product": lambda: of_kernel(Product((1.0, 2.0))),
     "band-limited": lambda: of_kernel(BandLimited(2.0, 1e-12)),
-    "features": lambda: privatise([0.1, 0.2], BUDGET, noise="path", relation=WEIGHTS).certificate,
-    "pure features": lambda: privatise([0.1, 0.2], BUDGET, noise="k-norm", relation=WEIGHTS).certificate,
+    "features": lambda: privatise([0.1, 0.2], BUDGET, noise="weights", relation=WEIGHTS).certificate,
+    "pure features": lambda: privatise([0.1, 0.2], BUDGET, noise="ball", relation=WEIGHTS).certificate,
     "knots": lambda: on_knots("knots"),
     "k-norm": lambda: on_knots("k-norm"),
     "own path": lambda: own(FIFTY),
@@ -220,22 +220,22 @@ def test_gradients_scaled_to_a_smaller_radius_are_refused() -> None:
 def test_a_path_with_too_little_noise_is_refused() -> None:
     accountant = Accountant(BUDGET)
     mechanism = GaussianProcessMechanism.for_relation(FIFTY, BUDGET, levels=3, account=accountant)
-    mechanism.sigma *= 0.99
-    with pytest.raises(InvalidInput, match="more than the stated"):
+    mechanism.mechanism.sigma *= 0.99
+    with pytest.raises(InvalidInput, match="more than the"):
         mechanism.apply(walk_reward)
-    mechanism.sensitivity *= 0.99
+    mechanism.mechanism.sensitivity *= 0.99
     with pytest.raises(InvalidInput, match=r"sensitivity .* is below"):
         mechanism.apply(walk_reward)
     assert accountant.spent_mu == 0
 
 
 def test_knots_with_too_little_noise_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    accountant, shape = Accountant(BUDGET), ellipsoid.shape
-    monkeypatch.setattr(ellipsoid, "shape", lambda ball, pieces: 0.99**2 * shape(ball, pieces))
-    with pytest.raises(InvalidInput, match="more than the stated"):
+    accountant, shape = Accountant(BUDGET), knots.least_shape
+    monkeypatch.setattr(knots, "least_shape", lambda ball, pieces: 0.99**2 * shape(ball, pieces))
+    with pytest.raises(InvalidInput, match="more than the"):
         on_knots("knots", accountant)
-    monkeypatch.setattr(ellipsoid, "shape", lambda ball, pieces: shape(ball, pieces) * (1 + np.eye(pieces + 1)) / 2)
-    with pytest.raises(InvalidInput, match="more than the stated"):  # as large in all, but of another shape
+    monkeypatch.setattr(knots, "least_shape", lambda ball, pieces: shape(ball, pieces) * (1 + np.eye(pieces + 1)) / 2)
+    with pytest.raises(InvalidInput, match="more than the"):  # as large in all, but of another shape
         on_knots("knots", accountant)
     assert accountant.spent_mu == 0
 
@@ -249,11 +249,11 @@ def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPat
             return body(narrow, pieces)
 
         monkeypatch.setattr(k_norm, "IncrementBody", smaller)
-        with pytest.raises(InvalidInput, match="more than the stated"):
+        with pytest.raises(InvalidInput, match="more than the"):
             on_knots("k-norm")
-    monkeypatch.setattr(ball_noise, "SLACK", 0.99)
-    with pytest.raises(InvalidInput, match="more than the stated"):
-        privatise([0.1, 0.2], BUDGET, noise="k-norm", relation=WEIGHTS)
+    monkeypatch.setattr(weights, "SLACK", 0.99)
+    with pytest.raises(InvalidInput, match=r"sensitivity .* is below"):
+        privatise([0.1, 0.2], BUDGET, noise="ball", relation=WEIGHTS)
 
 
 @pytest.mark.parametrize(("kind", "relation"), [("PathNoise", FIFTY), ("IndependentNoise", SupBall(0.01))])
@@ -271,6 +271,6 @@ def test_an_own_reward_with_too_little_noise_is_refused(
 
 
 def test_an_evaluation_with_too_little_noise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quietq.learning.evaluation.SLACK", 0.99)
+    monkeypatch.setattr("quietq.mechanisms.evaluation.SLACK", 0.99)
     with pytest.raises(InvalidInput, match="more than the stated"):
         evaluation().release([([0, 1, 2], [0.0, 0.0, 1.0])] * 300)

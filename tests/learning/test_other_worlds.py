@@ -14,7 +14,7 @@ def kept(world, steps, draws):
     """The share of the twin's mean return that is left."""
     twin = Agent(world, NoNoise(), seed=0).learn(steps, seeds=4).evaluate(episodes=500)
     privates = [
-        privatise(world.preference(), BUDGET, relation=world.relation(100), domain=world.box, simulate=seed)
+        privatise(world.mean_reward(), BUDGET, relation=world.relation(100), domain=world.box, simulate=seed)
         for seed in range(draws)
     ]
     private = Agent(world, RewardNoise(private=privates), seed=0).learn(steps).evaluate(episodes=500)

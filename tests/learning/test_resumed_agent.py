@@ -8,9 +8,7 @@ import pytest
 from agent_cases import BUDGET, FIFTY, SMALL, SPENDERS, answers
 
 from quietq import Accountant, Budget, InvalidInput
-from quietq.learning import Agent, NoNoise, Published, ValueNoise
-from quietq.learning import checkpoint as checkpoints
-from quietq.learning import training as trainings
+from quietq.learning import Agent, NoNoise, Published, ValueNoise, checkpoint as checkpoints, training as trainings
 
 
 class Stopped(Exception):

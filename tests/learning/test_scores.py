@@ -8,8 +8,8 @@ import pytest
 
 from quietq import Budget, SupBall, people, privatise
 from quietq.learning import Agent, GradientNoise, InputNoise, NoNoise, OutputNoise, RewardNoise, ValueNoise
-from quietq.learning.observed import observe
 from quietq.worlds import WALK, walk_reward
+from quietq.worlds.observed import observe
 
 BUDGET = Budget(epsilon=0.9, delta=1e-4)
 STEPS = 5000

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.learning import averages, gradient, input, output, protect, value, value_network

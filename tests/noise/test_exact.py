@@ -8,16 +8,15 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import beta, gamma, kstest
 
 from quietq import Budget, Features, RkhsBall, privatise
+from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide
+from quietq.noise.increments import IncrementBody
 from quietq.privacy.relations import LipschitzBall
-from quietq.rewards import ball_noise, k_norm
-from quietq.rewards.k_norm import IncrementBody
 
 STEP = 2.0**-20
 PLACES = 8192
@@ -75,7 +74,7 @@ def test_every_boundary_between_outputs_lies_where_it_should(cells, sign):
         below, above = (boundary * (1 + side * mpmath.mpf(2) ** -900) for side in (-1, 1))
     across = mpmath.mpf(0.5 + 0.25 * sign)  # a point of the disc on the axis: the direction is its sign
     found = [
-        ball_noise.release(np.zeros(1), 1.0, 1.0, STEP, scripted_bits(u, across, mpmath.mpf("0.25")))[0]
+        Ball(1, {}).add_exactly(np.zeros(1), 1.0, STEP, scripted_bits(u, across, mpmath.mpf("0.25")))[0]
         for u in (below, above)
     ]
     assert found == [sign * (cells + 1) * STEP, sign * cells * STEP]
@@ -87,12 +86,12 @@ def test_weights_agree_with_many_digits(numbers):
     for seed in range(10):
         asked: list[int] = []
         source = seeded_bits(seed)
-        found = ball_noise.release(
-            values, 0.03, 0.7, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
+        found = Ball(numbers, {}).add_exactly(
+            values, 0.7, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
         )
         with mpmath.workdps(60):
             uniforms = [(mpmath.mpf(bits) + 0.5) / 2**128 for bits in asked]
-            length = -mpmath.fsum(map(mpmath.log, uniforms[:numbers])) * mpmath.mpf(0.03) / mpmath.mpf(0.7)
+            length = -mpmath.fsum(map(mpmath.log, uniforms[:numbers])) / mpmath.mpf(0.7)
             pairs = [
                 (2 * a - 1, 2 * b - 1) for a, b in zip(uniforms[numbers::2], uniforms[numbers + 1 :: 2], strict=True)
             ]
@@ -109,8 +108,8 @@ def test_increments_agree_with_many_digits():
     for seed in range(10):
         asked: list[int] = []
         source = seeded_bits(seed)
-        found = k_norm.release(
-            values, body, 0.9, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
+        found = body.add_exactly(
+            values, 0.9, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
         )
         words = np.frombuffer(asked[5].to_bytes(8 * 4 * 512, "little"), dtype="<u8").reshape(-1, 4)
         with mpmath.workdps(60):
@@ -128,7 +127,7 @@ def test_increments_agree_with_many_digits():
 @pytest.mark.parametrize("numbers", [1, 3])
 def test_exact_weights_have_the_law(numbers):
     source = seeded_bits(7)
-    noise = np.array([ball_noise.release(np.zeros(numbers), 2.0, 0.5, 2.0**-30, source) for _ in range(500)])
+    noise = np.array([Ball(numbers, {}).add_exactly(np.zeros(numbers), 0.25, 2.0**-30, source) for _ in range(500)])
     lengths = np.linalg.norm(noise, axis=1)
     assert kstest(lengths / 4, gamma(numbers).cdf).pvalue > 1e-6
     if numbers > 1:
@@ -138,10 +137,10 @@ def test_exact_weights_have_the_law(numbers):
 
 def test_exact_increments_have_the_law():
     body, source = IncrementBody(LipschitzBall(0.5, 2.0), 4), seeded_bits(8)
-    noise = np.array([k_norm.release(np.zeros(4), body, 0.9, 2.0**-30, source) for _ in range(500)])
+    noise = np.array([body.add_exactly(np.zeros(4), 0.9, 2.0**-30, source) for _ in range(500)])
     length = np.array([body.gauge(z) for z in noise])
     assert kstest(length * 0.9, gamma(4).cdf).pvalue > 1e-6
-    simulated = k_norm.draw(body, 0.9, SeededEntropy(9), draws=20_000)
+    simulated = body.draws(0.9, SeededEntropy(9), 20_000)
     for one, other in zip(noise.T, simulated.T, strict=True):
         assert kstest(one, other).pvalue > 1e-6
 

@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quietq import InvalidInput, RkhsBall
 from quietq.noise import Additive, BandLimited, Differentiable, Exponential, Features, Product, piecewise_linear

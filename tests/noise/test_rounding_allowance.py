@@ -14,13 +14,14 @@ import pytest
 import torch
 
 from quietq import Budget, InvalidInput, people, privatise
-from quietq.noise import Additive, BandLimited, Exponential, Features, GaussianProcessMechanism, Kernel, Product
+from quietq.feedback.declared import Declared
+from quietq.feedback.extension import Tally
+from quietq.feedback.ratings import Ratings
+from quietq.mechanisms import GaussianProcessMechanism
+from quietq.noise import Additive, BandLimited, Exponential, Features, Kernel, Product
 from quietq.noise.allowance import worst_norm, worst_norm_apart
 from quietq.noise.grid_path import grid_points
 from quietq.privacy.relations import LipschitzBall, RkhsBall
-from quietq.rewards.declared import Declared
-from quietq.rewards.extension import Tally
-from quietq.rewards.people import People
 
 BUDGET = Budget(0.9, 1e-4)
 PATH: dict[str, Any] = {"noise": "path"}
@@ -55,10 +56,10 @@ def test_products_sums_and_weights() -> None:
     assert max(norms) == pytest.approx(worst_norm(product, levels))
     additive = Additive((Exponential(1.0), Exponential(3.0)))
     assert worst_norm(additive, 5) == pytest.approx(math.hypot(*(worst_norm(part, 5) for part in additive.parts)))
-    assert worst_norm(Features(lambda x: np.ones((len(x), 9)), rank=9), 5, outputs=4) == 6
+    assert Features(lambda x: np.ones((len(x), 9)), rank=9).worst_projection == 3
     band = BandLimited(3.0)
     longest = np.linalg.svd(band.project(np.eye(2 * band.rank)), compute_uv=False)[0] * math.sqrt(2 * band.rank)
-    assert longest <= worst_norm(band, 0, projected=True)
+    assert longest <= band.worst_projection
 
 
 def tents(count: int, dtype: type, peaks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -205,7 +206,7 @@ def test_one_of_millions_of_people(doublings: int) -> None:
         tally.add(np.array([0]), np.array(place), np.array(rating), 0.0, 1.0, 3.0)
         alone.append(Tally(**vars(tally)).mean(dataclasses.replace(declared, people=1)) / count)
         tally.merge(everybody)
-        group = People.from_tallies(declared, None, [tally], {"used_rows": 1})
+        group = Ratings.from_tallies(declared, None, [tally], {"used_rows": 1})
         private = privatise(group, Budget(0.9, 1e-12), **PATH)
         released.append(seen(private.levels, group.functions()[0]))  # type: ignore[attr-defined]
     grid = np.linspace(0, 1, len(released[0]))

@@ -75,7 +75,8 @@ def test_wrong_types_are_refused_in_one_sentence(answers, expression):
 LEVELS = """
 import numpy as np
 from quietq import *
-from quietq.noise import Box, PrivateTable, SeededEntropy
+from quietq.noise import Box, SeededEntropy
+from quietq.mechanisms import PrivateTable
 from quietq.noise.grid_path import check_grid, draw_grid, grid_points, look_up
 from quietq.noise.tree_path import expansion
 kernel, key, box = Exponential(4.0), bytes(range(16)), Box.of((0, 1))

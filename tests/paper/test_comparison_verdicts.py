@@ -1,4 +1,4 @@
-"""People that are needed for a score: where curves cross, and verdicts that follow from it."""
+"""Ratings that are needed for a score: where curves cross, and verdicts that follow from it."""
 
 import math
 

@@ -10,8 +10,7 @@ import pytest
 import quietq as qq
 from paper.engine import carry_out
 from paper.experiment import tables_of
-from paper.extensions import EXTENSIONS, kernels, learners, worlds
-from paper.extensions import rows as row
+from paper.extensions import EXTENSIONS, kernels, learners, rows as row, worlds
 from paper.extensions.learners import CHANGE, policy_step, private_rewards, updates
 from paper.extensions.statements import growth
 from paper.results import Cache

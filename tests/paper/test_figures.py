@@ -17,8 +17,7 @@ from paper.figures import figure2 as comparison
 from paper.figures.curves import late, references
 from paper.figures.evaluation import CELLS
 from paper.figures.figure1 import FIGURE1, SIGMAS, noise_of
-from paper.figures.figure2 import FIGURE2, LARGEST_RETURN, TARGETS, cap_of_returns
-from paper.figures.figure2 import opposite as opposite_reward
+from paper.figures.figure2 import FIGURE2, LARGEST_RETURN, TARGETS, cap_of_returns, opposite as opposite_reward
 from paper.results import Cache
 from quietq.privacy.budget import Budget
 from quietq.privacy.limits import cap_any_dp

@@ -30,7 +30,7 @@ def cluster():
     ray.shutdown()
 
 
-@pytest.mark.slow  # Ray itself is started by default in tests/rewards/test_ray.py
+@pytest.mark.slow  # Ray itself is started by default in tests/feedback/test_ray.py
 @pytest.mark.usefixtures("cluster")
 def test_the_same_numbers_as_local_and_a_killed_worker_loses_nothing(tmp_path):
     marks, kept = tmp_path / "marks", Cache(tmp_path / "cache")

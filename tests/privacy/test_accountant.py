@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, people
 from quietq.privacy import Cost, compare, delta_from_mu, epsilon_from_mu

@@ -9,11 +9,19 @@ from typing import Any
 
 import pytest
 from dp_accounting.pld import PLDAccountant
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from quietq import Assumption, Budget, Certificate, Exponential, InvalidInput, RkhsBall, SupBall, people
-from quietq import LipschitzBall as Ball
+from quietq import (
+    Assumption,
+    Budget,
+    Certificate,
+    Exponential,
+    InvalidInput,
+    LipschitzBall as Ball,
+    RkhsBall,
+    SupBall,
+    people,
+)
 from quietq.privacy import InvalidCertificate
 from quietq.privacy.certificate import CHOSEN
 from quietq.privacy.relations import Trajectories

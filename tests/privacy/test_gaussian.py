@@ -6,8 +6,7 @@ from typing import Any
 import mpmath
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from quietq import Budget, InvalidInput
 from quietq.privacy import delta_from_mu, epsilon_from_mu, mu_from_budget

@@ -45,21 +45,21 @@ def command(line):
 """
 NOTHING_THERE = """
 block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "onnx", "dp_accounting")
-for name in ("learning", "audit", "worlds.jax_world", "worlds.jax_rewards", "ledger", "rewards.ratings",
-             "rewards.ray_cluster"):
+for name in ("learning", "audit", "worlds.jax_world", "worlds.jax_rewards", "ledger", "feedback.rows",
+             "feedback.ray_cluster"):
     ask(importlib.import_module, "quietq." + name)
 present = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("matplotlib", "statsmodels") else present(name, *rest)
 command_lines = ["serve nothing.qq", "keygen nothing", "demo --out nothing"]
 for line in command_lines:
     ask(command, line)
-from quietq import report
+from quietq.cli import report
 ask(report.require)
 ask(qq.Accountant(qq.Budget(1, 1e-5)).to_event)
 ask(qq.TreePath(qq.Exponential(4.0), levels=3).compiled)
 made = qq.GaussianProcessMechanism(qq.Exponential(4.0), 0.02, qq.Budget(1, 1e-5), levels=3).apply(lambda s: s)
-from quietq.release import PrivateNetwork
-from quietq.release.onnx_export import export_onnx
+from quietq.publishing import PrivateNetwork
+from quietq.publishing.onnx_export import export_onnx
 weights, biases = (np.ones((1, 2, 1)),), (np.ones((1, 2)),)
 ask(export_onnx, PrivateNetwork("mlp", 0, weights, biases, "values", made.box, made.certificate), "nothing.onnx")
 """
@@ -69,7 +69,7 @@ block("psycopg", "tensorboardX", "pyarrow")
 from quietq.ledger import Ledger
 ask(Ledger.create, "postgresql://nobody@localhost/nothing")
 sys.modules["ray"] = types.ModuleType("ray")
-ask(importlib.import_module, "quietq.rewards.ray_engine")
+ask(importlib.import_module, "quietq.feedback.ray_engine")
 from quietq.learning import Agent, NoNoise
 ask(lambda: Agent("quietq/Walk-v0", NoNoise()).learn(200, log=Path("nothing")))
 from quietq.audit.frozen_people import frozen_people
@@ -154,7 +154,7 @@ def test_the_pip_of_another_python_is_not_meant(monkeypatch, tmp_path):
 def test_outside_a_checkout(tmp_path, origin, what):
     place = tmp_path / "lib" / "site-packages"
     shutil.copytree(SOURCE / "privacy", place / "quietq" / "privacy")
-    for name in ("__init__.py", "registration.py", "version.py"):
+    for name in ("__init__.py", "registry.py", "version.py"):
         shutil.copy(SOURCE / name, place / "quietq")
     (tmp_path / "lib" / "pyproject.toml").write_text('[project]\nname = "somebody-elses"\n')
     about = place / "quietq-0.1.0.dist-info"

@@ -18,8 +18,8 @@ from quietq import (
     Product,
     RkhsBall,
     SupBall,
+    people as people_relation,
 )
-from quietq import people as people_relation
 from quietq.noise import BandLimited, piecewise_linear
 from quietq.privacy import Cost
 from quietq.privacy.relations import Trajectories

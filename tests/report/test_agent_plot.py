@@ -8,8 +8,8 @@ from quietq import Budget, InvalidInput, people
 pytest.importorskip("matplotlib")
 pytest.importorskip("jax")
 
+from quietq.cli.report import plot_outcome, plot_values
 from quietq.learning import Agent, InputNoise
-from quietq.report import plot_outcome, plot_values
 
 
 @pytest.fixture(scope="module")

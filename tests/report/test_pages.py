@@ -8,11 +8,11 @@ from statistics import NormalDist
 import pytest
 
 from quietq.audit import audit_mechanism
+from quietq.cli.report.page import Listing, Picture, Section, Table, write_page
+from quietq.cli.report.release_page import guess, write_release_report
+from quietq.mechanisms.privatise import privatise
 from quietq.privacy import Budget, Certificate, LipschitzBall
 from quietq.privacy.errors import InvalidInput
-from quietq.report.page import Listing, Picture, Section, Table, write_page
-from quietq.report.release_page import guess, write_release_report
-from quietq.rewards.privatise import privatise
 
 NASTY = "<script>alert('x')</script> & \"quoted\""
 

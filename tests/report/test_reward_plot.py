@@ -19,9 +19,9 @@ from quietq import (
     Product,
     people,
 )
-from quietq.report import plot_reward
-from quietq.report.reward import promise
-from quietq.rewards import privatise
+from quietq.cli.report import plot_reward
+from quietq.cli.report.reward import promise
+from quietq.mechanisms import privatise
 
 pytest.importorskip("matplotlib")
 

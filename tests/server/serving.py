@@ -19,9 +19,9 @@ import numpy as np
 from fastapi import FastAPI
 
 from quietq import Box, Budget, Exponential, GaussianProcessMechanism, Product
-from quietq.release import PrivateNetwork, publish
-from quietq.server.app import create_app
-from quietq.server.catalogue import Catalogue, open_catalogue, read_file
+from quietq.publishing import PrivateNetwork, publish
+from quietq.publishing.server.app import create_app
+from quietq.publishing.server.catalogue import Catalogue, open_catalogue, read_file
 
 BUDGET = Budget(0.9, 1e-4)
 TOKEN = "a-token-of-24-characters"

@@ -11,8 +11,8 @@ import pytest
 from browser import Visitor, chromium, serving_here
 
 from quietq import Additive, Box, Budget, Exponential, GaussianProcessMechanism, people
-from quietq.release import PrivateNetwork, open_release, publish
-from quietq.server.app import PAGE
+from quietq.publishing import PrivateNetwork, open_release, publish
+from quietq.publishing.server.app import PAGE
 
 BUDGET = Budget(0.9, 1e-4)
 TOKEN = "a-token-of-many-letters"

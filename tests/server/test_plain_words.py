@@ -13,9 +13,9 @@ from quietq import Assumption, Box, Budget, Certificate, Exponential, GaussianPr
 from quietq.privacy.guessing import guess
 from quietq.privacy.limits import cap_any_dp, cap_gdp
 from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
-from quietq.release import PrivateNetwork, Release
-from quietq.release.network import Output
-from quietq.server.plain_words import explain
+from quietq.publishing import PrivateNetwork, Release
+from quietq.publishing.network import Output
+from quietq.publishing.server.plain_words import explain
 
 BUDGET = Budget(0.9, 1e-4)
 BUDGETS = (BUDGET, Budget(1e-6, 1e-9), Budget(50.0, 1e-4))

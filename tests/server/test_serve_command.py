@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from quietq import InvalidInput, MissingExtra
-from quietq.server.run import serve
+from quietq.publishing.server.run import serve
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_port_that_is_taken(quietq, files):
 
 @pytest.mark.parametrize("missing", ["fastapi", "prometheus_client", "uvicorn"])
 def test_a_missing_extra_is_named(quietq, files, monkeypatch, missing):
-    for name in [name for name in sys.modules if name.startswith("quietq.server.")]:
+    for name in [name for name in sys.modules if name.startswith("quietq.publishing.server.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     code, _, err = quietq(f"serve {files['agent']}")
@@ -73,7 +73,7 @@ def test_workers_that_cannot_start_stop_the_server(quietq, files, monkeypatch):
         def run(self):
             pass
 
-    monkeypatch.setattr("quietq.server.run.Multiprocess", Supervisor)
+    monkeypatch.setattr("quietq.publishing.server.run.Multiprocess", Supervisor)
     # It would close all handlers there are; one that absl may have left behind closes what pytest captures with.
     monkeypatch.setattr("uvicorn.Config.configure_logging", lambda self: None)
     monkeypatch.setattr("os.environ", dict(os.environ))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from browser import serving_here
 
-from quietq.server.run import read_token
+from quietq.publishing.server.run import read_token
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
 

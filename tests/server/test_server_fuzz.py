@@ -4,8 +4,7 @@ import json
 import struct
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 KINDS = ["application/json", "application/octet-stream", "application/json;charset=utf-8", "text/plain", "a/b;;=", ""]
 ACCEPTS = ["", "*/*", "application/octet-stream", "application/json;q=0.0.1", "*/*;q=-1", ";;,,", "application/*;q="]

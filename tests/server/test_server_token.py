@@ -4,7 +4,7 @@ import pytest
 from serving import TOKEN, Asked
 
 from quietq import InvalidInput
-from quietq.server.run import read_token
+from quietq.publishing.server.run import read_token
 
 
 @pytest.fixture(scope="module")

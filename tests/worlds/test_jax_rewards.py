@@ -7,20 +7,30 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from quietq import BandLimited, Box, Budget, Features, GaussianProcessMechanism, InvalidInput, RewardModel, RkhsBall
-from quietq import people as people_relation
-from quietq.noise import PrivateKnots, PrivateTable
-from quietq.worlds import WORLDS, NavigationWorld, RecommenderWorld, ThermostatWorld, WalkWorld, walk_reward
+from quietq import (
+    BandLimited,
+    Box,
+    Budget,
+    Features,
+    GaussianProcessMechanism,
+    InvalidInput,
+    RewardModel,
+    RkhsBall,
+    people as people_relation,
+)
+from quietq.mechanisms import PrivateKnots, PrivateTable
+from quietq.registry import WORLDS
+from quietq.worlds import NavigationWorld, RecommenderWorld, ThermostatWorld, WalkWorld, find_world, walk_reward
 from quietq.worlds.jax_rewards import JaxKnots, JaxReward, JaxSum, JaxTable, JaxWeights, WorldReward, as_jax, stack
 
 BUDGET = Budget(0.9, 1e-4)
-EVERY = pytest.mark.parametrize("world", [kind() for kind in WORLDS.values()], ids=list(WORLDS))
+EVERY = pytest.mark.parametrize("world", [find_world(name) for name in WORLDS], ids=list(WORLDS))
 KINDS = {"walk": JaxTable, "thermostat": JaxTable, "navigation": JaxSum, "recommender": JaxWeights}
 
 
 def private(world, seed=1):
     mechanism = GaussianProcessMechanism.for_relation(world.relation(50), BUDGET, domain=world.box)
-    return mechanism.simulate(world.preference(), seed)
+    return mechanism.simulate(world.mean_reward(), seed)
 
 
 def states_in(box, points=5000):

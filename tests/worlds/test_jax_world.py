@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from quietq.worlds import WORLDS, RecommenderWorld
+from quietq.registry import WORLDS
+from quietq.worlds import RecommenderWorld, find_world
 from quietq.worlds.jax_world import WorldState, reset, reset_with, step, step_with
 
-EVERY = pytest.mark.parametrize("world", [kind() for kind in WORLDS.values()], ids=list(WORLDS))
+EVERY = pytest.mark.parametrize("world", [find_world(name) for name in WORLDS], ids=list(WORLDS))
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from quietq import Budget, GaussianProcessMechanism, InvalidInput
+from quietq.registry import WORLDS
 from quietq.worlds import (
-    WORLDS,
     NavigationWorld,
     RecommenderWorld,
     ThermostatWorld,
@@ -16,6 +16,7 @@ from quietq.worlds import (
     best_known,
     best_return,
     episode_returns,
+    find_world,
     look_ahead,
     mean_return,
     normalise,
@@ -26,7 +27,7 @@ from quietq.worlds import (
     uniform_policy,
 )
 
-EVERY = pytest.mark.parametrize("world", [kind() for kind in WORLDS.values()], ids=list(WORLDS))
+EVERY = pytest.mark.parametrize("world", [find_world(name) for name in WORLDS], ids=list(WORLDS))
 REFERENCES = {"walk": (10.86, 20.71), "thermostat": (18.8, 40.7), "navigation": (20.3, 34.7), "recommender": (0, 9.1)}
 
 
@@ -97,11 +98,11 @@ def test_plans_on_a_private_reward_are_scored_under_the_true_one():
     budget = Budget(0.9, 1e-4)
     for world, people in ((ThermostatWorld(), 200), (NavigationWorld(), 400)):
         mechanism = GaussianProcessMechanism.for_relation(world.relation(people), budget, domain=world.box, levels=11)
-        private = mechanism.simulate(world.preference(), 1)
+        private = mechanism.simulate(world.mean_reward(), 1)
         assert 0.8 < normalise(world, mean_return(world, plan_on_grid(world, private))) <= 1
     world = RecommenderWorld()
     mechanism = GaussianProcessMechanism.for_relation(world.relation(400), budget, domain=world.box)
-    private = mechanism.simulate(world.preference(), 1)
+    private = mechanism.simulate(world.mean_reward(), 1)
     assert 0.8 < normalise(world, mean_return(world, look_ahead(world, private), episodes=400)) < 1.1
 
 

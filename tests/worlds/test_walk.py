@@ -13,13 +13,13 @@ from gymnasium.utils.env_checker import check_env
 from quietq import Budget, GaussianProcessMechanism, InvalidInput, people
 from quietq.worlds import (
     WALK,
-    Walk,
     best_return,
     plan,
     policy_return,
     random_return,
     score,
     walk_reward,
+    world_env,
     worst_return,
 )
 
@@ -65,7 +65,7 @@ def test_a_fresh_interpreter_finds_it_without_jax():
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("env", [Walk(), gymnasium.make("quietq/Walk-v0")], ids=["bare", "made"])
+@pytest.mark.parametrize("env", [world_env("walk"), gymnasium.make("quietq/Walk-v0")], ids=["bare", "made"])
 def test_an_episode_has_exactly_fifty_steps(env):
     for seed in (1, None):
         _, rewards = episode(env, lambda _: 0, seed=seed)
@@ -75,7 +75,7 @@ def test_an_episode_has_exactly_fifty_steps(env):
 
 
 def test_a_seed_decides_everything():
-    env, other = Walk(), Walk()
+    env, other = world_env("walk"), world_env("walk")
     runs = [episode(e, lambda o: int(o[0] < 0.5), seed=seed)[0] for e, seed in ((env, 3), (other, 3), (env, 4))]
     assert (runs[0] == runs[1]).all()
     assert (runs[0] != runs[2]).any()
@@ -93,7 +93,7 @@ def test_the_reward_is_a_function_of_the_observation_returned():
 
 
 def test_moves_are_uniform_to_the_side_and_clipped_at_the_ends():
-    env = Walk()
+    env = world_env("walk")
     env.reset(seed=1)
     for action, sign in ((0, -1), (1, 1)):
         moves = []
@@ -111,7 +111,7 @@ def test_moves_are_uniform_to_the_side_and_clipped_at_the_ends():
 
 
 def test_the_internal_state_is_not_rounded():
-    env = Walk()
+    env = world_env("walk")
     (seen,), _ = env.reset(options={"state": 0.1})
     assert env._state == 0.1
     assert seen == np.float32(0.1)
@@ -161,7 +161,7 @@ def test_a_jump_off_the_grid_converges_too():
     ids=["uphill", "threshold", "random", "steep"],
 )
 def test_monte_carlo_agrees(policy, act):
-    rng, env = np.random.default_rng(0), Walk()
+    rng, env = np.random.default_rng(0), world_env("walk")
     env.reset(seed=11)
     returns = [episode(env, lambda o: act(float(o[0]), rng))[1].sum() for _ in range(150)]
     assert np.mean(returns) == pytest.approx(policy_return(policy), abs=5.5 * float(np.std(returns)) / math.sqrt(150))
@@ -191,11 +191,11 @@ def test_a_private_reward_is_planned_on_and_scored_under_the_true_one():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: Walk(reward=lambda s: 1.0), "reward must be a function of many states"),  # pyright: ignore
-        (lambda: Walk(reward=lambda s: s * math.nan), "one finite number for each"),
-        (lambda: Walk(render_mode="human"), "cannot be rendered"),
-        (lambda: Walk().reset(options={"state": 1.5}), r"state must lie within \[0, 1\], not 1.5"),
-        (lambda: Walk().reset(options={"state": "left"}), "state must be a finite number"),
+        (lambda: world_env("walk", reward=lambda s: 1.0), "reward must be a function of many states"),  # pyright: ignore
+        (lambda: world_env("walk", reward=lambda s: s * math.nan), "one finite number for each"),
+        (lambda: world_env("walk", render_mode="human"), "cannot be rendered"),
+        (lambda: world_env("walk").reset(options={"state": 1.5}), r"state must lie within \[0, 1\], not 1.5"),
+        (lambda: world_env("walk").reset(options={"state": "left"}), "state must be a finite number"),
         (lambda: stepped(2), r"action must be 0 \(left\) or 1 \(right\), not 2"),
         (lambda: stepped(0.5), "action must be 0"),
         (lambda: best_return(cells=6), "cells must be a multiple of 4"),
@@ -217,11 +217,11 @@ def test_wrong_arguments_get_one_clear_sentence(wrong, sentence):
 
 
 def stepped(action):
-    env = Walk()
+    env = world_env("walk")
     env.reset(seed=0)
     return env.step(action)
 
 
 def test_reset_comes_first():
     with pytest.raises(ResetNeeded, match="has not begun"):
-        Walk().step(0)
+        world_env("walk").step(0)

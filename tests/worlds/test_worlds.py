@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from quietq import Budget, GaussianProcessMechanism, InvalidInput, LipschitzBall, PrivateReward
+from quietq.registry import WORLDS
 from quietq.worlds import (
-    WORLDS,
     NavigationWorld,
     RecommenderWorld,
     ThermostatWorld,
-    Walk,
     WalkWorld,
     WorldEnv,
     find_world,
@@ -28,7 +26,7 @@ from quietq.worlds import (
 from quietq.worlds.navigation import along_x, along_y
 from quietq.worlds.recommender import GENRES, item
 
-EVERY = pytest.mark.parametrize("world", [kind() for kind in WORLDS.values()], ids=list(WORLDS))
+EVERY = pytest.mark.parametrize("world", [find_world(name) for name in WORLDS], ids=list(WORLDS))
 BUDGET = Budget(0.9, 1e-4)
 UNIFORM = st.floats(0, 1, exclude_max=True)
 
@@ -44,7 +42,7 @@ def states_in(world, points=200):
 
 @EVERY
 def test_gymnasium_accepts_it(world):
-    env = gymnasium.make(world.gymnasium_id)
+    env = gymnasium.make(WORLDS[world.name].gymnasium_id)
     check_env(env.unwrapped, skip_render_check=True)
     assert env.unwrapped.world == world  # pyright: ignore[reportAttributeAccessIssue]
     assert env.observation_space.shape == (world.box.dimension,)
@@ -77,7 +75,7 @@ def test_the_reward_is_a_function_of_the_observation_returned(world):
 @EVERY
 def test_a_private_function_replaces_the_preference(world):
     mechanism = GaussianProcessMechanism.for_relation(world.relation(50), BUDGET, domain=world.box, levels=10)
-    private = mechanism.simulate(world.preference(), 3)
+    private = mechanism.simulate(world.mean_reward(), 3)
     env = WorldEnv(world, reward=private)
     env.reset(seed=2)
     observation, reward, *_ = env.step(0)
@@ -86,14 +84,14 @@ def test_a_private_function_replaces_the_preference(world):
     quiet = GaussianProcessMechanism.for_relation(world.relation(10**7), Budget(10.0, 1e-10), domain=world.box)
     states = states_in(world)
     given = states[:, 0] if states.shape[1] == 1 else states
-    assert np.abs(quiet.simulate(world.preference(), 1)(given) - world.reward(states, np)).max() < 1e-3
+    assert np.abs(quiet.simulate(world.mean_reward(), 1)(given) - world.reward(states, np)).max() < 1e-3
 
 
 @EVERY
 def test_a_private_reward_wraps_it_and_it_pickles(world):
     mechanism = GaussianProcessMechanism.for_relation(world.relation(50), BUDGET, domain=world.box, levels=10)
-    private = mechanism.simulate(world.preference(), 3)
-    env = PrivateReward(gymnasium.make(world.gymnasium_id), private)
+    private = mechanism.simulate(world.mean_reward(), 3)
+    env = PrivateReward(gymnasium.make(WORLDS[world.name].gymnasium_id), private)
     env.reset(seed=1)
     again = pickle.loads(pickle.dumps(env))
     observation, reward, *_ = env.step(1)
@@ -173,7 +171,7 @@ def test_many_episodes_move_as_each_does(world):
 
 
 def test_the_walk_draws_as_it_always_did():
-    env, rng = Walk(), np.random.default_rng(3)
+    env, rng = world_env("walk"), np.random.default_rng(3)
     (seen,), _ = env.reset(seed=3)
     state = rng.uniform(0, 1)
     assert seen == np.float32(state)

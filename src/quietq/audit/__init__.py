@@ -4,7 +4,7 @@ A certificate is an upper bound, and an audit a lower one: it can refute a promi
 simulation, on which no release rests.
 """
 
-from quietq.privacy.errors import MissingExtra
+from quietq.privacy.errors import MissingExtra as MissingExtra
 
 try:
     import equinox as _equinox  # noqa: F401
@@ -12,64 +12,40 @@ try:
 except ImportError as error:
     raise MissingExtra.of("train", "Audits need JAX and Equinox") from error
 
-from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
-from quietq.audit.distinguisher import Expected, Scores, Seen, Thresholds, learn
-from quietq.audit.draws import audit_draws
-from quietq.audit.everything import Entry, entries
-from quietq.audit.finding import Attack, Finding, Promise, judge
-from quietq.audit.frozen import frozen_sensitivity, sensitivities
-from quietq.audit.mechanism import audit_mechanism
-from quietq.audit.movement import Movement, Unprotected
-from quietq.audit.other_releases import audit_evaluation, audit_observed, audit_weights
-from quietq.audit.pairs import MOVES, Pair, neighbours
-from quietq.audit.person import PersonAttack, attack_person
-from quietq.audit.reconstruct import reconstruct
-from quietq.audit.release import audit_reward
-from quietq.audit.runs import Privatising, Trainings
-from quietq.audit.successive import Steps, released_rounds, rewards_from_successive
-from quietq.audit.table import write_movements, write_table
-from quietq.audit.training import audit_training
-from quietq.audit.views import View
-
-__all__ = [
-    "MOVES",
-    "Attack",
-    "Entry",
-    "Errors",
-    "Expected",
-    "Finding",
-    "Movement",
-    "Pair",
-    "PersonAttack",
-    "Privatising",
-    "Promise",
-    "Scores",
-    "Seen",
-    "Steps",
-    "Thresholds",
-    "Trainings",
-    "Unprotected",
-    "View",
-    "attack_person",
-    "audit_draws",
-    "audit_evaluation",
-    "audit_mechanism",
-    "audit_observed",
-    "audit_reward",
-    "audit_training",
-    "audit_weights",
-    "entries",
-    "epsilon_lower",
-    "frozen_sensitivity",
-    "judge",
-    "learn",
-    "mu_lower",
-    "neighbours",
-    "reconstruct",
-    "released_rounds",
-    "rewards_from_successive",
-    "runs_needed",
-    "sensitivities",
-    "write_movements",
-    "write_table",
-]
+from quietq.audit.bounds import (
+    Errors as Errors,
+    epsilon_lower as epsilon_lower,
+    mu_lower as mu_lower,
+    runs_needed as runs_needed,
+)
+from quietq.audit.distinguisher import (
+    Expected as Expected,
+    Scores as Scores,
+    Seen as Seen,
+    Thresholds as Thresholds,
+    learn as learn,
+)
+from quietq.audit.draws import audit_draws as audit_draws
+from quietq.audit.everything import Entry as Entry, entries as entries
+from quietq.audit.finding import Attack as Attack, Finding as Finding, Promise as Promise, judge as judge
+from quietq.audit.frozen import frozen_sensitivity as frozen_sensitivity, sensitivities as sensitivities
+from quietq.audit.mechanism import audit_mechanism as audit_mechanism
+from quietq.audit.movement import Movement as Movement, Unprotected as Unprotected
+from quietq.audit.other_releases import (
+    audit_evaluation as audit_evaluation,
+    audit_observed as audit_observed,
+    audit_weights as audit_weights,
+)
+from quietq.audit.pairs import MOVES as MOVES, Pair as Pair, neighbours as neighbours
+from quietq.audit.person import PersonAttack as PersonAttack, attack_person as attack_person
+from quietq.audit.reconstruct import reconstruct as reconstruct
+from quietq.audit.release import audit_reward as audit_reward
+from quietq.audit.runs import Privatising as Privatising, Trainings as Trainings
+from quietq.audit.successive import (
+    Steps as Steps,
+    released_rounds as released_rounds,
+    rewards_from_successive as rewards_from_successive,
+)
+from quietq.audit.table import write_movements as write_movements, write_table as write_table
+from quietq.audit.training import audit_training as audit_training
+from quietq.audit.views import View as View

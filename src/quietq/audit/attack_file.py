@@ -9,9 +9,9 @@ from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Attack, Reconstructio
 from quietq.learning import Agent, agent_file
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.release import open_release
+from quietq.publishing import open_release
+from quietq.worlds import find_place, find_world
 from quietq.worlds.environment import world_reward
-from quietq.worlds.registry import find_place, find_world
 from quietq.worlds.world import World
 
 

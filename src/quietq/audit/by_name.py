@@ -13,12 +13,12 @@ from quietq.audit.training import audit_training
 from quietq.audit.views import View
 from quietq.learning.private_source import OnPrivateReward
 from quietq.learning.promise import Promising
-from quietq.methods import METHODS
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall, SupBall
-from quietq.worlds.registry import find_world
+from quietq.registry import METHODS
+from quietq.worlds.world import find_world
 
 Audit = Callable[[Any], Finding]
 """Takes what is told how far it is, or None."""
@@ -70,7 +70,7 @@ def plan_audit(
         _refuse(method, options, "noise", "pieces", "move")
         return lambda progress: audit_observed(world, relation, budget, runs, progress=progress, **common)
     _refuse(method, options, "pieces", "move")
-    noise = options.get("noise", "k-norm")
+    noise = options.get("noise", "ball")
     return lambda progress: audit_weights(world, people, budget, runs, noise=noise, progress=progress, **common)
 
 

@@ -110,7 +110,7 @@ def discretise(world: World, points: int | None = None) -> Discretised:
     >>> discretise(WalkWorld(), points=9).transitions.shape
     (9, 2, 9)
     """
-    instance("world", world, World, "one of quietq's worlds, e.g. WORLDS['walk']()")
+    instance("world", world, World, "one of quietq's worlds, e.g. find_world('walk')")
     box = world.box
     if max(box.dimension, world.draws) > MOST_ON_A_GRID:
         raise InvalidInput(

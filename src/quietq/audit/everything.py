@@ -20,8 +20,8 @@ from quietq.learning.input import InputNoise
 from quietq.learning.published import Published
 from quietq.privacy.budget import Budget
 from quietq.privacy.relations import SupBall
-from quietq.worlds.registry import find_world
 from quietq.worlds.walk import WALK
+from quietq.worlds.world import find_world
 
 EVERY = View("every", queries=9, moments=10)
 AT_KNOTS = View("final", queries=7)
@@ -64,7 +64,7 @@ def entries(runs: int, budget: Budget, people: int, folder: Path | None) -> Iter
         kind = partial(audit_reward, WALK, relation, budget, 4 * runs, noise=noise, pieces=pieces)
         yield Entry(f"reward, {noise}", lambda progress, kind=kind: kind(progress=progress))
     recommender = find_world("recommender")
-    for noise in ("k-norm", "path"):
+    for noise in ("ball", "weights"):
         kind = partial(audit_weights, recommender, people, budget, 4 * runs, noise=noise)
         yield Entry(f"reward, weights, {noise}", lambda progress, kind=kind: kind(progress=progress))
     yield Entry(

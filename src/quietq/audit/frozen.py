@@ -24,18 +24,18 @@ from quietq.audit.frozen_vectors import frozen_observed, frozen_weights
 from quietq.audit.movement import Movement
 from quietq.audit.private_steps import private_step
 from quietq.audit.search import check_ways, farthest
-from quietq.learning.evaluation import Evaluation
+from quietq.feedback.trajectories import Cells
 from quietq.learning.gradient import GradientNoise
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces
 from quietq.learning.output import OutputNoise
 from quietq.learning.promise import Promising
 from quietq.learning.trainer import spaces_of
-from quietq.learning.trajectories import Cells
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise
+from quietq.mechanisms.evaluation import Evaluation
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.noise.kernels import Features
-from quietq.noise.mechanism import GaussianProcessMechanism
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall, SupBall, Trajectories, people
@@ -111,8 +111,8 @@ def checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Callable[[]
         "reward, one of many people": partial(frozen_people, budget, count=_PEOPLE, seed=seed),
         "reward, k-norm": partial(frozen_knots, ball, budget, "k-norm", seed=seed),
         "reward, knots": partial(frozen_knots, ball, budget, "knots", seed=seed),
-        "reward, k-norm on weights": partial(frozen_weights, features, budget, "k-norm", seed=seed),
-        "reward, gaussian on weights": partial(frozen_weights, features, budget, "path", seed=seed),
+        "reward, k-norm on weights": partial(frozen_weights, features, budget, "ball", seed=seed),
+        "reward, gaussian on weights": partial(frozen_weights, features, budget, "weights", seed=seed),
         "reward, observed": partial(frozen_observed, WALK, sup, budget, seed=seed),
     }
     for name, (method, same) in methods.items():

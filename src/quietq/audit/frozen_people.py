@@ -9,11 +9,11 @@ from jaxtyping import Float
 
 from quietq.audit.frozen_rewards import frozen_table
 from quietq.audit.movement import Movement
-from quietq.noise.mechanism import GaussianProcessMechanism
+from quietq.feedback.ratings import Ratings
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import MissingExtra
 from quietq.privacy.relations import LipschitzBall
-from quietq.rewards.people import People
 
 Rows = tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]
 """One person's states and ratings."""
@@ -50,11 +50,11 @@ def frozen_people(
     ]  # who they are does not matter: the mean is a sum
     fixed = [np.concatenate(column) for column in zip(*others, strict=True)]
 
-    def everyone(rows: Rows) -> People:
+    def everyone(rows: Rows) -> Ratings:
         columns = ("person", "state", "rating")
         mine = (np.zeros(len(rows[0]), np.int64), *rows)
         data = {name: np.concatenate(pair) for name, pair in zip(columns, zip(mine, fixed, strict=True), strict=True)}
-        return People.read(
+        return Ratings.read(
             polars.DataFrame(data), box=(0, 1), low=low, high=high, slope=slope, count=count, levels=levels
         )
 

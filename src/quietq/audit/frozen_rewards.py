@@ -15,17 +15,18 @@ from jaxtyping import Float
 from quietq.audit.frozen_release import FrozenRelease, Released
 from quietq.audit.movement import Movement
 from quietq.audit.smooth_moves import farthest_move
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.mechanisms.knots import least_shape
+from quietq.mechanisms.private_function import PrivateFunction, PrivateKnots, PrivateTable
+from quietq.mechanisms.privatise import privatise
 from quietq.noise.box import UNIT, Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.grid_path import draw_grid
+from quietq.noise.increments import IncrementBody
 from quietq.noise.kernels import Exponential
-from quietq.noise.mechanism import GaussianProcessMechanism
-from quietq.noise.private_function import PrivateFunction, PrivateKnots, PrivateTable
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
-from quietq.rewards import ellipsoid, k_norm
-from quietq.rewards.privatise import privatise
 
 
 def frozen_path(mechanism: GaussianProcessMechanism, *, name: str = "reward, path", seed: int = 0) -> Movement:
@@ -85,14 +86,14 @@ def frozen_knots(
 
     name = f"reward, {noise}"
     if noise == "k-norm":
-        body = k_norm.IncrementBody(ball, pieces)
+        body = IncrementBody(ball, pieces)
 
         def unit(seed: int) -> Float[np.ndarray, " numbers"]:
-            return k_norm.draw(body, budget.epsilon, SeededEntropy(seed))[0]
+            return body.draw(budget.epsilon, SeededEntropy(seed))
 
         frozen = FrozenRelease(name, "body's gauge", values, np.zeros_like, unit, body.gauge, seed)
         return _smooth(frozen, ball, pieces, seed, UNIT, np.diff)
-    root = np.linalg.cholesky(ellipsoid.shape(ball, pieces))
+    root = np.linalg.cholesky(least_shape(ball, pieces))
 
     def shaped(seed: int) -> Float[np.ndarray, " numbers"]:
         return root @ SeededEntropy(seed).normals((pieces + 1,)) / budget.mu

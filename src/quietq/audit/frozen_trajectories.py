@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from quietq.audit.movement import Movement
-from quietq.learning.evaluation import Evaluation
-from quietq.learning.smooth_sensitivity import Admissible
-from quietq.learning.trajectories import Trajectory, Visits
+from quietq.feedback.trajectories import Trajectory, Visits
+from quietq.mechanisms.evaluation import Evaluation
+from quietq.mechanisms.smooth_sensitivity import Admissible
 from quietq.noise.entropy import SeededEntropy
 
 _RANDOM = 20

@@ -14,16 +14,16 @@ from jaxtyping import Float
 from quietq.audit.frozen_release import FrozenRelease, Released
 from quietq.audit.frozen_rewards import sigma_of
 from quietq.audit.movement import Movement
-from quietq.learning.observed import observe
+from quietq.mechanisms.model import FittedReward, RewardModel
+from quietq.mechanisms.private_function import PrivateFunction, PrivateWeights
+from quietq.mechanisms.privatise import privatise
+from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.kernels import FiniteRank
-from quietq.noise.private_function import PrivateFunction, PrivateWeights
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall, SupBall
-from quietq.rewards import ball_noise
-from quietq.rewards.model import FittedReward, RewardModel
-from quietq.rewards.privatise import privatise
+from quietq.worlds.observed import observe
 from quietq.worlds.world import World
 
 _TRIES = 20
@@ -32,12 +32,12 @@ _TRIES = 20
 def frozen_weights(
     ball: RkhsBall,
     budget: Budget,
-    noise: Literal["k-norm", "path"],
+    noise: Literal["ball", "weights"],
     *,
     release: Callable[..., PrivateFunction] = privatise,
     seed: int = 0,
 ) -> Movement:
-    """Of noise on the weights of features, pure ("k-norm") or Gaussian ("path"): in the weights' Euclidean norm."""
+    """Of noise on the weights of features, pure ("ball") or Gaussian ("weights"): in the weights' Euclidean norm."""
     kernel = ball.kernel
     if not isinstance(kernel, FiniteRank) or ball.actions != 1:
         raise InvalidInput("Only the weights of one reward function with features can be audited.")
@@ -47,11 +47,11 @@ def frozen_weights(
         assert isinstance(private, PrivateWeights)
         return private.weights, sigma_of(private)
 
-    rank, pure = kernel.rank, noise == "k-norm"
+    rank, pure = kernel.rank, noise == "ball"
 
     def unit(seed: int) -> Float[np.ndarray, " numbers"]:
         entropy = SeededEntropy(seed)
-        return ball_noise.draw(rank, 1.0, budget.epsilon, entropy)[0] if pure else entropy.normals((rank,)) / budget.mu
+        return Ball(rank, {}).draw(budget.epsilon, entropy) if pure else entropy.normals((rank,)) / budget.mu
 
     name = f"reward, {'k-norm' if pure else 'gaussian'} on weights"
     frozen = FrozenRelease(name, "Euclidean", values, np.zeros(rank), unit, _euclidean, seed)

@@ -14,19 +14,20 @@ from jaxtyping import Float
 
 from quietq.audit.distinguisher import Expected
 from quietq.audit.projection import optimal_weights
+from quietq.feedback.ratings import Ratings
+from quietq.mechanisms.knots import least_shape
+from quietq.mechanisms.mechanism import SLACK
+from quietq.mechanisms.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.grid_path import grid_points
+from quietq.noise.increments import IncrementBody
 from quietq.noise.kernels import Additive, Exponential
-from quietq.noise.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall, Relation
-from quietq.rewards import ellipsoid, k_norm
-from quietq.rewards.knots import SLACK
-from quietq.rewards.people import People
 
 Source = Any
-"""What `privatise` takes: People, a function, a function a coordinate, or weights."""
+"""What `privatise` takes: Ratings, a function, a function a coordinate, or weights."""
 
 
 class BestTest(NamedTuple):
@@ -60,7 +61,7 @@ def best_test(before: Source, after: Source, relation: Relation, budget: Budget,
 
 def is_pure(release: PrivateFunction) -> bool:
     """Whether its noise is that of pure epsilon-DP."""
-    return release.certificate.method == "reward/k-norm"
+    return release.certificate.method in ("reward/k-norm", "reward/ball")
 
 
 def noised(release: PrivateFunction) -> Float[np.ndarray, " numbers"]:
@@ -80,8 +81,8 @@ def noised(release: PrivateFunction) -> Float[np.ndarray, " numbers"]:
 def secret(source: Source, release: PrivateFunction) -> Float[np.ndarray, " numbers"]:
     """The same numbers without noise."""
     if isinstance(release, PrivateWeights):
-        return np.ravel(source.weights() if isinstance(source, People) else np.asarray(source, np.float64))
-    functions: Any = source.functions() if isinstance(source, People) else [source] if callable(source) else source
+        return np.ravel(source.weights() if isinstance(source, Ratings) else np.asarray(source, np.float64))
+    functions: Any = source.functions() if isinstance(source, Ratings) else [source] if callable(source) else source
     if isinstance(release, PrivateKnots):
         knots = functions[0](release.box.from_unit(np.linspace(0, 1, len(release.values))))
         return np.diff(knots) if is_pure(release) else knots
@@ -95,7 +96,7 @@ def _inverse_covariance(
 ) -> Float[np.ndarray, " numbers"]:
     """The inverse of the Gaussian noise's covariance times the difference."""
     if isinstance(release, PrivateKnots):
-        return np.linalg.solve(ellipsoid.shape(_wider(relation), len(difference) - 1), difference) * budget.mu**2
+        return np.linalg.solve(least_shape(_wider(relation), len(difference) - 1), difference) * budget.mu**2
     variance = positive("sigma", release.certificate.sigma) ** 2
     if isinstance(release, PrivateWeights):
         return difference / variance
@@ -108,7 +109,7 @@ def _inverse_covariance(
 def _pure_norm(relation: Relation, release: PrivateFunction) -> Callable[[np.ndarray], float]:
     """The norm in which pure noise falls off exponentially, up to a factor."""
     if isinstance(release, PrivateKnots):
-        return k_norm.IncrementBody(_wider(relation), len(release.values) - 1).gauge
+        return IncrementBody(_wider(relation), len(release.values) - 1).gauge
     return lambda numbers: float(np.linalg.norm(numbers))
 
 

@@ -17,8 +17,8 @@ from quietq.audit.distinguisher import Expected, Scores
 from quietq.audit.finding import Attack, Finding, Promise, judge
 from quietq.audit.movement import Unprotected
 from quietq.audit.projection import distance, optimal_weights
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.noise.kernels import Exponential
-from quietq.noise.mechanism import GaussianProcessMechanism
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count, positive
 from quietq.privacy.gaussian import epsilon_from_mu

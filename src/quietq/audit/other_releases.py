@@ -7,23 +7,22 @@ from quietq.audit.draws import Progress, audit_draws
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.likelihood import best_test, is_pure
 from quietq.audit.pairs import neighbours
-from quietq.learning.evaluation import Evaluation
-from quietq.learning.observed import observe
-from quietq.learning.trajectories import Cells, Trajectory
+from quietq.feedback.trajectories import Cells, Trajectory
+from quietq.mechanisms.evaluation import Evaluation
+from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.privatise import privatise
 from quietq.noise.kernels import Features
-from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall, SupBall, Trajectories
-from quietq.rewards.choice import Noise
-from quietq.rewards.privatise import privatise
+from quietq.worlds.observed import observe
 from quietq.worlds.world import World
 
 _HORIZON, _REWARD = 3, 1.0
 
 
 def audit_weights(
-    world: World, people: int, budget: Budget, runs: int = 1000, *, noise: Noise = "k-norm", seed: int = 0,
+    world: World, people: int, budget: Budget, runs: int = 1000, *, noise: str = "ball", seed: int = 0,
     confidence: float = 0.95, progress: Progress | None = None,
 ) -> Finding:  # fmt: skip
     """A reward of features: its weights are moved as far as one person can, in one direction, which are all alike."""
@@ -33,7 +32,7 @@ def audit_weights(
             f"The private reward of {world.name!r} is a sum over coordinates, which cannot be audited here: take walk, "
             "thermostat or recommender."
         )
-    weights = np.asarray(world.preference(), np.float64)
+    weights = np.asarray(world.mean_reward(), np.float64)
     moved = weights.copy()
     moved.flat[0] += relation.radius
 

@@ -25,13 +25,12 @@ from scipy.special import ndtr
 from quietq.audit.bounds import Errors, significance_of
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.likelihood import best_test
-from quietq.noise.private_function import PrivateFunction
+from quietq.feedback.ratings import Ratings
+from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.privatise import privatise
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count, numbers
 from quietq.privacy.errors import InvalidInput
-from quietq.rewards.choice import Noise
-from quietq.rewards.people import People
-from quietq.rewards.privatise import privatise
 
 Kind = Literal["rating", "presence"]
 _NO_NAME = "target must be a person's name, a text or a number, or a list of one person's names."
@@ -137,7 +136,7 @@ def attack_person(
     releases: int = 500,
     seed: int = 0,
     confidence: float = 0.95,
-    noise: Noise = "auto",
+    noise: str = "auto",
     pieces: int | None = None,
     **reading: Any,
 ) -> PersonAttack:
@@ -145,7 +144,7 @@ def attack_person(
 
     With no rows `instead` it is their presence that is attacked. `target` is a name; several, in a list, are one person
     who goes by all of them, against the promise for one. `noise` and `pieces` are those of `privatise`; `reading` is
-    what `People.read` takes: box, low, high, slope, count, and names of columns.
+    what `Ratings.read` takes: box, low, high, slope, count, and names of columns.
 
     >>> import polars
     >>> table = polars.DataFrame({"person": range(20), "state": [0.5] * 20, "rating": [1.0] * 20})
@@ -157,12 +156,12 @@ def attack_person(
     names = _told_apart(target if isinstance(target, Sequence) and not isinstance(target, str | bytes) else [target])
     significance_of(confidence)  # refused before the work, not after it
     releases = count("releases", releases)
-    before = People.read(ratings, **reading)
+    before = Ratings.read(ratings, **reading)
     columns = {name: reading[name] for name in ("person", "state", "rating") if name in reading}
-    after = People.read(replace_person(ratings, list(names.values()), instead, **columns), **reading)
+    after = Ratings.read(replace_person(ratings, list(names.values()), instead, **columns), **reading)
     seeds = np.random.SeedSequence(count("seed", seed, 0)).generate_state(2 * releases + 1, np.uint64)
 
-    def release(people: People, simulate: int) -> PrivateFunction:
+    def release(people: Ratings, simulate: int) -> PrivateFunction:
         return privatise(people, budget, noise=noise, pieces=pieces, simulate=simulate)
 
     score, exact_mu = best_test(before, after, before.relation, budget, release(before, int(seeds[-1])))
@@ -199,8 +198,8 @@ def replace_person(
     """
     import polars as pl
 
-    from quietq.rewards.names import identities
-    from quietq.rewards.ratings import Columns, as_numbers, batches
+    from quietq.feedback.names import identities
+    from quietq.feedback.rows import Columns, as_numbers, batches
 
     columns = Columns(person, (state,) if isinstance(state, str) else tuple(state), rating)
     rows, targets = _rows(instead, columns.numbers), _told_apart(names)
@@ -224,7 +223,7 @@ def _told_apart(names: Sequence[object]) -> dict[tuple[int | None, str | None], 
     """One spelling of each name, by who it is when ratings are read."""
     import polars as pl
 
-    from quietq.rewards.names import identities
+    from quietq.feedback.names import identities
 
     found: dict[tuple[int | None, str | None], str] = {}
     for name in names:

@@ -17,11 +17,11 @@ from quietq.audit import bellman
 from quietq.audit.apprenticeship import apprenticeship
 from quietq.audit.discretised import Discretised, best_actions, discretise, mixed
 from quietq.audit.inverse_rl import WRONG, inverse_rl
-from quietq.noise.private_function import PrivateFunction
+from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.checks import instance, real
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
-from quietq.worlds.environment import Preference, rewards_at
+from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.planning import plan_on_grid
 from quietq.worlds.returns import mean_return, uniform_policy
 from quietq.worlds.world import World, flat
@@ -100,7 +100,7 @@ def reconstruct(
     world: World,
     gamma: float | None = None,
     *,
-    truth: Preference | None = None,
+    truth: RewardFunction | None = None,
     points: int | None = None,
     attacks: Sequence[str] = ATTACKS,
 ) -> Reconstruction:
@@ -195,7 +195,7 @@ def _judged(attack: Attack, truth: np.ndarray | None) -> Attack:
     return Attack(attack.name, attack.blind_to, attack.rewards, judged)
 
 
-def _planned(world: World, private: PrivateFunction, truth: Preference) -> float:
+def _planned(world: World, private: PrivateFunction, truth: RewardFunction) -> float:
     """The score under the true reward of planning on a private one."""
     policies = (uniform_policy(world), plan_on_grid(world, truth), plan_on_grid(world, private))
     random, best, own = (mean_return(world, policy, truth, episodes=EPISODES) for policy in policies)

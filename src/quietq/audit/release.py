@@ -13,12 +13,13 @@ from quietq.audit.draws import Progress, audit_draws
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.likelihood import best_test, is_pure, noised
 from quietq.audit.pairs import Move, Pair, Through, neighbours
-from quietq.noise.private_function import PrivateFunction, PrivateKnots, PrivateTable
+from quietq.mechanisms.knots import least_shape
+from quietq.mechanisms.private_function import PrivateFunction, PrivateKnots, PrivateTable
+from quietq.mechanisms.privatise import privatise
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.knot_body import vertices
 from quietq.privacy.relations import LipschitzBall
-from quietq.rewards import ellipsoid
-from quietq.rewards.privatise import privatise
 from quietq.worlds.world import World
 
 Release = Callable[..., PrivateFunction]
@@ -87,8 +88,8 @@ def worst_pair(world: World, relation: LipschitzBall, sample: PrivateFunction) -
         raise InvalidInput(f"A {type(sample).__name__} cannot be audited here: path, knots or k-norm.")
     pieces = len(sample.values) - 1
     if kind_of(sample) == "knots":
-        shape = ellipsoid.shape(relation, pieces)
-        points = relation.radius * ellipsoid.vertices(relation.lipschitz / pieces / relation.radius, pieces)
+        shape = least_shape(relation, pieces)
+        points = relation.radius * vertices(relation.lipschitz / pieces / relation.radius, pieces)
         farthest = points[np.einsum("ij,jk,ik->i", points, np.linalg.inv(shape), points).argmax()]
     else:  # a vertex of the body of increments
         farthest = relation.radius - min(relation.lipschitz / pieces, 2 * relation.radius) * (np.arange(pieces + 1) % 2)

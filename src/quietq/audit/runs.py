@@ -21,12 +21,11 @@ from quietq.audit.store import Store
 from quietq.audit.views import View
 from quietq.learning import trainer
 from quietq.learning.method import Method
+from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.privatise import privatise
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.budget import Budget
 from quietq.privacy.relations import Relation
-from quietq.rewards.choice import Noise
-from quietq.rewards.privatise import privatise
 from quietq.worlds.jax_rewards import JaxReward, as_jax, stack
 
 BATCH = 64
@@ -39,7 +38,7 @@ class Privatising:
 
     relation: Relation
     budget: Budget
-    noise: Noise = "path"
+    noise: str = "path"
     pieces: int | None = None
 
     def __call__(self, pair: Pair, side: int, seed: int) -> PrivateFunction:

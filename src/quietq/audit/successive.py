@@ -20,8 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from quietq.learning import replay as memory
-from quietq.learning import trainer
+from quietq.learning import replay as memory, trainer
 from quietq.learning.published import ACTING, Published
 from quietq.noise.entropy import SeededEntropy
 from quietq.privacy.checks import count, numbers, positive, probability

@@ -12,7 +12,7 @@ import typer
 import quietq as qq
 from quietq.cli.app import Commands, app, print_json, show_help
 from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, hyper_parameters, kinds, option
-from quietq.methods import ENTRIES, METHODS
+from quietq.registry import METHODS
 
 if TYPE_CHECKING:
     from quietq.audit import Finding
@@ -53,10 +53,10 @@ class Audits(Commands):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.add_command(LazyCommand(ALL, "Every method: a table and a plot.", partial(_options, ALL), audit_all))
-        for entry in ENTRIES:
+        for name, entry in METHODS.items():
             if entry.standing != "none":
-                options, run = partial(_options, entry.name), partial(audit, entry.name)
-                self.add_command(LazyCommand(entry.name, entry.summary, options, run))
+                options, run = partial(_options, name), partial(audit, name)
+                self.add_command(LazyCommand(name, entry.summary, options, run))
 
 
 group = typer.Typer(
@@ -84,9 +84,9 @@ def audit(method: str, values: dict[str, Any]) -> None:
     """Attacks one method, and tells what came of it."""
     from quietq.audit.by_name import plan_audit
     from quietq.audit.words import in_words
+    from quietq.cli.report.beside import write_beside
     from quietq.learning.options import read_options
-    from quietq.release import open_release
-    from quietq.report.beside import write_beside
+    from quietq.publishing import open_release
 
     if "people" in values and "radius" in values:
         raise qq.InvalidInput("Give --people or --radius, not both.")
@@ -121,9 +121,9 @@ def audit_all(values: dict[str, Any]) -> None:
     """Attacks every method, and writes a table and a plot."""
     from quietq.audit import entries, sensitivities, write_movements, write_table
     from quietq.audit.by_name import check_confidence
+    from quietq.cli.report import require
+    from quietq.cli.report.audit import plot_findings
     from quietq.privacy.checks import count
-    from quietq.report import require
-    from quietq.report.audit import plot_findings
 
     (runs, budget, people), confidence = _promise(values), values.get("confidence", 0.95)
     check_confidence(confidence)

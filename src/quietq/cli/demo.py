@@ -52,8 +52,8 @@ def demo(
 ) -> None:  # fmt: skip
     """Show everything on 944 voters: ratings in; a private reward, a private agent and a report out."""
     began = time.monotonic()
-    from quietq import report
-    from quietq.rewards import voters
+    from quietq.cli import report
+    from quietq.feedback import voters
 
     voters.require()
     report.require()
@@ -61,8 +61,8 @@ def demo(
         folder.choose(out, "")
     account = open_account(ledger, source, "demo")
     from quietq.audit import audit_mechanism
+    from quietq.cli.report import voters_page
     from quietq.learning import Agent, RewardNoise
-    from quietq.report import voters_page
     from quietq.worlds import WALK, best_return, random_return, worst_return
 
     def tell(sentence: str) -> None:

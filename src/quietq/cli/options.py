@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from quietq.methods import METHODS
+from quietq.registry import METHODS
 
 Options = dict[str, Any]
 """By name, the annotation with its typer.Option; what is not given is None."""

@@ -17,9 +17,9 @@ from quietq.cli.options import PROMISE, dashed, kinds
 from quietq.learning.options import options_of, read_options
 from quietq.learning.training import Training
 from quietq.learning.world_reward import features_of, out_of_reach, privatise_world
-from quietq.methods import METHODS
 from quietq.privacy.checks import count
 from quietq.privacy.relations import Relation
+from quietq.registry import METHODS
 from quietq.worlds import World, find_place
 
 

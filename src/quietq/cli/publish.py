@@ -23,9 +23,9 @@ def publish(
     as_json: AsJson = False,
 ) -> None:
     """Write the one file of an agent that may leave; nothing that its certificate does not cover is in it."""
-    from quietq.release import open_release
-    from quietq.release.container import check_target
-    from quietq.release.publishing import copy_release
+    from quietq.publishing import open_release
+    from quietq.publishing.container import check_target
+    from quietq.publishing.publishing import copy_release
 
     source = agent
     if agent.is_dir():
@@ -40,7 +40,7 @@ def publish(
     if out.suffix == ".onnx":
         if sign is not None:
             raise qq.InvalidInput("An ONNX file cannot be signed: publish a .qq file, and sign that.")
-        from quietq.release.onnx_export import export_onnx
+        from quietq.publishing.onnx_export import export_onnx
 
         thing = qq.Agent.load(source) if source.suffix == ".npz" else qq.load(source)
         export_onnx(thing, out, not_private=not_private)  # pyright: ignore[reportArgumentType]

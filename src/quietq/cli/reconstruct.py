@@ -38,7 +38,7 @@ def reconstruct(
 ) -> None:
     """Tell what a thief learns of the reward from a release: attacks, measured against the world's own reward."""
     if plot is not None:
-        from quietq import report  # says what to install, if it has to, before anything is computed
+        from quietq.cli import report  # says what to install, if it has to, before anything is computed
 
         report.require()
         if plot.suffix.lower() not in (".png", ".svg") or not plot.parent.is_dir():
@@ -58,7 +58,7 @@ def reconstruct(
 
     attack = attack_reward(file, str(world), points) if file.suffix == ".qq" else attack_agent(file, world, points)
     if plot is not None:
-        from quietq.report.reconstruction import plot_reconstruction
+        from quietq.cli.report.reconstruction import plot_reconstruction
 
         several = f"what a thief learns of the {attack.world.name}'s reward, first of {len(attack.draws)} draws"
         title = several if len(attack.draws) > 1 else None
@@ -72,7 +72,7 @@ def reconstruct(
 
 def _show_alone(file: Path, as_json: bool) -> None:
     """A private reward of which nobody said what it was made from."""
-    from quietq.release import open_release
+    from quietq.publishing import open_release
 
     standing = open_release(file).certificate.standing
     if as_json:

@@ -51,7 +51,7 @@ def reward(
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("Reading ratings")
-        group = qq.People.read(
+        group = qq.Ratings.read(
             list(ratings), box=box if len(state) == 1 else [box] * len(state), low=low, high=high, slope=slope,
             count=people, person=person, state=list(state), rating=rating, engine=engine,
             progress=lambda rows: progress.update(task, description=f"Reading ratings: {rows:,} rows"),
@@ -61,7 +61,7 @@ def reward(
     private = qq.privatise(group, budget, noise=noise, account=account)
     name = qq.publish(private, out)
     if plot is not None:
-        from quietq.report import plot_reward
+        from quietq.cli.report import plot_reward
 
         try:
             plot_reward(private, plot)
@@ -95,12 +95,12 @@ def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
         with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
             pass
         if suffixes is None:
-            from quietq.release.container import check_target
+            from quietq.publishing.container import check_target
 
             check_target(path)  # before anything is spent
         if suffixes is not None and path.suffix.lower() not in suffixes:
             raise qq.InvalidInput(f"{name} must end in .png or .svg, not {path.name!r}.")
         if suffixes is not None:
-            from quietq import report  # says what to install, if it has to, before anything is spent
+            from quietq.cli import report  # says what to install, if it has to, before anything is spent
 
             report.require()

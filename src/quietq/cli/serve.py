@@ -36,11 +36,10 @@ def serve(
     as_json: AsJson = False,
 ) -> None:
     """Answers for releases over HTTP: values, policies, certificates, a page at / and counters at /metrics."""
-    from quietq.release.signature import read_public_key
+    from quietq.publishing.signature import read_public_key
 
     try:
-        from quietq.server.run import read_token
-        from quietq.server.run import serve as run
+        from quietq.publishing.server.run import read_token, serve as run
     except ImportError as error:
         raise qq.MissingExtra.of("serve", "Serving needs FastAPI and uvicorn") from error
     wanted = None if key is None else read_public_key(key)

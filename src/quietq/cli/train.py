@@ -16,7 +16,7 @@ from quietq.cli import folder
 from quietq.cli.app import Commands, app, print_json, show_help, warn
 from quietq.cli.ledger import LedgerSource, LedgerUrl, absolute, open_account
 from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, dashed, hyper_parameters, kinds, option
-from quietq.methods import ENTRIES, METHODS
+from quietq.registry import METHODS
 
 if TYPE_CHECKING:
     from quietq.cli.plan import Plan
@@ -51,11 +51,11 @@ class Trainings(Commands):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for entry in ENTRIES:
+        for name, entry in METHODS.items():
             if entry.in_worlds:
                 details = f"Noise: {entry.noise}. Standing: {entry.standing}."
-                options, run = partial(_options, entry.name), partial(train, entry.name)
-                self.add_command(LazyCommand(entry.name, entry.summary, options, run, details))
+                options, run = partial(_options, name), partial(train, name)
+                self.add_command(LazyCommand(name, entry.summary, options, run, details))
 
 
 group = typer.Typer(

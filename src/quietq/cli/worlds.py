@@ -14,11 +14,12 @@ def worlds(
 ) -> None:
     """List the worlds to train in, and what must stay hidden there; any Gymnasium id will do too."""
     from quietq.privacy.words import plural
-    from quietq.worlds import WORLDS, find_world
+    from quietq.registry import WORLDS
+    from quietq.worlds import find_world
 
     records = [
         {
-            "name": world.name, "gymnasium_id": world.gymnasium_id, "dimension": world.box.dimension,
+            "name": world.name, "gymnasium_id": WORLDS[world.name].gymnasium_id, "dimension": world.box.dimension,
             "actions": list(world.action_names), "relation": str(world.relation(people)),
         }
         for world in map(find_world, WORLDS)

@@ -3,7 +3,7 @@
 `Agent(world, method).learn(steps)` trains; a `Method` says how, and what is promised.
 """
 
-from quietq.privacy.errors import MissingExtra
+from quietq.privacy.errors import MissingExtra as MissingExtra
 
 try:
     import equinox as _equinox  # noqa: F401
@@ -12,49 +12,23 @@ try:
 except ImportError as error:
     raise MissingExtra.of("train", "Training needs JAX, Equinox and Optax") from error
 
-from quietq.learning.actor_critic import ActorCritic
-from quietq.learning.agent import Agent, NotTrained
-from quietq.learning.deep_q import DeepQ
-from quietq.learning.evaluation import Evaluation
-from quietq.learning.events import Event
-from quietq.learning.gradient import GradientNoise
-from quietq.learning.input import InputNoise
-from quietq.learning.judge import NotPrivate
-from quietq.learning.method import Method, Spaces, Transition
-from quietq.learning.none import NoNoise
-from quietq.learning.options import option, options_of
-from quietq.learning.output import OutputNoise
-from quietq.learning.promise import Promising
-from quietq.learning.published import Published
-from quietq.learning.reward import RewardNoise
-from quietq.learning.value import ValueNoise
-from quietq.learning.value_network import NetworkValueNoise
-from quietq.methods import ENTRIES
+from quietq.learning.actor_critic import ActorCritic as ActorCritic
+from quietq.learning.agent import Agent as Agent, NotTrained as NotTrained
+from quietq.learning.deep_q import DeepQ as DeepQ
+from quietq.learning.events import Event as Event
+from quietq.learning.gradient import GradientNoise as GradientNoise
+from quietq.learning.input import InputNoise as InputNoise
+from quietq.learning.method import Method as Method, Spaces as Spaces, Transition as Transition
+from quietq.learning.none import NoNoise as NoNoise
+from quietq.learning.options import option as option, options_of as options_of
+from quietq.learning.output import OutputNoise as OutputNoise
+from quietq.learning.promise import Promising as Promising
+from quietq.learning.published import Published as Published
+from quietq.learning.reward import RewardNoise as RewardNoise
+from quietq.learning.scoring import NotPrivate as NotPrivate
+from quietq.learning.value import ValueNoise as ValueNoise
+from quietq.learning.value_network import NetworkValueNoise as NetworkValueNoise
+from quietq.registry import METHODS as _ENTRIES
 
-METHODS: dict[str, type[Method]] = {entry.name: entry.load() for entry in ENTRIES if entry.in_worlds}
+METHODS: dict[str, type[Method]] = {name: entry.load() for name, entry in _ENTRIES.items() if entry.in_worlds}
 """The methods by name."""
-
-__all__ = [
-    "METHODS",
-    "ActorCritic",
-    "Agent",
-    "DeepQ",
-    "Evaluation",
-    "Event",
-    "GradientNoise",
-    "InputNoise",
-    "Method",
-    "NetworkValueNoise",
-    "NoNoise",
-    "NotPrivate",
-    "NotTrained",
-    "OutputNoise",
-    "Promising",
-    "Published",
-    "RewardNoise",
-    "Spaces",
-    "Transition",
-    "ValueNoise",
-    "option",
-    "options_of",
-]

@@ -25,10 +25,10 @@ from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
 from quietq.learning.options import option
 from quietq.learning.private_source import OnPrivateReward, ReleasedValues
-from quietq.noise.private_function import PrivateFunction
+from quietq.mechanisms.model import FittedReward
+from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
-from quietq.rewards.model import FittedReward
 
 
 class ActorCriticState(NamedTuple):

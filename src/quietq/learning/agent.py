@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from jaxtyping import Float, Int
 
-from quietq.learning import agent_file, judge
+from quietq.learning import agent_file, scoring as judge
 from quietq.learning.cache import disk_cache
 from quietq.learning.events import Event
 from quietq.learning.method import Method, Released, Spaces

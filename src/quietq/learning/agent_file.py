@@ -22,7 +22,6 @@ from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
 from quietq.learning.private_source import OnPrivateReward
 from quietq.learning.promise import Promising, UnitNoise
-from quietq.methods import METHODS
 from quietq.noise.box import Box
 from quietq.privacy import norms
 from quietq.privacy.budget import Budget
@@ -30,7 +29,7 @@ from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, shown
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import SupBall
-from quietq.worlds import WORLDS
+from quietq.registry import METHODS, WORLDS
 from quietq.worlds.world import World
 
 if TYPE_CHECKING:

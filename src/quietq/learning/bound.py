@@ -20,9 +20,9 @@ import numpy as np
 
 from quietq.learning.options import options_of
 from quietq.privacy.errors import InvalidInput
+from quietq.registry import METHODS, WORLDS, holds
 from quietq.version import __version__, hash_of_code
 from quietq.worlds.jax_rewards import JaxKnots, JaxSum, JaxTable, WorldReward, as_jax
-from quietq.worlds.registry import WORLDS
 
 if TYPE_CHECKING:
     from quietq.learning.training import Training
@@ -35,12 +35,10 @@ _SETTINGS = ("jax_threefry_partitionable", "jax_default_prng_impl", "jax_random_
 
 def check(training: "Training") -> None:
     """Refuses a checkpoint of noise that protects where a part of the training is not known by its numbers."""
-    from quietq.learning import METHODS
-
     method, world = training.method, training.world
     if training.directory is None or not training.releases:
         return
-    if type(method) not in METHODS.values():
+    if not holds(METHODS, type(method)):
         raise _refusal("method", f"one of quietq's own, not {type(method).__name__}")
     for name in options_of(type(method)):
         value = getattr(method, name)
@@ -80,7 +78,7 @@ def fingerprint(training: "Training", rewards: Any, probe: np.ndarray) -> str:
 
 def _is_known(world: Any) -> bool:
     """Whether its text says all of it."""
-    return type(world) in WORLDS.values() and all(
+    return holds(WORLDS, type(world)) and all(
         _is_plain(getattr(world, field.name)) for field in dataclasses.fields(world)
     )
 

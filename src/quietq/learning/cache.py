@@ -17,8 +17,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from quietq.registry import WORLDS, holds
 from quietq.worlds.jax_rewards import JaxFunction, LiftedReward
-from quietq.worlds.registry import WORLDS
 from quietq.worlds.world import World
 
 try:  # A setting by thread, so that what others compile at the same time is not kept; there is no public name for it.
@@ -63,14 +63,15 @@ def is_public(part: Any) -> bool:
     is not of this package is taken for private.
 
     >>> from quietq.worlds import WALK, ThermostatWorld, WalkWorld
-    >>> from quietq.worlds.jax_rewards import as_jax
+    >>> from quietq.registry import WORLDS, holds
+    from quietq.worlds.jax_rewards import as_jax
     >>> is_public(as_jax(WALK)), is_public(WalkWorld(steps=7)), is_public(ThermostatWorld(liked=21.3))
     (True, True, False)
     >>> is_public(as_jax(lambda states: states))
     False
     """
     if isinstance(part, World):
-        return type(part) in WORLDS.values() and dataclasses.replace(type(part)(), steps=part.steps) == part  # pyright: ignore[reportArgumentType]
+        return holds(WORLDS, type(part)) and dataclasses.replace(type(part)(), steps=part.steps) == part  # pyright: ignore[reportArgumentType]
     if part is None or isinstance(part, bool | int | float | str | np.ndarray | jax.Array):
         return True
     if isinstance(part, tuple):

@@ -12,8 +12,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium.spaces import Box as BoxSpace
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box as BoxSpace, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import Array, PRNGKeyArray
 

@@ -17,14 +17,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from quietq.learning.method import Method, Spaces
+from quietq.mechanisms.model import FittedReward
+from quietq.mechanisms.private_function import PrivateFunction
 from quietq.noise.box import Box
-from quietq.noise.private_function import PrivateFunction
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput
-from quietq.release.loading import Release, was_loaded
-from quietq.release.network import PrivateNetwork
-from quietq.rewards.model import FittedReward
+from quietq.publishing.loading import Release, was_loaded
+from quietq.publishing.network import PrivateNetwork
 from quietq.worlds.jax_rewards import JaxReward
 
 if TYPE_CHECKING:

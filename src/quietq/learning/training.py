@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from quietq.learning import bound, in_loop, in_pieces
+from quietq.learning import bound, compiled as in_pieces, in_loop
 from quietq.learning.cache import disk_cache
 from quietq.learning.events import Event, episode_returns
 from quietq.learning.method import Method, Noise, Released, Spaces
@@ -24,8 +24,8 @@ from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.once import accounted
-from quietq.rewards.independence import OWN, independence, with_assumption
 from quietq.worlds.environment import WorldEnv
+from quietq.worlds.independence import independence, is_own_world, with_assumption
 from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, as_single, stack
 from quietq.worlds.world import World
 
@@ -85,7 +85,7 @@ class Training:
         self.compiled = isinstance(self.world, World)
         self.independent = None
         private = self.method.spends or self.sources is not None
-        if private and self.simulate is None and type(self.world) not in OWN:
+        if private and self.simulate is None and not is_own_world(self.world):
             self.independent = independence(WorldEnv(self.world) if isinstance(self.world, World) else self.world)
         self.certificate()  # before anything is drawn or spent: what contradicts itself is refused
         if self.method.spends and getattr(jax.config, "jax_enable_x64"):  # noqa: B009

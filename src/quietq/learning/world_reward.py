@@ -1,29 +1,27 @@
 """A private reward of one of quietq's worlds: its own preference, with the noise that fits what must stay hidden."""
 
-from typing import Any, Literal
+from typing import Any
 
-from quietq.learning.observed import observe
+from quietq.mechanisms import privatise
 from quietq.noise.kernels import Features
 from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
 from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation, RkhsBall, SupBall
-from quietq.rewards import privatise
+from quietq.worlds.observed import observe
 from quietq.worlds.world import World
-
-Noise = Literal["auto", "path", "k-norm", "knots"]
 
 
 def privatise_world(
-    world: World, relation: Relation, budget: Budget, *, noise: Noise | None = None, pieces: int | None = None,
+    world: World, relation: Relation, budget: Budget, *, noise: str | None = None, pieces: int | None = None,
     rewards: int | None = None, seed: int | None = None, simulate: int | None = None,
     account: Account | None = None,
 ) -> Any:  # fmt: skip
     """The world's preference made private: as a function, or for a SupBall from so many noised `rewards`.
 
-    The noise is by default a path, or for a pure budget K-norm noise. `seed` makes the walk to the rewards repeatable,
-    not the noise; `simulate` is a seed for the noise, for experiments: it protects nobody.
+    The noise is by default Gaussian, as a path or on weights, or pure for a pure budget. `seed` makes the
+    walk to the rewards repeatable, not the noise; `simulate` is a seed for the noise, which then protects nobody.
     """
     if isinstance(relation, SupBall):
         return observe(
@@ -32,9 +30,10 @@ def privatise_world(
         )  # fmt: skip
     if isinstance(relation, RkhsBall) and not isinstance(relation.kernel, Features) and budget.is_pure:
         raise InvalidInput(f"delta must be above 0 in {world.name!r}: noise for sums of functions is Gaussian.")
-    kind: Any = noise or ("k-norm" if budget.is_pure else "path")
+    pure, gaussian = ("k-norm", "path") if features_of(world) is None else ("ball", "weights")
+    kind = noise or (pure if budget.is_pure else gaussian)
     return privatise(
-        world.preference(), budget, noise=kind, pieces=pieces, relation=relation, domain=world.box, simulate=simulate,
+        world.mean_reward(), budget, noise=kind, pieces=pieces, relation=relation, domain=world.box, simulate=simulate,
         account=account,
     )  # fmt: skip
 

@@ -16,9 +16,12 @@ a coarser grid. Weights, in the Euclidean norm, have the root of their number in
 
 import math
 
-from quietq.noise.kernels import Additive, BandLimited, Exponential, FiniteRank, Kernel, Product
+from quietq.noise.kernels import Kernel
+from quietq.noise.rounding import largest_value
+from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import FEWEST
+from quietq.privacy.relations import LipschitzBall
 
 FLOAT64 = 2.0**-49
 """How exact float64 values are taken to be, as a part of their largest: sixteen roundings."""
@@ -33,26 +36,24 @@ def size_bound(radius: float, people: int | None) -> float:
     return 2 * radius * max(people or 0, FEWEST)
 
 
-def worst_norm(kernel: Kernel, levels: int, outputs: int = 1, projected: bool = False) -> float:
-    """The norm that errors of size 1 can have on the grid {0, 2^-levels, ..., 1}^d, or in the weights.
+def largest_and_error(
+    noise: float, radius: float, people: int | None, largest: float | None, accuracy: float | None
+) -> tuple[float, float]:
+    """What values stay below, and how far off each is at the most: as declared, or else by noise of about this size."""
+    most = largest_value(noise)
+    if largest is None:
+        largest = most if accuracy is not None else min(most, size_bound(radius, people))
+    return positive("largest", largest), FLOAT64 * largest if accuracy is None else positive("accuracy", accuracy)
+
+
+def worst_norm(kernel: Kernel, levels: int, outputs: int = 1) -> float:
+    """The norm that errors of size 1 can have on the grid {0, 2^-levels, ..., 1}^d.
 
     >>> round(worst_norm(Exponential(4.0), 16))
     46341
     """
-    match kernel:
-        case Exponential():
-            square = _square(kernel, 2.0**-levels)
-        case Product():
-            square = math.prod(_square(part, 2.0**-levels) for part in kernel.parts)
-        case Additive():
-            square = sum(_square(part, 2.0**-levels) for part in kernel.parts)
-        case BandLimited() if projected:
-            square = kernel.worst_projection**2
-        case FiniteRank():
-            square = float(kernel.rank)
-        case _:
-            raise InvalidInput(f"There is no bound on rounding errors for {type(kernel).__name__}.")
-    return math.sqrt(square * outputs)
+    squares = [math.prod(_square(factor.beta, 2.0**-levels) for factor in table) for table in kernel.tables]
+    return math.sqrt(math.fsum(squares) * outputs)
 
 
 def worst_norm_apart(beta: float, gap: float) -> float:
@@ -61,11 +62,11 @@ def worst_norm_apart(beta: float, gap: float) -> float:
     >>> worst_norm_apart(4.0, 2.0**-16) == worst_norm(Exponential(4.0), 16)
     True
     """
-    return math.sqrt(_square(Exponential(beta), gap))
+    return math.sqrt(_square(beta, gap))
 
 
-def _square(kernel: Exponential, gap: float) -> float:
-    return 1 + 1 / (gap * math.tanh(kernel.beta * gap / 2))
+def _square(beta: float, gap: float) -> float:
+    return 1 + 1 / (gap * math.tanh(beta * gap / 2))
 
 
 def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int, outputs: int = 1) -> int:
@@ -91,3 +92,14 @@ def check_allowance(allowance: float, sensitivity: float, error: float) -> None:
             f"Values that are exact to {error:g} only cannot be released with a sensitivity of {sensitivity:g}, which "
             f"their rounding errors exceed ({allowance:g}): compute them more exactly, or use fewer levels."
         )
+
+
+def widen_ball(ball: LipschitzBall, pieces: int, error: float, slack: float) -> LipschitzBall:
+    """What values at knots, and increments between them, can differ by if each value is off by at most `error`.
+
+    Nothing is amplified: both neighbours' values err by no more than that. An increment errs twice as much, and once
+    more by its own rounding.
+    """
+    check_allowance(5 * error * pieces, ball.lipschitz, error)
+    check_allowance(2 * error, ball.radius, error)
+    return LipschitzBall(ball.radius * slack + 2 * error, ball.lipschitz * slack + 5 * error * pieces)

@@ -66,7 +66,6 @@ class Box:
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates."""
         return len(self.low)
 
     def to_unit(self, states: object) -> Float[np.ndarray, "..."]:

@@ -31,13 +31,9 @@ class Entropy(Protocol):
         """Whether somebody could draw the same numbers again; then they protect nothing."""
         ...
 
-    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Independent N(0, 1) in float64."""
-        ...
+    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]: ...
 
-    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Independent uniforms, strictly between 0 and 1."""
-        ...
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]: ...
 
 
 class SystemEntropy:
@@ -50,7 +46,6 @@ class SystemEntropy:
     reproducible = False
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Independent N(0, 1) in float64."""
         size = math.prod(shape)
         out = np.empty(size)
         for start in range(0, size, _CHUNK):
@@ -63,7 +58,6 @@ class SystemEntropy:
         return out.reshape(shape)
 
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Independent uniforms, strictly between 0 and 1."""
         return (((_words(math.prod(shape)) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
 
 
@@ -76,11 +70,9 @@ class SeededEntropy:
         self._generator = np.random.Generator(np.random.Philox(count("seed", seed, least=0, most=None)))
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Independent N(0, 1) in float64."""
         return self._generator.standard_normal(shape)
 
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Independent uniforms, strictly between 0 and 1."""
         return 1 - self._generator.random(shape) * (1 - 2.0**-53)
 
 

@@ -4,6 +4,7 @@ Whatever goes wrong in here may have to do with private values, so a refusal sho
 carries along an exception of the caller's code.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -14,9 +15,11 @@ from jaxtyping import Float
 
 from quietq.noise.box import Box
 from quietq.noise.grid_path import grid_points
-from quietq.noise.kernels import BandLimited, FiniteRank
+from quietq.noise.kernels import FiniteRank
+from quietq.noise.rounding import check_values
 from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput, QuietqError
+from quietq.privacy.relations import Relation
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -43,18 +46,43 @@ def on_grid(f: object, box: Box, levels: int, exact: bool = True) -> Float[np.nd
     return values.reshape((2**levels + 1,) * box.dimension + values.shape[1:])
 
 
-def in_weights(f: object, kernel: FiniteRank, box: Box, exact: bool = True) -> Float[np.ndarray, "..."]:
-    """f's weights, one row a feature; of a function, for a band-limited kernel, its values, yet to be projected."""
+def on_knots(f: object, box: Box, pieces: int, exact: bool, largest: float) -> Float[np.ndarray, " knots"]:
+    """f at the ends of so many pieces of an interval."""
+    states = box.from_unit(np.linspace(0, 1, pieces + 1))
+    values = values_at(f, states, exact)
+    if values.shape != states.shape:
+        raise InvalidInput(f"The function must return one value for each of {len(states)} states at once.")
+    check_values(values, largest)
+    return values
+
+
+def in_weights(f: object, kernel: FiniteRank, box: Box, exact: bool, largest: float) -> Float[np.ndarray, "..."]:
+    """f's weights, one row per feature; a function is looked at where the kernel says, and projected."""
     if callable(f):
-        if not isinstance(kernel, BandLimited):
-            raise InvalidInput("A Features kernel takes the function's weights, not the function.")
-        return values_at(f, box.from_unit(kernel.sample_points), exact)
+        points = kernel.sample_points
+        values = values_at(f, box.from_unit(points), exact) if points is not None else np.zeros(0)
+        check_values(values, largest)
+        return kernel.project(values)
     if exact:
         check_exact("weights", f)
     weights = numbers("weights", f)
     if weights.ndim < 1 or weights.shape[0] != kernel.rank:
-        raise InvalidInput(f"weights must have {kernel.rank} rows, one a feature, not shape {weights.shape}.")
+        raise InvalidInput(f"weights must have {kernel.rank} rows, one per feature, not shape {weights.shape}.")
+    check_values(weights, largest)
     return weights
+
+
+def check_outputs(shape: tuple[int, ...], relation: Relation, box: Box) -> int:
+    """How many outputs there are; a ball for one function must not be taken for a ball of several."""
+    outputs, actions = math.prod(shape), getattr(relation, "actions", 1)
+    if outputs > actions:
+        rows = "" if box.dimension == 1 else ", e.g. `s[:, 0] + s[:, 1]`, for states come as rows"
+        raise InvalidInput(
+            f"The function has {outputs} outputs, but the relation lets {actions} change: declare `actions={outputs}` "
+            f"in the relation if there is one output per action, and else return one value per state{rows}; nothing "
+            "was drawn or spent."
+        )
+    return outputs
 
 
 def values_at(f: object, states: np.ndarray, exact: bool = True) -> np.ndarray:

@@ -42,12 +42,10 @@ class LazyUniform:
             self.refine(_FIRST_BITS)
 
     def refine(self, more: int) -> None:
-        """Draws that many further places."""
         self.places = (self.places << more) | self._random_bits(more)
         self.bits += more
 
     def enclosure(self) -> "Enclosure":
-        """Where it lies."""
         digits = self.bits * 3 // 10 + _GUARD_DIGITS
         scale = Decimal(2**self.bits)
         down, up = _contexts(digits)
@@ -93,13 +91,11 @@ class Enclosure:
         return Enclosure(min(down.divide(*e) for e in ends), max(up.divide(*e) for e in ends), digits)
 
     def sqrt(self) -> "Enclosure":
-        """The square root of a number that is not negative."""
         down, up = _contexts(self.digits)
         low, high = down.sqrt(max(self.low, Decimal(0))), up.sqrt(self.high)  # rounds to nearest, whatever the context
         return Enclosure(max(down.next_minus(low), Decimal(0)), up.next_plus(high), self.digits)
 
     def log(self) -> "Enclosure":
-        """The natural logarithm of a positive number."""
         if not self.low > 0:
             raise Undecided
         down, up = _contexts(self.digits)  # rounds to nearest, whatever the context
@@ -133,7 +129,6 @@ class Enclosure:
 
 
 def total(numbers: Iterable[Enclosure]) -> Enclosure:
-    """Their sum."""
     result = Enclosure.exactly(0)
     for number in numbers:
         result = result + number
@@ -156,7 +151,6 @@ def decide(question: Callable[[], bool], uniforms: Iterable[LazyUniform]) -> boo
 
 
 def refine(uniforms: Iterable[LazyUniform]) -> None:
-    """Twice as many bits of each."""
     for uniform in uniforms:
         uniform.refine(uniform.bits)
 

@@ -33,7 +33,6 @@ class FeaturePath:
         self.weights.flags.writeable = False
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The path's values."""
         return weighted_features(self.kernel, self.weights, self.box, states)
 
 
@@ -54,7 +53,6 @@ class AdditivePath:
         self.parts = tuple(GridPath(part, levels, sigma, UNIT, entropy) for part in kernel.parts)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The path's values at the nearest grid points."""
         x = self.box.to_unit(states)
         coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
         return np.asarray(sum(part(column) for part, column in zip(self.parts, coordinates, strict=True)))

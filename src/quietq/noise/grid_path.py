@@ -1,13 +1,15 @@
 """A path on a whole dyadic grid, drawn in one go: for tables."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.box import Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
-from quietq.noise.kernels import Exponential, Product
+from quietq.noise.kernels import Exponential, Kernel, Product
+from quietq.noise.kernels.exponential import whiten
 from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
@@ -41,28 +43,29 @@ class GridPath:
         self.values.flags.writeable = False
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The path's values at the nearest grid points."""
         return look_up(self.values, self.box, self.levels, states)
 
     def __repr__(self) -> str:
         return f"GridPath({self.kernel}, levels={self.levels}, sigma={self.sigma:g}, domain={self.box})"
 
 
-def draw_grid(
-    kernel: Exponential | Product, levels: int, outputs: tuple[int, ...], entropy: Entropy
-) -> Float[np.ndarray, "..."]:
+def draw_grid(kernel: Kernel, levels: int, outputs: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
     """Independent paths of unit variance on the grid, one for each of `outputs`, which are the last axes.
 
     Along an axis of step h, g_{i+1} = e^{-beta h} g_i + sqrt(1 - e^{-2 beta h}) z: a linear recursion, and the product
-    kernel is that recursion along every axis.
+    kernel is that recursion along every axis. A kernel of several tables has one more axis in front.
     """
-    from scipy.signal import lfilter  # slow to import
-
     levels = count("levels", levels)
     grid = check_grid(kernel, levels, math.prod(outputs))
-    g = entropy.normals(grid + outputs)
-    for axis, part in enumerate(kernel.parts if isinstance(kernel, Product) else (kernel,)):
-        decay = -part.beta * 2.0**-levels
+    tables = [_draw_table(factors, levels, entropy.normals(grid + outputs)) for factors in kernel.tables]
+    return tables[0] if len(tables) == 1 else np.stack(tables)
+
+
+def _draw_table(factors: Sequence[Exponential], levels: int, g: np.ndarray) -> Float[np.ndarray, "..."]:
+    from scipy.signal import lfilter  # slow to import
+
+    for axis, factor in enumerate(factors):
+        decay = -factor.beta * 2.0**-levels
         scale = math.sqrt(-math.expm1(2 * decay))
         first = [slice(None)] * g.ndim
         first[axis] = slice(0, 1)
@@ -71,16 +74,31 @@ def draw_grid(
     return g
 
 
-def check_grid(kernel: Exponential | Product, levels: int, outputs: int = 1) -> tuple[int, ...]:
-    """The grid's shape, if it is of a size that a machine can hold."""
-    levels = count("levels", levels)  # a NumPy integer would overflow below
-    cells = 2 ** min(levels * kernel.dimension, 64)
+def grid_length(kernel: Kernel, levels: int, values: np.ndarray) -> float:
+    """The norm, in the kernel, of what takes these values on the grid: the length of the normals behind such a path."""
+    square, points = 0.0, np.arange(2**levels + 1) * 2.0**-levels
+    for factors, table in zip(kernel.tables, [values] if len(kernel.tables) == 1 else values, strict=True):
+        for axis, factor in enumerate(factors):
+            table = np.moveaxis(whiten(factor.beta, points, np.moveaxis(table, axis, -1)), -1, axis)
+        square += float(np.sum(table**2))
+    return math.sqrt(square)
+
+
+def grid_axes(kernel: Kernel) -> int:
+    """How many axes of a path's values are the grid's and not outputs."""
+    return len(kernel.tables[0]) + (len(kernel.tables) > 1)
+
+
+def check_grid(kernel: Kernel, levels: int, outputs: int = 1) -> tuple[int, ...]:
+    """The shape of one of the kernel's tables, if it is of a size that a machine can hold."""
+    levels, dimension = count("levels", levels), max(map(len, kernel.tables))  # a NumPy integer would overflow below
+    cells = 2 ** min(levels * dimension, 64)
     if cells * outputs > MOST_POINTS:
         raise InvalidInput(
-            f"levels {levels} in {plural(kernel.dimension, 'dimension')} with {plural(outputs, 'output')} is a table "
+            f"levels {levels} in {plural(dimension, 'dimension')} with {plural(outputs, 'output')} is a table "
             f"of more than {MOST_POINTS} values: use fewer levels{' or outputs' if outputs > 1 else ''}."
         )
-    return (2**levels + 1,) * kernel.dimension
+    return (2**levels + 1,) * dimension
 
 
 def grid_points(box: Box, levels: int) -> Float[np.ndarray, "..."]:

@@ -67,6 +67,15 @@ def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumpti
     )
 
 
+def check_size(largest: float, sigma: float) -> None:
+    """Refuses a *declared* size that is too large for the noise, so that no refusal has to look at the values."""
+    if largest > largest_value(sigma):
+        raise InvalidInput(
+            f"Values of a size up to {largest:g} are too large for noise of sigma {sigma:g}, whose rounding hides only "
+            f"those within {largest_value(sigma):g} of 0: subtract the middle of the declared range."
+        )
+
+
 def check_values(values: np.ndarray, largest: float) -> None:
     """Refuses values that are not finite or too large for the noise, without saying what they are."""
     if not np.isfinite(values).all():

@@ -60,7 +60,6 @@ class TreePath:
         self._key = derive_key(key, stream)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The path's values at the nearest grid points."""
         index = self.index(states)
         shape = index.shape if self.kernel.dimension == 1 else index.shape[:-1]
         rows = index.reshape(-1, self.kernel.dimension)
@@ -84,7 +83,6 @@ class TreePath:
         return lambda states: np.asarray(self.sigma * evaluate(key, self.index(states), beta, levels))
 
     def _values(self, index: np.ndarray) -> np.ndarray:
-        """Unit-variance values at rows of grid indices."""
         axes = self.kernel.parts if isinstance(self.kernel, Product) else (self.kernel,)
         count_nodes = self.levels + 2
         weight = np.ones((len(index), 1))

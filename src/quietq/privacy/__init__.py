@@ -1,57 +1,41 @@
 """The promise: budgets, neighbouring relations, accounting, certificates and what is possible at all."""
 
-from quietq.privacy.account import Account, Accountant, Receipt
-from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption, Certificate, InvalidCertificate, Standing
-from quietq.privacy.comparison import Comparison, compare
-from quietq.privacy.cost import Cost, Spending
-from quietq.privacy.errors import (
-    BudgetExhausted,
-    InvalidInput,
-    MissingExtra,
-    NoRkhsRadius,
-    PrivacyWarning,
-    QuietqError,
+from quietq.privacy.account import Account as Account, Accountant as Accountant, Receipt as Receipt
+from quietq.privacy.budget import Budget as Budget, weak_delta as weak_delta
+from quietq.privacy.certificate import (
+    Assumption as Assumption,
+    Certificate as Certificate,
+    InvalidCertificate as InvalidCertificate,
+    Standing as Standing,
 )
-from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu, mu_from_budget
-from quietq.privacy.limits import cap_any_dp, cap_gdp, people_needed, steps_between, steps_needed
-from quietq.privacy.published import PublishedCheck, PublishedTheorem
-from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall, Trajectories, people
-
-__all__ = [
-    "Account",
-    "Accountant",
-    "Assumption",
-    "Budget",
-    "BudgetExhausted",
-    "Certificate",
-    "Comparison",
-    "Cost",
-    "InvalidCertificate",
-    "InvalidInput",
-    "LipschitzBall",
-    "MissingExtra",
-    "NoRkhsRadius",
-    "PrivacyWarning",
-    "PublishedCheck",
-    "PublishedTheorem",
-    "QuietqError",
-    "Receipt",
-    "Relation",
-    "RkhsBall",
-    "Spending",
-    "Standing",
-    "SupBall",
-    "Trajectories",
-    "cap_any_dp",
-    "cap_gdp",
-    "compare",
-    "delta_from_mu",
-    "epsilon_from_mu",
-    "mu_from_budget",
-    "people",
-    "people_needed",
-    "steps_between",
-    "steps_needed",
-    "weak_delta",
-]
+from quietq.privacy.comparison import Comparison as Comparison, compare as compare
+from quietq.privacy.cost import Cost as Cost, Spending as Spending
+from quietq.privacy.errors import (
+    BudgetExhausted as BudgetExhausted,
+    InvalidInput as InvalidInput,
+    MissingExtra as MissingExtra,
+    NoRkhsRadius as NoRkhsRadius,
+    PrivacyWarning as PrivacyWarning,
+    QuietqError as QuietqError,
+)
+from quietq.privacy.gaussian import (
+    delta_from_mu as delta_from_mu,
+    epsilon_from_mu as epsilon_from_mu,
+    mu_from_budget as mu_from_budget,
+)
+from quietq.privacy.limits import (
+    cap_any_dp as cap_any_dp,
+    cap_gdp as cap_gdp,
+    people_needed as people_needed,
+    steps_between as steps_between,
+    steps_needed as steps_needed,
+)
+from quietq.privacy.published import PublishedCheck as PublishedCheck, PublishedTheorem as PublishedTheorem
+from quietq.privacy.relations import (
+    LipschitzBall as LipschitzBall,
+    Relation as Relation,
+    RkhsBall as RkhsBall,
+    SupBall as SupBall,
+    Trajectories as Trajectories,
+    people as people,
+)

@@ -22,6 +22,7 @@ Record = Mapping[str, Any]
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
 UNIT_ROUNDING = 2.0**-24  # of float32
 FEWEST = 1024
+MOST_QUERIES = 10_000
 """Rewards in float32 are clipped to twice the radius times the people, or times this if they are fewer."""
 
 
@@ -176,6 +177,11 @@ def _together(counted: str) -> Callable[[Record, Record], float]:
     return together
 
 
+def _each(norm: Record, relation: Record) -> list[float]:
+    """What neighbours differ by in each of several queries, in units of its noise."""
+    return [largest_difference(query["norm"], relation) / query["size"] for query in norm["of"]]
+
+
 def _no_bound(norm: Record, relation: Record) -> InvalidInput:
     return InvalidInput(
         f"Nothing bounds {relation_in_words(relation)} in {norm_in_words(norm)}, so nothing is certified in it."
@@ -219,6 +225,17 @@ def _parts(name: str, value: object) -> None:
         positive(name, part["beta"])
 
 
+def _queries(name: str, value: object) -> None:
+    if not isinstance(value, list | tuple) or not 2 <= len(value) <= MOST_QUERIES:
+        raise InvalidInput(f"{name} must be a list of 2 to {MOST_QUERIES} queries, not {shown(_plain(value))}.")
+    for query in value:
+        if not isinstance(query, Mapping) or set(query) != {"norm", "size"} or not isinstance(query["norm"], Mapping):
+            raise InvalidInput(f"{name} must have a norm and a size for each query, not {shown(_plain(query))}.")
+        if str(query["norm"].get("kind")).endswith("-queries"):
+            raise InvalidInput(f"{name} must be single queries.")
+        positive(name, query["size"])
+
+
 def _matrix(name: str, value: object) -> None:
     rows = value if isinstance(value, list | tuple) else ()
     if not rows or not all(isinstance(row, list | tuple) and len(row) == len(rows) for row in rows):
@@ -242,10 +259,12 @@ _FIELDS: dict[str, dict[str, Callable[[str, object], object]]] = {
     "clipped-gradients": {"rounds": count, "radius": positive},
     "values": {"count": count, "discount": _discount, "operations": _operations},
     "smooth-bound": {"weights": count, "beta": positive},
+    "gaussian-queries": {"of": _queries},
+    "pure-queries": {"of": _queries},
 }
-PURE = frozenset({"features", "increments"})
+PURE = frozenset({"features", "increments", "pure-queries"})
 """Norms in which pure noise is drawn: of density exp(-|z|/scale)."""
-GAUSSIAN = frozenset(_FIELDS) - {"increments", "smooth-bound"}
+GAUSSIAN = frozenset(_FIELDS) - {"increments", "smooth-bound", "pure-queries"}
 """Norms in which Gaussian noise is drawn, of deviation sigma in all directions."""
 _DIFFERENCES: dict[str, Callable[[Record, Record], float]] = {
     "exponential": _in_exponential,
@@ -261,6 +280,8 @@ _DIFFERENCES: dict[str, Callable[[Record, Record], float]] = {
     "clipped-gradients": _of_gradients,
     "values": _of_values,
     "smooth-bound": _of_trajectories,
+    "gaussian-queries": lambda norm, relation: math.hypot(*_each(norm, relation)),
+    "pure-queries": lambda norm, relation: math.fsum(_each(norm, relation)),
 }
 _DIMENSIONS: dict[str, Callable[[Record], int]] = {
     "exponential": lambda norm: 1,

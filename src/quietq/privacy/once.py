@@ -1,10 +1,10 @@
 """Releases of the same data add up: what a certificate says about it, and data that is released once.
 
 A certificate speaks of one release. Whether there are others only an account can know, so a certificate says whether
-one was charged. An object that *is* the private data (`People`) goes further: it carries a mark, and without an account
-a second release is refused, and with accounts all of them must be charged to the same one. The mark is a name, so that
-copies and pickles carry it along; which names are spent, and to what account, is known to the process that made them,
-and any other process is refused unless a ledger counts for both.
+one was charged. An object that *is* the private data (`Ratings`) goes further: it carries a mark, and without an
+account a second release is refused, and with accounts all of them must be charged to the same one. The mark is a name,
+so that copies and pickles carry it along; which names are spent, and to what account, is known to the process that made
+them, and any other process is refused unless a ledger counts for both.
 """
 
 import os

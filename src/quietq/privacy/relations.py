@@ -38,7 +38,7 @@ _ROUGH = (
 )
 _NO_FUNCTION = (
     "Trajectories are no function, so they have no radius in any kernel: release a value function of theirs with "
-    "`quietq.learning.evaluation`, or declare a ball of rewards."
+    "`quietq.mechanisms.evaluation`, or declare a ball of rewards."
 )
 
 

@@ -144,4 +144,6 @@ _MEASURES = {
     "smooth-bound": lambda n: (
         f"units of a smooth bound for {plural(n['weights'], 'weight')}, which follows the data and is not released"
     ),
+    "gaussian-queries": lambda n: f"units of the noise of {plural(len(n['of']), 'query', 'queries')}, together",
+    "pure-queries": lambda n: f"units of the noise of {plural(len(n['of']), 'query', 'queries')}, added up",
 }

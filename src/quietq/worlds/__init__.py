@@ -3,75 +3,50 @@
 Their compiled form, which needs JAX, is in `jax_world` and `jax_rewards`.
 """
 
-from quietq.worlds.bounded import BoundedObservation
-from quietq.worlds.environment import Preference, WorldEnv, rewards_at
-from quietq.worlds.navigation import NavigationWorld
-from quietq.worlds.planning import GridPlan, LookAhead, look_ahead, plan_on_grid
-from quietq.worlds.recommender import RecommenderWorld
-from quietq.worlds.registry import WORLDS, find_place, find_world, world_env
+from quietq.worlds.environment import (
+    BoundedObservation as BoundedObservation,
+    RewardFunction as RewardFunction,
+    WorldEnv as WorldEnv,
+    find_place as find_place,
+    rewards_at as rewards_at,
+    world_env as world_env,
+)
+from quietq.worlds.navigation import NavigationWorld as NavigationWorld
+from quietq.worlds.planning import (
+    GridPlan as GridPlan,
+    LookAhead as LookAhead,
+    look_ahead as look_ahead,
+    plan_on_grid as plan_on_grid,
+)
+from quietq.worlds.private_reward import PrivateReward as PrivateReward
+from quietq.worlds.reader import relabel as relabel
+from quietq.worlds.recommender import RecommenderWorld as RecommenderWorld
 from quietq.worlds.returns import (
-    Reference,
-    best_known,
-    episode_returns,
-    mean_return,
-    normalise,
-    reference,
-    uniform_policy,
+    Reference as Reference,
+    best_known as best_known,
+    episode_returns as episode_returns,
+    mean_return as mean_return,
+    normalise as normalise,
+    reference as reference,
+    uniform_policy as uniform_policy,
 )
-from quietq.worlds.tabular import Solution, Tabular, printed_value_error_bound, random_mdp, value_error_bound
-from quietq.worlds.thermostat import ThermostatWorld
-from quietq.worlds.walk import WALK, Walk, WalkWorld, walk_reward
+from quietq.worlds.tabular import (
+    Solution as Solution,
+    Tabular as Tabular,
+    printed_value_error_bound as printed_value_error_bound,
+    random_mdp as random_mdp,
+    value_error_bound as value_error_bound,
+)
+from quietq.worlds.thermostat import ThermostatWorld as ThermostatWorld
+from quietq.worlds.walk import WALK as WALK, WalkWorld as WalkWorld, walk_reward as walk_reward
 from quietq.worlds.walk_returns import (
-    Plan,
-    Policy,
-    best_return,
-    plan,
-    policy_return,
-    random_return,
-    score,
-    worst_return,
+    Plan as Plan,
+    Policy as Policy,
+    best_return as best_return,
+    plan as plan,
+    policy_return as policy_return,
+    random_return as random_return,
+    score as score,
+    worst_return as worst_return,
 )
-from quietq.worlds.world import World
-
-__all__ = [
-    "WALK",
-    "WORLDS",
-    "BoundedObservation",
-    "GridPlan",
-    "LookAhead",
-    "NavigationWorld",
-    "Plan",
-    "Policy",
-    "Preference",
-    "RecommenderWorld",
-    "Reference",
-    "Solution",
-    "Tabular",
-    "ThermostatWorld",
-    "Walk",
-    "WalkWorld",
-    "World",
-    "WorldEnv",
-    "best_known",
-    "best_return",
-    "episode_returns",
-    "find_place",
-    "find_world",
-    "look_ahead",
-    "mean_return",
-    "normalise",
-    "plan",
-    "plan_on_grid",
-    "policy_return",
-    "printed_value_error_bound",
-    "random_mdp",
-    "random_return",
-    "reference",
-    "rewards_at",
-    "score",
-    "uniform_policy",
-    "value_error_bound",
-    "walk_reward",
-    "world_env",
-    "worst_return",
-]
+from quietq.worlds.world import World as World, find_world as find_world

@@ -1,8 +1,8 @@
-"""Any world as a Gymnasium environment."""
+"""Worlds as Gymnasium environments, and other environments by name."""
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -11,11 +11,13 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from jaxtyping import Float, Float32
 
+from quietq import registry
+from quietq.noise.box import Box as PublicBox
 from quietq.privacy.checks import instance, numbers, real, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.world import World, flat, unflat
+from quietq.worlds.world import World, find_world, flat, unflat
 
-Preference = Callable[[np.ndarray], np.ndarray]
+RewardFunction = Callable[[np.ndarray], np.ndarray]
 """A reward as a vectorised function of states, which come as private functions take them: an array of shape
 (points, d), but (points,) in one dimension."""
 
@@ -37,14 +39,14 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
 
-    def __init__(self, world: World, reward: Preference | None = None, render_mode: str | None = None) -> None:
-        instance("world", world, World, "a World, e.g. WORLDS['walk']()")
+    def __init__(self, world: World, reward: RewardFunction | None = None, render_mode: str | None = None) -> None:
+        instance("world", world, World, "a World, e.g. find_world('walk')")
         if render_mode is not None:
             raise InvalidInput(
                 f"The {world.name} cannot be rendered, so render_mode must be None, not {render_mode!r}."
             )
         self.world = world
-        self.reward: Preference = world_reward(world) if reward is None else reward
+        self.reward: RewardFunction = world_reward(world) if reward is None else reward
         dimension, box = world.box.dimension, world.box
         rewards_at(flat(np.linspace(box.low, box.high, 5)), self.reward, dimension)
         self.render_mode = None
@@ -86,7 +88,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
             {},
         )
 
-    def with_reward(self, reward: Preference) -> "WorldEnv":
+    def with_reward(self, reward: RewardFunction) -> "WorldEnv":
         """The same environment with another reward: by it `PrivateReward` checks that the rest does not depend on it.
 
         The world of the copy has no other preference than this one, should its `start` or `move` look at one.
@@ -114,7 +116,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         return state
 
 
-def world_reward(world: World) -> Preference:
+def world_reward(world: World) -> RewardFunction:
     """The world's own preference, in the form of one that replaces it."""
     return functools.partial(reward_at, world, world.box.dimension)  # not a closure: environments are pickled
 
@@ -124,13 +126,13 @@ def reward_at(world: World, dimension: int, states: np.ndarray) -> np.ndarray:
     return np.asarray(world.reward(unflat(states, dimension), np))
 
 
-def _each(states: np.ndarray, reward: Preference) -> np.ndarray:
+def _each(states: np.ndarray, reward: RewardFunction) -> np.ndarray:
     """A preference at states with any number of axes in front, as a world has it."""
     rows = states.reshape(-1, states.shape[-1])
     return np.asarray(reward(flat(rows))).reshape(states.shape[:-1])
 
 
-def rewards_at(states: np.ndarray, reward: Preference, dimension: int = 1) -> Float[np.ndarray, "..."]:
+def rewards_at(states: np.ndarray, reward: RewardFunction, dimension: int = 1) -> Float[np.ndarray, "..."]:
     """A preference at many states, checked to give one finite number for each."""
     values = np.asarray(reward(states), dtype=np.float64) if callable(reward) else np.empty(0)
     shape = states.shape if dimension == 1 else states.shape[:-1]
@@ -143,3 +145,72 @@ def _listed(names: tuple[str, ...]) -> str:
     """The actions in words: 0 (left) or 1 (right)."""
     words = [f"{number} ({name})" for number, name in enumerate(names)]
     return " or ".join([", ".join(words[:-1]), words[-1]])
+
+
+def world_env(world: World | str, reward: RewardFunction | None = None, render_mode: str | None = None) -> WorldEnv:
+    """A world, or the one of that name, for Gymnasium: what `gymnasium.make` calls.
+
+    >>> from quietq.worlds.recommender import RecommenderWorld
+    >>> env = gymnasium.make("quietq/Recommender-v0", world=RecommenderWorld(strength=0.02))  # no consensus
+    """
+    return WorldEnv(find_world(world) if isinstance(world, str) else world, reward, render_mode)
+
+
+class BoundedObservation(gymnasium.ObservationWrapper):
+    """An environment that declares a box, and clips its observations to it.
+
+    The box is public: choose it without looking at private data. What lies outside is seen as the nearest point of it.
+
+    >>> env = BoundedObservation(gymnasium.make("CartPole-v1"), low=[-2.4, -3, -0.21, -3], high=[2.4, 3, 0.21, 3])
+    >>> env.observation_space.is_bounded()
+    True
+    """
+
+    def __init__(self, env: gymnasium.Env, low: Sequence[float], high: Sequence[float]) -> None:
+        super().__init__(env)
+        box, own = PublicBox(tuple(map(float, low)), tuple(map(float, high))), env.observation_space
+        if not isinstance(own, Box) or own.shape != (box.dimension,):
+            raise InvalidInput(
+                f"box has {box.dimension} pairs of LOW and HIGH, which do not fit the observations {own}: give one for "
+                "each coordinate of a Box of shape (d,)."
+            )
+        # In double precision, so that the box is the one that was asked for to the last bit.
+        self.observation_space = Box(np.array(box.low), np.array(box.high), (box.dimension,), np.float64)
+
+    def observation(self, observation: Any) -> np.ndarray:
+        space = self.observation_space
+        assert isinstance(space, Box)
+        return np.clip(np.asarray(observation, np.float64), space.low, space.high)
+
+
+def find_place(
+    name: str, box: Sequence[tuple[float, float]] = (), arguments: Mapping[str, Any] | None = None
+) -> World | gymnasium.Env:
+    """One of quietq's worlds, by its name or Gymnasium id, or any environment that Gymnasium makes.
+
+    An environment is given the `arguments`, and its observations are held to the `box`, a pair for each coordinate.
+
+    >>> find_place("quietq/Walk-v0") == find_place("walk")
+    True
+    >>> find_place("MountainCar-v0").action_space
+    Discrete(3)
+    """
+    by_id = {entry.gymnasium_id: own for own, entry in registry.WORLDS.items()}
+    if name in registry.WORLDS or name in by_id:
+        if box or arguments:
+            raise InvalidInput(f"{name!r} has a box of its own and takes no arguments: leave out the box and the rest.")
+        return find_world(by_id.get(name, name))
+    try:
+        env = gymnasium.make(name, **(arguments or {}))
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise InvalidInput(f"The environment {name!r} needs more than is installed: {error}") from error
+    except gymnasium.error.UnregisteredEnv as error:
+        known = ", ".join(registry.WORLDS)
+        raise InvalidInput(
+            f"There is no world called {name!r}: quietq has {known}, and Gymnasium none of that id."
+        ) from error
+    except Exception as error:  # of the environment's own code, which may quote what it holds
+        raise InvalidInput(
+            f"Gymnasium could not make {name!r} with these arguments: it failed with {type(error).__name__}."
+        ) from None
+    return BoundedObservation(env, *zip(*box, strict=True)) if box else env

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from quietq.mechanisms.model import FittedReward
+from quietq.mechanisms.private_function import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.box import UNIT, Box
 from quietq.noise.kernels import Features
-from quietq.noise.private_function import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.privacy.errors import InvalidInput, MissingExtra
-from quietq.rewards.model import FittedReward
 from quietq.worlds.world import World, flat
 
 try:

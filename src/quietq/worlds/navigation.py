@@ -30,7 +30,6 @@ class NavigationWorld(World):
     """
 
     name: ClassVar[str] = "navigation"
-    gymnasium_id: ClassVar[str] = "quietq/Navigation-v0"
     actions: ClassVar[int] = 4
     action_names: ClassVar[tuple[str, ...]] = ("left", "right", "down", "up")
     draws: ClassVar[int] = 2
@@ -78,7 +77,7 @@ class NavigationWorld(World):
         kernel = Additive(tuple(Exponential(ball.best_beta()) for ball in balls))
         return RkhsBall(kernel.radius_of(balls), kernel, people=people)
 
-    def preference(self) -> list[Callable[[np.ndarray], np.ndarray]]:
+    def mean_reward(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """f and g, one function a coordinate; not private."""
         return [lambda x: along_x(np.asarray(x), np), lambda y: along_y(np.asarray(y), np)]
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from quietq.noise.box import Box
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.environment import Preference, rewards_at, world_reward
+from quietq.worlds.environment import RewardFunction, rewards_at, world_reward
 from quietq.worlds.world import World, flat
 
 MOST_ON_A_GRID = 2
@@ -42,7 +42,7 @@ class GridPlan:
         return self.at(0, states)
 
 
-def plan_on_grid(world: World, reward: Preference | None = None, cells: int | None = None) -> GridPlan:
+def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int | None = None) -> GridPlan:
     """The best policy for a reward, by default the world's own, in one or two dimensions.
 
     Values are interpolated linearly between the grid's points, chance is integrated by the midpoint rule, and rewards
@@ -71,7 +71,7 @@ def plan_on_grid(world: World, reward: Preference | None = None, cells: int | No
     return GridPlan(box, np.stack(rows[::-1]), cells)
 
 
-def look_ahead(world: World, reward: Preference | None = None, depth: int = 2) -> "LookAhead":
+def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 2) -> "LookAhead":
     """A policy that tries all sequences of `depth` actions, as if chance took its middle, and takes the best's first.
 
     >>> from quietq.worlds.recommender import GENRES, RecommenderWorld
@@ -86,7 +86,7 @@ class LookAhead:
     """The policy of `look_ahead`."""
 
     world: World
-    reward: Preference
+    reward: RewardFunction
     depth: int
 
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, " points"]:
@@ -103,7 +103,7 @@ class LookAhead:
 
 
 def after(
-    world: World, reward: Preference, cells: int, states: np.ndarray, action: int
+    world: World, reward: RewardFunction, cells: int, states: np.ndarray, action: int
 ) -> tuple[Float[np.ndarray, " points"], Any]:
     """The mean reward after an action, and the sparse matrix that takes values to their mean after it."""
     from scipy.sparse import csr_matrix  # slow to import

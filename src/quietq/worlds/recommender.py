@@ -43,7 +43,7 @@ class RecommenderWorld(World):
 
     Each person's preference is w . x with |w| <= 1. Together they are `strength` times the direction of `taste`: with
     many people who agree, strength is near 1; with a strength near 0 there is no consensus, and nothing to learn.
-    The default taste lies between three genres, so that no one genre serves it. People leave for good, whatever they
+    The default taste lies between three genres, so that no one genre serves it. Ratings leave for good, whatever they
     are shown, with the chance `leave` after each item: that terminates the episode. Because nothing that is done
     changes how long they stay, a constant added to the reward does not change which policy is best.
 
@@ -53,7 +53,6 @@ class RecommenderWorld(World):
     """
 
     name: ClassVar[str] = "recommender"
-    gymnasium_id: ClassVar[str] = "quietq/Recommender-v0"
     actions: ClassVar[int] = 4
     action_names: ClassVar[tuple[str, ...]] = tuple(f"towards genre {number}" for number in range(4))
     draws: ClassVar[int] = DIMENSION + 1
@@ -113,6 +112,6 @@ class RecommenderWorld(World):
         """Weights of length at most 1 each."""
         return RkhsBall.of_people(people, Features(item, rank=DIMENSION, dimension=DIMENSION), norm=1.0)
 
-    def preference(self) -> Float[np.ndarray, "3"]:
+    def mean_reward(self) -> Float[np.ndarray, "3"]:
         """The weights; not private."""
         return self.weights

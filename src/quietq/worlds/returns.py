@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds import walk_returns
-from quietq.worlds.environment import Preference, rewards_at, world_reward
+from quietq.worlds.environment import RewardFunction, rewards_at, world_reward
 from quietq.worlds.planning import MOST_ON_A_GRID, GridPlan, look_ahead, plan_on_grid
 from quietq.worlds.walk import WALK
 from quietq.worlds.world import World, flat
@@ -34,7 +34,7 @@ class Reference(NamedTuple):
 
 
 def episode_returns(
-    world: World, policy: Policy, reward: Preference | None = None, episodes: int = EPISODES, seed: int = 0
+    world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
 ) -> Float[np.ndarray, " episodes"]:
     """The sum of rewards of each of so many episodes, by default under the true preference: then not private.
 
@@ -55,7 +55,7 @@ def episode_returns(
 
 
 def mean_return(
-    world: World, policy: Policy, reward: Preference | None = None, episodes: int = EPISODES, seed: int = 0
+    world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
 ) -> float:
     """The mean of `episode_returns`; under the true preference it is not private, and for the operator only.
 

@@ -26,7 +26,6 @@ class ThermostatWorld(World):
     """
 
     name: ClassVar[str] = "thermostat"
-    gymnasium_id: ClassVar[str] = "quietq/Thermostat-v0"
     actions: ClassVar[int] = 3
     action_names: ClassVar[tuple[str, ...]] = ("cool", "off", "heat")
     draws: ClassVar[int] = 1

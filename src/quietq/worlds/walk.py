@@ -11,7 +11,6 @@ from quietq.privacy import relations
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
-from quietq.worlds.environment import Preference, WorldEnv
 from quietq.worlds.world import Array, World, unflat
 
 
@@ -27,7 +26,6 @@ class WalkWorld(World):
     """
 
     name: ClassVar[str] = "walk"
-    gymnasium_id: ClassVar[str] = "quietq/Walk-v0"
     actions: ClassVar[int] = 2
     action_names: ClassVar[tuple[str, ...]] = ("left", "right")
     draws: ClassVar[int] = 1
@@ -79,20 +77,3 @@ def walk_reward(states: np.ndarray) -> Float[np.ndarray, "..."]:
     array([0.  , 0.25, 0.5 ])
     """
     return np.asarray(WALK.reward(unflat(states, 1), np))
-
-
-class Walk(WorldEnv):
-    """The walk for Gymnasium; `reward` replaces the paper's. The reward is a function of the observation returned.
-
-    `reset(options={"state": 0.3})` starts there instead of at random.
-
-    >>> import gymnasium
-    >>> env = gymnasium.make("quietq/Walk-v0")
-    >>> observation, info = env.reset(seed=1)
-    >>> observation, reward, terminated, truncated, info = env.step(1)
-    >>> bool(reward == walk_reward(observation)[0]), terminated, truncated
-    (True, False, False)
-    """
-
-    def __init__(self, reward: Preference | None = None, render_mode: str | None = None) -> None:
-        super().__init__(WALK, walk_reward if reward is None else reward, render_mode)

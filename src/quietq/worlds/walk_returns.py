@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.environment import Preference, rewards_at
+from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.walk import WALK, walk_reward
 
 Policy = Callable[[np.ndarray], np.ndarray] | np.ndarray
@@ -40,7 +40,7 @@ class Plan:
         return np.asarray(self.actions[0][np.rint(unit * (self.actions.shape[1] - 1)).astype(np.int64)])
 
 
-def plan(reward: Preference, cells: int = CELLS) -> Plan:
+def plan(reward: RewardFunction, cells: int = CELLS) -> Plan:
     """The best policy for a reward, for instance a private one, to be scored under the true one.
 
     >>> round(score(plan(walk_reward).actions), 9), round(score(plan(lambda s: -walk_reward(s)).actions), 9)
@@ -56,7 +56,7 @@ def plan(reward: Preference, cells: int = CELLS) -> Plan:
     return Plan(np.stack(rows[::-1]), value)
 
 
-def best_return(reward: Preference = walk_reward, cells: int = CELLS) -> float:
+def best_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
     """The largest expected sum of rewards of an episode that any policy reaches, from a uniform start.
 
     >>> round(best_return(), 2), round(worst_return(), 2)
@@ -65,17 +65,17 @@ def best_return(reward: Preference = walk_reward, cells: int = CELLS) -> float:
     return _backward(reward, cells, lambda _, q: q.max(axis=0))
 
 
-def worst_return(reward: Preference = walk_reward, cells: int = CELLS) -> float:
+def worst_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
     """The smallest."""
     return _backward(reward, cells, lambda _, q: q.min(axis=0))
 
 
-def random_return(reward: Preference = walk_reward, cells: int = CELLS) -> float:
+def random_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
     """That of uniformly random actions."""
     return _backward(reward, cells, lambda _, q: q.mean(axis=0))
 
 
-def policy_return(policy: Policy, reward: Preference = walk_reward, cells: int = CELLS) -> float:
+def policy_return(policy: Policy, reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
     """That of a policy: a function of states, or an array on the grid of `cells` + 1 points.
 
     A Stable-Baselines3 agent is `lambda states: agent.predict(states[:, None].astype("float32"))[0]`.
@@ -87,7 +87,7 @@ def policy_return(policy: Policy, reward: Preference = walk_reward, cells: int =
     return _backward(reward, cells, lambda t, q: (chances[t % len(chances)] * q.T).sum(axis=-1))
 
 
-def score(policy: Policy, reward: Preference = walk_reward, cells: int = CELLS) -> float:
+def score(policy: Policy, reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
     """The policy's return, scaled so that the worst policy has 0 and the best 1.
 
     >>> round(score(lambda states: np.full((len(states), 2), 0.5)), 2)  # uniformly random
@@ -105,7 +105,7 @@ def _grid(cells: int) -> Float[np.ndarray, "points"]:
     return np.linspace(WALK.low, WALK.high, cells + 1)
 
 
-def _backward(reward: Preference, cells: int, choose: Callable[[int, np.ndarray], np.ndarray]) -> float:
+def _backward(reward: RewardFunction, cells: int, choose: Callable[[int, np.ndarray], np.ndarray]) -> float:
     """Backward induction; `choose` makes the value at a step of the two actions' values, shape (2, points)."""
     states = _grid(cells)
     rewards, value = rewards_at(states, reward), np.zeros(len(states))

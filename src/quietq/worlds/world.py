@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from quietq import registry
 from quietq.noise.box import Box
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 
 Array = Any
@@ -29,8 +31,7 @@ class World(ABC):
     """
 
     name: ClassVar[str]
-    """As in `quietq train METHOD NAME`; the Gymnasium id is given by `gymnasium_id`."""
-    gymnasium_id: ClassVar[str]
+    """As in `quietq train METHOD NAME`, and in `quietq.registry`."""
     actions: ClassVar[int]
     action_names: ClassVar[tuple[str, ...]]
     """What each action does, in a word."""
@@ -60,7 +61,7 @@ class World(ABC):
     def relation(self, people: int) -> Relation:
         """What replacing one of so many people can change, by the bounds that are declared for each person."""
 
-    def preference(self) -> Any:
+    def mean_reward(self) -> Any:
         """The preference itself, not private, in the form that a mechanism for `relation` takes.
 
         That is what `GaussianProcessMechanism.apply` takes: by default a function of many states at once; where
@@ -79,3 +80,14 @@ def unflat(states: object, dimension: int) -> np.ndarray:
     """The way back, to (..., dimension)."""
     given = np.asarray(states, dtype=np.float64)
     return given[..., None] if dimension == 1 else given
+
+
+def find_world(name: str) -> World:
+    """The world of that name, with its own constants.
+
+    >>> find_world("thermostat").steps
+    48
+    """
+    if name in registry.WORLDS:
+        return registry.WORLDS[name].load()()
+    raise InvalidInput(f"There is no world called {name!r}: the known ones are {', '.join(registry.WORLDS)}.")

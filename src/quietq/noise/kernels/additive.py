@@ -42,21 +42,21 @@ class Additive(Kernel):
         for part in self.parts:
             instance("Each of parts", part, Exponential, "Exponential, one a coordinate")
 
+    @property
+    def tables(self) -> tuple[tuple[Exponential, ...], ...]:
+        return tuple((part,) for part in self.parts)
+
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
-        """The sum of the parts' covariances."""
         x, y = np.asarray(x, float), np.asarray(y, float)
         return np.sum([part.covariance(x[:, i], y[:, i]) for i, part in enumerate(self.parts)], axis=0)
 
     def describe(self) -> dict[str, object]:
-        """The kernel in JSON."""
         return {"kind": "additive", "parts": [part.describe() for part in self.parts]}
 
     def inner(self, f: Sequence[Differentiable], g: Sequence[Differentiable]) -> float:
-        """The sum of the parts' inner products, for functions given one a coordinate."""
         return math.fsum(part.inner(a, b) for part, a, b in zip(self.parts, f, g, strict=True))
 
     def norm(self, f: Sequence[Differentiable]) -> float:
-        """The norm of the parts together."""
         return math.sqrt(self.inner(f, f))
 
     def radius_of(self, balls: Sequence[LipschitzBall]) -> float:

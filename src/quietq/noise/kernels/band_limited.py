@@ -49,14 +49,12 @@ class BandLimited(FiniteRank):
         object.__setattr__(self, "rank", int(np.argmax(tail <= self.tolerance)))
 
     def features(self, x: np.ndarray) -> Float[np.ndarray, "points features"]:
-        """sqrt(2n + 1) j_n(2 pi W (x - 1/2)) for each n."""
         return _bessel(self.rank, 2 * math.pi * self.half_width * (np.asarray(x, float) - 0.5))
 
     def describe(self) -> dict[str, object]:
-        """The kernel in JSON."""
         return {"kind": "band-limited", "half_width": self.half_width, "tolerance": self.tolerance, "rank": self.rank}
 
-    @cached_property
+    @property
     def sample_points(self) -> Float[np.ndarray, " samples"]:
         """Chebyshev points at which a function is looked at in order to project it."""
         n = 2 * self.rank

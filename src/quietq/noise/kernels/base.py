@@ -1,6 +1,7 @@
 """What every kernel offers."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -11,12 +12,18 @@ from quietq.privacy.errors import NoRkhsRadius
 class Kernel(ABC):
     """A covariance on [0, 1]^d whose Hilbert space norm says how much noise a function needs.
 
-    To add a kernel: subclass this, give its covariance and norm, and teach `quietq.noise.mechanism` how to draw from
-    it exactly.
+    To add a kernel: subclass this, and give its covariance, its norm and its `tables`.
     """
 
     dimension: int
     """Number of coordinates of a state."""
+
+    @property
+    def tables(self) -> tuple[tuple[Any, ...], ...]:
+        """The tables that an exact path on a grid consists of, each the product of its exponential kernels, one per
+        axis; none where there is no such path.
+        """
+        return ()
 
     @abstractmethod
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:

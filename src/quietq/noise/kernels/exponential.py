@@ -32,16 +32,17 @@ class Exponential(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "beta", positive("beta", self.beta))
 
+    @property
+    def tables(self) -> tuple[tuple["Exponential", ...], ...]:
+        return ((self,),)
+
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
-        """exp(-beta |x_i - y_j|)."""
         return np.exp(-self.beta * np.abs(np.subtract.outer(np.asarray(x, float), np.asarray(y, float))))
 
     def describe(self) -> dict[str, object]:
-        """The kernel in JSON."""
         return {"kind": "exponential", "beta": self.beta}
 
     def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
-        """sqrt(rho^2 + beta rho^2/2 + l^2/(2 beta))."""
         return math.sqrt(radius**2 * (1 + self.beta / 2) + lipschitz**2 / (2 * self.beta))
 
     def inner(self, f: Differentiable, g: Differentiable) -> float:
@@ -63,7 +64,6 @@ class Exponential(Kernel):
         return float(np.sum(half * _WEIGHTS * integrand) + np.sum(f.value(ends) * g.value(ends)) / 2)
 
     def norm(self, f: Differentiable) -> float:
-        """The norm of f."""
         return math.sqrt(self.inner(f, f))
 
     def section(self, y: float) -> Differentiable:

@@ -8,6 +8,7 @@ Random features that merely *approximate* another kernel are noise for their own
 a truncated path has directions without any noise.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,24 +31,39 @@ class FiniteRank(Kernel):
     rank: int
     """Number of features."""
 
+    @property
+    def sample_points(self) -> Float[np.ndarray, " samples"] | None:
+        """Where a function is looked at to be projected on the features, if it can be."""
+        return None
+
+    @property
+    def stretch(self) -> float:
+        """By how much projecting can lengthen a difference of norm 1."""
+        return 1.0
+
+    def project(self, values: np.ndarray) -> Float[np.ndarray, "features ..."]:
+        """The weights of a function that has these values at the sample points."""
+        raise InvalidInput(f"A {type(self).__name__} kernel takes the function's weights, not the function.")
+
+    @property
+    def worst_projection(self) -> float:
+        """The length that errors of size 1 can have in the weights, by projection or as they are given."""
+        return math.sqrt(self.rank)
+
     @abstractmethod
     def features(self, x: np.ndarray) -> Float[np.ndarray, "points features"]:
         """phi at points in unit coordinates."""
 
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
-        """phi(x_i) . phi(y_j)."""
         return self.features(np.asarray(x, float)) @ self.features(np.asarray(y, float)).T
 
     def inner(self, f: np.ndarray, g: np.ndarray) -> float:
-        """The inner product of two weight vectors."""
         return float(self.weights(f) @ self.weights(g))
 
     def norm(self, f: np.ndarray) -> float:
-        """The norm of a weight vector."""
         return float(np.linalg.norm(self.weights(f)))
 
     def weights(self, f: object) -> Float[np.ndarray, " features"]:
-        """`f` as a vector of this many weights."""
         vector = numbers("weights", f)
         if vector.shape != (self.rank,):
             raise InvalidInput(f"weights must have shape ({self.rank},), one a feature, not {vector.shape}.")
@@ -62,7 +78,7 @@ class Features(FiniteRank):
     every pickle of a private function with this kernel. Make phi of public things only.
 
     phi must look at one point at a time and remember nothing: a map that standardises what it is given would mix rows.
-    Before `People.read` shows it anybody's rows, `check_rowwise` refuses one that does not; for what it does elsewhere
+    Before `Ratings.read` shows it anybody's rows, `check_rowwise` refuses one that does not; for what it does elsewhere
     than at the points asked it has to be trusted, and the certificate says so.
 
     >>> kernel = Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)

@@ -44,17 +44,18 @@ class Product(Kernel):
 
     @property
     def parts(self) -> tuple[Exponential, ...]:
-        """The one-dimensional factors."""
         return tuple(Exponential(beta) for beta in self.betas)
 
+    @property
+    def tables(self) -> tuple[tuple[Exponential, ...], ...]:
+        return (self.parts,)
+
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
-        """The product of the factors' covariances."""
         x = np.asarray(x, float).reshape(-1, self.dimension)
         y = np.asarray(y, float).reshape(-1, self.dimension)
         return np.prod([part.covariance(x[:, i], y[:, i]) for i, part in enumerate(self.parts)], axis=0)
 
     def describe(self) -> dict[str, object]:
-        """The kernel in JSON."""
         return {"kind": "product", "betas": list(self.betas)}
 
     def inner(self, f: Sequence[Differentiable], g: Sequence[Differentiable]) -> float:
@@ -62,5 +63,4 @@ class Product(Kernel):
         return math.prod(part.inner(a, b) for part, a, b in zip(self.parts, f, g, strict=True))
 
     def norm(self, f: Sequence[Differentiable]) -> float:
-        """The norm of a product of one-dimensional functions."""
         return math.sqrt(self.inner(f, f))

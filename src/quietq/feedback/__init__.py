@@ -1,0 +1,3 @@
+"""What people gave, read and held to its bounds: one file per kind of feedback, and the reader that all kinds share."""
+
+from quietq.feedback.ratings import Ratings as Ratings

@@ -1,0 +1,167 @@
+"""From a person's ratings to a function that keeps its declared range and slope, whatever the rows say.
+
+Theorem (McShane 1934). With ratings y_i in [low, high] at states x_i of [0, 1] and a slope L, both
+
+    U(x) = min(high, min_i y_i + L |x - x_i|)    and    V(x) = max(low, max_i y_i - L |x - x_i|)
+
+lie in [low, high] and are L-Lipschitz, for *any* ratings, contradictory ones too; hence so is f = (U + V)/2. It passes
+through consistent ratings and tends to the neutral middle far from any. Replacing a person's rows, all of them and by
+anything, moves the mean of n people by at most (high - low)/n, with a slope of at most 2 L/n.
+
+This is the counterpart of gradient clipping: the bound is enforced, not hoped for.
+
+f is piecewise linear. U falls with slope -L towards each x_i from a point left of it (where it leaves `high`, or meets
+its neighbour's cone) and rises to a point right of it; V is its mirror image. The kinks at the x_i themselves cancel in
+f, so each row adds four kinks of size L/2, and the mean of any number of people is a sum of kinks: O(rows), not
+O(people x grid).
+
+A rounding error in the place of a kink would stay in f from there on, and those of millions of rows would add up. So
+there are none: states become multiples of a unit 2^-k, and ratings multiples of L 2^-k above the person's lowest (below
+the highest, for V); after that, all arithmetic is exact.
+
+Proof. Let k <= 52. In units of L, heights above the person's lowest rating may be cut at 1 without changing U, since
+the lowest rating's cone stays below 1 in the whole of [0, 1]; and so may `high`. So all that `cones` adds, subtracts
+and compares are multiples of 2^-k of size 2 at the most, hence multiples of 2^-52 below 2^53 of them: exact in float64.
+Two cones meet at ((x_i + x_j) + (t_j - t_i))/2 with |t_j - t_i| <= |x_j - x_i|: a multiple of 2^-53 in [0, 1], exact
+too. So the kinks are those of the U and V of the rounded rows, to which the theorem applies; `high` and `low` were
+rounded inwards. `Tally` bins them in whole numbers, without rounding as long as 2^-(k+1) is a whole number of parts of
+a part of a cell. What remains is one number a person, the value at 0: it is rounded by 2^-33 of the range, once, and a
+few times by 2^-53, however many rows there are. The slack in the noise, a millionth, covers that many times over. QED.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.feedback.declared import Declared
+
+_PARTS = 2**24
+"""A place between two grid points is a whole number of parts of a cell, and a rest of so many parts of a part."""
+_SHARES = 2**32
+"""A person's value at 0 is a whole number of such shares of the range."""
+
+
+@dataclass
+class Tally:
+    """The sum of people's functions on the grid {0, 2^-levels, ..., 1}, as kinks. Tallies of disjoint people add up.
+
+    It is summed in whole numbers, of which no order of rows or slices changes a bit: in floating point the kernel's
+    norm would amplify the rounding errors of a million people beyond what one of them can do. Nor is a kink's place
+    rounded: each function keeps its range and slope exactly, however many rows there are.
+
+    >>> tally = Tally.empty(levels=2)
+    >>> tally.add(np.array([0]), np.array([0.5]), np.array([1.0]), low=0.0, high=1.0, slope=1.0)
+    >>> tally.values(low=0.0, high=1.0, slope=1.0)
+    array([0.75 , 0.875, 1.   , 0.875, 0.75 ])
+    """
+
+    start: int
+    """sum of the values at 0 above `low`, in shares of the range"""
+    kinks: Int[np.ndarray, " grid"]
+    """sum of the changes of slope up to each grid point, since the one before, in units of slope/2"""
+    parts: Int[np.ndarray, " grid"]
+    """how far left of the grid point these changes lie, in whole parts of a cell"""
+    rests: Int[np.ndarray, " grid"]
+    """and the rest, in parts of a part"""
+    people: int
+
+    @classmethod
+    def empty(cls, levels: int) -> "Tally":
+        """Nobody yet."""
+        kinks, parts, rests = np.zeros((3, 2**levels + 1), np.int64)
+        return cls(0, kinks, parts, rests, 0)
+
+    def add(self, starts: np.ndarray, x: np.ndarray, y: np.ndarray, low: float, high: float, slope: float) -> None:
+        """Adds people whose rows are sorted by person, then state; person i's rows begin at starts[i].
+
+        x must lie in [0, 1] and y in [low, high].
+        """
+        if not len(starts):
+            return
+        size = len(self.kinks) - 1
+        unit = 1 / min(2**52, _PARTS**2 * size // 2)
+        x = np.rint(x / unit) * unit
+        lengths = np.diff(starts, append=len(x))
+        upper, lower = [], []
+        # people with as many rows as each other are one matrix, a column each
+        for length in np.unique(lengths):
+            rows = starts[lengths == length] + np.arange(length)[:, None]
+            states, ratings = x[rows], y[rows]
+            lowest, highest = ratings.min(axis=0), ratings.max(axis=0)
+            *ends, upper_at_zero = cones(states, ratings - lowest, high - lowest, slope, unit)
+            upper += map(np.ravel, ends)
+            *ends, lower_at_zero = cones(states, highest - ratings, highest - low, slope, unit)
+            lower += map(np.ravel, ends)
+            above = (lowest - low + slope * upper_at_zero) / (high - low)
+            below = (highest - low - slope * lower_at_zero) / (high - low)
+            shares = np.clip((above + below) / 2, 0.0, 1.0)
+            self.start += int(np.rint(shares * _SHARES).astype(np.int64).sum())
+        for sign, positions in ((-1, upper), (1, lower)):
+            binned = _binned(np.concatenate(positions), size)
+            for mine, more in zip((self.kinks, self.parts, self.rests), binned, strict=True):
+                mine += sign * more
+        self.people += len(starts)
+
+    def merge(self, other: "Tally") -> None:
+        """Adds another tally, of other people."""
+        self.start += other.start
+        self.kinks += other.kinks
+        self.parts += other.parts
+        self.rests += other.rests
+        self.people += other.people
+
+    def values(self, low: float, high: float, slope: float) -> Float[np.ndarray, " grid"]:
+        """The sum on the grid, to some places of float64; one person's range only cuts rounding errors off."""
+        carried, rests = np.divmod(np.cumsum(self.rests), _PARTS)
+        cells, parts = np.divmod(np.cumsum(self.parts) + carried, _PARTS)
+        cells[1:] += np.cumsum(np.cumsum(self.kinks)[:-1])
+        rises = slope / 2 / (len(cells) - 1) * (cells + (parts * _PARTS + rests) / _PARTS**2)
+        start = self.people * low + self.start / _SHARES * (high - low)
+        return np.clip(start + rises, self.people * low, self.people * high)
+
+    def mean(self, declared: Declared, share: float = 1.0) -> Float[np.ndarray, " grid"]:
+        """The mean over all declared people, those without a row being neutral; `share` scales the range."""
+        neutral = (declared.people - self.people) * declared.middle * share
+        summed = self.values(declared.low * share, declared.high * share, declared.slope)
+        return (summed + neutral) / declared.people
+
+
+def cones(
+    x: Float[np.ndarray, "rows people"],
+    y: Float[np.ndarray, "rows people"],
+    high: Float[np.ndarray, " people"],
+    slope: float,
+    unit: float,
+) -> tuple[Float[np.ndarray, "rows people"], Float[np.ndarray, "rows people"], Float[np.ndarray, " people"]]:
+    """For U = min(high, min_i y_i + slope |x - x_i|): where each row's cone begins and ends, and each U(0)/slope.
+
+    A column is a person, its rows in the order of x, which are multiples of the unit; the lowest y of each is 0. From
+    the second line on nothing is rounded, by the proof above.
+    """
+    top = np.floor(np.minimum(high, slope) / slope / unit) * unit
+    y = np.rint(np.minimum(y, slope) / slope / unit) * unit
+    # y as lowered by the person's other rows, from the left and from the right
+    tip = np.minimum.accumulate(y - x, axis=0)
+    tip += x
+    from_right = np.minimum.accumulate((y + x)[::-1], axis=0)[::-1]
+    from_right -= x
+    np.minimum(tip, from_right, out=tip)
+    np.minimum(tip, top, out=tip)
+    reach = top - tip
+    left, right = x - reach, x + reach
+    meets = (x[:-1] + x[1:] + np.diff(tip, axis=0)) / 2
+    np.maximum(left[1:], meets, out=left[1:])
+    np.minimum(right[:-1], meets, out=right[:-1])
+    return np.maximum(left, 0.0, out=left), right, np.minimum(top, tip[0] + x[0])
+
+
+def _binned(positions: np.ndarray, size: int) -> tuple[Int[np.ndarray, " grid"], ...]:
+    """How many positions below 1 lie just left of each grid point or on it, and by how many parts and rests in all."""
+    scaled = positions[positions < 1] * size
+    up = np.ceil(scaled)
+    at = up.astype(np.int64)
+    rests, parts = np.modf((up - scaled) * _PARTS)
+    # Sums of whole numbers below 2^53 are exact, of up to 2^29 of these.
+    sums = (np.bincount(at, each, size + 1) for each in (parts, rests * _PARTS))
+    return np.bincount(at, minlength=size + 1), *(each.astype(np.int64) for each in sums)

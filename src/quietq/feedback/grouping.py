@@ -1,0 +1,170 @@
+"""All rows of one person in one place: in memory while they fit, else through a temporary folder.
+
+The shuffle is by a hash of the name, so that a person's rows end up in one partition wherever they came from; within a
+partition people are told apart by their names themselves.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from quietq.feedback.names import NAME, NUMBER
+
+ROWS_IN_MEMORY = 12_000_000
+_ROWS_AT_ONCE = 250_000  # few enough for the processor's cache
+_PARTITIONS = 64
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio; odd, so that multiplying keeps numbers distinct
+_PERSON_BITS = np.uint64(40)
+
+
+def by_person(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_MEMORY) -> Iterator[pl.DataFrame]:
+    """Frames sorted by person and state; no person is in more than one of them."""
+    for frame in whole_people(batches, rows_in_memory):
+        yield sort_by_person(frame)
+
+
+def whole_people(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_MEMORY) -> Iterator[pl.DataFrame]:
+    """Frames in no order; no person is in more than one of them."""
+    held: list[pl.DataFrame] = []
+    rows, spill = 0, _Spill()
+    try:
+        for batch in batches:
+            held.append(batch)
+            rows += batch.height
+            if rows > rows_in_memory:
+                spill.write(held)
+                rows = 0
+        if spill.used:
+            spill.write(held)
+            for partition in spill.partitions():
+                yield from _dealt([partition])
+        else:
+            yield from _dealt(held)
+    finally:
+        spill.remove()
+
+
+def starts_of(frame: pl.DataFrame) -> np.ndarray:
+    """Where each person's rows begin in a frame that is sorted by person."""
+    change = np.zeros(frame.height, dtype=bool)
+    change[:1] = True
+    for column in _identity(frame):
+        if frame[column].null_count():
+            change |= frame.select(pl.col(column).ne_missing(pl.col(column).shift()))[column].to_numpy()
+        else:
+            change[1:] |= (frame[column][1:] != frame[column][:-1]).to_numpy()
+    return np.flatnonzero(change)
+
+
+def sort_by_person(frame: pl.DataFrame, coordinate: str = "x0") -> pl.DataFrame:
+    """Each person's rows together, in the order of one coordinate."""
+    if frame[NUMBER].null_count() or _identity(frame) != [NUMBER]:
+        return frame.sort(*_identity(frame), coordinate)
+    return _take(frame, _order(frame[NUMBER].to_numpy(), frame[coordinate].to_numpy()))
+
+
+def partition_of(partitions: int) -> pl.Expr:
+    """The partition that a row's person belongs to."""
+    return (pl.col(NUMBER).hash(seed=0) % partitions + pl.col(NAME).hash(seed=0) % partitions) % partitions
+
+
+def _identity(frame: pl.DataFrame) -> list[str]:
+    """The columns that tell people apart; a column of nulls is not worth sorting by."""
+    return [column for column in (NUMBER, NAME) if frame[column].null_count() < frame.height]
+
+
+def _order(number: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The order that brings each number's rows together, by x in [0, 1].
+
+    Sorts by one integer made of the first bits of both, which is several times faster than sorting by two columns, and
+    in the rare case that this was too coarse sorts by both after all.
+    """
+    mixed = number.astype(np.uint64) * _MIXER
+    x_bits = np.uint64(64) - _PERSON_BITS
+    key = (mixed >> x_bits << x_bits) | (x * float((1 << int(x_bits)) - 1)).astype(np.uint64)
+    order = np.argsort(key)
+    number, x = number[order], x[order]
+    same = key[order[1:]] >> x_bits == key[order[:-1]] >> x_bits
+    if np.any(same & ((number[1:] != number[:-1]) | (x[1:] < x[:-1]))):
+        return order[np.lexsort((x, number))]
+    return order
+
+
+def _take(frame: pl.DataFrame, order: np.ndarray) -> pl.DataFrame:
+    """The rows in that order; columns of plain numbers, or of nulls, the fast way."""
+    columns = []
+    for column in frame:
+        if column.null_count() == frame.height:
+            columns.append(column)
+        elif column.null_count() or not column.dtype.is_numeric():
+            columns.append(column.gather(order))
+        else:
+            columns.append(pl.Series(column.name, column.to_numpy()[order], column.dtype))
+    return pl.DataFrame(columns)
+
+
+def _dealt(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The rows of all frames, which are taken away, in pieces of a size that suits the processor."""
+    count = -(-sum(frame.height for frame in frames) // _ROWS_AT_ONCE)
+    if count == 1:
+        yield pl.concat(frames)
+        return
+    count |= bool(count)  # odd: the rows may already share a partition out of a power of two
+    hands: list[list[pl.DataFrame]] = [[] for _ in range(count)]
+    while hands and frames:
+        for hand, part in zip(hands, _split(frames.pop(), count), strict=True):
+            hand.append(part)
+    while hands:
+        frame = pl.concat(hands.pop())
+        if frame.height:
+            yield frame
+
+
+def _split(frame: pl.DataFrame, count: int) -> Iterator[pl.DataFrame]:
+    """The rows of each partition."""
+    partition = frame.select(partition_of(count).cast(pl.UInt16)).to_series().to_numpy()
+    ordered = _take(frame, np.argsort(partition, kind="stable"))
+    begin = 0
+    for rows in np.bincount(partition, minlength=count):
+        yield ordered.slice(begin, rows)
+        begin += int(rows)
+
+
+class _Spill:
+    """Raw rows on disk, in a folder that only the user can read, removed whatever happens."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._written = 0
+
+    @property
+    def used(self) -> bool:
+        return self._folder is not None
+
+    def write(self, frames: list[pl.DataFrame]) -> None:
+        """Takes all rows away from the list."""
+        if not frames:
+            return
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="quietq-"))
+        frame = pl.concat(frames)
+        frames.clear()
+        for number, part in enumerate(_split(frame, _PARTITIONS)):
+            if part.height:
+                part.write_parquet(self._folder / f"{number}-{self._written}.parquet", compression="lz4")
+        self._written += 1
+
+    def partitions(self) -> Iterator[pl.DataFrame]:
+        assert self._folder is not None
+        for number in range(_PARTITIONS):
+            files = sorted(self._folder.glob(f"{number}-*.parquet"))
+            if files:
+                yield pl.read_parquet(files, glob=False)
+
+    def remove(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,190 @@
+"""Ratings to tallies on a Ray cluster: the same sums as on one machine, from rows that lie anywhere.
+
+Every task cleans the rows that it reads: a CSV file, a range of rows of a Parquet file, or a piece of a data frame. A
+shuffle then brings all rows of a person to one partition, as a person who is split over two would count twice; each
+partition is tallied where it lies, and only sums and counts come back to the driver. No budget is touched here.
+
+Files must be where every machine sees them, and the rows themselves pass through Ray's object store, which may spill to
+its temporary folder: the cluster has to be trusted with them.
+"""
+
+import logging
+import os
+import pickle
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from quietq.feedback.aggregate import Tallies, empty, merge, tally
+from quietq.feedback.clipped_fit import ClippedFit
+from quietq.feedback.declared import Declared
+from quietq.feedback.grouping import by_person, partition_of
+from quietq.feedback.names import NAME, NUMBER
+from quietq.feedback.ray_cluster import cluster
+from quietq.feedback.rows import RATING, Columns, batches, clean, parquet, scan
+from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
+
+try:
+    import pyarrow as pa
+    import ray
+    import ray.data
+    from ray.data.context import ShuffleStrategy
+    from ray.exceptions import RayError
+except ImportError as error:
+    raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
+
+_ROWS_A_TASK = 4_000_000
+_PIECE = pa.schema([("path", pa.string()), ("first", pa.int64()), ("rows", pa.int64()), ("frame", pa.large_binary())])
+_PARTITION = "partition"
+_COUNTS = -1  # the partition of rows that carry counts: `name` says of what, `number` how many
+_SAME = "partitioned as "
+
+
+def aggregate(
+    source: object,
+    columns: Columns,
+    declared: Declared,
+    preferences: ClippedFit | None,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Tallies, dict[str, int]]:
+    """The sum of everybody's function, and counts for the operator. `progress` is told the number of rows at the end.
+
+    Runs on the Ray that is there (already initialised, or at RAY_ADDRESS), else on one of its own on this machine.
+    """
+    pieces = list(_pieces(source, columns))
+    if not pieces:
+        raise InvalidInput("There is no file or data frame to read ratings from.")
+    total, counts = empty(declared, preferences), Counter[str](used_rows=0)
+    with cluster(), _settings():
+        processors = int(ray.cluster_resources().get("CPU", 1))
+        partitions = min(2 ** (4 * processors).bit_length(), 512)
+        read = partial(_read, columns=columns, declared=declared, partitions=partitions)
+        add_up = partial(_add_up, declared=declared, preferences=preferences)
+        sums = (
+            ray.data.from_arrow(pieces)
+            .map_batches(read, batch_size=1, batch_format="pyarrow")
+            .groupby(_PARTITION, num_partitions=partitions)
+            .map_groups(add_up, batch_format="pyarrow")
+        )
+        for part, found in _sums(sums):
+            merge(total, part)
+            counts.update(found)
+    _check_one_partitioning(counts)
+    if progress is not None:
+        progress(counts["rows"])
+    return total, dict(counts)
+
+
+def _pieces(source: object, columns: Columns) -> Iterator[pa.Table]:
+    """What each task reads: a file, a range of its rows, or rows themselves. What cannot be read is refused here."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source).absolute()
+        file = scan(path, columns)
+        if isinstance(file, pl.LazyFrame):
+            rows = int(file.select(pl.len()).collect().item())
+            for first in range(0, max(rows, 1), _ROWS_A_TASK):
+                yield _piece(path=str(path), first=first, rows=_ROWS_A_TASK)
+        else:
+            yield _piece(path=str(path))
+    elif isinstance(source, pl.DataFrame | pl.LazyFrame) or hasattr(source, "iloc"):
+        for batch in batches(source, columns):
+            yield _piece(frame=batch.write_ipc(None).getvalue())
+    elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
+        for part in source:
+            yield from _pieces(part, columns)
+    else:
+        raise InvalidInput(f"ratings must be a data frame or a file, not {type(source).__name__}.")
+
+
+def _piece(
+    path: str | None = None, first: int | None = None, rows: int | None = None, frame: bytes | None = None
+) -> pa.Table:
+    return pa.table([[path], [first], [rows], [frame]], schema=_PIECE)
+
+
+def _read(piece: pa.Table, columns: Columns, declared: Declared, partitions: int) -> Iterator[pa.Table]:
+    """Runs in a task: good rows with the partition of their person, and then the counts as rows of their own."""
+    counts = Counter({_SAME + _fingerprint(partitions): 0})
+    for row in piece.to_pylist():
+        if row["frame"] is not None:
+            source = pl.read_ipc(row["frame"])
+        else:
+            source = Path(row["path"])
+            source = source if row["rows"] is None else parquet(source).slice(row["first"], row["rows"])
+        for batch in batches(source, columns):
+            rows, found = clean(batch, columns, declared)
+            counts.update(found)
+            yield _to_arrow(rows.with_columns(partition_of(partitions).cast(pl.Int64).alias(_PARTITION)))
+    numbers = {f"x{i}": [0.0] * len(counts) for i in range(declared.box.dimension)} | {RATING: [0.0] * len(counts)}
+    told = {NUMBER: list(counts.values()), NAME: list(counts), **numbers, _PARTITION: [_COUNTS] * len(counts)}
+    yield _to_arrow(pl.DataFrame(told))
+
+
+def _add_up(rows: pa.Table, declared: Declared, preferences: ClippedFit | None) -> pa.Table:
+    """Runs in a task, on all rows of a partition: the tallies of its people, or the sum of the counts."""
+    frame = pl.DataFrame(pl.from_arrow(rows))
+    total, counts = empty(declared, preferences), Counter[str]()
+    if frame[_PARTITION][0] == _COUNTS:
+        for name, number in frame.select(NAME, NUMBER).iter_rows():
+            counts[name] += number
+    else:
+        for people in by_person([frame.drop(_PARTITION)]):
+            merge(total, tally(people, declared, preferences))
+    return pa.table({"sums": [pickle.dumps((total, counts))]})
+
+
+def _sums(results: ray.data.Dataset) -> Iterator[tuple[Tallies, dict[str, int]]]:
+    """The results of all partitions. What a task refused is refused here in the same words."""
+    try:
+        for row in results.iter_rows():
+            yield pickle.loads(row["sums"])
+    except RayError as error:
+        cause: BaseException | None = error
+        while isinstance(cause, RayError) or (cause is not None and not isinstance(cause, QuietqError)):
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        if cause is None:
+            raise
+        raise type(cause)(str(cause).splitlines()[0]) from error  # Ray adds lines of its own
+
+
+def _fingerprint(partitions: int) -> str:
+    """Tells two ways of partitioning people apart, such as those of two versions of Polars."""
+    numbers = pl.DataFrame({NUMBER: range(1000), NAME: None}, schema={NUMBER: pl.Int64, NAME: pl.String})
+    names = numbers.select(pl.lit(None, pl.Int64).alias(NUMBER), pl.col(NUMBER).cast(pl.String).alias(NAME))
+    sample = pl.concat([numbers, names]).select(partition_of(partitions).cast(pl.Int64)).to_series()
+    return f"{pl.__version__} {zlib.crc32(sample.to_numpy().tobytes())}"
+
+
+def _check_one_partitioning(counts: Counter[str]) -> None:
+    found = [name for name in counts if name.startswith(_SAME)]
+    for name in found:
+        del counts[name]
+    if len(found) > 1:
+        raise RuntimeError(
+            "The machines of the cluster do not agree on which person belongs where, so somebody could count twice: "
+            "install the same version of Polars on all of them. Nothing was spent."
+        )
+
+
+def _to_arrow(frame: pl.DataFrame) -> pa.Table:
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Ray Data without progress bars and messages, and with the shuffle that needs no actors: they start slowly."""
+    context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
+    before = context.enable_progress_bars, context.shuffle_strategy, logger.level
+    context.enable_progress_bars = False
+    context.shuffle_strategy = ShuffleStrategy.SORT_SHUFFLE_PULL_BASED
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        context.enable_progress_bars, context.shuffle_strategy = before[:2]
+        logger.setLevel(before[2])

@@ -1,0 +1,203 @@
+"""Private policy evaluation: the value function of the policy that people's trajectories come from.
+
+Theorem (after Balle, Gomrokchi & Precup 2016). Let theta(X) be the weights of LSW or LSL on the first-visit returns of
+m trajectories X, and S a beta-smooth bound of how far replacing one, states and rewards alike, can move theta.
+Then theta(X) + (S(X)/alpha) N(0, I) is (epsilon, delta)-DP for the alpha and beta of `smooth_sensitivity`; S comes from
+the bounds of `least_squares`, and everything computed from theta is post-processing. There is no mu: an account
+books it apart.
+
+S(X) depends on the data, so it is *not* private and stays in here: neither the result nor the certificate has it, and
+the step that values are rounded to comes from the smallest S that any m trajectories could have. See `docs/theory.md`.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.feedback.trajectories import Cells, Trajectory, Visits, largest_return
+from quietq.mechanisms.least_squares import LeastSquares, Ridge, Weighted
+from quietq.mechanisms.smooth_sensitivity import Admissible, smooth_bound
+from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from quietq.noise.rounding import largest_value, round_release, rounding_step
+from quietq.privacy.account import Account, Receipted
+from quietq.privacy.budget import Budget, weak_delta
+from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
+from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
+from quietq.privacy.cost import Cost
+from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
+from quietq.privacy.once import accounted
+from quietq.privacy.relations import Trajectories
+
+Kind = Literal["lsw", "lsl"]
+SLACK = 1 + 1e-6
+"""This much more noise covers the rounding errors of the bound and of the weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedValue(Receipted):
+    """A value function that may leave: noised weights, public cells and features, and the certificate."""
+
+    weights: Float[np.ndarray, " weights"]
+    """What was released."""
+    cells: Cells
+    features: Float[np.ndarray, "cells weights"] = field(repr=False)
+    certificate: Certificate = field(repr=False)
+
+    def __post_init__(self) -> None:
+        self.weights.flags.writeable = False
+
+    def __call__(self, states: object) -> Float[np.ndarray, " states"]:
+        """The released value of each state, that of its cell; NaN where there is no cell."""
+        points = numbers("states", states)
+        if points.ndim < 1 or not np.isfinite(points).all():
+            raise InvalidInput("states must be an array of finite numbers, one state a row.")
+        index = self.cells.index(points)
+        return np.where(index < 0, np.nan, (self.features @ self.weights)[index])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluation:
+    """Evaluates a fixed policy from the trajectories of people who followed it, one each.
+
+    >>> walks = [([0, 1, 2], [0.0, 0.0, 1.0])] * 3000
+    >>> everyone = Trajectories(count=3000, largest_reward=1.0, horizon=3)
+    >>> evaluation = Evaluation(budget=Budget(1.0, 1e-6), relation=everyone, gamma=0.5, cells=Cells.states(3))
+    >>> value = evaluation.release(walks)
+    >>> bool(np.abs(value([0, 1, 2]) - [0.25, 0.5, 1.0]).max() < 0.5), value.certificate.standing
+    (True, 'certified')
+    """
+
+    budget: Budget
+    """What each release spends; delta must be above 0."""
+    relation: Trajectories
+    """How many trajectories there are, and the bounds that they are clipped and cut to."""
+    gamma: float
+    """The discount: below 1, or 1 if there is a horizon."""
+    cells: Cells
+    """The public partition of the states in which first visits are counted."""
+    features: Float[np.ndarray, "cells weights"] | None = None
+    """A row of public features for each cell; None gives each cell a weight of its own."""
+    kind: Kind = "lsw"
+    """`lsw` fits the cells' mean returns; `lsl` fits every first-visit return, with a ridge, and weights the cells
+    as they are visited: more robust where some are rarely seen and features are shared."""
+    ridge: float | None = None
+    """For `lsl`: what |theta|^2 is multiplied by; as much as this many trajectories pulling to 0."""
+    importance: Float[np.ndarray, " cells"] | None = None
+    """The public weight of each cell in the fit; None weights them alike."""
+    share: float = 0.5
+    """The share of epsilon that hides the size of the noise itself. Less of it means less noise if every cell is
+    visited by very many, and more if some are not."""
+
+    def __post_init__(self) -> None:
+        instance("budget", self.budget, Budget, "a Budget, e.g. Budget(epsilon=1.0, delta=1e-6)")
+        instance("relation", self.relation, Trajectories, "a Trajectories(count, largest_reward, horizon)")
+        instance("cells", self.cells, Cells, "Cells, e.g. Cells.between([0, 0.5, 1])")
+        positive_delta(self.budget.delta)
+        if self.kind not in get_args(Kind):
+            raise InvalidInput(f"kind must be one of {get_args(Kind)}, not {self.kind!r}.")
+        if (self.ridge is None) == (self.kind == "lsl"):
+            raise InvalidInput("ridge must be given for kind 'lsl', and for no other.")
+        object.__setattr__(self, "gamma", real("gamma", self.gamma))
+        n = self.cells.count
+        features = np.eye(n) if self.features is None else numbers("features", self.features)
+        if features.ndim != 2 or len(features) != n or not features.any() or not np.isfinite(features).all():
+            raise InvalidInput(
+                f"features must be a matrix of finite numbers, not all 0, one row for each of {n} cells."
+            )
+        importance = np.ones(n) if self.importance is None else numbers("importance", self.importance)
+        if importance.shape != (n,) or not np.isfinite(importance).all() or not (importance > 0).all():
+            raise InvalidInput(f"importance must be {n} finite numbers above 0, one for each cell.")
+        for name, array in (("features", features), ("importance", importance)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        self._fit()
+        Admissible.for_budget(self.budget, features.shape[1], self.share)
+        if sentence := weak_delta(self.budget.delta, self.relation.count):
+            warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+
+    def release(
+        self, trajectories: Sequence[Trajectory], *, account: Account | None = None, simulate: int | None = None
+    ) -> ReleasedValue:
+        """The value function, noised once: each call is a release of its own and spends the budget again.
+
+        `account` (with something set apart) is charged before the draw. With `simulate`,
+        the noise comes from that seed, protects nobody (standing `none`) and is not charged.
+        """
+        instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
+        try:
+            visits = Visits.of(trajectories, self.cells, self.gamma, self.relation)
+        except QuietqError:
+            del trajectories  # or the traceback would carry them along
+            raise
+        fit = self._fit()
+        pair = Admissible.for_budget(self.budget, fit.dimension, self.share)
+        people = self.relation.count
+        bound = smooth_bound(lambda k: fit.reach(visits.counts, k, people), people, pair.beta)
+        least = fit.least(people) / pair.alpha  # public: the noise is never smaller
+        scale = SLACK / pair.alpha
+        certificate = self._certificate(least, scale, pair.beta, account) if simulate is None else self._simulated()
+        receipt = None
+        if simulate is None and account is not None:
+            receipt = account.charge(Cost.apart(self.budget.epsilon, self.budget.delta), self.relation)
+        entropy: Entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
+        noise = scale * bound * entropy.normals((fit.dimension,))
+        # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
+        most = largest_value(least)
+        weights = round_release(np.clip(fit.estimate(visits), -most, most), noise, least)
+        released = ReleasedValue(np.clip(weights, -most, most), self.cells, self._features, certificate)
+        return released.with_receipt(receipt)
+
+    @property
+    def _features(self) -> Float[np.ndarray, "cells weights"]:
+        assert self.features is not None
+        return self.features
+
+    def _fit(self) -> LeastSquares:
+        assert self.importance is not None
+        largest = positive("The largest return", largest_return(self.relation, self.gamma))
+        if self.ridge is None:
+            return Weighted(self._features, self.importance, largest)
+        return Ridge(self._features, self.importance, largest, positive("ridge", self.ridge))
+
+    def _simulated(self) -> Certificate:
+        remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
+        return Certificate(method=f"evaluation/{self.kind}", standing="none", reproducible=True, remarks=(remark,))
+
+    def _certificate(self, least: float, scale: float, beta: float, account: Account | None) -> Certificate:
+        """Of noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
+        relation = self.relation
+        cut = "" if relation.horizon is None else f", trajectories cut after {relation.horizon} steps"
+        return Certificate(
+            method=f"evaluation/{self.kind}",
+            standing="certified",
+            relation=relation.describe(),
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            scale=scale,
+            sensitivity=1.0,
+            norm={"kind": "smooth-bound", "weights": self._features.shape[1], "beta": beta},
+            assumptions=(
+                Assumption(
+                    f"Rewards were clipped to {relation.largest_reward:g} in size{cut}, and each trajectory counted "
+                    "once in a cell.",
+                    True,
+                ),
+                Assumption(f"There were {relation.count} trajectories, as declared.", True),
+                Assumption("Each person gave one trajectory.", False),
+                CHOSEN,
+                Assumption("A trajectory's cells depend on no other trajectory.", False),
+                Assumption("The size of the noise follows the data by a smooth bound, and is not released.", True),
+                Assumption("Noise was drawn once, in float64, from the operating system's generator.", True),
+                Assumption(
+                    f"Weights were clipped to {largest_value(least):g} in size and rounded to multiples of "
+                    f"{rounding_step(least):g}; beyond that, floating-point numbers are taken for exact.",
+                    False,
+                ),
+                accounted(account),
+            ),
+            remarks=("An (epsilon, delta) guarantee only: it has no mu, and its noise has no public size.",),
+        )

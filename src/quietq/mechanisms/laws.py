@@ -1,0 +1,168 @@
+"""The laws of noise: how it is drawn, in which norm it hides a difference, and what hiding one costs.
+
+Theorems. Gaussian noise sigma L z, with z ~ N(0, I), hides numbers that differ by at most Delta in |L^-1 v| with
+mu = Delta/sigma (Gaussian DP). Noise of density proportional to exp(-rate |z|_K), for the gauge of a symmetric convex
+body K, hides numbers that differ by at most Delta in that gauge with epsilon = rate Delta, by the triangle inequality
+(Hardt & Talwar 2010). Both laws own their distance, so that auditors and "auto" ask them and keep no copy.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.entropy import Entropy
+from quietq.noise.rounding import exact_rounding, round_release, rounding_in_words, rounding_step
+from quietq.privacy.certificate import Assumption
+from quietq.privacy.cost import Cost
+
+
+class Law(ABC):
+    """Noise of one kind and size."""
+
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """Its typical size, which fixes what sums are rounded to."""
+
+    @abstractmethod
+    def distance(self, difference: np.ndarray) -> float:
+        """How far apart two vectors of numbers are, by their difference, in the norm that this noise hides."""
+
+    @abstractmethod
+    def log_density(self, noise: np.ndarray) -> float:
+        """Of one draw, up to a constant."""
+
+    @abstractmethod
+    def cost(self, sensitivity: float) -> Cost:
+        """Of hiding numbers that are at most so far apart."""
+
+    @abstractmethod
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
+        """One draw in floating point, for numbers of this shape."""
+
+    def add(self, numbers: np.ndarray, entropy: Entropy) -> Float[np.ndarray, "..."]:
+        """Numbers + noise, rounded to the public step."""
+        return round_release(numbers, self.draw(numbers.shape, entropy), self.sigma)
+
+    @abstractmethod
+    def measured(self) -> dict[str, Any]:
+        """Norm and size of the noise, as certificates state them."""
+
+    @abstractmethod
+    def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        """What a certificate says of draw and rounding, for values below `largest` that are off by at most `error`."""
+
+
+@runtime_checkable
+class Shape(Protocol):
+    """Gaussian noise of unit size, correlated in some way."""
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        """As certificates state it: a kind of `privacy.norms`."""
+        ...
+
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray:
+        """L z, for numbers of this shape."""
+        ...
+
+    def length(self, difference: np.ndarray) -> float:
+        """|L^-1 v|."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gaussian(Law):
+    """Gaussian noise: sigma times noise of a shape."""
+
+    size: float
+    shape: Shape
+
+    @property
+    def sigma(self) -> float:
+        return self.size
+
+    def distance(self, difference: np.ndarray) -> float:
+        return self.shape.length(difference)
+
+    def log_density(self, noise: np.ndarray) -> float:
+        return -((self.distance(noise) / self.sigma) ** 2) / 2
+
+    def cost(self, sensitivity: float) -> Cost:
+        return Cost.gaussian(sensitivity / self.sigma)
+
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
+        return self.sigma * self.shape.draw(shape, entropy)
+
+    def measured(self) -> dict[str, Any]:
+        return {"norm": self.shape.norm, "sigma": self.sigma}
+
+    def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        return (
+            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
+            Assumption(rounding_in_words(self.sigma, largest, error), False),
+        )
+
+
+@runtime_checkable
+class Body(Protocol):
+    """A symmetric convex body: what one person can do to the numbers."""
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        """As certificates state it: a kind of `privacy.norms`."""
+        ...
+
+    def gauge(self, difference: np.ndarray) -> float:
+        """At most 1 inside the body."""
+        ...
+
+    def draw(self, rate: float, entropy: Entropy) -> np.ndarray:
+        """One draw of density exp(-rate |z|), in floating point."""
+        ...
+
+    def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray:
+        """Numbers + noise of exactly that density, rounded once to multiples of the step."""
+        ...
+
+    def typical_noise(self, rate: float) -> float:
+        """The size of the noise, public."""
+        ...
+
+
+@dataclass(frozen=True)
+class KNorm(Law):
+    """Pure noise of density exp(-rate |z|) in the gauge of a body. What protects is drawn in real numbers."""
+
+    body: Body
+    rate: float
+
+    @property
+    def sigma(self) -> float:
+        return self.body.typical_noise(self.rate)
+
+    def distance(self, difference: np.ndarray) -> float:
+        return self.body.gauge(difference)
+
+    def log_density(self, noise: np.ndarray) -> float:
+        return -self.rate * self.distance(noise)
+
+    def cost(self, sensitivity: float) -> Cost:
+        return Cost.apart(self.rate * sensitivity)
+
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
+        return self.body.draw(self.rate, entropy).reshape(shape)
+
+    def add(self, numbers: np.ndarray, entropy: Entropy) -> Float[np.ndarray, "..."]:
+        if entropy.reproducible:
+            return super().add(numbers, entropy)
+        return self.body.add_exactly(numbers, self.rate, rounding_step(self.sigma))
+
+    def measured(self) -> dict[str, Any]:
+        return {"norm": self.body.norm, "sigma": self.sigma, "scale": 1 / self.rate}
+
+    def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        return exact_rounding(self.sigma, largest, error)

@@ -1,0 +1,132 @@
+"""A release is a thing: a mechanism asks queries, and `release` answers them with noise.
+
+A `Query` is one noisy look at the data: numbers, how far apart neighbours can be in them, and the law of the noise. A
+`Mechanism` is a generator of queries, each of which may depend on the answers so far; that is what adaptive composition
+allows. It never sees a number that was not noised. `release` adds up what the queries cost and refuses one beyond what
+was charged, so that a mechanism cannot promise more than it noises.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from quietq.mechanisms.laws import Law
+from quietq.noise.box import Box, Domain, box_for
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import count
+from quietq.privacy.cost import Cost
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import LipschitzBall, Relation
+
+SLACK = 1 + 1e-6
+"""Each person's part is computed in floating point: this much more noise covers it many times over.
+
+People are summed in whole numbers, and what rounds after that is in the allowance for rounding."""
+
+
+class Query(NamedTuple):
+    """One noisy look at the data."""
+
+    numbers: Callable[[Any], np.ndarray]
+    """What is looked at, from the feedback. THE SECRET; it refuses what cannot be noised, and shows nothing of it."""
+    sensitivity: float
+    """The most that neighbours' numbers differ by in the law's distance, rounding errors included: by the relation and
+    the theorem, never by the noise."""
+    law: Law
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is public about a release before it is made, for which mechanisms propose themselves."""
+
+    relation: Relation
+    budget: Budget
+    domain: Domain | None = None
+    slope: float | None = None
+    """Of the mean reward, per width of the box, if it was declared."""
+    largest: float | None = None
+    """A bound on the size of all values, if it was declared."""
+    accuracy: float | None = None
+    """How far off values are at the most, if they are less exact than float64."""
+    pieces: int | None = None
+    """Between knots, if a number was asked for."""
+    asked: bool = False
+    """Whether the mechanism was asked for by name: then it says what is wrong instead of proposing nothing."""
+    gaussian: bool = False
+    """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
+
+    def refuse(self, why: str) -> "list[Mechanism]":
+        """No mechanism; says why if it was asked for."""
+        if self.asked:
+            raise InvalidInput(why)
+        return []
+
+
+class Mechanism(ABC):
+    """A way of releasing: what is charged, what is asked, and what becomes of the answers. Nothing private is in it."""
+
+    name: ClassVar[str]
+    """As in `privatise(..., noise=name)`; certificates call the method reward/name."""
+    relation: Relation
+    budget: Budget
+    box: Box
+    largest: float
+    """Values stay below it in size."""
+    error: float
+    """How far off values are at the most; the queries' sensitivities allow for it."""
+    conditions: tuple[Assumption, ...]
+    """What the promise stands on, besides what feedback, noise and account say themselves."""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """All that an account is charged, before the first look."""
+
+    @abstractmethod
+    def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
+        """Yields queries, is sent their rounded noisy answers, and returns what is released."""
+
+    @abstractmethod
+    def result(self, released: np.ndarray, certificate: Certificate) -> Any:
+        """The released thing, from what `run` returned."""
+
+    def expected_error(self) -> float:
+        """What error the release must be expected to leave, up to a constant: public. "auto" takes the least."""
+        return math.inf
+
+    @classmethod
+    def propose(cls, task: Task) -> list["Mechanism"]:
+        """The mechanisms of this kind that could do the task; none where the kind does not apply."""
+        return []
+
+
+_PIECES = (4, 6, 8)
+
+
+def propose_pieces(kind: Callable[..., Mechanism], task: Task) -> list[Mechanism]:
+    """For noise on knots: one mechanism for each number of pieces between them that range and slope allow."""
+    ball = task.relation
+    if not isinstance(ball, LipschitzBall):
+        return task.refuse(
+            "Noise on knots works in one dimension only, and not with features: use noise='auto' here, without pieces."
+        )
+    if ball.actions != 1:
+        return task.refuse("Noise on knots is for one reward function; use noise='path' with several actions.")
+    if task.slope is None and task.pieces is None and not task.asked and not task.budget.is_pure:
+        return []  # nothing is known of the detail that knots would lose
+    found: list[Mechanism] = []
+    refusal: InvalidInput | None = None
+    for pieces in _PIECES if task.pieces is None else (count("pieces", task.pieces),):
+        try:
+            found.append(kind(ball, task.budget, box_for(1, task.domain), pieces, task))
+        except InvalidInput as error:  # too many pieces, or too fine for values of this accuracy
+            refusal = error
+    if refusal is not None and not found and (task.asked or task.budget.is_pure):
+        raise refusal
+    return found

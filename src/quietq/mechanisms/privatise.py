@@ -1,0 +1,120 @@
+"""The one draw: what people gave goes in, a private reward with its certificate comes out.
+
+After it, everything is post-processing: any library may train on the result, for as long as it likes, in any number of
+environments and processes. The raw data is not needed again and can be deleted.
+"""
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+from quietq import registry
+from quietq.feedback.own_function import Input, OwnFunction
+from quietq.feedback.ratings import Ratings
+from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.noise.box import Domain
+from quietq.noise.evaluation import shows_nothing
+from quietq.privacy.account import Account
+from quietq.privacy.budget import Budget, weak_delta
+from quietq.privacy.checks import instance
+from quietq.privacy.errors import InvalidInput, PrivacyWarning
+from quietq.privacy.relations import LipschitzBall, Relation
+
+
+@shows_nothing
+def privatise(
+    source: Ratings | Input,
+    budget: Budget,
+    *,
+    noise: str = "auto",
+    pieces: int | None = None,
+    relation: Relation | None = None,
+    domain: Domain | None = None,
+    accuracy: float | None = None,
+    account: Account | None = None,
+    simulate: int | None = None,
+) -> PrivateFunction:
+    """Makes a reward private, once.
+
+    `source` is `Ratings`, whose relation and box are enforced and known, or a function of your own with the `relation`
+    and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path" (a Gaussian process
+    on a fine grid), "k-norm" (pure epsilon, on knots), "knots" (Gaussian, on knots), "weights" (Gaussian, on weights of
+    features), "ball" (pure, on weights) or "auto", a public rule; `pieces` is the number of pieces between knots. A
+    function must compute in float64; if it cannot, say with `accuracy` how far off each of its values may be, which
+    costs noise and fineness. `account` (an Accountant, or a source's account in a Ledger) is charged before the draw;
+    with one, "auto" takes Gaussian noise unless delta is 0. Without one, the same Ratings are released once, and a
+    second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody and is not charged.
+
+    >>> import polars
+    >>> ratings = polars.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [1.0] * 50})
+    >>> people = Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=50)
+    >>> private = privatise(people, Budget(epsilon=0.9, delta=1e-4))
+    >>> private.certificate.standing, private([0.0, 0.5]).shape
+    ('certified', (2,))
+    """
+    instance("budget", budget, Budget, "a Budget(epsilon, delta)")
+    feedback, task = _task(source, budget, relation, domain, accuracy)
+    if simulate is None:
+        one = "an Accountant, or a source's account, Ledger(url).account(source)"
+        instance("account", account, Account | None, one)
+    mechanism = choose(noise, replace(task, pieces=pieces, gaussian=account is not None))
+    if mechanism.cost.mu is not None and (sentence := weak_delta(budget.delta, task.relation.people)):
+        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+    if simulate is not None:
+        return simulate_release(mechanism, feedback, simulate)
+    return release(mechanism, feedback, account)
+
+
+def _task(
+    source: Ratings | Input, budget: Budget, relation: Relation | None, domain: Domain | None, accuracy: float | None
+) -> tuple[Any, Task]:
+    if isinstance(source, Ratings):
+        if relation is not None or domain is not None:
+            raise InvalidInput("Ratings bring their own relation and box: leave relation and domain out.")
+        if accuracy is not None:
+            raise InvalidInput(
+                "accuracy is for a function of your own; people's sums are exact to float64: leave it out."
+            )
+        declared = source.declared
+        return source, Task(source.relation, budget, declared.box, declared.slope, source.largest)
+    if relation is None:
+        raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
+    return OwnFunction(source, relation), Task(relation, budget, domain, accuracy=accuracy)
+
+
+def choose(noise: str, task: Task) -> Mechanism:
+    """The mechanism that was asked for, or for "auto" the one with the least expected error.
+
+    A public rule, of what was declared and the budget, never of the data. The error is the root mean square of the
+    noise, up to a constant, and for knots also that of straight lines between them, for a reward with three kinks of
+    the declared slope up and down, two peaks say: each adds at most slope/(sqrt(12) pieces^(3/2)). A reward with more
+    detail than that asks for "path".
+
+    >>> from quietq.privacy import people
+    >>> choose("auto", Task(people(28, 0, 0.5, 1), Budget(0.9, 1e-4), slope=1.0)).name
+    'k-norm'
+    >>> choose("auto", Task(people(10_000, 0, 0.5, 1), Budget(0.9, 1e-4), slope=1.0)).name
+    'path'
+    """
+    names = tuple(registry.MECHANISMS)
+    if noise != "auto" and noise not in names:
+        raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, names))}, not {noise!r}.")
+    if task.pieces is not None and not isinstance(task.relation, LipschitzBall):
+        raise InvalidInput("pieces is for noise on knots, in one dimension and without features: leave it out.")
+    asked = replace(task, asked=noise != "auto")
+    kinds = [registry.MECHANISMS[name].load() for name in (names if noise == "auto" else (noise,))]
+    found: list[Mechanism] = [one for kind in kinds for one in kind.propose(asked)]
+    if not found:
+        raise InvalidInput(f"There is no noise for {task.relation} at {task.budget}: state a delta above 0.")
+    found.sort(key=lambda one: one.expected_error())
+    why = "asked for" if asked.asked else "chosen by declared bounds and budget, not by the data"
+    errors = ", ".join(f"{_in_words(one)} {one.expected_error():.3g}" for one in found[:4])
+    found[0].remarks = (*found[0].remarks, f"Noise {found[0].name!r} was {why}; expected errors: {errors}.")
+    return found[0]
+
+
+def _in_words(mechanism: Mechanism) -> str:
+    pieces = getattr(mechanism, "pieces", None)
+    return mechanism.name if pieces is None else f"{mechanism.name} with {pieces} pieces"

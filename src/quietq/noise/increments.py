@@ -1,0 +1,163 @@
+"""What one person can do to the increments between knots, as a body, and pure noise in its gauge.
+
+Theorem (Hardt & Talwar 2010). If neighbours' vectors u, u' of d numbers differ by an element of a symmetric convex body
+K, then u + z with density proportional to exp(-epsilon |z|_K) is epsilon-DP, by the triangle inequality. z is
+Gamma(d + 1, 1/epsilon) times a uniform point of K.
+
+Here u are the increments of the reward between d + 1 knots: the constant is left out, because it changes no policy when
+all episodes have the same length. Neighbours in a LipschitzBall(rho, l) differ by increments |u_i| <= l/d whose running
+sum has a range of at most 2 rho. Uniform points of that body come from a cube by rejection, which is exact. A release
+is drawn in real numbers and rounded once (`noise.exact`), so that delta is 0 and not almost 0.
+"""
+
+import functools
+import itertools
+import math
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.entropy import Entropy, SeededEntropy
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, exponentials, refine, round_exactly
+from quietq.privacy.checks import count, positive
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import LipschitzBall
+
+_AT_ONCE = 20_000
+_FEWER_AT_ONCE = 512  # for one point in real numbers
+_MOST_TRIES = 4_000_000
+_WORD = 64  # bits
+_CLEARLY = 1e-9  # relative; float64 errs by far less
+
+
+@dataclass(frozen=True)
+class IncrementBody:
+    """What replacing one person can do to the increments between knots.
+
+    >>> body = IncrementBody(LipschitzBall(radius=0.5, lipschitz=2.0), pieces=4)
+    >>> body.gauge(np.array([0.5, 0.5, 0.0, 0.0]))  # as far as it goes
+    1.0
+    """
+
+    ball: LipschitzBall
+    pieces: int
+    """d, the number of increments"""
+
+    def __post_init__(self) -> None:
+        if not 1 <= count("pieces", self.pieces) <= 32:
+            raise InvalidInput(f"K-norm noise has 1 to 32 pieces between knots, not {self.pieces}.")
+
+    def gauge(self, difference: np.ndarray) -> float:
+        """|u|_K: at most 1 inside the body."""
+        path = np.append(0.0, np.cumsum(difference))
+        steepest = np.abs(difference).max() / (self.ball.lipschitz / self.pieces)
+        return float(max(steepest, np.ptp(path) / (2 * self.ball.radius)))
+
+    @property
+    def norm(self) -> dict[str, object]:
+        ball = self.ball
+        return {"kind": "increments", "pieces": self.pieces, "radius": ball.radius, "lipschitz": ball.lipschitz}
+
+    def draw(self, rate: float, entropy: Entropy) -> Float[np.ndarray, " pieces"]:
+        """Noise of density exp(-rate |z|), in floating point: for simulation."""
+        return self.draws(rate, entropy, 1)[0]
+
+    def draws(self, rate: float, entropy: Entropy, number: int) -> Float[np.ndarray, "number pieces"]:
+        exponentials = -np.log(entropy.uniforms((number, self.pieces + 1)))
+        length = exponentials.sum(axis=1, keepdims=True) / positive("rate", rate)  # Gamma(pieces + 1, 1/rate)
+        return length * self.uniform(entropy, number)
+
+    def add_exactly(
+        self, numbers: np.ndarray, rate: float, step: float, random_bits: RandomBits = secrets.randbits
+    ) -> Float[np.ndarray, " pieces"]:
+        """Numbers with exact noise of that density, rounded to multiples of the step."""
+        lengths = [LazyUniform(random_bits) for _ in range(self.pieces + 1)]
+        point = self.uniform_exactly(random_bits)
+        scale = Enclosure.exactly(self.half) / Enclosure.exactly(positive("rate", rate))
+        one, two = Enclosure.exactly(1), Enclosure.exactly(2)
+
+        def noise() -> list[Enclosure]:
+            length = exponentials(lengths) * scale  # Gamma(pieces + 1, 1/rate)
+            return [length * (two * uniform.enclosure() + -one) for uniform in point]
+
+        return round_exactly(numbers, noise, [*lengths, *point], step)
+
+    def typical_noise(self, rate: float) -> float:
+        """Root mean square of the noise in the released function, up to its constant, by a fixed simulation."""
+        return _typical_noise(self, rate)
+
+    def uniform(self, entropy: Entropy, points: int = 1) -> Float[np.ndarray, "points pieces"]:
+        found, accepted, tries = [], 0, 0
+        while accepted < points:
+            self._check_tries(tries)
+            cube = 2 * entropy.uniforms((_AT_ONCE, self.pieces)) - 1
+            found.append(self.half * cube[_spread(cube) <= self._most_spread])
+            accepted += len(found[-1])
+            tries += _AT_ONCE
+        return np.concatenate(found)[:points]
+
+    def uniform_exactly(self, random_bits: RandomBits = secrets.randbits) -> list[LazyUniform]:
+        """A uniform point of the body in real numbers, by where it lies between -half and half in each coordinate.
+
+        Almost every point of the cube is clearly in the body or clearly not after 64 bits; the rest are asked for more.
+        """
+        tries = 0
+        while True:
+            self._check_tries(tries)
+            size = _FEWER_AT_ONCE * self.pieces
+            drawn = random_bits(_WORD * size).to_bytes(_WORD // 8 * size, "little")
+            words = np.frombuffer(drawn, dtype="<u8").reshape(_FEWER_AT_ONCE, self.pieces)
+            spread = _spread(words.astype(np.float64) * 2.0 ** (1 - _WORD) - 1)
+            for row in np.flatnonzero(spread <= self._most_spread * (1 + _CLEARLY)):
+                point = [LazyUniform(random_bits, _WORD, int(word)) for word in words[row]]
+                if spread[row] <= self._most_spread * (1 - _CLEARLY) or self._holds(point):
+                    return point
+            tries += _FEWER_AT_ONCE
+
+    def _holds(self, point: list[LazyUniform]) -> bool:
+        """Whether a point of the cube is in the body, in whole numbers."""
+        limit = Fraction(2 * self.ball.radius) / Fraction(self.half)  # of sums of numbers from -1 to 1
+        while True:
+            sums = [0, *itertools.accumulate(2 * uniform.places - 2**uniform.bits for uniform in point)]
+            spread, open_ = max(sums) - min(sums), 4 * len(point)  # each sum is known to within 2 a number
+            scaled = limit * 2 ** point[0].bits
+            if spread + open_ <= scaled:
+                return True
+            if spread - open_ > scaled:
+                return False
+            refine(point)
+
+    @property
+    def half(self) -> float:
+        """Half of the side of the smallest cube that holds the body."""
+        return min(self.ball.lipschitz / self.pieces, 2 * self.ball.radius)
+
+    @property
+    def _most_spread(self) -> float:
+        return 2 * self.ball.radius / self.half
+
+    def _check_tries(self, tries: int) -> None:
+        if tries >= _MOST_TRIES:
+            raise InvalidInput(f"{self.pieces} pieces are too many for this range and slope: use fewer knots.")
+
+
+def _spread(increments: np.ndarray) -> Float[np.ndarray, " points"]:
+    """The range of the running sum, from 0 on."""
+    sums = np.cumsum(increments, axis=1)
+    return np.maximum(sums.max(axis=1), 0) - np.minimum(sums.min(axis=1), 0)
+
+
+@functools.lru_cache(maxsize=64)
+def _typical_noise(body: IncrementBody, rate: float) -> float:
+    curves = to_curve(body.draws(rate, SeededEntropy(0), 2000))
+    return math.sqrt(float(np.mean(curves**2)))
+
+
+def to_curve(increments: np.ndarray) -> Float[np.ndarray, "... knots"]:
+    """Values at the knots from increments, centred."""
+    zero = np.zeros((*increments.shape[:-1], 1))
+    curve = np.concatenate([zero, np.cumsum(increments, axis=-1)], axis=-1)
+    return curve - curve.mean(axis=-1, keepdims=True)

@@ -1,0 +1,198 @@
+"""A released agent without JAX: the values of all actions by NumPy, from the numbers that were released.
+
+The networks are those of `learning.networks`, written once more in NumPy because whoever loads a release should not
+have to install what trained it; a test holds the two against each other.
+"""
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.mechanisms.private_function import PrivateFunction
+from quietq.noise.box import Box
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import numbers
+from quietq.privacy.errors import InvalidInput
+
+Form = Literal["mlp", "splines", "fourier", "random"]
+Output = Literal["values", "log-probabilities"]
+LARGEST = 1e30
+"""No hidden value may be able to get larger: far from overflow in float32."""
+_AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateNetwork(PrivateFunction):
+    """Released values of all actions: the mean over runs of networks, or of linear weights on public features.
+
+    Call it with states as any private function; or with observations of shape (d,) or (points, d), as Stable-Baselines3
+    has it, by `predict` and `q_values`.
+    """
+
+    form: Form
+    size: int
+    """Of what a feature map is made: knots or frequencies a coordinate, or units; 0 for an mlp."""
+    weights: tuple[Float[np.ndarray, "runs _ _"], ...]
+    """Layer by layer; linear weights are one layer."""
+    biases: tuple[Float[np.ndarray, "runs _"], ...]
+    """Layer by layer, for an mlp."""
+    output: Output
+    box: Box
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        for array in (*self.weights, *self.biases):
+            array.flags.writeable = False
+        with np.errstate(over="ignore"):  # what gets too large is refused by `largest`
+            layers = [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
+        object.__setattr__(self, "_layers", layers)
+
+    @property
+    def actions(self) -> int:
+        """How many actions there are to choose from."""
+        return self.weights[-1].shape[1]
+
+    @property
+    def runs(self) -> int:
+        """How many trainings it is the mean of."""
+        return self.weights[0].shape[0]
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The released values; the last axis holds the actions."""
+        unit = self.box.to_unit(states)
+        where = unit.shape if self.box.dimension == 1 else unit.shape[:-1]
+        points = unit.reshape(-1, self.box.dimension)
+        values = np.empty((len(points), self.actions))
+        at_once = max(1, _AT_ONCE // (self.runs * self._widest()))
+        for begin in range(0, len(points), at_once):
+            values[begin : begin + at_once] = self._at(points[begin : begin + at_once])
+        return values.reshape(*where, self.actions)
+
+    def q_values(self, observation: object) -> Float[np.ndarray, "... actions"]:
+        """The values of all actions at one or many observations, shape (d,) or (points, d)."""
+        points = numbers("observation", observation)
+        if points.ndim not in (1, 2) or points.shape[-1] != self.box.dimension:
+            d = self.box.dimension
+            raise InvalidInput(f"observation must have shape ({d},) or (points, {d}), not {points.shape}.")
+        return self(points[..., 0] if self.box.dimension == 1 else points)
+
+    def predict(
+        self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True
+    ) -> tuple[Int[np.ndarray, "..."], None]:
+        """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
+        return np.asarray(self.q_values(observation).argmax(axis=-1)), None
+
+    def largest(self) -> float:
+        """A bound of what any layer can hold, anywhere in the box."""
+        size, most = 2.0, 0.0  # of features and of unit coordinates
+        with np.errstate(over="ignore"):
+            for i, weights in enumerate(self.weights):
+                size = float(np.abs(weights).sum(axis=-1).max()) * size
+                size += float(np.abs(self.biases[i]).max()) if self.biases else 0.0
+                most = max(most, size, float(np.abs(weights).max()))
+        return most
+
+    def _shape(self) -> str:
+        return f"{self.form}, runs={self.runs}, actions={self.actions}"
+
+    def _at(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points actions"]:
+        if self.form == "mlp":
+            each = self._runs(unit)
+        else:
+            weights = self._mean()[None] if self.output == "values" else self.weights[0]
+            each = self._linear(weights, unit)
+        each = np.asarray(each, np.float64)
+        return (_log_softmax(each) if self.output == "log-probabilities" else each).mean(axis=0)
+
+    def _linear(
+        self, weights: Float[np.ndarray, "runs actions features"], unit: Float[np.ndarray, "points d"]
+    ) -> Float[np.ndarray, "runs points actions"]:
+        if self.form != "splines":
+            return features(self.form, self.size, unit) @ weights.swapaxes(1, 2)
+        runs, actions, _ = weights.shape
+        found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
+        return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
+
+    def _widest(self) -> int:
+        """The most numbers that one state becomes, in one run."""
+        return max(max(weights.shape[1:]) for weights in self.weights) + 1
+
+    def _mean(self) -> Float[np.ndarray, "actions features"]:
+        """Linear weights can be averaged before they are used."""
+        return self.weights[0].mean(axis=0)
+
+    def _runs(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "runs points actions"]:
+        """Each training's network. Points are columns, so that a layer is one product and one pass."""
+        layers: list[np.ndarray] = self.__dict__["_layers"]
+        hidden = np.vstack([unit.T, np.ones(len(unit))]).astype(np.float32)
+        for layer in layers[:-1]:
+            hidden = layer @ hidden
+            np.maximum(hidden, 0, out=hidden)
+        return (layers[-1][:, :-1] @ hidden).swapaxes(1, 2)
+
+
+def _with_bias(
+    weight: Float[np.ndarray, "runs out in"], bias: Float[np.ndarray, "runs out"]
+) -> Float[np.ndarray, "runs more columns"]:
+    """A layer as one matrix, which takes a 1 below its inputs and gives one below its outputs."""
+    one = np.zeros((len(weight), 1, weight.shape[2] + 1))
+    one[..., -1] = 1
+    return np.concatenate([np.concatenate([weight, bias[..., None]], axis=2), one], axis=1).astype(np.float32)
+
+
+def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points features"]:
+    """The public features at points of the unit box, but for splines, which are interpolated."""
+    dimension = unit.shape[1]
+    if form == "fourier":
+        waves = frequencies(size, dimension)
+        return np.cos(math.pi * (unit @ waves.T)) / math.sqrt(len(waves))
+    directions, kinks = random_units(size, dimension)
+    return np.maximum(unit @ directions.T - kinks, 0) * (2 / math.sqrt(size))
+
+
+@functools.lru_cache
+def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
+    """All vectors of whole numbers below `size`."""
+    return np.array(list(itertools.product(range(size), repeat=dimension)), np.float64)
+
+
+@functools.lru_cache
+def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
+    """Directions and kinks of the random layer: the same numbers as in `learning.networks`."""
+    source = np.random.default_rng(20191208)
+    directions = source.normal(size=(size, dimension)).astype(np.float32)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return directions, (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)
+
+
+def number_of_features(form: str, size: int, dimension: int) -> int:
+    """How many there are."""
+    return size if form == "random" else size**dimension
+
+
+def interpolate(
+    weights: Float[np.ndarray, "outputs knots"], size: int, unit: Float[np.ndarray, "points d"]
+) -> Float[np.ndarray, "points outputs"]:
+    """Multilinear between knots: what hat functions come to, by the corners of each point's cell alone."""
+    table = np.ascontiguousarray(weights.T)
+    position = unit * (size - 1)
+    left = np.minimum(position.astype(np.int64), size - 2)
+    share = position - left
+    values = np.zeros((len(unit), table.shape[1]))
+    for corner in itertools.product((0, 1), repeat=unit.shape[1]):
+        index, part = np.zeros(len(unit), np.int64), np.ones(len(unit))
+        for axis, up in enumerate(corner):
+            index = index * size + left[:, axis] + up
+            part = part * (share[:, axis] if up else 1 - share[:, axis])
+        values += table[index] * part[:, None]
+    return values
+
+
+def _log_softmax(values: Float[np.ndarray, "*points actions"]) -> Float[np.ndarray, "*points actions"]:
+    shifted = values - values.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

@@ -1,0 +1,133 @@
+"""A released network as an ONNX graph, for programs that are not Python; the certificate goes along as metadata.
+
+A graph cannot refuse: a state outside the box counts as the nearest one in it, where a release would raise an error.
+"""
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.publishing.container import replace_file
+from quietq.publishing.loading import NOT_PRIVATE
+from quietq.publishing.network import PrivateNetwork, frequencies, random_units
+from quietq.publishing.publishing import released_part
+from quietq.version import __version__
+
+if TYPE_CHECKING:
+    from quietq.learning import Agent
+
+_OPSET, _IR_VERSION = 17, 8  # old enough for the runtimes that people have
+
+
+def export_onnx(thing: "PrivateNetwork | Agent", path: str | os.PathLike[str], *, not_private: bool = False) -> None:
+    """Writes the graph: "states", float32 of shape (points, d), to "values", (points, actions).
+
+    >>> import quietq as qq, tempfile
+    >>> from quietq.learning import NoNoise
+    >>> agent = qq.Agent("walk", NoNoise(widths=(8,)), seed=1).learn(200)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_onnx(agent, f"{folder}/agent.onnx", not_private=True)
+    """
+    network, _ = released_part(thing, not_private)
+    if not isinstance(network, PrivateNetwork):
+        raise InvalidInput(f"Only networks are exported to ONNX, not a {type(network).__name__}: publish a .qq file.")
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtra.of("onnx", "Exporting to ONNX needs onnx") from error
+    graph = _Graph(onnx)
+    unit = graph.unit_states(network)
+    if network.form == "mlp":
+        out = graph.layers(unit, network)
+    else:
+        out = graph.node("MatMul", graph.features(unit, network), graph.constant(network.weights[0].swapaxes(1, 2)))
+    if network.output == "log-probabilities":
+        out = graph.node("LogSoftmax", out, axis=-1)
+    graph.node("ReduceMean", out, axes=[0], keepdims=0, to="values")
+    model = graph.model(network)
+    onnx.checker.check_model(model)
+    replace_file(Path(path), model.SerializeToString())
+
+
+class _Graph:
+    """Nodes and constants, as they are added."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx, self.nodes, self.constants = onnx, [], []
+
+    def constant(self, value: object, kind: type = np.float32) -> str:
+        name = f"constant{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value, kind), name))
+        return name
+
+    def whole(self, value: list[int] | int) -> str:
+        return self.constant(value, np.int64)
+
+    def node(self, kind: str, *inputs: str, to: str | None = None, **attributes: Any) -> str:
+        name = f"{kind.lower()}{len(self.nodes)}" if to is None else to
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def unit_states(self, network: PrivateNetwork) -> str:
+        """States in unit coordinates, of shape (1, points, d): runs come first."""
+        low, high = np.array(network.box.low), np.array(network.box.high)
+        scaled = self.node("Div", self.node("Sub", "states", self.constant(low)), self.constant(high - low))
+        inside = self.node("Clip", scaled, self.constant(0.0), self.constant(1.0))
+        return self.node("Unsqueeze", inside, self.whole([0]))
+
+    def layers(self, hidden: str, network: PrivateNetwork) -> str:
+        last = len(network.weights) - 1
+        for i, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+            hidden = self.node("MatMul", hidden, self.constant(weight.swapaxes(1, 2)))
+            hidden = self.node("Add", hidden, self.constant(bias[:, None, :]))
+            hidden = hidden if i == last else self.node("Relu", hidden)
+        return hidden
+
+    def features(self, unit: str, network: PrivateNetwork) -> str:
+        size, dimension = network.size, network.box.dimension
+        if network.form == "fourier":
+            waves = frequencies(size, dimension)
+            angles = self.node("MatMul", unit, self.constant(math.pi * waves.T))
+            return self.node("Mul", self.node("Cos", angles), self.constant(1 / math.sqrt(len(waves))))
+        if network.form == "random":
+            directions, kinks = random_units(size, dimension)
+            beyond = self.node("Sub", self.node("MatMul", unit, self.constant(directions.T)), self.constant(kinks))
+            return self.node("Mul", self.node("Relu", beyond), self.constant(2 / math.sqrt(size)))
+        knots = self.constant(np.arange(size))
+        position = self.node("Unsqueeze", self.node("Mul", unit, self.constant(size - 1.0)), self.whole([3]))
+        far = self.node("Abs", self.node("Sub", position, knots))
+        hats = self.node("Relu", self.node("Sub", self.constant(1.0), far))  # (1, points, d, knots)
+        each = [self.node("Gather", hats, self.whole(axis), axis=2) for axis in range(dimension)]
+        product = each[0]
+        for count, more in enumerate(each[1:], start=2):
+            outer = self.node(
+                "Mul", self.node("Unsqueeze", product, self.whole([3])), self.node("Unsqueeze", more, self.whole([2]))
+            )
+            product = self.node("Reshape", outer, self.whole([1, -1, size**count]))
+        return product
+
+    def model(self, network: PrivateNetwork) -> Any:
+        helper, floats = self.onnx.helper, self.onnx.TensorProto.FLOAT
+        certificate = network.certificate
+        graph = helper.make_graph(
+            self.nodes, "quietq",
+            [helper.make_tensor_value_info("states", floats, ["points", network.box.dimension])],
+            [helper.make_tensor_value_info("values", floats, ["points", network.actions])],
+            self.constants,
+        )  # fmt: skip
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION)
+        privacy = "certified" if certificate.standing == "certified" else NOT_PRIVATE
+        model.producer_name, model.producer_version = "quietq", __version__
+        model.doc_string = f"{privacy}. {certificate}" if privacy == NOT_PRIVATE else str(certificate)
+        sides = [list(side) for side in zip(network.box.low, network.box.high, strict=True)]
+        helper.set_model_props(
+            model,
+            {"privacy": privacy, "certificate": certificate.to_json(), "box": json.dumps(sides),
+             "output": network.output},
+        )  # fmt: skip
+        return model

@@ -1,0 +1,120 @@
+"""A release's certificate for somebody who has never read one: who is protected, from what, and how well.
+
+Words alone; the numbers come from the certificate. What is not certified is said to be NOT PRIVATE, and why.
+"""
+
+import math
+from typing import Any
+
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.guessing import guess
+from quietq.privacy.limits import cap_any_dp, cap_gdp
+from quietq.privacy.words import plural, relation_in_words
+from quietq.publishing.loading import NOT_PRIVATE, Release
+from quietq.publishing.network import PrivateNetwork
+
+_SCALE = "(0 is the worst policy, 1 the best)"
+_NOTHING_LEFT = 0.995
+"""From here on a cap reads 1.00, and says nothing that a reader could use."""
+
+
+def explain(release: Release) -> dict[str, Any]:
+    """The certificate in sentences (`plain`), its assumptions, and the cap on what any private algorithm can score."""
+    certificate = release.certificate
+    plain = _promised(certificate) if release.private else _not_private(certificate)
+    if isinstance(release.function, PrivateNetwork) and release.function.output == "log-probabilities":
+        plain.append("The values of this agent are logarithms of the probabilities with which it would act, averaged.")
+    return {
+        "plain": plain,
+        "assumptions": [{"text": each.text, "enforced": each.enforced} for each in certificate.assumptions],
+        "cap": _cap(certificate),
+    }
+
+
+def _promised(certificate: Certificate) -> list[str]:
+    share = math.ceil(1000 * guess(certificate)) / 10  # upwards, because it is "at most"
+    relation = dict(certificate.relation or {})
+    return [
+        *_who(relation),
+        f"The promise is differential privacy with epsilon = {certificate.epsilon:g} and delta = "
+        f"{certificate.delta:g}: the smaller they are, the more is hidden.",
+        f"In plain words: suppose somebody knows everything but {_secret(relation)}, and that there are two "
+        "possibilities, either as likely as the other. By tossing a coin they guess right in 50 of 100 cases; with "
+        f"this release in their hands, in at most {share:.1f} of 100.",
+        "That holds however long they look, whatever they compute from it, and for any number of questions asked here.",
+        f"Promised to look alike: {relation_in_words(relation)}. It covers this difference and no larger one.",
+        "Not covered: what is true of the whole group; other releases about the same people, which add up; and data "
+        "that lies elsewhere.",
+        "It stands on the assumptions below. Those that are trusted, somebody has to vouch for.",
+    ]
+
+
+def _who(relation: dict[str, Any]) -> list[str]:
+    """Who is protected: a person where the relation counts people, else a difference."""
+    people = relation.get("people")
+    if relation.get("kind") == "replace-trajectory":
+        one = plural(relation["count"], "trajectory", "trajectories")
+        return [f"Protected is any one of {one}.", "It is hidden as a whole: one person, if each person gave one."]
+    if people is None:
+        return [
+            "Protected is the difference between two rewards.",
+            "The certificate counts no people. One person is protected if this is as much as one person can change.",
+        ]
+    return ["Protected is the one person behind it." if people == 1 else f"Protected is any one of {people} people."]
+
+
+def _secret(relation: dict[str, Any]) -> str:
+    if relation.get("kind") == "replace-trajectory":
+        return "one trajectory"
+    return "the reward" if relation.get("people") is None else "one person's data"
+
+
+def _not_private(certificate: Certificate) -> list[str]:
+    if certificate.standing == "claimed":
+        why = (
+            f"The method claims differential privacy with epsilon = {certificate.epsilon:g} and delta = "
+            f"{certificate.delta:g}, but the claim is not proven. The notes say what fails."
+        )
+    elif certificate.reproducible:
+        why = (
+            "Its noise was simulated from a seed: whoever knows the seed, or tries all likely ones, can subtract the "
+            "noise and read the data."
+        )
+    else:
+        why = "No noise that protects anybody was added, or none that a theorem covers."
+    end = "It is for tests and comparisons, and must not be published if the rewards behind it are private."
+    return [f"{NOT_PRIVATE}: nothing is promised to anybody.", why, end]
+
+
+def _cap(certificate: Certificate) -> dict[str, Any] | None:
+    """What no algorithm with this promise can beat, where the number of people is known: replacing all of them one by
+    one leads from any reward to its opposite. Of trajectories no policy is learned, so there is no score.
+    """
+    people = (certificate.relation or {}).get("people")
+    if certificate.standing != "certified" or not isinstance(people, int):
+        return None
+    assert certificate.epsilon is not None
+    assert certificate.delta is not None
+    try:
+        if certificate.mu is not None:
+            score = cap_gdp(certificate.mu, people)
+        else:
+            score = cap_any_dp(Budget(certificate.epsilon, certificate.delta), people)
+    except InvalidInput:  # a budget beyond what can be computed with
+        return None
+    return {"score": score, "sentence": _cap_in_words(score, people)}
+
+
+def _cap_in_words(score: float, people: int) -> str:
+    if score >= _NOTHING_LEFT:
+        return (
+            f"With {plural(people, 'person', 'people')} this promise alone rules out no score up to {_NOTHING_LEFT:g} "
+            f"{_SCALE}. That does not make a good score easy."
+        )
+    who = "the one person behind it wants" if people == 1 else f"all {people} people want"
+    return (
+        f"No algorithm with this promise can score above {math.ceil(1000 * score) / 1000:.3f} both for what {who} and "
+        f"for its opposite {_SCALE}."
+    )

@@ -1,7 +1,0 @@
-"""Pictures of what was released; they show nothing that the release itself does not, unless they say NOT PRIVATE."""
-
-from quietq.report.agent import plot_outcome, plot_values
-from quietq.report.look import require
-from quietq.report.reward import plot_reward
-
-__all__ = ["plot_outcome", "plot_reward", "plot_values", "require"]

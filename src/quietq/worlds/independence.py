@@ -1,0 +1,212 @@
+"""That an environment shows nothing of its own reward: known by construction, checked, or else trusted.
+
+What a learner sees is post-processing of released rewards only if observations, `info` and ends of episodes depend on
+the environment's own reward through the agent's actions and in no other way. An environment that writes its reward into
+the observation, or ends when it is high, breaks every promise, and its code cannot be read from here. But it can be
+run: if the base environment has a method `with_reward(function)`, which gives the same environment with another reward
+(a function of a batch of states), copies of it with very different rewards get the same seed and the same actions, and
+must show the same, bit by bit. That finds carelessness, not every ill will, so what was checked is still trusted.
+"""
+
+import copy
+import dataclasses
+import functools
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import wrappers
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+
+from quietq.mechanisms.private_function import PrivateFunction
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.registry import WORLDS, holds
+from quietq.worlds.environment import WorldEnv, reward_at
+from quietq.worlds.observations import PUBLIC_INFO, scrub
+from quietq.worlds.walk import walk_reward
+
+STEPS = 300
+"""Of the check, in each of the copies."""
+PATIENCE = 2.0
+"""Seconds after which the check of a slow environment ends."""
+
+_PLAIN = {
+    wrappers.Autoreset,
+    wrappers.OrderEnforcing,
+    wrappers.PassiveEnvChecker,
+    wrappers.TimeLimit,
+    SyncVectorEnv,
+}
+"""Layers that look at no reward."""
+_SENTENCE = "The environment's observations, info and ends depend on its reward through the agent's actions only"
+
+
+def independence(env: Any, allowed: frozenset[str] = PUBLIC_INFO) -> Assumption:
+    """What a certificate says about it; an environment that was seen to break it is refused."""
+    layers = list(_layers(env))
+    if all(_is_own(layer) for layer in layers):
+        return Assumption(f"{_SENTENCE}: a step of quietq's own worlds is not shown it.", enforced=True)
+    bases = [layer for layer in layers if not list(_inside(layer))]
+    if not all(callable(getattr(base, "with_reward", None)) for base in bases):
+        return Assumption(f"{_SENTENCE}, which could not be checked.", enforced=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they come again when it is trained in
+        steps = _checked(env, bases, allowed)
+    how = f": checked on {steps} steps under other rewards." if steps else ", which could not be checked."
+    return Assumption(f"{_SENTENCE}{how}", enforced=False)
+
+
+def is_own_world(world: object) -> bool:
+    """Whether it is one of this package's own, whose steps never see the reward."""
+    return type(world).__module__.startswith("quietq.") and holds(WORLDS, type(world))
+
+
+def with_assumption(certificate: Certificate, assumption: Assumption) -> Certificate:
+    """The certificate with one more assumption; one that promises nothing stays as it is."""
+    if certificate.standing != "certified":
+        return certificate
+    return dataclasses.replace(certificate, assumptions=(*certificate.assumptions, assumption))
+
+
+def _inside(env: Any) -> Iterator[Any]:
+    """The environments that one consists of; none for a base."""
+    several = getattr(env, "envs", ())
+    for inner in (getattr(env, "env", None), *(several if isinstance(several, list | tuple) else ())):
+        if isinstance(inner, gymnasium.Env | VectorEnv):
+            yield inner
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    yield env
+    for inner in _inside(env):
+        yield from _layers(inner)
+
+
+def _is_own(layer: Any) -> bool:
+    """Whether nothing but quietq's and Gymnasium's own code runs in a step, and no reward that could look around."""
+    if type(layer) in _PLAIN:
+        return not _patched(layer)
+    if type(layer) is not WorldEnv or not is_own_world(layer.world):
+        return False
+    function = layer.reward.func if isinstance(layer.reward, functools.partial) else layer.reward
+    own = isinstance(function, PrivateFunction) or function is reward_at or function is walk_reward
+    return own and not _patched(layer, "reward") and not _patched(layer.world)
+
+
+def _patched(thing: Any, *but: str) -> bool:
+    """Whether somebody put a function of their own in the place of one of its methods."""
+    return any(callable(value) for name, value in getattr(thing, "__dict__", {}).items() if name not in but)
+
+
+def _wave(scale: float) -> Any:
+    """A reward that is of this size and different at different states, to the last bit."""
+
+    def reward(states: Any) -> np.ndarray:
+        rows = np.asarray(states, dtype=np.float64).reshape(*np.shape(states)[:1], -1)
+        return scale * (1.5 + np.sin(1e4 * rows.sum(axis=-1)))
+
+    return reward
+
+
+_REWARDS = (_wave(0.0), _wave(1e3), _wave(-1e3), _wave(1e-3))
+
+
+def _checked(env: Any, bases: list[Any], allowed: frozenset[str]) -> int:
+    """On how many steps the environment showed the same, whatever its reward; 0 if it cannot be compared."""
+    try:
+        copies = [_with_reward(env, bases, reward) for reward in _REWARDS]
+        again = _with_reward(env, bases, _REWARDS[0])
+    except InvalidInput:
+        raise
+    except Exception:  # a layer that cannot be copied
+        return 0
+    steps, differs = _compared(copies, allowed)
+    if not differs:
+        return steps
+    if _compared([_with_reward(env, bases, _REWARDS[0]), again], allowed)[1]:
+        return 0  # the same seed does not give the same twice, whatever the reward
+    raise InvalidInput(
+        f"The environment's {differs} depend on its own reward, which would pass by the private one: with the same "
+        "seed and actions they differ under another reward; wrap an environment in which they do not."
+    )
+
+
+def _with_reward(env: Any, bases: list[Any], reward: Any) -> Any:
+    """A copy of all layers around the same bases with another reward."""
+    others = {}
+    for base in bases:
+        try:
+            others[id(base)] = other = base.with_reward(reward)
+        except Exception as error:  # of the environment's own code, which may quote what it holds
+            failure = type(error).__name__
+        else:
+            if other is base or not isinstance(other, gymnasium.Env | VectorEnv):
+                raise InvalidInput("The environment's with_reward(function) must return another environment, a copy.")
+            continue
+        raise InvalidInput(f"The environment's with_reward(function) failed with {failure}.")
+    return copy.deepcopy(env, others)
+
+
+def _compared(copies: list[Any], allowed: frozenset[str]) -> tuple[int, str]:
+    """How many steps were compared, and what differed first, if something did."""
+    began, first = time.monotonic(), copies[0]
+    actions = copy.deepcopy(first.action_space)
+    actions.seed(0)
+    vector = isinstance(first, VectorEnv)
+    disabled = vector and first.metadata.get("autoreset_mode") == AutoresetMode.DISABLED
+    shown = [_run(lambda one=one: one.reset(seed=0)) for one in copies]
+    for step in range(STEPS):
+        if differs := _difference([("observations", o, "info", scrub(info, allowed)) for o, info in shown]):
+            return step, differs
+        if time.monotonic() - began > PATIENCE:
+            return step, ""
+        action = actions.sample()
+        seen = [_run(lambda one=one: one.step(copy.deepcopy(action))) for one in copies]  # noqa: B023
+        ends = [("observations", s[0], "ends of episodes", (s[2], s[3]), "info", scrub(s[4], allowed)) for s in seen]
+        if differs := _difference(ends):
+            return step, differs
+        over = np.logical_or(seen[0][2], seen[0][3])
+        if np.any(over) and (disabled or not vector):
+            shown = [_run(lambda one=one: one.reset()) for one in copies]
+        else:
+            shown = [(s[0], s[4]) for s in seen]
+    return STEPS, ""
+
+
+def _run(call: Any) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        failure = type(error).__name__
+    raise InvalidInput(f"With another reward, the environment failed with {failure}.")
+
+
+def _difference(rows: list[tuple[Any, ...]]) -> str:
+    """The name of the first part in which a row differs from the first row."""
+    for other in rows[1:]:
+        for name, one, two in zip(rows[0][::2], rows[0][1::2], other[1::2], strict=True):
+            if not _same(one, two):
+                return name
+    return ""
+
+
+def _same(one: Any, two: Any) -> bool:
+    """Equal to the last bit, whatever they are made of."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(two, list | tuple):
+        return len(one) == len(two) and all(_same(a, b) for a, b in zip(one, two, strict=True))
+    a, b = np.asarray(one), np.asarray(two)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype == object:
+        return (
+            a is b
+            or (a.shape != () and all(_same(x, y) for x, y in zip(a.flat, b.flat, strict=True)))
+            or (a.shape == () and (a.item() is b.item() or bool(a.item() == b.item())))
+        )
+    return a.tobytes() == b.tobytes()

@@ -1,0 +1,222 @@
+"""The noise of an environment's own reward: along a path for smooth rewards, reward by reward for others."""
+
+import dataclasses
+import math
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box as BoxSpace, Discrete
+
+from quietq.noise.allowance import check_allowance, finest_levels, size_bound, worst_norm
+from quietq.noise.box import UNIT, Box, Domain
+from quietq.noise.entropy import SystemEntropy
+from quietq.noise.kernels import Exponential
+from quietq.noise.rounding import largest_value, round_release
+from quietq.noise.sorted_path import SortedPath
+from quietq.noise.sorted_points import SortedPoints
+from quietq.privacy.budget import Budget
+from quietq.privacy.checks import positive
+from quietq.privacy.errors import BudgetExhausted, InvalidInput
+from quietq.privacy.relations import LipschitzBall, SupBall
+from quietq.worlds.observations import HAIR, State, batch_of, in_box, states_of
+
+Place = tuple[float, int]
+"""Where a reward was seen: the state in [0, 1], and which path is its."""
+
+
+FINEST = 16
+"""States nearer than 2^-16 of the box share a released value, or those nearer than what rounding errors need."""
+_MARGIN = 8
+"""How many units in the last place the reward may be wrong by, of its largest."""
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+class Exactness:
+    """What rewards are clipped to, a public number, and how far off they may be."""
+
+    def __init__(
+        self, relation: LipschitzBall | SupBall, largest: float | None, accuracy: float | None, kind: str
+    ) -> None:
+        self.kind = kind if accuracy is None else None
+        self.largest = size_bound(relation.radius, relation.people) if largest is None else positive("largest", largest)
+        self.error = _MARGIN * EPSILON[kind] * self.largest if accuracy is None else positive("accuracy", accuracy)
+
+    def check(self, coarse: str | None) -> None:
+        """Refuses a reward of a type that is less exact than what is covered."""
+        if self.kind is not None and EPSILON.get(coarse or "float64", math.inf) > EPSILON[self.kind]:
+            raise InvalidInput(
+                f"The environment's reward is a {coarse}, less exact than the {self.kind} that the noise covers: say "
+                "with `accuracy` how far off rewards may be at the most; nothing was drawn or spent for this one."
+            )
+
+    def clip(self, value: float) -> float:
+        """A projection, so no two neighbours get farther apart, and no refusal has to look at the size."""
+        return min(max(value, -self.largest), self.largest)
+
+
+class PathNoise:
+    """Noise for a LipschitzBall: a path, one for each action that matters, at states that keep their distance.
+
+    Between two states that are very near the path hardly changes, so rounding errors of their rewards would stand out:
+    without bound, if any two floating-point numbers would do. A state nearer than `gap` to one whose reward was
+    released gets that reward. So released states are `gap` apart, where `noise/allowance.py` says what errors can do.
+    """
+
+    method = "gaussian-process"
+
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        relation: LipschitzBall,
+        budget: Budget,
+        on: str,
+        state: State,
+        box: Domain | None,
+        exactness: Exactness,
+    ) -> None:
+        self._space, self._state = env.observation_space, state
+        self._box = _box_of(env, state) if box is None else Box.of(box)
+        if self._box.dimension != 1:
+            raise InvalidInput(
+                f"A LipschitzBall speaks of one dimension, but the box is {self._box}: name one `state`."
+            )
+        # A state may lie a hair outside its box, and is not clipped here: where it was seen is where the noise must be.
+        # So the path lives on the box widened by that hair, over whose width the slope is as much larger.
+        wide = dataclasses.replace(relation, lipschitz=relation.lipschitz * (1 + 2 * HAIR))
+        kernel = Exponential(wide.best_beta())
+        sensitivity = wide.rkhs_radius(kernel)
+        # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
+        error = exactness.error + wide.lipschitz * _blur(env, state, self._box) / 2
+        outputs = relation.actions if on == "state-action" else 1
+        levels = finest_levels(kernel, error, sensitivity, FINEST, outputs)
+        self.gap = 2.0**-levels
+        allowance = 2 * error * worst_norm(kernel, levels, outputs)
+        check_allowance(allowance, sensitivity, exactness.error)
+        self.exactness = exactness
+        self.sensitivity = sensitivity + allowance
+        self.sigma = self.sensitivity / budget.mu
+        exactness.largest = min(exactness.largest, largest_value(self.sigma))
+        self._actions = _actions(env, relation) if on == "state-action" else None
+        paths = 1 if self._actions is None else int(self._actions.n)
+        self._paths = [SortedPath(kernel, self.sigma, UNIT) for _ in range(paths)]
+        self._released = [SortedPoints() for _ in range(paths)]
+        self.domain = list(zip(self._box.low, self._box.high, strict=True))
+        self.norm = kernel.describe()
+        self.how = (
+            "Each state's reward was noised when it was first seen, and the released value used ever after, also for "
+            f"states that are nearer than {self.gap:g} of the box's width."
+        )
+
+    def state(self, observation: Any) -> float:
+        """The state that an observation shows."""
+        return float(states_of(batch_of([observation], self._space), 1, self._state, 1)[0, 0])
+
+    def place(self, state: float | None, action: Any) -> Place:
+        """The path's own coordinate of a state, so that what has one noise has one released value."""
+        if state is None:
+            raise ResetNeeded("The reward looks at the state before the step: call reset first.")
+        # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
+        in_box(
+            np.array([[state]]),
+            self._box,
+            advice="give a `box` that all states lie in, and a relation whose slope is per width of that box",
+        )
+        low, high = self._box.low[0], self._box.high[0]
+        hair = HAIR * (high - low)
+        unit = min(max((state - low + hair) / (high - low + 2 * hair), 0.0), 1.0)
+        if self._actions is None:
+            return unit, 0
+        if not self._actions.contains(action):
+            raise InvalidInput(f"action must be one of {self._actions}, not {action!r}.")
+        return unit, int(action) - int(self._actions.start)
+
+    def check_left(self) -> None:
+        """Any number of rewards is covered."""
+
+    def known(self, at: Place) -> float | None:
+        """What was released before for this state, or for the nearest that is too near to it."""
+        _, value, *neighbours = self._released[at[1]].find(at[0])
+        if value is not None:
+            return value
+        near = [(abs(point[0] - at[0]), point[1]) for point in neighbours if point is not None]
+        distance, value = min(near, default=(math.inf, 0.0), key=lambda pair: pair[0])
+        return value if distance < self.gap else None
+
+    def release(self, at: Place, value: float) -> float:
+        """The value with the path's noise, rounded and remembered."""
+        noise = self._paths[at[1]]([at[0]])
+        released = float(round_release(np.array([self.exactness.clip(value)]), noise, self.sigma)[0])
+        points = self._released[at[1]]
+        points.insert(points.find(at[0])[0], at[0], released)
+        return released
+
+
+class IndependentNoise:
+    """Noise for a SupBall: fresh for each of n observed rewards."""
+
+    method = "independent-gaussian"
+    domain = None
+
+    def __init__(self, relation: SupBall, budget: Budget, rewards: int, exactness: Exactness) -> None:
+        self._total = self._left = rewards
+        self.exactness = exactness
+        check_allowance(2 * exactness.error, relation.radius, exactness.error)
+        # Nothing is amplified: each reward of either neighbour errs by no more than that.
+        self.sensitivity = (relation.radius + 2 * exactness.error) * math.sqrt(rewards)
+        self.sigma = self.sensitivity / budget.mu
+        self.norm: dict[str, object] = {"kind": "rewards", "count": rewards, "operations": 0}
+        exactness.largest = min(exactness.largest, largest_value(self.sigma))
+        self.how = f"At most {rewards} rewards are released, each noised once, independently."
+
+    def state(self, observation: Any) -> None:
+        """The state does not matter."""
+
+    def place(self, state: float | None, action: Any) -> Place:
+        """Where a reward was seen does not matter."""
+        return 0.0, 0
+
+    def check_left(self) -> None:
+        """Refuses the reward after the last one, before there is one."""
+        if not self._left:
+            raise BudgetExhausted(f"All {self._total} rewards that this budget covers have been released.")
+
+    def known(self, at: Place) -> None:
+        """Every reward is new."""
+
+    def release(self, at: Place, value: float) -> float:
+        """The value with noise of its own, rounded."""
+        self.check_left()
+        self._left -= 1
+        noise = self.sigma * SystemEntropy().normals((1,))
+        return float(round_release(np.array([self.exactness.clip(value)]), noise, self.sigma)[0])
+
+
+def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
+    """How far a state may lie from where it is shown, in widths of the box: it may be shown in float32, say."""
+    space = env.observation_space
+    known = isinstance(space, BoxSpace) and not callable(state)
+    epsilon = EPSILON.get(np.dtype(space.dtype).name, 0.0) if known else EPSILON["float32"]  # 0 for whole numbers
+    return epsilon * max(abs(box.low[0]), abs(box.high[0])) / (box.high[0] - box.low[0])
+
+
+def _box_of(env: gymnasium.Env, state: State) -> Box:
+    """The box of the state, from the observation space."""
+    space = env.observation_space
+    if not isinstance(space, BoxSpace) or callable(state):
+        raise InvalidInput("Only a Box observation space says where its entries lie: give the reward's `box`.")
+    ends = [states_of(end[None], 1, state, 1)[0] for end in (space.low, space.high)]
+    return Box.of(list(zip(*ends, strict=True)))
+
+
+def _actions(env: gymnasium.Env, relation: LipschitzBall) -> Discrete:
+    """The actions, if there are finitely many and the relation lets all of them change."""
+    if not isinstance(env.action_space, Discrete):
+        raise InvalidInput(f"On 'state-action' there must be finitely many actions, not {env.action_space}.")
+    if int(env.action_space.n) > relation.actions:
+        raise InvalidInput(
+            f"The environment has {env.action_space.n} actions, but the relation lets {relation.actions} change: "
+            "declare it with `actions`."
+        )
+    return env.action_space

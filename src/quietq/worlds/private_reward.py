@@ -1,0 +1,236 @@
+"""Any Gymnasium environment with its reward replaced by a private function: for any library, any number of copies.
+
+Theorem: none is needed. The private function was released once; observations, actions and ends of episodes are public;
+so everything that a learner sees and all that it becomes is post-processing of the release, for as long as it trains.
+What the code does for it: the environment's own reward is dropped where it arrives, wrappers underneath that would
+record it are refused, `info` passes through an allow-list, and that observations and ends do not depend on that reward
+is checked where it can be (`independence`), and said in the certificate.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from quietq.mechanisms.private_function import PrivateFunction
+from quietq.noise.box import Domain
+from quietq.privacy.account import Account
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import Relation
+from quietq.worlds.independence import independence, with_assumption
+from quietq.worlds.observations import (
+    Outside,
+    State,
+    allowed_info,
+    batch_of,
+    is_reset_by_itself,
+    refuse_recorders,
+    scrub,
+    without_reward,
+)
+from quietq.worlds.reader import Reader
+
+if TYPE_CHECKING:
+    from quietq.worlds.own_reward import OwnReward
+
+
+class PrivateReward:
+    """`env` with the reward `private(...)` of the next state, the state, or (one output an action) the action in it.
+
+    `PrivateReward(env, private)` takes a single or a vector environment and gives one of the same kind. `state` says
+    which part of an observation the reward looks at: None for all of it, entries of it, or a function from a batch of
+    observations to states. `keep_info` names keys of `info` that are public and may pass. A state outside the private
+    function's box is refused, or with `outside="clip"` taken for the nearest state of the box.
+
+    That the environment shows nothing of its own reward is stated in the certificate: see `independence`.
+
+    >>> from quietq.mechanisms import GaussianProcessMechanism
+    >>> from quietq.privacy import people
+    >>> mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 1, 2), Budget(0.9, 1e-4), domain=(-4.8, 4.8))
+    >>> private = mechanism.apply(lambda position: 1 - abs(position) / 4.8)
+    >>> env = PrivateReward(gymnasium.make("CartPole-v1"), private, state=0)
+    >>> observation, info = env.reset()
+    >>> observation, reward, terminated, truncated, info = env.step(0)
+    >>> bool(reward == private(float(observation[0]))), env.certificate.standing
+    (True, 'certified')
+    """
+
+    certificate: Certificate
+
+    @overload
+    def __new__(
+        cls,
+        env: gymnasium.Env,
+        private: PrivateFunction,
+        on: str = "next-state",
+        state: State = None,
+        keep_info: Sequence[str] = (),
+        outside: Outside = "refuse",
+    ) -> "PrivateEnv": ...
+
+    @overload
+    def __new__(
+        cls,
+        env: VectorEnv,
+        private: PrivateFunction,
+        on: str = "next-state",
+        state: State = None,
+        keep_info: Sequence[str] = (),
+        outside: Outside = "refuse",
+    ) -> "PrivateVectorEnv": ...
+
+    def __new__(cls, env: object = None, *_: object, **__: object) -> Any:
+        """Chooses the kind; copies and pickles of either come by here too, without arguments."""
+        if cls is not PrivateReward:
+            return object.__new__(cls)
+        if isinstance(env, VectorEnv):
+            return object.__new__(PrivateVectorEnv)
+        if isinstance(env, gymnasium.Env):
+            return object.__new__(PrivateEnv)
+        raise InvalidInput(
+            f"env must be a Gymnasium environment or vector environment, not {type(env).__name__}; "
+            "with Stable-Baselines3, wrap each environment before it becomes part of a VecEnv."
+        )
+
+    @classmethod
+    def of(
+        cls,
+        env: gymnasium.Env | VectorEnv,
+        relation: Relation,
+        budget: Budget,
+        *,
+        on: str = "next-state",
+        state: State = None,
+        box: Domain | None = None,
+        rewards: int | None = None,
+        largest: float | None = None,
+        accuracy: float | None = None,
+        account: Account | None = None,
+    ) -> "OwnReward":
+        """`env` with its *own* reward made private as it goes, under a relation that you declare: see `OwnReward`."""
+        from quietq.worlds.own_reward import OwnReward
+
+        return OwnReward(
+            env, relation, budget, on=on, state=state, box=box, rewards=rewards, largest=largest, accuracy=accuracy,
+            account=account,
+        )  # fmt: skip
+
+
+class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
+    """What PrivateReward makes of a single environment."""
+
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        private: PrivateFunction,
+        on: str = "next-state",
+        state: State = None,
+        keep_info: Sequence[str] = (),
+        outside: Outside = "refuse",
+    ) -> None:
+        allowed = allowed_info(keep_info)
+        self._reader = Reader.of(private, on, state, outside, env.action_space, env.observation_space)
+        refuse_recorders(env)
+        stated = with_assumption(private.certificate, independence(env, allowed))
+        RecordConstructorArgs.__init__(
+            self,
+            _disable_deepcopy=True,
+            private=private,
+            on=on,
+            state=state,
+            keep_info=tuple(keep_info),
+            outside=outside,
+        )
+        gymnasium.Wrapper.__init__(self, env)
+        self.certificate = stated
+        self._allowed = allowed
+        self._resets = is_reset_by_itself(env)
+        self._finished = False
+        self._before: np.ndarray | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """As the environment does, with `info` scrubbed."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._before, self._finished = self._states(observation), False
+        return observation, scrub(info, self._allowed)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """As the environment does, with the private reward and `info` scrubbed."""
+        observation, terminated, truncated, info = without_reward(self.env.step(action), self._allowed)
+        before, after = self._before, self._states(observation)
+        starts = self._resets and self._finished
+        self._before, self._finished = after, bool(terminated or truncated)
+        reward = 0.0 if starts else float(self._reader.rewards(before, after, [action])[0])
+        return observation, reward, terminated, truncated, info
+
+    def _states(self, observation: Any) -> np.ndarray:
+        return self._reader.states(batch_of([observation], self.env.observation_space), 1)
+
+
+class PrivateVectorEnv(PrivateReward, VectorWrapper):
+    """What PrivateReward makes of a vector environment, in any autoreset mode."""
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        private: PrivateFunction,
+        on: str = "next-state",
+        state: State = None,
+        keep_info: Sequence[str] = (),
+        outside: Outside = "refuse",
+    ) -> None:
+        allowed = allowed_info(keep_info)
+        self._reader = Reader.of(private, on, state, outside, env.single_action_space, env.single_observation_space)
+        refuse_recorders(env)
+        stated = with_assumption(private.certificate, independence(env, allowed))
+        VectorWrapper.__init__(self, env)
+        self.certificate = stated
+        self._allowed = allowed
+        try:
+            self._mode = AutoresetMode(env.metadata.get("autoreset_mode"))
+        except ValueError as error:
+            raise InvalidInput(
+                "The vector environment must say in metadata['autoreset_mode'] when it resets, or rewards would be "
+                "those of the wrong states."
+            ) from error
+        self._finished = np.zeros(env.num_envs, dtype=bool)
+        self._before: np.ndarray | None = None
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """As the environment does, with `info` scrubbed; `options` may hold a `reset_mask`."""
+        some = (options or {}).get("reset_mask")
+        observations, info = self.env.reset(seed=seed, options=options)
+        self._before = self._reader.states(observations, self.num_envs)
+        self._finished = np.zeros(self.num_envs, dtype=bool) if some is None else self._finished & ~np.asarray(some)
+        return observations, scrub(info, self._allowed)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """As the environment does, with the private rewards and `info` scrubbed."""
+        observations, terminated, truncated, info = without_reward(self.env.step(actions), self._allowed)
+        before, returned = self._before, self._reader.states(observations, self.num_envs)
+        starts = self._finished & (self._mode is AutoresetMode.NEXT_STEP)
+        self._finished = np.logical_or(terminated, truncated)
+        self._before = returned
+        after = self._with_final(returned, info) if self._mode is AutoresetMode.SAME_STEP else returned
+        rewards, live = np.zeros(self.num_envs), ~starts
+        if live.any():
+            taken = np.asarray(actions)[live] if self._reader.on == "state-action" else None
+            rewards[live] = self._reader.rewards(None if before is None else before[live], after[live], taken)
+        return observations, rewards, terminated, truncated, info
+
+    def _with_final(self, states: np.ndarray, info: dict[str, Any]) -> np.ndarray:
+        """The states that steps led to: where an episode ended, the observation is already the next one's first."""
+        at = np.flatnonzero(self._finished)
+        if not at.size:
+            return states
+        if "final_obs" not in info:
+            raise InvalidInput("A vector environment that resets in the same step must give info['final_obs'].")
+        last = batch_of([info["final_obs"][i] for i in at], self.env.single_observation_space)
+        states = states.copy()
+        states[at] = self._reader.states(last, len(at))
+        return states

@@ -1,0 +1,114 @@
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from quietq.feedback import grouping
+from quietq.feedback.grouping import by_person, sort_by_person, starts_of, whole_people
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary folders are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def rows(kind: str, count: int = 5000, people: int = 300, seed: int = 0) -> pl.DataFrame:
+    generator = np.random.default_rng(seed)
+    person = generator.integers(-people // 2, people // 2, count)
+    numbered = {"numbers": person >= -people, "names": person > people, "both": person % 2 == 0}[kind]
+    return pl.DataFrame(
+        {
+            "number": [int(i) if is_number else None for i, is_number in zip(person, numbered, strict=True)],
+            "name": [None if is_number else f"p{i}" for i, is_number in zip(person, numbered, strict=True)],
+            "x0": generator.integers(0, 50, count) / 49,  # with ties
+            "rating": generator.random(count),
+        },
+        schema={"number": pl.Int64, "name": pl.String, "x0": pl.Float64, "rating": pl.Float64},
+    )
+
+
+def pieces(frame: pl.DataFrame, size: int = 700) -> Iterator[pl.DataFrame]:
+    yield from frame.iter_slices(size)
+
+
+def in_one_order(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.sort("number", "name", "x0", "rating")
+
+
+def check(frames: list[pl.DataFrame], frame: pl.DataFrame) -> None:
+    """All rows are there, everybody's are in one frame and together, and in the order of the state."""
+    assert in_one_order(pl.concat(frames)).equals(in_one_order(frame))
+    seen = [frozenset(part.select("number", "name").unique().iter_rows()) for part in frames]
+    assert sum(map(len, seen)) == len(frozenset().union(*seen)) == frame.select("number", "name").n_unique()
+    for part, people in zip(frames, seen, strict=True):
+        starts = starts_of(part)
+        assert len(starts) == len(people)
+        descents = np.flatnonzero(np.diff(part["x0"].to_numpy()) < 0) + 1
+        assert np.isin(descents, starts).all()
+
+
+@pytest.mark.parametrize("kind", ["numbers", "names", "both"])
+@pytest.mark.parametrize("rows_in_memory", [100, pytest.param(1500, marks=pytest.mark.slow), 10_000])
+@pytest.mark.parametrize("rows_at_once", [64, pytest.param(1000, marks=pytest.mark.slow), 250_000])
+def test_everybody_is_in_one_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, rows_in_memory: int, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(grouping, "_ROWS_AT_ONCE", rows_at_once)
+    frame = rows(kind)
+    check(list(by_person(pieces(frame), rows_in_memory)), frame)
+    assert not list(folder.iterdir())
+
+
+def test_spills_into_a_private_folder_and_removes_it(folder: Path) -> None:
+    parts = whole_people(pieces(rows("numbers")), rows_in_memory=1000)
+    next(parts)
+    (made,) = folder.iterdir()
+    assert made.stat().st_mode & 0o077 == 0
+    assert list(made.glob("*.parquet"))
+    list(parts)
+    assert not list(folder.iterdir())
+
+
+def test_removes_the_folder_if_reading_fails(folder: Path) -> None:
+    def failing() -> Iterator[pl.DataFrame]:
+        yield from pieces(rows("numbers"))
+        assert list(folder.iterdir())
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(by_person(failing(), rows_in_memory=1000))
+    assert not list(folder.iterdir())
+
+
+def test_removes_the_folder_if_nobody_wants_the_rest(folder: Path) -> None:
+    parts = by_person(pieces(rows("numbers")), rows_in_memory=1000)
+    next(parts)
+    assert list(folder.iterdir())
+    assert isinstance(parts, Generator)
+    parts.close()
+    assert not list(folder.iterdir())
+
+
+def test_nothing(folder: Path) -> None:
+    assert list(by_person([])) == []
+    assert list(by_person([rows("numbers").clear()])) == []
+
+
+@pytest.mark.parametrize("case", ["states that differ in their last bits", "numbers that mix alike", "far apart"])
+def test_order_is_exact(case: str) -> None:
+    generator = np.random.default_rng(1)
+    number, x = generator.integers(0, 50, 20_000), generator.random(20_000)
+    if case.startswith("states"):
+        x = 0.5 + x * 1e-12
+    elif case.startswith("numbers"):
+        inverse = pow(int(grouping._MIXER), -1, 2**64)  # so that the mixed numbers are 0, 1, 2, ...
+        number = np.array([i * inverse % 2**64 for i in range(50)], dtype=np.uint64).astype(np.int64)[number]
+    else:
+        number = np.array([-(2**63), -1, 0, 1, 2**63 - 1])[number % 5]
+    frame = pl.DataFrame({"number": number, "name": None, "x0": x}, schema_overrides={"name": pl.String})
+    check([sort_by_person(frame.with_columns(rating=0.0))], frame.with_columns(rating=0.0))

@@ -1,0 +1,190 @@
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from quietq.feedback.ratings import Ratings
+from quietq.noise.kernels import Features
+from quietq.privacy.errors import InvalidInput, MissingExtra
+
+ray = pytest.importorskip("ray")
+
+# Ray leaves sockets and files to the garbage collector, announces changes of its own, and calls what it deprecated
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context"),
+    pytest.mark.filterwarnings("ignore:Tip. In future versions of Ray:FutureWarning"),
+]
+
+PEOPLE = 60
+ROWS_EACH = 24
+ONE: dict[str, Any] = {"box": (0, 2), "low": 0.0, "high": 1.0, "slope": 3.0, "count": PEOPLE + 5, "levels": 8}
+TWO: dict[str, Any] = ONE | {"box": [(0, 2), (-1, 1)], "state": ("state", "other")}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield
+    ray.shutdown()
+
+
+def ratings(names: bool) -> pl.DataFrame:
+    """Every person's k-th row is among the k-th sixty, so that any split by row number tears everybody apart."""
+    generator = np.random.default_rng(0)
+    rows = PEOPLE * ROWS_EACH
+    person = np.tile(np.arange(PEOPLE), ROWS_EACH)
+    return pl.DataFrame(
+        {
+            "person": [f" Person {i}" if k % 2 else f"PERSON {i} " for k, i in enumerate(person)] if names else person,
+            "state": generator.uniform(-0.1, 2.1, rows),
+            "other": generator.uniform(-1.0, 1.0, rows),
+            "rating": np.where(generator.random(rows) < 0.05, np.nan, generator.uniform(-0.2, 1.2, rows)),
+        }
+    )
+
+
+def files(frame: pl.DataFrame, folder: Path, count: int, suffix: str) -> list[Path]:
+    """File j holds the rows k with k // PEOPLE = j modulo the number of files."""
+    paths = []
+    turn = np.arange(frame.height) // PEOPLE % count
+    for j in range(count):
+        paths.append(folder / f"{j}.{suffix}")
+        part = frame.filter(pl.Series(turn == j))
+        part.write_csv(paths[-1]) if suffix == "csv" else part.write_parquet(paths[-1], row_group_size=100)
+    return paths
+
+
+def polynomials(dimension: int) -> Features:
+    def phi(x: np.ndarray) -> np.ndarray:
+        first = x if x.ndim == 1 else x[:, 0]
+        last = x if x.ndim == 1 else x[:, -1]
+        return np.stack([np.ones(len(x)), first, last**2], axis=-1)
+
+    return Features(phi, rank=3, dimension=dimension)
+
+
+def assert_same(one: Ratings, other: Ratings) -> None:
+    assert one.not_private == other.not_private
+    for mine, theirs in zip(one._means, other._means, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    ("count", "suffix", "names", "kind"),
+    [
+        (8, "csv", True, "one"),
+        (3, "parquet", False, "two"),
+        (1, "parquet", True, "features"),
+        *(
+            pytest.param(count, suffix, names, kind, marks=pytest.mark.slow)
+            for count in (1, 3, 8)
+            for suffix in ("csv", "parquet")
+            for names in (False, True)
+            for kind in ("one", "two", "features")
+        ),
+    ],
+)
+def test_same_as_on_one_machine(tmp_path: Path, count: int, suffix: str, names: bool, kind: str) -> None:
+    frame = ratings(names)
+    how: dict[str, Any] = TWO if kind == "two" else ONE
+    if kind == "features":
+        how = how | {"features": polynomials(1), "norm": 0.8}
+    local = Ratings.read(frame, **how)
+    assert local.not_private["people_present"] == PEOPLE
+    assert local.not_private["used_rows"] < local.not_private["rows"]
+    told = []
+    spread = Ratings.read(files(frame, tmp_path, count, suffix), engine="ray", progress=told.append, **how)
+    assert_same(spread, local)
+    assert told[-1] == frame.height
+
+
+@pytest.mark.usefixtures("cluster")
+def test_ranges_of_one_file_and_frames_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quietq.feedback import ray_engine
+
+    monkeypatch.setattr(ray_engine, "_ROWS_A_TASK", 37)
+    frame = ratings(names=False)
+    first, *rest = (frame[k::5] for k in range(5))
+    path = files(first, tmp_path, 1, "parquet")[0]
+    rest[0].with_columns(pl.format("00{}.0", "person").alias("person")).write_csv(tmp_path / "named.csv")
+    mixed = [path, str(tmp_path / "named.csv"), rest[1], [rest[2].lazy(), rest[3].to_pandas()]]
+    assert_same(Ratings.read(mixed, engine="ray", **ONE), Ratings.read(frame, **ONE))
+
+
+@pytest.mark.usefixtures("cluster")
+def test_more_people_than_declared(tmp_path: Path) -> None:
+    paths = files(ratings(names=False), tmp_path, 3, "csv")
+    enough: dict[str, Any] = ONE | {"count": PEOPLE}
+    too_few: dict[str, Any] = ONE | {"count": PEOPLE - 1}
+    with pytest.raises(InvalidInput, match=f"more people in the data than the {PEOPLE - 1}"):
+        Ratings.read(paths, engine="ray", **too_few)
+    assert Ratings.read(paths, engine="ray", **enough).not_private["people_present"] == PEOPLE
+
+
+@pytest.mark.usefixtures("cluster")
+def test_refusals_in_the_same_words(tmp_path: Path) -> None:
+    frame = ratings(names=False)
+    frame.drop("state").write_parquet(tmp_path / "short.parquet")
+    for source, message in (
+        (tmp_path / "none.csv", "There is no file"),
+        ([], "There is no file or data frame"),
+        (7, "not int"),
+        (tmp_path / "short.parquet", "There is no column 'state'"),
+        (frame.drop("state"), "There is no column 'state'"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            Ratings.read(source, engine="ray", **ONE)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_a_task_refuses_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "torn.parquet"
+    ratings(names=False).write_parquet(path, row_group_size=100, compression="zstd")
+    data = bytearray(path.read_bytes())
+    data[8:2000] = bytes(1992)
+    path.write_bytes(data)
+    with pytest.raises(InvalidInput, match=r"^The ratings could not be read") as caught:
+        Ratings.read(path, engine="ray", **ONE)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.usefixtures("cluster")
+def test_machines_that_partition_differently_are_refused() -> None:
+    from collections import Counter
+
+    from quietq.feedback import ray_engine
+
+    counts = Counter({"rows": 3, ray_engine._SAME + "a": 0})
+    ray_engine._check_one_partitioning(counts)
+    assert counts == {"rows": 3}
+    with pytest.raises(RuntimeError, match="same version of Polars"):
+        ray_engine._check_one_partitioning(Counter({ray_engine._SAME + "a": 0, ray_engine._SAME + "b": 0}))
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "quietq.feedback.ray_engine", raising=False)
+    with pytest.raises(MissingExtra, match=r"^The Ray engine needs Ray: .*pip install .*\[ray\]'$"):
+        importlib.import_module("quietq.feedback.ray_engine")
+
+
+@pytest.mark.slow
+def test_starts_and_stops_its_own_ray_and_prints_nothing() -> None:
+    code = """if True:
+        import polars, ray
+        from quietq.feedback.ratings import Ratings
+        ratings = polars.DataFrame({"person": [1, 1, 2], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
+        Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=2, engine="ray")
+        assert not ray.is_initialized()
+    """
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == ""
+    assert result.stderr == ""

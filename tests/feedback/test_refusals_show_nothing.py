@@ -1,0 +1,92 @@
+"""A refusal keeps private values to itself: in its words, in its causes and in its traceback."""
+
+import functools
+
+import numpy as np
+import polars as pl
+import pytest
+from people_data import OK
+
+from quietq import Accountant, Budget, Features, InvalidInput
+from quietq.feedback import Ratings
+from quietq.mechanisms import GaussianProcessMechanism, privatise
+from quietq.noise.kernels import Additive, Exponential
+from quietq.privacy import people as people_relation
+from quietq.privacy.errors import QuietqError
+from quietq.privacy.relations import RkhsBall
+
+BUDGET = Budget(0.9, 1e-4)
+READING = {**OK, "count": 50, "levels": 6}
+RATINGS = pl.DataFrame({"person": range(50), "state": [0.5] * 50, "other": [0.5] * 50, "rating": [1.0] * 50})
+FEATURES = Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
+
+
+def arrays_in(error: BaseException | None) -> list[str]:
+    """Local variables of all frames but the test's own that are or hold an array, or a function that holds one."""
+    found = []
+    while error is not None:
+        traceback = error.__traceback__
+        while traceback := traceback and traceback.tb_next:
+            for name, value in traceback.tb_frame.f_locals.items():
+                held = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+                if "beartype" not in traceback.tb_frame.f_code.co_filename:  # the tests' own checks of types
+                    found += [name for each in (value, *held) if isinstance(each, np.ndarray)]
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def broke() -> Accountant:
+    return Accountant(Budget(0.1, 1e-4))
+
+
+@pytest.mark.parametrize("noise", ["path", "knots", "k-norm"])
+def test_a_refused_charge_for_people(noise) -> None:
+    people = Ratings.read(RATINGS, **READING)
+    with pytest.raises(QuietqError) as caught:
+        privatise(people, BUDGET, noise=noise, account=broke())
+    assert not arrays_in(caught.value)
+
+
+@pytest.mark.parametrize("noise", ["path", "k-norm"])
+def test_a_refused_charge_for_weights(noise) -> None:
+    people = Ratings.read(RATINGS, **READING, features=FEATURES, norm=1.0)
+    with pytest.raises(QuietqError) as caught:
+        privatise(people, BUDGET, noise=noise, account=broke())
+    assert not arrays_in(caught.value)
+    ball = RkhsBall(0.1, FEATURES)
+    with pytest.raises(QuietqError) as caught:
+        privatise(np.array([0.5, np.nan]), BUDGET, noise=noise, relation=ball)
+    assert not arrays_in(caught.value)
+
+
+def test_a_refused_charge_in_two_dimensions() -> None:
+    people = Ratings.read(RATINGS, **{**READING, "box": [(0, 1), (0, 1)]}, state=["state", "other"])
+    with pytest.raises(QuietqError) as caught:
+        privatise(people, BUDGET, account=broke())
+    assert not arrays_in(caught.value)
+
+
+class Unheard(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError, InvalidInput, RuntimeError, ZeroDivisionError, TypeError, Unheard, OSError, AssertionError]
+)
+def test_an_error_of_the_callers_function_is_named_and_not_quoted(error: type[Exception]) -> None:
+    def fails(states: np.ndarray) -> np.ndarray:
+        raise error("Ann rated 0.73")
+
+    relation = people_relation(50, 0, 1, 2)
+    mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=4)
+    kernel = Additive((Exponential(1.0),) * 2)
+    several = GaussianProcessMechanism.for_relation(RkhsBall(0.1, kernel), BUDGET, levels=4)
+    tries = [lambda: mechanism.apply(fails), lambda: mechanism.simulate(fails, 0)]
+    tries.append(lambda: several.apply([fails, fails]))
+    tries += [functools.partial(privatise, fails, BUDGET, noise=n, relation=relation) for n in ("knots", "k-norm")]
+    for release in tries:
+        with pytest.raises(InvalidInput, match=f"The function failed with {error.__name__} on an array") as caught:
+            release()
+        assert "Ann" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None

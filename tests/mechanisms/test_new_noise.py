@@ -1,0 +1,93 @@
+"""Noise of a new kind is a file (`laplace_knots.py`) and a line in the registry; nothing else knows of it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from scipy.stats import kstest
+
+from quietq import Budget, InvalidInput, Ratings, load, people, privatise, publish, registry
+from quietq.audit import audit_reward, frozen_release
+from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.privatise import choose
+from quietq.worlds import WALK
+
+BALL, PURE = people(50, 0, 0.5, 1), Budget(0.9, 0)
+
+
+@pytest.fixture(autouse=True)
+def the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.MECHANISMS, "laplace", registry.Entry("laplace_knots:LaplaceKnots"))
+
+
+def private(noise: str = "laplace", **options):
+    return privatise(lambda s: 0.5 - np.abs(s - 0.5), PURE, relation=BALL, noise=noise, pieces=4, **options)
+
+
+def test_it_is_listed_and_compared(quietq):
+    with pytest.raises(InvalidInput, match="'laplace'"):
+        private("rhubarb")
+    assert "laplace with 4 pieces" in choose("auto", Task(BALL, PURE, slope=1.0)).remarks[0]
+    assert "laplace" in quietq("reward --help")[1]
+
+
+def test_it_is_released(tmp_path: Path) -> None:
+    import polars as pl
+
+    rows = pl.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [0.5] * 50})
+    ratings = Ratings.read(rows, box=(0, 1), low=0, high=0.5, slope=1, count=50)
+    certificate = privatise(ratings, PURE, noise="laplace").certificate
+    assert (certificate.standing, certificate.method, certificate.delta) == ("certified", "reward/laplace", 0.0)
+    assert "sum of the sizes of" in str(certificate)
+
+
+def test_its_noise_has_its_law() -> None:
+    """Two simulated draws differ by a difference of Laplace numbers, of variance 4/rate^2."""
+    rate = choose("laplace", Task(BALL, PURE, pieces=4)).law.rate  # type: ignore[attr-defined]
+    values = np.array([private(simulate=seed).values for seed in range(400)])
+    noise = (values - (0.5 - np.abs(np.linspace(0, 1, 5) - 0.5))).ravel() * rate
+    assert kstest(noise, "laplace").pvalue > 1e-6
+    exact = np.array([private().values for _ in range(60)])
+    assert kstest(((exact - (0.5 - np.abs(np.linspace(0, 1, 5) - 0.5))) * rate).ravel(), "laplace").pvalue > 1e-6
+
+
+def test_it_is_published_loaded_verified_and_served(tmp_path: Path, quietq) -> None:
+    from quietq.publishing.server.app import create_app
+    from quietq.publishing.server.catalogue import open_catalogue, read_served
+
+    released, file = private(), tmp_path / "reward.qq"
+    publish(released, file)
+    again = load(file)
+    np.testing.assert_array_equal(again([0.1, 0.5]), released([0.1, 0.5]))
+    assert again.certificate == released.certificate
+    assert quietq(f"verify {file}")[0] == 0
+    client = TestClient(create_app(open_catalogue([read_served(file)])))
+    (listed,) = client.get("/releases").json()["releases"]
+    answer = client.get(f"/releases/{listed['id']}/values", params={"state": 0.5})
+    assert answer.json()["values"] == pytest.approx([float(released(0.5))])
+
+
+def test_it_is_audited() -> None:
+    move = frozen_release(choose("laplace", Task(BALL, PURE, pieces=4)))
+    assert 0.99 < move.share <= 1
+    finding = audit_reward(WALK, BALL, PURE, runs=400, noise="laplace", pieces=4)
+    assert finding.verdict == "consistent"
+
+
+def test_a_file_with_it_is_read_by_whoever_has_the_line(tmp_path: Path) -> None:
+    """A certificate names its method, the registry the module, and that registers the norm."""
+    publish(private(), tmp_path / "reward.qq")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from quietq import load, registry\n"
+        "if sys.argv[3] == 'line': registry.MECHANISMS['laplace'] = registry.Entry('laplace_knots:LaplaceKnots')\n"
+        "print(load(sys.argv[2]).certificate.method)"
+    )
+    for line, wanted in (("line", 0), ("none", 1)):
+        arguments = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "reward.qq"), line]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == wanted, done.stderr
+        assert ("reward/laplace" in done.stdout) if wanted == 0 else ("norm that is known here" in done.stderr)

@@ -1,0 +1,153 @@
+"""`release`: what it charges, answers and certifies, and what a careless mechanism cannot get past it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quietq import Accountant, Budget, Exponential, InvalidInput, people
+from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.laws import Gaussian, KNorm
+from quietq.mechanisms.mechanism import Mechanism, Query
+from quietq.mechanisms.path import GridShape
+from quietq.mechanisms.private_function import PrivateTable
+from quietq.mechanisms.release import release, simulate
+from quietq.noise.box import UNIT
+from quietq.noise.evaluation import on_grid
+from quietq.noise.increments import IncrementBody, to_curve
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.cost import Cost
+
+BALL, BUDGET = people(50, 0, 0.5, 1), Budget(0.9, 1e-4)
+KERNEL = Exponential(BALL.best_beta())
+RADIUS = BALL.rkhs_radius(KERNEL)
+
+
+class Rounds(Mechanism):
+    """Looks at a function several times, each time where the last answers say: here, at what they left over."""
+
+    name = "rounds"
+
+    def __init__(self, rounds: int = 2, *, asks: int | None = None, scale: float = 1.0, claims: float = 1.0) -> None:
+        self.relation, self.budget, self.box, self.largest, self.error = BALL, BUDGET, UNIT, 2.0, 1e-14
+        self.conditions = (Assumption("The function was looked at on a public grid only.", True),)
+        self.asks = rounds if asks is None else asks
+        self.claims, self.sigma = claims, scale * math.sqrt(rounds) * RADIUS * (1 + 1e-6) / BUDGET.mu
+
+    @property
+    def cost(self):
+        return Cost.gaussian(self.budget.mu)
+
+    def run(self):
+        so_far = np.zeros(9)
+        for number in range(self.asks):
+            law = Gaussian(self.sigma, GridShape(KERNEL, 3))
+            left = yield Query(lambda f, so_far=so_far: self._left(f, so_far), self.claims * RADIUS * (1 + 1e-6), law)
+            so_far = so_far + left / (number + 1)
+        return so_far
+
+    def _left(self, feedback, so_far):
+        return on_grid(feedback.functions()[0], UNIT, 3) - so_far  # the same for neighbours but for what they differ by
+
+    def result(self, released, certificate):
+        return PrivateTable(released, 3, UNIT, certificate)
+
+    def expected_error(self):
+        return self.sigma
+
+    @classmethod
+    def propose(cls, task):
+        return [cls()]
+
+
+def tent():
+    return OwnFunction(lambda s: 0.5 - np.abs(s - 0.5), BALL)
+
+
+def test_two_rounds_are_one_release():
+    account = Accountant(BUDGET)
+    private = release(Rounds(2), tent(), account)
+    certificate = private.certificate
+    assert (certificate.standing, certificate.method) == ("certified", "reward/rounds")
+    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert certificate.mu == pytest.approx(BUDGET.mu)
+    assert certificate.norm is not None
+    assert certificate.norm["kind"] == "gaussian-queries"
+    assert len(certificate.norm["of"]) == 2  # type: ignore[arg-type]
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert "2 queries" in str(certificate)
+
+
+def test_rounds_average_their_noise():
+    """Each has sqrt(2) times the noise of one alone; the second asks for what the first left over."""
+    grid = np.linspace(0, 1, 9)
+    draws = np.array([simulate(Rounds(2), tent(), seed)(grid) for seed in range(400)])
+    errors = draws - (0.5 - np.abs(grid - 0.5))
+    assert errors.std() == pytest.approx(Rounds(2).sigma / math.sqrt(2), rel=0.1)
+    assert simulate(Rounds(2), tent(), 1).certificate.standing == "none"
+
+
+def test_a_query_beyond_what_was_charged_is_refused():
+    account = Accountant(BUDGET)
+    with pytest.raises(InvalidInput, match=r"with the 2 before it that is more than the mu = .* charged"):
+        release(Rounds(2, asks=3), tent(), account)
+    assert account.spent_mu == pytest.approx(BUDGET.mu)  # two were answered before, so it was paid for
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"scale": 0.7}, "it needs more noise"), ({"claims": 0.99}, r"sensitivity .* is below")],
+)
+def test_too_little_noise_and_a_wrong_sensitivity_are_refused_before_anything_is_paid(wrong, message):
+    account = Accountant(BUDGET)
+    with pytest.raises(InvalidInput, match=message):
+        release(Rounds(1, **wrong), tent(), account)
+    assert account.spent_mu == 0
+
+
+class PureTwice(Rounds):
+    """Two looks with pure noise, half of epsilon each."""
+
+    def __init__(self, rate: float = 0.45) -> None:
+        super().__init__()
+        self.law = KNorm(IncrementBody(people(50, 0, 0.5, 1.01), 4), rate)
+
+    @property
+    def cost(self):
+        return Cost.apart(0.9)
+
+    def run(self):
+        first = yield Query(self._increments, 1.0, self.law)
+        second = yield Query(self._increments, 1.0, self.law)
+        return to_curve((first + second) / 2)[[0, 0, 1, 1, 2, 2, 3, 3, 4]]
+
+    def _increments(self, feedback):
+        return np.diff(on_grid(feedback.functions()[0], UNIT, 2))
+
+
+def test_pure_queries_add_up():
+    certificate = release(PureTwice(), tent()).certificate
+    assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 0.0, None)
+    assert certificate.norm is not None
+    assert certificate.norm["kind"] == "pure-queries"
+    with pytest.raises(InvalidInput, match="with the 1 before it"):
+        release(PureTwice(0.5), tent())
+
+
+def test_distances_are_those_of_the_laws():
+    """By hand: dense covariances for Gaussian noise, the definition of the gauge for pure noise."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=9)
+    dense = math.sqrt(values @ np.linalg.solve(KERNEL.covariance(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), values))
+    law = Gaussian(0.3, GridShape(KERNEL, 3))
+    assert law.distance(values) == pytest.approx(dense)
+    assert law.cost(0.6).mu == pytest.approx(2.0)
+    assert law.log_density(values) == pytest.approx(-((dense / 0.3) ** 2) / 2)
+    body = IncrementBody(BALL, 4)
+    increments = rng.normal(size=4)
+    path = np.append(0.0, np.cumsum(increments))
+    gauge = max(np.abs(increments).max() * 4 / BALL.lipschitz, (path.max() - path.min()) / (2 * BALL.radius))
+    pure = KNorm(body, 2.0)
+    assert pure.distance(increments) == pytest.approx(gauge)
+    assert pure.log_density(increments) == pytest.approx(-2 * gauge)
+    assert pure.cost(0.5).epsilon == pytest.approx(1.0)

@@ -1,0 +1,21 @@
+"""A reward of fifty people and the budget it is made private with."""
+
+import numpy as np
+
+from quietq import (
+    Budget,
+    people,
+)
+from quietq.mechanisms import PrivateTable
+
+BUDGET = Budget(0.9, 1e-4)
+PEOPLE = people(50, low=0, high=0.5, slope=1)
+
+
+def walk_reward(s):
+    return 0.5 - np.abs(s - 0.5)
+
+
+def table(private):
+    assert isinstance(private, PrivateTable)
+    return private.values

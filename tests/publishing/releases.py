@@ -1,0 +1,131 @@
+"""Releases of every kind to test with, and ways to take their files apart."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from quietq import (
+    Additive,
+    BandLimited,
+    Box,
+    Budget,
+    Exponential,
+    Features,
+    GaussianProcessMechanism,
+    Product,
+    people,
+)
+from quietq.mechanisms import RewardModel, privatise
+from quietq.mechanisms.model import FittedReward
+from quietq.mechanisms.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
+from quietq.publishing.cells import PrivateCells
+from quietq.publishing.container import pack
+from quietq.publishing.network import PrivateNetwork
+
+BUDGET = Budget(0.9, 1e-4)
+SECRET = 0.123456789
+PHI = Features(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1]], axis=-1), rank=3, dimension=2)
+FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum", "band-limited", "features")
+KINDS = (*FUNCTIONS, "fitted", "cells", "mlp", "splines", "policy")
+
+
+def tent(s):
+    return SECRET - np.abs(s - SECRET)
+
+
+def pair(s):
+    return np.stack([s, tent(s)], axis=-1)
+
+
+def make(kind: str, simulate: int | None = None) -> PrivateFunction | FittedReward:
+    if kind in ("mlp", "splines", "policy"):
+        return network(kind, make("table", simulate))  # type: ignore[arg-type]
+    if kind == "cells":
+        covered = make("table", simulate)
+        assert isinstance(covered, PrivateTable)
+        return PrivateCells(
+            np.array([-1.0, 0.0, 0.5, 3.0]), covered.values[:3].copy(), covered.box, covered.certificate
+        )
+    if kind == "fitted":
+        fitted = RewardModel(low=0, high=1, domain=(-1, 3)).fit([0.1, 0.5, 2], [0.2, 0.3, 0.1], 0.05)
+        return FittedReward(fitted.box, fitted.mean, fitted.covariance, make("table", simulate).certificate)
+    if "knots" in kind:
+        noise = "knots" if kind == "knots" else "k-norm"
+        return privatise(tent, BUDGET, noise=noise, pieces=4, relation=people(50, 0, 0.5, 1), simulate=simulate)
+    if kind == "outputs":
+        mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1, actions=2), BUDGET, levels=5)
+        return mechanism.apply(pair) if simulate is None else mechanism.simulate(pair, simulate)
+    additive = Additive((Exponential(4.0), Exponential(2.0)))
+    kernel, domain, f = {
+        "table": (Exponential(4.0), (-1, 3), tent),
+        "plane": (Product((1.0, 2.0)), [(0, 1), (2, 5)], lambda s: s[:, 0] * s[:, 1]),
+        "sum": (additive, [(0, 1), (2, 5)], [tent, lambda s: s**2]),
+        "band-limited": (BandLimited(2.0, 1e-12), None, tent),
+        "features": (PHI, None, [SECRET, 0.2, 0.3]),
+    }[kind]
+    mechanism = GaussianProcessMechanism(kernel, 0.02, BUDGET, domain=domain, levels=5)
+    return mechanism.apply(f) if simulate is None else mechanism.simulate(f, simulate)
+
+
+def network(kind: str, covered: PrivateTable) -> PrivateNetwork:
+    """Made from released numbers alone, so that what covers them covers it."""
+    numbers = covered.values
+    if kind == "splines":
+        weights = np.stack([numbers[:6], numbers[6:12]]).reshape(1, 2, 6)
+        return PrivateNetwork("splines", 6, (weights,), (), "values", covered.box, covered.certificate)
+    weights = (numbers[:8].reshape(2, 4, 1).copy(), numbers[8:32].reshape(2, 3, 4).copy())
+    biases = (numbers[:8].reshape(2, 4).copy(), numbers[3:9].reshape(2, 3).copy())
+    output = "values" if kind == "mlp" else "log-probabilities"
+    return PrivateNetwork("mlp", 0, weights, biases, output, covered.box, covered.certificate)
+
+
+def numbers(thing: PrivateFunction | FittedReward) -> list[np.ndarray]:
+    if isinstance(thing, PrivateTable | PrivateKnots | PrivateCells):
+        return [thing.values]
+    if isinstance(thing, PrivateSum):
+        return [part.values for part in thing.parts]
+    if isinstance(thing, FittedReward):
+        return [thing.mean, thing.covariance]
+    if isinstance(thing, PrivateNetwork):
+        return [*thing.weights, *thing.biases]
+    assert isinstance(thing, PrivateWeights)
+    return [thing.weights]
+
+
+def states(box: Box) -> np.ndarray:
+    unit = np.random.default_rng(1).uniform(size=(50, box.dimension))
+    return box.from_unit(unit if box.dimension > 1 else unit[:, 0])
+
+
+def features(kind: str) -> Features | None:
+    return PHI if kind == "features" else None
+
+
+def header_of(path: Path) -> tuple[dict, bytes]:
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def record_of(path: Path) -> dict:
+    return json.loads(header_of(path)[0]["__metadata__"]["quietq"])
+
+
+def rewrite(path: Path, header: object, data: bytes) -> None:
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def arrays_of(path: Path) -> dict[str, np.ndarray]:
+    header, data = header_of(path)
+    header.pop("__metadata__")
+    return {
+        name: np.frombuffer(data[slice(*entry["data_offsets"])], "<f8").reshape(entry["shape"])
+        for name, entry in header.items()
+    }
+
+
+def edit(path: Path, **changes: object) -> None:
+    """Changes fields of the JSON text, and makes the hash fit: whoever forges a file can do that too."""
+    path.write_bytes(pack(json.dumps(record_of(path) | changes), arrays_of(path)))

@@ -1,0 +1,235 @@
+"""Whatever is not a release is refused, in one way."""
+
+import json
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from releases import PHI, arrays_of, edit, header_of, make, numbers, record_of, rewrite, states
+
+from quietq import Features
+from quietq.publishing import InvalidRelease, container, load, publish
+from quietq.publishing.container import pack
+
+FUZZ = Path(__file__).with_name("fuzz.py")
+
+
+def fuzz(trials: int, seed: int) -> dict[str, int]:
+    """In a process of its own, with limits on memory and on the time of each file."""
+    done = subprocess.run(
+        [sys.executable, str(FUZZ), str(trials), str(seed)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def test_mutations_are_refused_or_harmless():
+    found = fuzz(4_000, seed=1)
+    assert found["refused"] + found["loaded"] == 4_000
+    assert found["refused"] > 2_000
+    assert found["loaded"] > 10  # some get past everything, and are then asked
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_mutations():
+    found = fuzz(100_000, seed=2)
+    assert found["refused"] + found["loaded"] == 100_000
+    assert found["refused"] > 50_000
+    assert found["loaded"] > 100
+
+
+@pytest.mark.parametrize("kind", ["table", "band-limited", "mlp"])
+def test_any_changed_byte_is_seen(tmp_path, kind):
+    path = tmp_path / "reward.qq"
+    publish(make(kind), path)
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    spaces = len(whole[8 : 8 + length]) - len(whole[8 : 8 + length].rstrip())
+    for at in range(0, len(whole), 7):
+        if 8 + length - spaces <= at < 8 + length:
+            continue  # padding
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(InvalidRelease):
+            load(path)
+    for end in range(0, len(whole), 13):
+        path.write_bytes(whole[:end])
+        with pytest.raises(InvalidRelease):
+            load(path)
+
+
+def test_features_are_needed_and_recognised(tmp_path):
+    publish(make("features"), tmp_path / "reward.qq")
+    with pytest.raises(InvalidRelease, match=r"load\(path, features=kernel\)"):
+        load(tmp_path / "reward.qq")
+    for other in (
+        Features(lambda x: np.stack([np.ones(len(x)), x[:, 1], x[:, 0]], axis=-1), rank=3, dimension=2),
+        Features(lambda x: x, rank=2, dimension=2),
+        Features(lambda x: np.stack([np.ones(len(x)), x, x**2], axis=-1), rank=3),
+    ):
+        with pytest.raises(InvalidRelease, match="not those of the release"):
+            load(tmp_path / "reward.qq", features=other)
+    publish(make("table"), tmp_path / "table.qq")
+    with pytest.raises(InvalidRelease, match="only weights"):
+        load(tmp_path / "table.qq", features=PHI)
+
+
+def test_hostile_fields(tmp_path):
+    """Every field of the text, and every field of the certificate, set to every kind of nonsense."""
+    nonsense = [None, True, -1, 1, 10**15, 1e-320, 1e308, 0.5, "", "x", [], [1], [[0.0, 1.0]], {"kind": "x"}]
+    for kind in ("table", "band-limited", "splines"):
+        path = tmp_path / "reward.qq"
+        publish(make(kind), path)
+        record, arrays = record_of(path), arrays_of(path)
+        for value in nonsense:
+            trials = [{name: value} for name in record]
+            trials += [{"certificate": {**record["certificate"], name: value}} for name in record["certificate"]]
+            trials += [{"details": {**record["details"], name: value}} for name in record["details"]]
+            kernel = record["details"].get("kernel", {})
+            trials += [{"details": {"kernel": {**kernel, name: value}}} for name in kernel]
+            for changes in trials:
+                path.write_bytes(pack(json.dumps({**record, **changes}), arrays))
+                try:
+                    back = load(path)
+                except InvalidRelease:
+                    continue
+                assert np.isfinite(back(states(back.box))).all()
+
+
+def test_hostile_headers(tmp_path):
+    path = tmp_path / "reward.qq"
+    publish(make("table"), path)
+    whole = path.read_bytes()
+    header, data = header_of(path)
+    entry, metadata = header["values"], header["__metadata__"]
+    text, inner = metadata["quietq"], json.dumps(metadata)
+
+    def refuses(header: object, data: bytes, match: str) -> None:
+        rewrite(path, header, data)
+        with pytest.raises(InvalidRelease, match=match):
+            load(path)
+
+    for start in (b"", b"\x00" * 8, b"\xff" * 8, (2**62).to_bytes(8, "little"), (10**7).to_bytes(8, "little")):
+        path.write_bytes(start + whole[8:] if start else b"")
+        with pytest.raises(InvalidRelease):
+            load(path)
+    for hostile in ("[" * 200_000, '{"a":' * 100_000, "{" + '"\\' * 100_000, '"\\ud800"', "[]", "1" * 10_000, "NaN"):
+        refuses(hostile, data, "not a release")
+    for hostile, match in (
+        ("[" * 100_000, "not JSON"),
+        ("[" * 20 + "]" * 20, "JSON object"),
+        ('{"a":' * 20 + "1" + "}" * 20, "too deeply"),
+    ):
+        refuses({**header, "__metadata__": {**metadata, "quietq": hostile}}, data, match)
+    refuses({**header, "__metadata__": {**metadata, "more": ""}}, data, "its texts must be")
+    refuses({**header, "__metadata__": {**metadata, "signature": ""}}, data, "its texts must be")
+    refuses({**header, "__metadata__": {"quietq": text}}, data, "its texts must be")
+    refuses({**header, "__metadata__": {**metadata, "quietq": {}}}, data, "must be text")
+    refuses({**header, "__metadata__": {**metadata, "sha256": "0" * 64}}, data, "changed or damaged")
+    refuses({**header, "__metadata__": {**metadata, "quietq": text.replace(" ", "")}}, data, "changed or damaged")
+    refuses({**header, "values": {**entry, "dtype": "F32", "shape": [66]}}, data, "float64")
+    refuses({**header, "values": {**entry, "dtype": "I64"}}, data, "float64")
+    refuses({**header, "values": {**entry, "shape": [3, 11]}}, data, "changed or damaged")
+    refuses({**header, "values": {**entry, "shape": [2**40, 2**40]}}, data, "where it must")
+    refuses({**header, "values": {**entry, "shape": [-33]}}, data, "float64")
+    refuses({**header, "values": {**entry, "data_offsets": [8, 272]}}, data, "where it must")
+    refuses(header, data + b"\0", "belong to nothing")
+    refuses(header, data[:-8] + np.float64(np.nan).tobytes(), "not finite")
+    refuses(header, data[:-8] + np.float64(-np.inf).tobytes(), "not finite")
+    twice = f'{{"__metadata__": {inner}, "__metadata__": {inner}, "values": {json.dumps(entry)}}}'
+    refuses(twice, data, "twice")
+    twice = json.dumps(header).replace('{\\"format\\"', '{\\"format\\": 1, \\"format\\"')
+    refuses(twice, data, "twice")
+    refuses(
+        json.dumps(header).replace('\\"version\\": \\"', '\\"version\\": \\"\\\\u001b[31m'), data, "control characters"
+    )
+
+
+def test_arrays_must_fit_what_is_said_of_them(tmp_path):
+    path = tmp_path / "release.qq"
+    for kind, changes in {
+        "table": {"values": np.zeros((3, 11)), "more": np.zeros(3)},
+        "knots": {"values": np.zeros(1)},
+        "cells": {"edges": np.array([-1.0, 0.5, 0.5, 3.0]), "values": np.zeros(2)},
+        "fitted": {"covariance": np.zeros((3, 3)), "mean": np.zeros(1)},
+        "mlp": {
+            "weight.0": np.zeros((2, 4, 2)), "weight.1": np.zeros((2, 3, 5)), "bias.0": np.zeros((2, 3)),
+            "bias.1": np.full((2, 3), 1e40), "weight.2": np.zeros((2, 3, 3)),
+        },
+        "splines": {"weight.0": np.zeros((1, 2, 5)), "bias.0": np.zeros((1, 2))},
+    }.items():  # fmt: skip
+        publish(make(kind), path)
+        record, arrays = json.dumps(record_of(path)), arrays_of(path)
+        for name, value in changes.items():
+            path.write_bytes(pack(record, {**arrays, name: value}))
+            with pytest.raises(InvalidRelease):
+                load(path)
+        for name in arrays:
+            path.write_bytes(pack(record, {other: array for other, array in arrays.items() if other != name}))
+            with pytest.raises(InvalidRelease):
+                load(path)
+
+
+def test_sizes_are_checked_before_reading(tmp_path):
+    path = tmp_path / "huge.qq"
+    with path.open("wb") as stream:
+        stream.truncate(container.MOST_BYTES + 1)  # a hole: takes no room
+    with pytest.raises(InvalidRelease, match="more than"):
+        load(path)
+    for wrong in (tmp_path, tmp_path / "nothing", "/dev/zero"):
+        with pytest.raises(InvalidRelease, match=r"no file|is a folder"):
+            load(wrong)
+    with pytest.raises(InvalidRelease, match="could not be read"):
+        load(tmp_path / ("x" * 5000))
+
+
+def test_a_hostile_kernel_costs_nothing(tmp_path):
+    path = tmp_path / "reward.qq"
+    publish(make("band-limited"), path)
+    rank = len(numbers(load(path))[0])
+    for width in (1e300, 1e9, rank + 1.0, 1e-320):
+        kernel = {"kind": "band-limited", "half_width": width, "rank": rank, "tolerance": 1e-12}
+        edit(path, details={"kernel": kernel})
+        with pytest.raises(InvalidRelease):
+            load(path)
+
+
+def test_hostile_features_cost_nothing(tmp_path):
+    path = tmp_path / "agent.qq"
+    publish(make("splines"), path)
+    for form in ("splines", "fourier", "random"):
+        for size in (10**15, 4097, 1, 0, -5):
+            edit(path, details={"form": form, "size": size, "output": "values"})
+            with pytest.raises(InvalidRelease):
+                load(path)
+
+
+def test_no_layer_may_overflow_on_the_way(tmp_path):
+    path = tmp_path / "agent.qq"
+    publish(make("mlp"), path)
+    record, arrays = json.dumps(record_of(path)), arrays_of(path)
+    scaled = {**arrays, "weight.0": arrays["weight.0"] * 1e60, "weight.1": arrays["weight.1"] * 1e-60}
+    path.write_bytes(pack(record, scaled))
+    with pytest.raises(InvalidRelease, match="too large to compute with"):
+        load(path)
+
+
+def test_many_runs_or_wide_layers_do_not_fill_memory(tmp_path):
+    path = tmp_path / "agent.qq"
+    publish(make("mlp"), path)
+    record = json.dumps(record_of(path))
+    wide = {"weight.0": np.zeros((1, 1, 1)), "weight.1": np.zeros((1, 200_000, 1))}
+    wide |= {"bias.0": np.zeros((1, 1)), "bias.1": np.zeros((1, 200_000))}
+    path.write_bytes(pack(record, wide))
+    network = load(path)
+    tracemalloc.start()
+    network(np.zeros(50))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * 50 * 200_000 * 8  # the answer itself, and little more
+    many = {"weight.0": np.zeros((1025, 1, 1)), "bias.0": np.zeros((1025, 1))}
+    path.write_bytes(pack(record, many))
+    with pytest.raises(InvalidRelease, match="more than 1024 runs"):
+        load(path)

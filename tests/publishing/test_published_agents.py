@@ -1,0 +1,233 @@
+"""Agents leave as what was released of them, answer without JAX as they did with it, and take nothing else along."""
+
+import copy
+import dataclasses
+import json
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from releases import arrays_of, header_of, record_of
+
+import quietq as qq
+from quietq.learning import Agent
+from quietq.learning.method import Spaces
+from quietq.learning.private_source import COVERED, ReleasedValues
+from quietq.publishing import open_release, publish
+from quietq.publishing.network import PrivateNetwork
+from quietq.worlds import walk_reward
+
+RELATION, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
+FIELDS = {"format", "version", "privacy", "what", "kind", "box", "details", "certificate"}
+
+
+@pytest.fixture(scope="module")
+def private():
+    return qq.privatise(walk_reward, BUDGET, relation=RELATION)
+
+
+@pytest.fixture(scope="module")
+def trained(private):
+    return Agent("walk", qq.RewardNoise(private, widths=(8,)), seed=987654321).learn(1234, seeds=2)
+
+
+def as_if_trained(world: str, method, runs: int) -> Agent:
+    """An agent with random numbers for what it learned: how it came by them does not matter here."""
+    agent = Agent(world, method, seed=1)
+    init = jax.vmap(lambda key: method.finish(method.init(agent.spaces, key), None))
+    released = init(jax.random.split(jax.random.key(0), runs))
+    rng = np.random.default_rng(0)
+    agent._released = jax.tree.map(lambda leaf: leaf + rng.normal(size=leaf.shape).astype(np.float32), released)
+    agent._seeds = runs
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("method", "network"),
+    [
+        *(("reward", network) for network in ("mlp", "splines", "fourier", "random")),
+        ("actor-critic", "mlp"),
+        *(pytest.param("actor-critic", one, marks=pytest.mark.slow) for one in ("splines", "fourier", "random")),
+    ],
+)
+def test_answers_as_it_did(tmp_path, private, method, network):
+    kind = {"reward": qq.RewardNoise, "actor-critic": qq.ActorCritic}[method]
+    agent = as_if_trained("walk", kind(private, network=network, features=6, widths=(8, 5)), runs=3)
+    publish(agent, tmp_path / "agent.qq")
+    release = open_release(tmp_path / "agent.qq")
+    x = np.random.default_rng(0).random((300, 1))
+    values = agent.q_values(x)
+    assert release.what == "agent"
+    assert release.certificate == agent.certificate
+    assert np.abs(release.values(x) - values).max() < 1e-5 * (1 + np.abs(values).max())
+    clear = np.abs(np.diff(values, axis=1))[:, 0] > 1e-4
+    assert clear.sum() > 200
+    assert (release.policy(x) == agent.predict(x)[0])[clear].all()
+    assert release.function.predict(x)[0].shape == (300,)  # type: ignore[union-attr]
+    assert release.function.q_values([0.3]).shape == (2,)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "network", ["splines", *(pytest.param(one, marks=pytest.mark.slow) for one in ("mlp", "fourier", "random"))]
+)
+def test_answers_as_it_did_in_the_plane(tmp_path, network):
+    agent = as_if_trained("navigation", qq.NoNoise(network=network, features=4, widths=(6,)), runs=1)
+    publish(agent, tmp_path / "agent.qq", not_private=True)
+    release = open_release(tmp_path / "agent.qq")
+    x = agent.spaces.box.from_unit(np.random.default_rng(0).random((300, 2)))
+    values = agent.q_values(x)
+    assert release.outputs == agent.spaces.actions
+    assert np.abs(release.values(x) - values).max() < 1e-5 * (1 + np.abs(values).max())
+
+
+def test_takes_nothing_else_along(tmp_path, trained):
+    agent = trained
+    publish(agent, tmp_path / "agent.qq")
+    header, data = header_of(tmp_path / "agent.qq")
+    texts = header.pop("__metadata__")
+    record = json.loads(texts["quietq"])
+    assert set(record) == FIELDS
+    assert record["details"] == {"form": "mlp", "size": 0, "output": "values"}
+    assert "987654321" not in texts["quietq"]
+    assert "1234" not in texts["quietq"]
+    leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(agent.released)]
+    assert len(data) == sum(leaf.nbytes for leaf in leaves)  # the released numbers, and no other
+    assert sorted(array.tobytes() for array in arrays_of(tmp_path / "agent.qq").values()) == sorted(
+        leaf.tobytes() for leaf in leaves
+    )
+
+
+def test_the_same_release_has_the_same_file_whatever_else_is_known(tmp_path, trained, monkeypatch):
+    """Training statistics and the seed leave no trace."""
+    first = publish(trained, tmp_path / "first.qq")
+    monkeypatch.setattr(trained, "not_private", {"episode_returns": [[0.5]]})
+    monkeypatch.setattr(trained, "seed", 7)
+    monkeypatch.setattr(trained, "steps", 9)
+    assert publish(trained, tmp_path / "second.qq") == first
+
+
+def test_what_is_claimed_simulated_or_nothing_is_refused_or_marked(tmp_path):
+    simulated = qq.privatise(walk_reward, BUDGET, relation=RELATION, simulate=1)
+    for agent in (
+        Agent("walk", qq.Published.code(), seed=1).learn(300),
+        as_if_trained("walk", qq.NoNoise(widths=(8,)), runs=1),
+        as_if_trained("walk", qq.RewardNoise(simulated, widths=(8,)), runs=1),
+    ):
+        with pytest.raises(qq.InvalidInput, match="Only a certified release may leave"):
+            publish(agent, tmp_path / "agent.qq")
+        assert not os.listdir(tmp_path)
+        publish(agent, tmp_path / "agent.qq", not_private=True)
+        release = open_release(tmp_path / "agent.qq")
+        assert not release.private
+        assert repr(release.function).startswith("NOT PRIVATE")
+        assert record_of(tmp_path / "agent.qq")["privacy"] == "NOT PRIVATE"
+        os.remove(tmp_path / "agent.qq")
+
+
+def test_the_papers_network_and_noise_leave_as_their_sum_only(tmp_path):
+    agent = Agent("walk", qq.Published.code(), seed=1).learn(300)
+    publish(agent, tmp_path / "agent.qq", not_private=True)
+    arrays = arrays_of(tmp_path / "agent.qq")
+    assert set(arrays) == {"values"}
+    for leaf in jax.tree.leaves(agent.released):
+        assert np.asarray(leaf, np.float64).tobytes() not in arrays["values"].tobytes()
+    grid = np.linspace(0, 1, len(arrays["values"]))
+    assert np.abs(arrays["values"] - agent.q_values(grid[:, None])).max() < 1e-6
+
+
+def test_several_simulated_releases_are_not_one(tmp_path):
+    agent = as_if_trained("walk", qq.NoNoise(widths=(8,)), runs=3)
+    agent._draws, agent._seeds = 3, 1
+    with pytest.raises(qq.InvalidInput, match="3 simulated releases"):
+        publish(agent, tmp_path / "agent.qq", not_private=True)
+
+
+def test_an_untrained_agent_has_nothing_to_publish(tmp_path, private):
+    with pytest.raises(qq.QuietqError, match="not been trained"):
+        publish(Agent("walk", qq.RewardNoise(private)), tmp_path / "agent.qq")
+
+
+def test_loads_and_answers_without_jax(tmp_path, trained):
+    agent = trained
+    publish(agent, tmp_path / "agent.qq")
+    code = f"""
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("jax", "equinox", "optax"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Absent())
+import quietq
+agent = quietq.load({str(tmp_path / "agent.qq")!r})
+print(repr(float(agent([0.25, 0.5])[1, 0])), agent.predict([0.25])[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    value, action = done.stdout.split()
+    assert abs(float(value) - agent.q_values([0.5])[0]) < 1e-5
+    assert int(action) in (0, 1)
+
+
+def test_an_evaluation_leaves_as_its_cells(tmp_path):
+    from quietq.feedback.trajectories import Cells
+
+    walks = [([0.1, 0.6], [0.0, 1.0])] * 3000
+    everyone = qq.Trajectories(count=3000, largest_reward=1.0, horizon=2)
+    for cells in (Cells.between([0, 0.5, 1]), Cells.states(2)):
+        evaluation = qq.Evaluation(budget=qq.Budget(1.0, 1e-6), relation=everyone, gamma=0.5, cells=cells)
+        value = evaluation.release(walks)
+        if cells.rule.__class__.__name__ != "Bins":
+            with pytest.raises(qq.InvalidInput, match=r"Cells\.between"):
+                publish(value, tmp_path / "other.qq")
+            continue
+        publish(value, tmp_path / "value.qq")
+        states = np.array([0.0, 0.3, 0.5, 0.9, 1.0])
+        assert np.array_equal(qq.load(tmp_path / "value.qq")(states), value(states))
+
+
+def test_networks_must_be_what_their_certificate_is_for(tmp_path):
+    """Of a method that noises as it goes there is one run, of values at knots, as many as were noised."""
+    promise = {"relation": qq.SupBall(0.01), "budget": qq.Budget(0.9, 1e-4)}
+    box, rng = qq.Box((0.0,), (1.0,)), np.random.default_rng(0)
+    spaces = Spaces(box, 2, 50)
+
+    def network(method, form: Any = "splines", runs=1, knots=7, output: Any = "values", place=box):
+        weights = (rng.random((runs, 2, knots)),)
+        return PrivateNetwork(form, knots, weights, (), output, place, method.certificate(spaces, 200))
+
+    output, value = qq.OutputNoise(**promise, knots=7), qq.ValueNoise(**promise)
+    publish(network(output), tmp_path / "whole.qq")
+    for wrong, words in (
+        (network(output, knots=9), "as many as its certificate names"),
+        (network(output, runs=3), "more runs than its certificate"),
+        (network(value, form="fourier"), "releases values at knots"),
+        (network(value, output="log-probabilities"), "releases values at knots"),
+        (network(value, place=qq.Box((0.0,), (2.0,))), "box"),
+    ):
+        with pytest.raises(qq.InvalidInput, match=words):
+            publish(wrong, tmp_path / "wrong.qq")
+
+
+def test_a_network_made_by_hand_is_taken_at_ones_word_and_one_that_was_loaded_is_not(tmp_path):
+    method = qq.OutputNoise(relation=qq.SupBall(0.01), budget=qq.Budget(0.9, 1e-4))
+    box = qq.Box((0.0,), (1.0,))
+    weights, certificate = (np.random.default_rng(0).random((1, 2, 5)),), method.certificate(Spaces(box, 2, 50), 200)
+    made = PrivateNetwork("splines", 5, weights, (), "values", box, certificate)
+    publish(made, tmp_path / "agent.qq")
+    loaded, release = qq.load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")
+    sources: Any = (
+        (made, True),
+        (loaded, False),
+        (release, False),
+        (copy.copy(loaded), True),
+        (pickle.loads(pickle.dumps(loaded)), True),
+        (dataclasses.replace(release, function=made), True),
+    )
+    for source, trusted in sources:
+        assert (COVERED in ReleasedValues.of(source).certificate.assumptions) is trusted
