@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         BandLimited as BandLimited,
         Box as Box,
         Exponential as Exponential,
-        Features as Features,
+        FeatureKernel as FeatureKernel,
         GridPath as GridPath,
         Product as Product,
         SortedPath as SortedPath,
@@ -77,7 +77,7 @@ _ROOMS = {
     ),
     "ledger": "Ledger",
     "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel privatise",
-    "noise": "Additive BandLimited Box Exponential Features GridPath Product SortedPath TreePath",
+    "noise": "Additive BandLimited Box Exponential FeatureKernel GridPath Product SortedPath TreePath",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Cost InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"

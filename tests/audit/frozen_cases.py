@@ -7,10 +7,10 @@ import numpy as np
 from quietq import Budget, SupBall, people
 from quietq.learning.method import Spaces
 from quietq.noise.box import UNIT
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.relations import RkhsBall
 
 BUDGET, BALL, SUP = Budget(0.9, 1e-4), people(50, 0, 0.5, 1), SupBall(0.3)
 SPACES = Spaces(UNIT, 2, 50)
 PROMISE: dict[str, Any] = {"relation": SUP, "budget": BUDGET}
-WEIGHTS = RkhsBall(0.02, Features(lambda x: np.stack([x, x**2], axis=-1), 2))
+WEIGHTS = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2))

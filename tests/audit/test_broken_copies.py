@@ -27,7 +27,7 @@ from quietq.noise.ball import Ball
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.increments import IncrementBody
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds import WALK
 from quietq.worlds.observed import observe
@@ -72,7 +72,7 @@ class Likings(World):
         return 0.3 * state[..., 0] + 0.6 * (1 - state[..., 0])
 
     def relation(self, people: int) -> RkhsBall:
-        return RkhsBall(2 / people, Features(lambda x: np.stack([x, 1 - x], axis=-1), 2))
+        return RkhsBall(2 / people, FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2))
 
     def mean_reward(self) -> Any:
         return [0.3, 0.6]
@@ -114,9 +114,7 @@ MANY: dict[str, Callable[[bool], Finding]] = {
 @pytest.mark.parametrize("name", [*REWARDS, *(pytest.param(name, marks=pytest.mark.slow) for name in MANY)])
 def test_half_the_noise_on_a_reward_is_caught(name: str, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the promise 42 of 400 runs are mistaken, 15 would refute it, 2.5 are expected with half the noise: 8 SE."""
-    monkeypatch.setattr(
-        increments, "_AT_ONCE", 64
-    )  # exact in any portions, and faster in small ones
+    monkeypatch.setattr(increments, "_AT_ONCE", 64)  # exact in any portions, and faster in small ones
     if broken:
         monkeypatch.setattr(other_releases, "privatise", half_noise)
         monkeypatch.setattr(other_releases, "observe", half_observed)

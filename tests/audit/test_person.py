@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy.stats import norm
 
-from quietq import Budget, Features, InvalidInput
+from quietq import Budget, FeatureKernel, InvalidInput
 from quietq.audit.bounds import Errors, mu_lower
 from quietq.audit.person import PersonAttack, attack_person, replace_person
 
@@ -104,7 +104,7 @@ def test_noise_on_knots_keeps_its_promise(noise: Any, releases: int) -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-4])
 def test_weights_of_features_keep_their_promise(delta: float) -> None:
     """Two features, so pure noise is the smaller one and is taken whenever it may be."""
-    features = Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
+    features = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
     noise = "k-norm" if delta == 0 else "path"
     reading = READING | {"features": features, "norm": 1.0, "noise": noise}
     found = attack_person(table("ann"), "ann", LOW, Budget(3.0, delta), releases=120, confidence=SURE, **reading)

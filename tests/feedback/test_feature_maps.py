@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from quietq import Budget, Features, InvalidInput, privatise
+from quietq import Budget, FeatureKernel, InvalidInput, privatise
 from quietq.feedback import Ratings
 
 COUNT, NORM = 100, 1.0
@@ -32,7 +32,7 @@ def standardised(x: np.ndarray) -> np.ndarray:
 
 def moved(phi: Map, **change: Any) -> float:
     """How far one person's rows move the mean weights."""
-    features = Features(phi, rank=2)
+    features = FeatureKernel(phi, rank=2)
     one, other = (
         Ratings.read(ratings(rows), features=features, **(READING | change)).weights()
         for rows in ([(0.5, 0.0)], [(0.0, 1.0)] * 200 + [(1.0, 1.0)] * 200)
@@ -104,14 +104,14 @@ def test_extreme_features_of_one_person_change_nobody_else(values: float) -> Non
     def phi(x: np.ndarray) -> np.ndarray:
         return np.where(x[:, None] == 0.25, values, lines(x))
 
-    features, allowed = Features(phi, rank=2), 2 * NORM / COUNT * (1 + 1e-6)
+    features, allowed = FeatureKernel(phi, rank=2), 2 * NORM / COUNT * (1 + 1e-6)
     one = Ratings.read(ratings([]), features=features, **READING).weights()
     other = Ratings.read(ratings([(0.25, 1.0), (0.25, 0.3)]), features=features, **READING).weights()
     assert np.linalg.norm(one - other) <= allowed
 
 
 def test_singular_systems_leave_the_others_as_they_are() -> None:
-    features = Features(lambda x: 1e8 * np.stack([x, x], axis=-1), rank=2)
+    features = FeatureKernel(lambda x: 1e8 * np.stack([x, x], axis=-1), rank=2)
     reading: dict[str, Any] = READING | {"ridge": 1e-9}
     frame = ratings([])
     one = Ratings.read(frame, features=features, **reading).weights()
@@ -134,7 +134,7 @@ def test_weights_are_the_same_to_the_bit_in_any_order_and_company() -> None:
             "rating": generator.random(rows),
         }
     )
-    reading: dict[str, Any] = READING | {"features": Features(waves, rank=8), "ridge": 1e-9, "norm": 1e6}
+    reading: dict[str, Any] = READING | {"features": FeatureKernel(waves, rank=8), "ridge": 1e-9, "norm": 1e6}
     expected = Ratings.read(data, **reading).weights()
     for seed in range(3):
         shuffled = data.sample(fraction=1, shuffle=True, seed=seed)
@@ -142,7 +142,7 @@ def test_weights_are_the_same_to_the_bit_in_any_order_and_company() -> None:
 
 
 def test_the_certificate_says_what_is_trusted() -> None:
-    people = Ratings.read(ratings([(0.5, 0.5)]), features=Features(lines, rank=2), **READING)
+    people = Ratings.read(ratings([(0.5, 0.5)]), features=FeatureKernel(lines, rank=2), **READING)
     certificate = privatise(people, Budget(1.0, 1e-3)).certificate
     stated = {assumption.text: assumption.enforced for assumption in certificate.assumptions}
     assert stated["The feature map looks at one state at a time and remembers nothing."] is False
@@ -167,14 +167,14 @@ def test_many_features_and_many_rows_of_one_person() -> None:
         return np.cos(x[:, None] * np.arange(1024))
 
     rows = ratings([(i / 50, 1.0) for i in range(50)])
-    people = Ratings.read(rows[-51:], features=Features(phi, rank=1024), **READING)
+    people = Ratings.read(rows[-51:], features=FeatureKernel(phi, rank=1024), **READING)
     assert people.not_private["used_rows"] == 51
     with pytest.raises(InvalidInput, match=r"at most 1024 features, not 1025: use fewer\.$"):
-        Ratings.read(rows, features=Features(phi, rank=1025), **READING)
+        Ratings.read(rows, features=FeatureKernel(phi, rank=1025), **READING)
 
 
 def test_advice_on_noise_for_features_works() -> None:
-    people = Ratings.read(ratings([(0.5, 0.5)]), features=Features(lines, rank=2), **READING)
+    people = Ratings.read(ratings([(0.5, 0.5)]), features=FeatureKernel(lines, rank=2), **READING)
     for wrong in ({"noise": "knots"}, {"pieces": 4}, {"noise": "k-norm", "pieces": 4}):
         with pytest.raises(InvalidInput, match="use noise='auto' here, without pieces"):
             privatise(people, Budget(1.0, 1e-3), **wrong)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from people_data import GRID, LEVELS, ROUNDING, frame
 
-from quietq import Exponential, Features, RkhsBall
+from quietq import Exponential, FeatureKernel, RkhsBall
 from quietq.feedback import Ratings
 from quietq.mechanisms.knots import least_shape
 from quietq.noise.increments import IncrementBody
@@ -131,7 +131,7 @@ def hats(x):
 @settings(max_examples=50)
 @given(rows, rows, rows)
 def test_feature_weights_keep_the_radius(others, before, after):
-    kernel = Features(hats, rank=5)
+    kernel = FeatureKernel(hats, rank=5)
 
     def weights(theirs):
         data = frame({"other": others, "one": theirs, "anchor": [(0.5, 0.0)]})
@@ -152,6 +152,6 @@ def test_a_ridge_fit_with_many_ratings_finds_the_preference():
     x, truth = rng.random(4000), np.array([0.1, 0.3, 0.5, 0.2, 0.0])
     data = pl.DataFrame({"person": np.arange(4000) % 20, "state": x, "rating": hats(x) @ truth})
     people = Ratings.read(
-        data, box=(0, 1), low=0, high=1, slope=1, count=20, features=Features(hats, rank=5), norm=1.0, ridge=1e-3
+        data, box=(0, 1), low=0, high=1, slope=1, count=20, features=FeatureKernel(hats, rank=5), norm=1.0, ridge=1e-3
     )
     np.testing.assert_allclose(people.weights(), truth, atol=0.01)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from quietq.feedback.ratings import Ratings
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.errors import InvalidInput, MissingExtra
 
 ray = pytest.importorskip("ray")
@@ -61,13 +61,13 @@ def files(frame: pl.DataFrame, folder: Path, count: int, suffix: str) -> list[Pa
     return paths
 
 
-def polynomials(dimension: int) -> Features:
+def polynomials(dimension: int) -> FeatureKernel:
     def phi(x: np.ndarray) -> np.ndarray:
         first = x if x.ndim == 1 else x[:, 0]
         last = x if x.ndim == 1 else x[:, -1]
         return np.stack([np.ones(len(x)), first, last**2], axis=-1)
 
-    return Features(phi, rank=3, dimension=dimension)
+    return FeatureKernel(phi, rank=3, dimension=dimension)
 
 
 def assert_same(one: Ratings, other: Ratings) -> None:

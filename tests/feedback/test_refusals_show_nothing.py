@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from people_data import OK
 
-from quietq import Accountant, Budget, Features, InvalidInput
+from quietq import Accountant, Budget, FeatureKernel, InvalidInput
 from quietq.feedback import Ratings
 from quietq.mechanisms import GaussianProcessMechanism, privatise
 from quietq.noise.kernels import Additive, Exponential
@@ -18,7 +18,7 @@ from quietq.privacy.relations import RkhsBall
 BUDGET = Budget(0.9, 1e-4)
 READING = {**OK, "count": 50, "levels": 6}
 RATINGS = pl.DataFrame({"person": range(50), "state": [0.5] * 50, "other": [0.5] * 50, "rating": [1.0] * 50})
-FEATURES = Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
+FEATURES = FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
 
 
 def arrays_in(error: BaseException | None) -> list[str]:

@@ -16,7 +16,7 @@ from quietq import (
     Accountant,
     Budget,
     BudgetExhausted,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     SupBall,
@@ -60,7 +60,7 @@ def test_whatever_the_noise(noise: Any) -> None:
 
 def test_several_dimensions_and_features() -> None:
     both = {"state": ["state", "other"], "box": [(0, 1), (0, 1)]}
-    kernel = Features(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
+    kernel = FeatureKernel(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
     for group in (crowd(**both), crowd(**both, features=kernel, norm=1.0)):
         privatise(group, BUDGET)
         with pytest.raises(BudgetExhausted, match=SECOND):
@@ -236,7 +236,7 @@ def test_certificates_say_whether_an_account_was_charged(tmp_path: Any) -> None:
     from quietq.worlds import WALK
     from quietq.worlds.observed import observe
 
-    kernel = Features(lambda x: np.stack([np.ones(len(x)), x], axis=1), rank=2, dimension=1)
+    kernel = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x], axis=1), rank=2, dimension=1)
     ledger = Ledger.create(tmp_path / "ledger.db")
     share, walks = Budget(0.1, 1e-6), [([0, 1], [0.0, 1.0])] * 99
     evaluation = Evaluation(budget=share, relation=Trajectories(99, 1.0, 2), gamma=0.5, cells=Cells.states(2))

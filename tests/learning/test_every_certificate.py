@@ -20,7 +20,7 @@ from quietq import (
     Budget,
     Certificate,
     Exponential,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     LipschitzBall,
@@ -46,7 +46,7 @@ from quietq.worlds import WALK, own_reward, walk_reward
 from quietq.worlds.observed import observe
 
 BUDGET, FIFTY = Budget(0.9, 1e-4), people(50, low=0, high=0.5, slope=1)
-WEIGHTS = RkhsBall(0.02, Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2))
+WEIGHTS = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2))
 IN_LOOP = {kind.name: kind for kind in (InputNoise, ValueNoise, OutputNoise, GradientNoise, NetworkValueNoise)}
 STEPS = 2000
 

@@ -19,7 +19,7 @@ from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.kernels import Additive, Exponential, Features
+from quietq.noise.kernels import Additive, Exponential, FeatureKernel
 from quietq.privacy.relations import RkhsBall, Trajectories
 
 RADIUS, BUDGET = 0.3, Budget(0.9, 1e-4)
@@ -158,7 +158,7 @@ def test_certificates_add_up(name: str) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_refusals(name: str) -> None:
     kind = type(SMALL[name][1])
-    features = RkhsBall(0.1, Features(lambda x: np.stack([x, x**2], axis=-1), 2))
+    features = RkhsBall(0.1, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2))
     for changes, words in (
         ({"relation": None}, "needs a relation and a budget"),
         ({"budget": None}, "needs a relation and a budget"),

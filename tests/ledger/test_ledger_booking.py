@@ -9,7 +9,7 @@ from ledger_cases import BUDGET, FIFTY
 from quietq import (
     Budget,
     BudgetExhausted,
-    Features,
+    FeatureKernel,
     InvalidInput,
     LipschitzBall,
     RkhsBall,
@@ -148,7 +148,7 @@ def test_what_is_protected_must_be_said(ledger: Ledger):
 
 
 def test_a_relation_in_any_kernel_is_kept(ledger: Ledger):
-    features = Features(lambda x: np.stack([x[:, 0], x[:, 0] ** 2], axis=-1), dimension=1, rank=2)
+    features = FeatureKernel(lambda x: np.stack([x[:, 0], x[:, 0] ** 2], axis=-1), dimension=1, rank=2)
     ledger.account("ratings").charge(Cost.gaussian(0.1), RkhsBall(0.02, features))
     assert str(ledger.balance("ratings").unit).startswith("rewards whose difference has norm")
 

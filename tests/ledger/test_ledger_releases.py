@@ -16,7 +16,7 @@ from quietq import (
     Budget,
     BudgetExhausted,
     Evaluation,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     PrivateReward,
@@ -87,7 +87,7 @@ def test_rewards_are_charged_before_they_are_drawn_and_noted(ledger: Ledger, tmp
 
 
 def test_weights_of_features_and_evaluations_are_booked_apart(ledger: Ledger):
-    features = Features(lambda x: x, dimension=3, rank=3)
+    features = FeatureKernel(lambda x: x, dimension=3, rank=3)
     ball, share = RkhsBall.of_people(100, features, 1.0), Budget(0.1, 0)
     privatise(np.array([0.1, 0.2, 0.3]), share, relation=ball, domain=[(-1, 1)] * 3, account=ledger.account("ratings"))
     assert ledger.balance("ratings").spending.spent_apart == (0.1, 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietq import Accountant, Budget, BudgetExhausted, Features, InvalidInput, RkhsBall, privatise
+from quietq import Accountant, Budget, BudgetExhausted, FeatureKernel, InvalidInput, RkhsBall, privatise
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise import SeededEntropy
@@ -21,7 +21,7 @@ def phi(points):
 
 
 def relation(actions=1):
-    return RkhsBall.of_people(100, Features(phi, rank=3, dimension=3), norm=1.0, actions=actions)
+    return RkhsBall.of_people(100, FeatureKernel(phi, rank=3, dimension=3), norm=1.0, actions=actions)
 
 
 @pytest.mark.parametrize("numbers", [1, 3, 8])
@@ -53,7 +53,7 @@ def test_a_release_is_pure_and_the_rule_is_public():
     assert (certificate.epsilon, certificate.delta, certificate.mu) == (1.0, 0.0, None)
     assert private([[0.0, 0.0, 0.0]]).shape == (1,)
     for rank in (12, 40):  # theory: less noise than Gaussian while d + 1 < (epsilon/mu)^2
-        ball = RkhsBall.of_people(100, Features(phi, rank=rank, dimension=3), norm=1.0)
+        ball = RkhsBall.of_people(100, FeatureKernel(phi, rank=rank, dimension=3), norm=1.0)
         assert choose("auto", Task(ball, BUDGET)).name == ("ball" if (1 / BUDGET.mu) ** 2 > rank + 1 else "weights")
     gaussian = privatise(WEIGHTS, BUDGET, noise="weights", relation=relation(), domain=[(-1, 1)] * 3)
     assert gaussian.certificate.mu == BUDGET.mu

@@ -15,7 +15,7 @@ from quietq import (
     Budget,
     Certificate,
     Exponential,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     Product,
@@ -122,7 +122,7 @@ def test_low_bits_do_not_tell_zero_from_one():
 
 def test_noise_of_every_kernel_has_the_scale_that_was_certified():
     """Means over many simulations: variance sigma^2 K(x, x) at a point, for every form of release."""
-    features = Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
+    features = FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
     for kernel, zero, state in (
         (Exponential(2.0), lambda s: 0 * s, 0.3),
         (Product((1.0, 2.0)), lambda s: 0 * s[:, 0], [0.3, 0.9]),

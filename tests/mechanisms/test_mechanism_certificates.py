@@ -14,7 +14,7 @@ from quietq import (
     Budget,
     Certificate,
     Exponential,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     LipschitzBall,
@@ -50,7 +50,7 @@ def test_the_certificate_says_which_norm_is_protected():
     mechanism = GaussianProcessMechanism(additive, 0.1, BUDGET, levels=4)
     text = str(mechanism.apply([np.sin, np.cos]).certificate)
     assert "norm at most 0.1 (the parts' own norms, squared and summed) in the additive kernel" in text
-    twice = Features(lambda x: np.stack([x, x], axis=-1), rank=2)  # [1, 0] and [0, 1] are the same function
+    twice = FeatureKernel(lambda x: np.stack([x, x], axis=-1), rank=2)  # [1, 0] and [0, 1] are the same function
     text = str(GaussianProcessMechanism(twice, 0.1, BUDGET).apply([1.0, 0.0]).certificate)
     assert "norm at most 0.1 (the norm of the weights) in the kernel of 2 features" in text
 
@@ -93,7 +93,7 @@ def test_a_pure_budget_is_refused():
 
 
 def test_rkhs_relation_brings_its_kernel():
-    kernel = Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
+    kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
     mechanism = GaussianProcessMechanism.for_relation(RkhsBall.of_people(100, kernel, norm=1.0), BUDGET)
     assert mechanism.sensitivity == pytest.approx(0.02)
 

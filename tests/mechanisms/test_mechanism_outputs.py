@@ -11,7 +11,7 @@ from quietq import (
     Additive,
     BandLimited,
     Exponential,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     Product,
@@ -41,8 +41,8 @@ def test_more_outputs_than_the_relation_lets_change_are_refused():
     [
         (Exponential(4.0), lambda s: np.stack([s, s], axis=-1)),
         (Product((1.0, 1.0)), lambda s: s**2),  # elementwise, where one value a row was meant
-        (Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2), np.ones((2, 2))),
-        (Features(lambda x: x, rank=2, dimension=2), np.ones((2, 2))),
+        (FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2), np.ones((2, 2))),
+        (FeatureKernel(lambda x: x, rank=2, dimension=2), np.ones((2, 2))),
         (BandLimited(2.0), lambda s: np.stack([s, s], axis=-1)),
         (Additive((Exponential(1.0),) * 2), [lambda s: np.stack([s, s], axis=-1)] * 2),
     ],
@@ -92,7 +92,7 @@ def test_additive_tables_are_fine_in_any_dimension(dimension):
 
 @pytest.mark.parametrize("weights", [np.array(["1", "2"]), np.array([1j, 2.0]), np.array([None, 1.0])])
 def test_weights_that_are_no_numbers(weights):
-    kernel = Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
+    kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
     with pytest.raises(InvalidInput, match="weights must be real numbers") as caught:
         GaussianProcessMechanism(kernel, 0.1, BUDGET).simulate(weights, seed=0)
     assert caught.value.__context__ is None
@@ -111,7 +111,7 @@ def test_product_additive_features_and_band_limited():
     with pytest.raises(InvalidInput, match="one function per coordinate"):
         GaussianProcessMechanism(additive, 0.1, BUDGET, domain=two).apply(lambda s: s)
 
-    features = Features(lambda x: np.stack([np.ones_like(x), x, x**2], axis=-1), rank=3)
+    features = FeatureKernel(lambda x: np.stack([np.ones_like(x), x, x**2], axis=-1), rank=3)
     private = GaussianProcessMechanism(features, 0.1, BUDGET).apply([1.0, 2.0, 3.0])
     assert private([0.0, 0.5]).shape == (2,)
     with pytest.raises(InvalidInput, match="takes the function's weights"):

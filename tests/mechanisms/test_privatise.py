@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.stats import kstest
 
-from quietq import Accountant, Budget, BudgetExhausted, Features, InvalidInput, LipschitzBall, people
+from quietq import Accountant, Budget, BudgetExhausted, FeatureKernel, InvalidInput, LipschitzBall, people
 from quietq.feedback import Ratings
 from quietq.mechanisms import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights, privatise
 from quietq.mechanisms.knots import least_shape
@@ -125,7 +125,7 @@ def test_several_dimensions_and_features():
     private = privatise(flat, BUDGET)
     assert isinstance(private, PrivateSum)
     assert private([[0.1, 0.2], [0.3, 0.4]]).shape == (2,)
-    kernel = Features(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
+    kernel = FeatureKernel(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
     linear = Ratings.read(data, box=[(0, 1), (0, 1)], features=kernel, norm=1.0, **kwargs)
     account = Accountant(BUDGET, apart=Budget(0.9, 0))
     private = privatise(linear, BUDGET, noise="ball", account=account)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import beta, gamma, kstest
 
-from quietq import Budget, Features, RkhsBall, privatise
+from quietq import Budget, FeatureKernel, RkhsBall, privatise
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide
@@ -55,7 +55,7 @@ def test_one_weight_reaches_beyond_what_52_bits_can(monkeypatch):
         zeros, left = min(n, left), max(left - n, 0)
         return bytes(zeros) + genuine(n - zeros)
 
-    features = Features(lambda x: np.reshape(x, (-1, 1)), rank=1, dimension=1)
+    features = FeatureKernel(lambda x: np.reshape(x, (-1, 1)), rank=1, dimension=1)
     relation = RkhsBall.of_people(100, features, norm=1.0)
     monkeypatch.setattr(os, "urandom", zeros_first)
     monkeypatch.setattr(random, "_urandom", zeros_first)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from quietq import InvalidInput, RkhsBall
-from quietq.noise import Additive, BandLimited, Differentiable, Exponential, Features, Product, piecewise_linear
+from quietq.noise import Additive, BandLimited, Differentiable, Exponential, FeatureKernel, Product, piecewise_linear
 from quietq.noise.bridge import between, beyond, midpoint
 
 SMOOTH = Differentiable(lambda x: np.sin(3 * x) + x**2, lambda x: 3 * np.cos(3 * x) + 2 * x)
@@ -71,7 +71,7 @@ def test_product_and_additive_norms_by_their_parts():
 
 
 def test_product_refuses_a_fourth_dimension():
-    with pytest.raises(InvalidInput, match=r"use Additive or Features beyond that"):
+    with pytest.raises(InvalidInput, match=r"use Additive or FeatureKernel beyond that"):
         Product((1.0,) * 4)
 
 
@@ -130,7 +130,7 @@ def test_parts_that_are_none():
 
 
 def test_features_check_their_shapes():
-    kernel = Features(lambda x: np.ones((len(x), 3)), rank=2)
+    kernel = FeatureKernel(lambda x: np.ones((len(x), 3)), rank=2)
     with pytest.raises(InvalidInput, match=r"phi must return shape \(points, 2\)"):
         kernel.covariance(np.zeros(4), np.zeros(4))
     with pytest.raises(InvalidInput, match="weights must have shape"):
@@ -179,7 +179,7 @@ def test_a_feature_map_is_shown_by_its_name_only():
         __call__ = look
 
     for phi, name in ((Table().look, "look"), (Table(), "Table"), (functools.partial(Table().look), "partial")):
-        kernel = Features(phi, rank=1)
+        kernel = FeatureKernel(phi, rank=1)
         for shown in (repr(kernel), str(kernel.describe()), repr(RkhsBall(1.0, kernel))):
             assert "secret" not in shown
         assert name in repr(kernel)

@@ -11,8 +11,8 @@ from quietq.noise import (
     AdditivePath,
     BandLimited,
     Exponential,
+    FeatureKernel,
     FeaturePath,
-    Features,
     GridPath,
     Product,
     SeededEntropy,
@@ -98,7 +98,7 @@ def test_additive_path():
 
 
 def test_feature_path():
-    kernel = Features(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1] ** 2], axis=-1), rank=3, dimension=2)
+    kernel = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1] ** 2], axis=-1), rank=3, dimension=2)
     points = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 0.9]])
     check(kernel, points, sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 1500))
 

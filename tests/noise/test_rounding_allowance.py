@@ -18,7 +18,7 @@ from quietq.feedback.declared import Declared
 from quietq.feedback.extension import Tally
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms import GaussianProcessMechanism
-from quietq.noise import Additive, BandLimited, Exponential, Features, Kernel, Product
+from quietq.noise import Additive, BandLimited, Exponential, FeatureKernel, Kernel, Product
 from quietq.noise.allowance import worst_norm, worst_norm_apart
 from quietq.noise.grid_path import grid_points
 from quietq.privacy.relations import LipschitzBall, RkhsBall
@@ -56,7 +56,7 @@ def test_products_sums_and_weights() -> None:
     assert max(norms) == pytest.approx(worst_norm(product, levels))
     additive = Additive((Exponential(1.0), Exponential(3.0)))
     assert worst_norm(additive, 5) == pytest.approx(math.hypot(*(worst_norm(part, 5) for part in additive.parts)))
-    assert Features(lambda x: np.ones((len(x), 9)), rank=9).worst_projection == 3
+    assert FeatureKernel(lambda x: np.ones((len(x), 9)), rank=9).worst_projection == 3
     band = BandLimited(3.0)
     longest = np.linalg.svd(band.project(np.eye(2 * band.rank)), compute_uv=False)[0] * math.sqrt(2 * band.rank)
     assert longest <= band.worst_projection
@@ -145,7 +145,7 @@ def test_the_advice_works(f: Callable[[np.ndarray], Any], noise: Any) -> None:
 
 
 def test_weights_likewise() -> None:
-    ball = RkhsBall(0.01, Features(lambda x: np.ones((len(x), 2)), rank=2))
+    ball = RkhsBall(0.01, FeatureKernel(lambda x: np.ones((len(x), 2)), rank=2))
     for budget in (BUDGET, Budget(1.0, 0.0)):
         with pytest.raises(InvalidInput, match="weights must be float64"):
             privatise(np.zeros(2, np.float32), budget, relation=ball)

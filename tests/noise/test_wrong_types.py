@@ -15,23 +15,23 @@ EXPRESSIONS = {
     "GaussianProcessMechanism.for_relation('people', budget)": "relation must be a relation",
     "GaussianProcessMechanism.for_relation(relation, budget, assumption='checked')": "assumption must be an Assumption",
     "GaussianProcessMechanism.for_relation(relation, budget, account=budget)": "account must be an Accountant",
-    "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply({'secret': 1})": "weights must be real numbers",
-    "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply(['1', '2'])": "weights must be real numbers",
-    "GaussianProcessMechanism(Features(abs, 2), 1.0, budget).apply([[1.0], [1, 2]])": "weights must be real numbers",
+    "GaussianProcessMechanism(FeatureKernel(abs, 2), 1.0, budget).apply({'secret': 1})": "weights must be real numbers",
+    "GaussianProcessMechanism(FeatureKernel(abs, 2), 1.0, budget).apply(['1', '2'])": "weights must be real numbers",
+    "GaussianProcessMechanism(FeatureKernel(abs, 2), 1.0, budget).apply([[1], [1, 2]])": "weights must be real numbers",
     "Accountant(0.9)": "budget must be a Budget",
     "quietq.privacy.compare(0.9)": "budget must be a Budget",
     "PublishedTheorem(0.9)": "budget must be a Budget",
     "SortedPath(4.0)": "kernel must be Exponential, not float",
     "GridPath(BandLimited(3.0))": "kernel must be Exponential or Product, not BandLimited",
     "TreePath(None)": "kernel must be Exponential or Product",
-    "quietq.noise.FeaturePath(kernel)": "kernel must be Features or BandLimited",
+    "quietq.noise.FeaturePath(kernel)": "kernel must be FeatureKernel or BandLimited",
     "quietq.noise.AdditivePath(kernel)": "kernel must be Additive",
     "Additive(kernel)": "parts must be a sequence of Exponential",
     "Additive([4.0])": "Each of parts must be Exponential",
     "Product(4.0)": "betas must be a sequence of numbers",
     "Product('ab')": "beta must be a finite number, not 'a'",
     "RkhsBall(1.0, 'kernel')": "kernel must be a kernel",
-    "Features([1.0], 1)": "phi must be a function",
+    "FeatureKernel([1.0], 1)": "phi must be a function",
     "Box('a', 'b')": "must be a tuple of numbers",
     "Certificate(method=3, standing='none')": "method must be text, not 3",
     "Certificate(method='x', standing='none', assumptions='abc')": "assumptions must be a tuple of Assumption",
@@ -106,7 +106,7 @@ for kind in (np.uint8, np.uint32, np.int32, np.int64):
         raise AssertionError("a table of 2^40 values")
     except InvalidInput:
         pass
-assert type(Features(np.cos, np.int64(3), np.int64(1)).describe()["rank"]) is int
+assert type(FeatureKernel(np.cos, np.int64(3), np.int64(1)).describe()["rank"]) is int
 """
 
 

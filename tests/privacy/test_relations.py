@@ -10,7 +10,7 @@ from quietq import (
     Additive,
     Budget,
     Exponential,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     LipschitzBall,
@@ -91,7 +91,7 @@ def test_those_that_have_no_radius_say_why():
 
 
 def test_rkhs_ball_of_people():
-    kernel = Features(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
+    kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
     ball = RkhsBall.of_people(20, kernel, norm=3.0)
     assert ball.rkhs_radius(kernel) == pytest.approx(0.3)
     assert ball.people == 20

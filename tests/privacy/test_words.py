@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quietq import Additive, BandLimited, Exponential, Features, Product, RkhsBall, SupBall, people
+from quietq import Additive, BandLimited, Exponential, FeatureKernel, Product, RkhsBall, SupBall, people
 from quietq.privacy.relations import Trajectories
 from quietq.privacy.words import kernel_in_words, relation_in_words
 
@@ -18,7 +18,7 @@ from quietq.privacy.words import kernel_in_words, relation_in_words
             " (the parts' own norms, squared and summed)",
         ),
         (Product((1.0, 2.0, 3.0)), "the product kernel with beta 1, 2 and 3", ""),
-        (Features(np.cos, rank=1), "the kernel of 1 feature (cos)", " (the norm of the weights)"),
+        (FeatureKernel(np.cos, rank=1), "the kernel of 1 feature (cos)", " (the norm of the weights)"),
         (BandLimited(20.0, 1e-12), "the band-limited kernel with half-width 20 (84 terms)", ""),
     ],
 )

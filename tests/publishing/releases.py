@@ -11,7 +11,7 @@ from quietq import (
     Box,
     Budget,
     Exponential,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     Product,
     people,
@@ -25,7 +25,7 @@ from quietq.publishing.network import PrivateNetwork
 
 BUDGET = Budget(0.9, 1e-4)
 SECRET = 0.123456789
-PHI = Features(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1]], axis=-1), rank=3, dimension=2)
+PHI = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1]], axis=-1), rank=3, dimension=2)
 FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum", "band-limited", "features")
 KINDS = (*FUNCTIONS, "fitted", "cells", "mlp", "splines", "policy")
 
@@ -98,7 +98,7 @@ def states(box: Box) -> np.ndarray:
     return box.from_unit(unit if box.dimension > 1 else unit[:, 0])
 
 
-def features(kind: str) -> Features | None:
+def features(kind: str) -> FeatureKernel | None:
     return PHI if kind == "features" else None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from releases import PHI, arrays_of, edit, header_of, make, numbers, record_of, rewrite, states
 
-from quietq import Features
+from quietq import FeatureKernel
 from quietq.publishing import InvalidRelease, container, load, publish
 from quietq.publishing.container import pack
 
@@ -65,9 +65,9 @@ def test_features_are_needed_and_recognised(tmp_path):
     with pytest.raises(InvalidRelease, match=r"load\(path, features=kernel\)"):
         load(tmp_path / "reward.qq")
     for other in (
-        Features(lambda x: np.stack([np.ones(len(x)), x[:, 1], x[:, 0]], axis=-1), rank=3, dimension=2),
-        Features(lambda x: x, rank=2, dimension=2),
-        Features(lambda x: np.stack([np.ones(len(x)), x, x**2], axis=-1), rank=3),
+        FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 1], x[:, 0]], axis=-1), rank=3, dimension=2),
+        FeatureKernel(lambda x: x, rank=2, dimension=2),
+        FeatureKernel(lambda x: np.stack([np.ones(len(x)), x, x**2], axis=-1), rank=3),
     ):
         with pytest.raises(InvalidRelease, match="not those of the release"):
             load(tmp_path / "reward.qq", features=other)

@@ -11,7 +11,7 @@ from quietq import (
     BandLimited,
     Budget,
     Exponential,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     MissingExtra,
@@ -45,7 +45,7 @@ REWARDS = {
     "knots": lambda: privatise(tent, BUDGET, noise="knots", pieces=4, relation=RELATION),
     "pure": lambda: privatise(tent, BUDGET, noise="k-norm", pieces=4, relation=RELATION),
     "band-limited": lambda: made(BandLimited(2.0), tent),
-    "features": lambda: made(Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2), [0.1, 0.2]),
+    "features": lambda: made(FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2), [0.1, 0.2]),
     "sum": lambda: made(Additive((Exponential(4.0), Exponential(2.0))), [tent, tent], [(0, 1), (0, 1)]),
 }
 

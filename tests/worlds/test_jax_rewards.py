@@ -11,7 +11,7 @@ from quietq import (
     BandLimited,
     Box,
     Budget,
-    Features,
+    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     RewardModel,
@@ -144,7 +144,7 @@ def with_weights(kernel, size):
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: as_jax(with_weights(Features(numpy_features, rank=2), 2)), r"phi cannot be traced by JAX \("),
+        (lambda: as_jax(with_weights(FeatureKernel(numpy_features, rank=2), 2)), r"phi cannot be traced by JAX \("),
         (lambda: as_jax(with_weights(BandLimited(3.0), BandLimited(3.0).rank)), r"phi cannot be traced by JAX \("),
         (lambda: called(as_jax(walk_reward), np.ones((1, 1), dtype=np.float32)), "The reward cannot be traced"),
         (lambda: as_jax(0.5), "reward must be a private function or a function of states, not float"),

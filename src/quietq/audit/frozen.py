@@ -35,7 +35,7 @@ from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise
 from quietq.mechanisms.evaluation import Evaluation
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall, SupBall, Trajectories, people
@@ -87,7 +87,7 @@ def checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Callable[[]
     """The check of each certified method in its usual forms, by name, to be run one by one."""
     budget = Budget(0.9, 1e-4) if budget is None else budget
     ball, sup = people(_PEOPLE, low=0, high=0.5, slope=1), SupBall(0.5 / _PEOPLE, people=_PEOPLE)
-    features = RkhsBall(0.02, Features(_polynomials, 3), people=_PEOPLE)
+    features = RkhsBall(0.02, FeatureKernel(_polynomials, 3), people=_PEOPLE)
     promise: dict[str, Any] = {"relation": sup, "budget": budget}
     spaces = spaces_of(WALK)
     small = {"network": "mlp", "widths": (16, 16)}

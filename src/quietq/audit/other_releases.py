@@ -11,7 +11,7 @@ from quietq.feedback.trajectories import Cells, Trajectory
 from quietq.mechanisms.evaluation import Evaluation
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.privatise import privatise
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.budget import Budget
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall, SupBall, Trajectories
@@ -27,7 +27,7 @@ def audit_weights(
 ) -> Finding:  # fmt: skip
     """A reward of features: its weights are moved as far as one person can, in one direction, which are all alike."""
     relation = world.relation(people)
-    if not isinstance(relation, RkhsBall) or not isinstance(relation.kernel, Features):
+    if not isinstance(relation, RkhsBall) or not isinstance(relation.kernel, FeatureKernel):
         raise InvalidInput(
             f"The private reward of {world.name!r} is a sum over coordinates, which cannot be audited here: take walk, "
             "thermostat or recommender."

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.checks import instance, positive
 from quietq.privacy.errors import InvalidInput
 
@@ -30,14 +30,14 @@ _PEOPLE_AT_ONCE = 4096  # whose weights surely fit, in steps, into an integer of
 class ClippedFit:
     """Linear preferences w . phi(state): the features, the longest w, and the ridge of each person's fit."""
 
-    features: Features
+    features: FeatureKernel
     norm: float
     """C, the length that every person's weights are clipped to"""
     ridge: float = 0.1
     """pulls the weights of people with few ratings towards 0"""
 
     def __post_init__(self) -> None:
-        instance("features", self.features, Features, "Features(phi, rank)")
+        instance("features", self.features, FeatureKernel, "FeatureKernel(phi, rank)")
         if self.features.rank > _MOST_FEATURES:
             raise InvalidInput(
                 f"A person's preferences have at most {_MOST_FEATURES} features, not {self.features.rank}: use fewer."

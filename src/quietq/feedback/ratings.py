@@ -11,7 +11,7 @@ from quietq.feedback.clipped_fit import ClippedFit, WeightTally
 from quietq.feedback.declared import Declared
 from quietq.feedback.extension import Tally
 from quietq.noise.box import Domain
-from quietq.noise.kernels import Additive, Exponential, Features
+from quietq.noise.kernels import Additive, Exponential, FeatureKernel
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.once import Once
@@ -59,7 +59,7 @@ class Ratings:
         person: str = "person",
         state: str | Sequence[str] = "state",
         rating: str = "rating",
-        features: Features | None = None,
+        features: FeatureKernel | None = None,
         norm: float | None = None,
         ridge: float = 0.1,
         levels: int = 16,
@@ -190,7 +190,7 @@ def _interpolator(mean: np.ndarray, declared: Declared, coordinate: int) -> Call
     return lambda states: np.interp(box.to_unit(states), grid, mean)
 
 
-def _preferences(features: Features | None, norm: float | None, ridge: float) -> ClippedFit | None:
+def _preferences(features: FeatureKernel | None, norm: float | None, ridge: float) -> ClippedFit | None:
     if features is None and norm is None:
         return None
     if features is None or norm is None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from quietq.mechanisms import privatise
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
 from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget
@@ -28,7 +28,7 @@ def privatise_world(
             world, relation, budget, low=0.0, high=range_of_one(world), rewards=rewards or 5000, simulate=simulate,
             seed=seed, account=account,
         )  # fmt: skip
-    if isinstance(relation, RkhsBall) and not isinstance(relation.kernel, Features) and budget.is_pure:
+    if isinstance(relation, RkhsBall) and not isinstance(relation.kernel, FeatureKernel) and budget.is_pure:
         raise InvalidInput(f"delta must be above 0 in {world.name!r}: noise for sums of functions is Gaussian.")
     pure, gaussian = ("k-norm", "path") if features_of(world) is None else ("ball", "weights")
     kind = noise or (pure if budget.is_pure else gaussian)
@@ -38,10 +38,10 @@ def privatise_world(
     )  # fmt: skip
 
 
-def features_of(world: object) -> Features | None:
+def features_of(world: object) -> FeatureKernel | None:
     """The public features that a world's rewards are weights of, which a file with a private reward does not hold."""
     relation = world.relation(1) if isinstance(world, World) else None
-    return relation.kernel if isinstance(relation, RkhsBall) and isinstance(relation.kernel, Features) else None
+    return relation.kernel if isinstance(relation, RkhsBall) and isinstance(relation.kernel, FeatureKernel) else None
 
 
 def range_of_one(world: World) -> float:

@@ -32,7 +32,7 @@ class GaussianProcessMechanism:
 
     What `apply` takes depends on the kernel: a vectorised function of states for Exponential and Product (returning one
     value per state, or one row per state for several outputs such as actions), one such function per coordinate for
-    Additive, the weights for Features, weights or a function for BandLimited.
+    Additive, the weights for FeatureKernel, weights or a function for BandLimited.
 
     >>> from quietq.privacy import people
     >>> ball = people(50, low=0, high=0.5, slope=1)

@@ -9,7 +9,7 @@ from quietq.noise.kernels import (
     BandLimited as BandLimited,
     Differentiable as Differentiable,
     Exponential as Exponential,
-    Features as Features,
+    FeatureKernel as FeatureKernel,
     Kernel as Kernel,
     Product as Product,
     piecewise_linear as piecewise_linear,

@@ -11,7 +11,7 @@ from quietq.privacy.checks import instance, positive
 
 
 class FeaturePath:
-    """One path z . phi(x) of a Features or BandLimited kernel: exact, any dimension, no grid.
+    """One path z . phi(x) of a FeatureKernel or BandLimited kernel: exact, any dimension, no grid.
 
     >>> from quietq.noise.kernels import BandLimited
     >>> FeaturePath(BandLimited(half_width=3.0))([0.1, 0.2]).shape
@@ -25,7 +25,7 @@ class FeaturePath:
         domain: Domain | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        instance("kernel", kernel, FiniteRank, "Features or BandLimited")
+        instance("kernel", kernel, FiniteRank, "FeatureKernel or BandLimited")
         self.kernel = kernel
         self.sigma = positive("sigma", sigma)
         self.box = box_for(kernel.dimension, domain)

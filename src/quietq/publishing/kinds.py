@@ -13,7 +13,7 @@ from jaxtyping import Float
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.box import Box
-from quietq.noise.kernels import BandLimited, Features
+from quietq.noise.kernels import BandLimited, FeatureKernel
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.publishing.cells import PrivateCells
@@ -41,7 +41,7 @@ def taken_apart(thing: object) -> tuple[str, Details, Arrays]:
     if isinstance(thing, PrivateWeights) and isinstance(thing.kernel, BandLimited):
         kernel = {**thing.kernel.describe(), "tolerance": thing.kernel.tolerance}
         return "weights", {"kernel": kernel}, {"weights": thing.weights}
-    if isinstance(thing, PrivateWeights) and isinstance(thing.kernel, Features):
+    if isinstance(thing, PrivateWeights) and isinstance(thing.kernel, FeatureKernel):
         arrays = {"weights": thing.weights, "check": _check(thing.kernel)}
         return "features", {"kernel": thing.kernel.describe()}, arrays
     if isinstance(thing, PrivateNetwork):
@@ -56,7 +56,7 @@ def taken_apart(thing: object) -> tuple[str, Details, Arrays]:
 
 
 def put_together(
-    kind: object, details: object, arrays: Arrays, box: Box, certificate: Certificate, given: Features | None
+    kind: object, details: object, arrays: Arrays, box: Box, certificate: Certificate, given: FeatureKernel | None
 ) -> Released:
     """The way back; `given` are the features that a release of their weights cannot hold, because they are code."""
     require(isinstance(kind, str) and kind in _KINDS, f"its kind must be one of {sorted(_KINDS)}")
@@ -160,7 +160,7 @@ def _weights(details: Details, arrays: Arrays, box: Box, certificate: Certificat
 
 
 def _features(
-    details: Details, arrays: Arrays, box: Box, certificate: Certificate, given: Features | None = None
+    details: Details, arrays: Arrays, box: Box, certificate: Certificate, given: FeatureKernel | None = None
 ) -> Released:
     kernel = details.get("kernel")
     phi = kernel.get("phi") if isinstance(kernel, dict) else None
@@ -246,7 +246,7 @@ def _shaped(array: np.ndarray, start: list[int]) -> tuple[int, ...]:
     return array.shape[len(start) :]
 
 
-def _check(kernel: Features) -> Float[np.ndarray, "points features"]:
+def _check(kernel: FeatureKernel) -> Float[np.ndarray, "points features"]:
     """A feature map at a few public points, to recognise it by."""
     points = (1 + np.sin(np.outer(np.arange(1, 6), np.arange(1, kernel.dimension + 1)))) / 2
     return kernel.features(points if kernel.dimension > 1 else points[:, 0])

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.noise.box import Box
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput, QuietqError
 from quietq.publishing import signature
@@ -70,16 +70,16 @@ class Release:
         return self.values(states).argmax(axis=1)
 
 
-def load(path: str | os.PathLike[str], *, features: Features | None = None) -> Released:
+def load(path: str | os.PathLike[str], *, features: FeatureKernel | None = None) -> Released:
     """The private function in a file that `publish` wrote; InvalidRelease for any other file. It needs no JAX.
 
-    Weights of a Features kernel need that kernel again, as `features`, because its feature map is code; it is checked
+    Weights of a FeatureKernel need that kernel again, as `features`, because its feature map is code; it is checked
     against what the map gave at a few public points.
     """
     return open_release(path, features=features).function
 
 
-def open_release(path: str | os.PathLike[str], *, features: Features | None = None) -> Release:
+def open_release(path: str | os.PathLike[str], *, features: FeatureKernel | None = None) -> Release:
     """The same with what else is known of the file: its hash, what it is, who signed it."""
     data = read(path)
     try:
@@ -105,7 +105,7 @@ def read(path: str | os.PathLike[str]) -> bytes:
         raise InvalidRelease(f"The file could not be read: {error}") from error
 
 
-def opened(data: bytes, features: Features | None) -> Release:
+def opened(data: bytes, features: FeatureKernel | None) -> Release:
     """The release of a file's bytes, all of it checked against the rest."""
     unpacked = unpack(data)
     record = unpacked.record

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction, PrivateWeights
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.account import Receipted
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
 from quietq.publishing import signature
@@ -59,7 +59,9 @@ def publish(
     }
     text = json.dumps(record, allow_nan=False)
     data = pack(text, arrays, None if sign is None else signature.sign(hash_of(text, arrays), sign))
-    phi = function.kernel if isinstance(function, PrivateWeights) and isinstance(function.kernel, Features) else None
+    phi = (
+        function.kernel if isinstance(function, PrivateWeights) and isinstance(function.kernel, FeatureKernel) else None
+    )
     checked = opened(data, phi)  # what load would refuse is not written
     replace_file(Path(path), data)
     _commit(thing, checked.hash)

@@ -14,7 +14,7 @@ import numpy as np
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.noise.box import UNIT, Box
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.worlds.world import World, flat
 
@@ -202,7 +202,7 @@ def as_jax(reward: object) -> JaxReward:
         case PrivateSum():
             return JaxSum([part.values for part in reward.parts], reward.box)
         case PrivateWeights():
-            phi = reward.kernel.phi if isinstance(reward.kernel, Features) else reward.kernel.features
+            phi = reward.kernel.phi if isinstance(reward.kernel, FeatureKernel) else reward.kernel.features
             return JaxWeights(reward.weights, phi, reward.box)
         case World():
             return WorldReward(reward)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.box import Box
-from quietq.noise.kernels import Features
+from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.checks import count, not_negative, positive, probability, real, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall
@@ -110,7 +110,7 @@ class RecommenderWorld(World):
 
     def relation(self, people: int) -> RkhsBall:
         """Weights of length at most 1 each."""
-        return RkhsBall.of_people(people, Features(item, rank=DIMENSION, dimension=DIMENSION), norm=1.0)
+        return RkhsBall.of_people(people, FeatureKernel(item, rank=DIMENSION, dimension=DIMENSION), norm=1.0)
 
     def mean_reward(self) -> Float[np.ndarray, "3"]:
         """The weights; not private."""

@@ -4,7 +4,7 @@ from quietq.noise.kernels.additive import Additive
 from quietq.noise.kernels.band_limited import BandLimited
 from quietq.noise.kernels.base import Kernel
 from quietq.noise.kernels.exponential import Exponential
-from quietq.noise.kernels.features import Features, FiniteRank
+from quietq.noise.kernels.features import FeatureKernel, FiniteRank
 from quietq.noise.kernels.functions import Differentiable, piecewise_linear
 from quietq.noise.kernels.product import Product
 
@@ -13,7 +13,7 @@ __all__ = [
     "BandLimited",
     "Differentiable",
     "Exponential",
-    "Features",
+    "FeatureKernel",
     "FiniteRank",
     "Kernel",
     "Product",

@@ -71,7 +71,7 @@ class FiniteRank(Kernel):
 
 
 @dataclass(frozen=True, repr=False)
-class Features(FiniteRank):
+class FeatureKernel(FiniteRank):
     """phi(x) . phi(y) for a public feature map phi, from (points,) or (points, d) to (points, rank).
 
     phi is part of what is released: a closure, a bound method or a partial takes the data that it holds along, into
@@ -81,7 +81,7 @@ class Features(FiniteRank):
     Before `Ratings.read` shows it anybody's rows, `check_rowwise` refuses one that does not; for what it does elsewhere
     than at the points asked it has to be trusted, and the certificate says so.
 
-    >>> kernel = Features(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
+    >>> kernel = FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
     >>> kernel.covariance(np.array([0.0, 1.0]), np.array([1.0]))
     array([[1.],
            [2.]])
@@ -152,4 +152,4 @@ class Features(FiniteRank):
         return str(getattr(self.phi, "__qualname__", type(self.phi).__name__))
 
     def __repr__(self) -> str:
-        return f"Features(phi={self._name}, rank={self.rank}, dimension={self.dimension})"
+        return f"FeatureKernel(phi={self._name}, rank={self.rank}, dimension={self.dimension})"

@@ -39,7 +39,7 @@ class Product(Kernel):
         if not 1 <= len(self.betas) <= MOST_DIMENSIONS:
             raise InvalidInput(
                 f"Product has 1 to {MOST_DIMENSIONS} dimensions, not {len(self.betas)}: its exact path needs "
-                "(levels + 2)^d terms a query; use Additive or Features beyond that."
+                "(levels + 2)^d terms a query; use Additive or FeatureKernel beyond that."
             )
 
     @property
