@@ -9,7 +9,7 @@ import numpy as np
 from paper.claims.statement import Measurements, power, says
 from paper.experiment import Decision, Row, decide
 from quietq.noise import Exponential, SeededEntropy, SortedPath
-from quietq.noise.bridge import between, beyond
+from quietq.noise.kernels.exponential import between, beyond
 
 LISTED, DENSE = "seconds for N queries: sorted list", "seconds for N queries: dense Cholesky"
 COVARIANCE = "covariance with the left"

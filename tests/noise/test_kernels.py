@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from quietq import InvalidInput, RkhsBall
 from quietq.noise import Additive, BandLimited, Differentiable, Exponential, FeatureKernel, Product, piecewise_linear
-from quietq.noise.bridge import between, beyond, midpoint
+from quietq.noise.kernels.exponential import between, beyond, midpoint
 
 SMOOTH = Differentiable(lambda x: np.sin(3 * x) + x**2, lambda x: 3 * np.cos(3 * x) + 2 * x)
 TENT = piecewise_linear([0, 0.3, 1], [1, 2, -1])

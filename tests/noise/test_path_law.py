@@ -8,7 +8,6 @@ from laws import TAIL, largest_covariance_error, p_value, sample
 
 from quietq.noise import (
     Additive,
-    AdditivePath,
     BandLimited,
     Exponential,
     FeatureKernel,
@@ -94,7 +93,7 @@ def test_product_paths(betas, path):
 def test_additive_path():
     kernel = Additive((Exponential(1.0), Exponential(10.0), Exponential(0.1)))
     points = np.random.default_rng(4).integers(0, 2**6 + 1, (8, 3)) / 2**6
-    check(kernel, points, sample(lambda i: AdditivePath(kernel, levels=6, entropy=SeededEntropy(i)), points, 800))
+    check(kernel, points, sample(lambda i: GridPath(kernel, levels=6, entropy=SeededEntropy(i)), points, 800))
 
 
 def test_feature_path():

@@ -15,7 +15,6 @@ from scipy.stats import kstest
 from quietq import BudgetExhausted, InvalidInput
 from quietq.noise import (
     Additive,
-    AdditivePath,
     BandLimited,
     Box,
     Exponential,
@@ -28,7 +27,7 @@ from quietq.noise import (
     TreePath,
 )
 from quietq.noise.grid_path import check_grid
-from quietq.noise.threefry import threefry
+from quietq.noise.tree_path import threefry
 
 KEY = bytes(range(16))
 ONE_DIMENSIONAL = {
@@ -76,7 +75,7 @@ def test_more_dimensions():
     for path in (
         GridPath(Product((1.0, 2.0)), levels=4, domain=[(0, 1), (5, 9)]),
         TreePath(Product((1.0, 2.0)), levels=4, domain=[(0, 1), (5, 9)]),
-        AdditivePath(Additive((Exponential(1.0), Exponential(2.0))), levels=4, domain=[(0, 1), (5, 9)]),
+        GridPath(Additive((Exponential(1.0), Exponential(2.0))), levels=4, domain=[(0, 1), (5, 9)]),
     ):
         assert path([0.5, 7.0]).shape == ()
         assert path(np.full((3, 2, 2), [0.5, 7.0])).shape == (3, 2)
@@ -184,11 +183,11 @@ def test_tables_too_large_for_a_machine_are_refused():
 
 @given(st.lists(st.floats(0, 1), max_size=60))
 def test_sorted_points_are_a_sorted_map(keys):
-    from quietq.noise import sorted_points
+    from quietq.noise import sorted_path
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_points, "_FULL", 4)  # many small buckets
-        points, known = sorted_points.SortedPoints(), {}
+        patch.setattr(sorted_path, "_FULL", 4)  # many small buckets
+        points, known = sorted_path.SortedPoints(), {}
         for i, x in enumerate(keys):
             place, value, left, right = points.find(x)
             assert value == known.get(x)
@@ -212,7 +211,7 @@ def test_threefry_known_answers():
 @given(st.integers(0, 2**64 - 1))
 def test_normals_from_bits_agree_in_both_forms(bits):
     from quietq.noise.entropy import normal_from_bits
-    from quietq.noise.normal_jax import normal_from_bits as compiled
+    from quietq.noise.tree_jax import normal_from_bits as compiled
 
     with jax.enable_x64(True):
         theirs = float(compiled(jax.numpy.array([bits], dtype=jax.numpy.uint64))[0])

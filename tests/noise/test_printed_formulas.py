@@ -7,7 +7,7 @@ import pytest
 from laws import TAIL, p_value, sample
 
 from quietq.noise import Exponential, SeededEntropy, SortedPath
-from quietq.noise.bridge import between
+from quietq.noise.kernels.exponential import between
 
 POINTS = np.array([0.0, 0.1, 0.3, 0.35, 0.7, 1.0])
 

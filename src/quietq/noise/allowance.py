@@ -47,26 +47,10 @@ def largest_and_error(
 
 
 def worst_norm(kernel: Kernel, levels: int, outputs: int = 1) -> float:
-    """The norm that errors of size 1 can have on the grid {0, 2^-levels, ..., 1}^d.
-
-    >>> round(worst_norm(Exponential(4.0), 16))
-    46341
-    """
-    squares = [math.prod(_square(factor.beta, 2.0**-levels) for factor in table) for table in kernel.tables]
+    """The norm that errors of size 1 can have at points that are at least 2^-levels apart along each axis."""
+    gap = 2.0**-levels
+    squares = [math.prod(1 + 1 / (gap * math.tanh(one.beta * gap / 2)) for one in table) for table in kernel.tables]
     return math.sqrt(math.fsum(squares) * outputs)
-
-
-def worst_norm_apart(beta: float, gap: float) -> float:
-    """The same for any points of [0, 1] that are at least `gap` apart.
-
-    >>> worst_norm_apart(4.0, 2.0**-16) == worst_norm(Exponential(4.0), 16)
-    True
-    """
-    return math.sqrt(_square(beta, gap))
-
-
-def _square(beta: float, gap: float) -> float:
-    return 1 + 1 / (gap * math.tanh(beta * gap / 2))
 
 
 def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int, outputs: int = 1) -> int:
@@ -74,8 +58,7 @@ def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int,
 
     Where there is none, the coarsest; more noise than there would be without errors is then the lesser evil.
 
-    >>> finest_levels(Exponential(4.0), error=1e-15, sensitivity=0.02, finest=16)
-    16
+    >>> from quietq.noise import Exponential
     >>> finest_levels(Exponential(4.0), error=6e-8, sensitivity=5.6e-5, finest=16)
     6
     """

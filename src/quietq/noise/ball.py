@@ -20,12 +20,7 @@ from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, expon
 
 @dataclass(frozen=True)
 class Ball:
-    """The unit ball of so many numbers; `norm` is what certificates call it.
-
-    >>> from quietq.noise.entropy import SeededEntropy
-    >>> Ball(4, {}).draw(50.0, SeededEntropy(0)).shape
-    (4,)
-    """
+    """The unit ball of so many numbers; `norm` is what certificates call it."""
 
     size: int
     norm: dict[str, object]

@@ -17,7 +17,7 @@ _FINEST = 4e-12
 
 @dataclass(frozen=True)
 class Box:
-    """Lower and upper ends, one pair a coordinate. Public: never taken from private data.
+    """Lower and upper ends, one pair per coordinate. Public: never taken from private data.
 
     >>> Box.of((0, 10)).to_unit(2.5)
     array(0.25)
@@ -33,7 +33,9 @@ class Box:
         for name in ("low", "high"):
             given = getattr(self, name)
             if not isinstance(given, tuple | list):
-                raise InvalidInput(f"A box's {name} must be a tuple of numbers, one a coordinate, not {shown(given)}.")
+                raise InvalidInput(
+                    f"A box's {name} must be a tuple of numbers, one per coordinate, not {shown(given)}."
+                )
             ends.append(tuple(real("domain", end) for end in given))
             object.__setattr__(self, name, ends[-1])
         if not ends[0] or len(ends[0]) != len(ends[1]):
@@ -78,7 +80,7 @@ class Box:
             raise InvalidInput(
                 f"states must have {self.dimension} coordinates on their last axis, not shape {x.shape}."
             )
-        low, high = (np.array(end if self.dimension > 1 else end[0]) for end in (self.low, self.high))
+        low, high = self._ends()
         inside = (x >= low) & (x <= high)  # False for NaN
         if not inside.all():
             first = float(x[~inside].flat[0])
@@ -86,9 +88,11 @@ class Box:
         return np.asarray(np.clip((x - low) / (high - low), 0.0, 1.0))
 
     def from_unit(self, points: np.ndarray) -> Float[np.ndarray, "..."]:
-        """Points of [0, 1]^d as states."""
-        low, high = (np.array(end if self.dimension > 1 else end[0]) for end in (self.low, self.high))
+        low, high = self._ends()
         return np.clip(low + points * (high - low), low, high)
+
+    def _ends(self) -> list[np.ndarray]:
+        return [np.array(end if self.dimension > 1 else end[0]) for end in (self.low, self.high)]
 
     def coordinate(self, i: int) -> "Box":
         """The i-th side as a box of its own."""

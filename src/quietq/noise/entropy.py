@@ -37,11 +37,7 @@ class Entropy(Protocol):
 
 
 class SystemEntropy:
-    """Normals from the operating system's cryptographic generator; every call is fresh.
-
-    >>> SystemEntropy().normals((2, 3)).shape
-    (2, 3)
-    """
+    """Normals from the operating system's cryptographic generator; every call is fresh."""
 
     reproducible = False
 

@@ -1,12 +1,11 @@
-"""Paths of finite-rank and of additive kernels."""
+"""Paths of kernels of finite rank."""
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import UNIT, Box, Domain, box_for
+from quietq.noise.box import Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
-from quietq.noise.grid_path import GridPath
-from quietq.noise.kernels import Additive, FiniteRank
+from quietq.noise.kernels import FiniteRank
 from quietq.privacy.checks import instance, positive
 
 
@@ -26,36 +25,12 @@ class FeaturePath:
         entropy: Entropy | None = None,
     ) -> None:
         instance("kernel", kernel, FiniteRank, "FeatureKernel or BandLimited")
-        self.kernel = kernel
-        self.sigma = positive("sigma", sigma)
-        self.box = box_for(kernel.dimension, domain)
+        self.kernel, self.sigma, self.box = kernel, positive("sigma", sigma), box_for(kernel.dimension, domain)
         self.weights = self.sigma * (SystemEntropy() if entropy is None else entropy).normals((kernel.rank,))
         self.weights.flags.writeable = False
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         return weighted_features(self.kernel, self.weights, self.box, states)
-
-
-class AdditivePath:
-    """One path of an Additive kernel: a GridPath a coordinate, summed."""
-
-    def __init__(
-        self,
-        kernel: Additive,
-        levels: int = 16,
-        sigma: float = 1.0,
-        domain: Domain | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        instance("kernel", kernel, Additive, "Additive")
-        self.kernel = kernel
-        self.box = box_for(kernel.dimension, domain)
-        self.parts = tuple(GridPath(part, levels, sigma, UNIT, entropy) for part in kernel.parts)
-
-    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        x = self.box.to_unit(states)
-        coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
-        return np.asarray(sum(part(column) for part, column in zip(self.parts, coordinates, strict=True)))
 
 
 def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:

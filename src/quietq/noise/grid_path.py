@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box, Domain, box_for
+from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
-from quietq.noise.kernels import Exponential, Kernel, Product
-from quietq.noise.kernels.exponential import whiten
+from quietq.noise.kernels.base import Kernel
+from quietq.noise.kernels.exponential import Additive, Exponential, Product, whiten
 from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
@@ -21,6 +21,8 @@ MOST_POINTS = 2**26
 class GridPath:
     """One path of an Exponential or Product kernel on the grid {0, 2^-levels, ..., 1}^d; a query snaps to the grid.
 
+    Of an Additive kernel it is a sum of tables, one per coordinate.
+
     >>> path = GridPath(Exponential(beta=4.0), levels=10)
     >>> path.values.shape
     (1025,)
@@ -28,22 +30,23 @@ class GridPath:
 
     def __init__(
         self,
-        kernel: Exponential | Product,
+        kernel: Exponential | Product | Additive,
         levels: int = 16,
         sigma: float = 1.0,
         domain: Domain | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        instance("kernel", kernel, Exponential | Product, "Exponential or Product")
-        self.kernel = kernel
-        self.levels = count("levels", levels)
-        self.sigma = positive("sigma", sigma)
-        self.box = box_for(kernel.dimension, domain)
+        instance("kernel", kernel, Exponential | Product | Additive, "Exponential, Product or Additive")
+        self.kernel, self.levels = kernel, count("levels", levels)
+        self.sigma, self.box = positive("sigma", sigma), box_for(kernel.dimension, domain)
         self.values = self.sigma * draw_grid(kernel, self.levels, (), SystemEntropy() if entropy is None else entropy)
         self.values.flags.writeable = False
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        return look_up(self.values, self.box, self.levels, states)
+        if len(self.kernel.tables) == 1:
+            return look_up(self.values, self.box, self.levels, states)
+        unit = self.box.to_unit(states)
+        return np.asarray(sum(look_up(part, UNIT, self.levels, unit[..., i]) for i, part in enumerate(self.values)))
 
     def __repr__(self) -> str:
         return f"GridPath({self.kernel}, levels={self.levels}, sigma={self.sigma:g}, domain={self.box})"

@@ -62,7 +62,6 @@ class IncrementBody:
         return {"kind": "increments", "pieces": self.pieces, "radius": ball.radius, "lipschitz": ball.lipschitz}
 
     def draw(self, rate: float, entropy: Entropy) -> Float[np.ndarray, " pieces"]:
-        """Noise of density exp(-rate |z|), in floating point: for simulation."""
         return self.draws(rate, entropy, 1)[0]
 
     def draws(self, rate: float, entropy: Entropy, number: int) -> Float[np.ndarray, "number pieces"]:

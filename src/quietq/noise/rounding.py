@@ -18,11 +18,7 @@ _COARSER_THAN_LAST_PLACE = 8  # bits
 
 
 def rounding_step(sigma: float) -> float:
-    """The public step for noise of this size, a power of two.
-
-    >>> rounding_step(1.0) == 2.0**-20
-    True
-    """
+    """The public step for noise of this size, a power of two."""
     return 2.0 ** (math.floor(math.log2(sigma)) - _FINER_THAN_SIGMA)
 
 
@@ -38,11 +34,7 @@ def largest_value(sigma: float) -> float:
 
 
 def rounding_in_words(sigma: float, largest: float | None = None, error: float | None = None) -> str:
-    """What a certificate says of it: trusted, because a refusal by size would depend on the data.
-
-    >>> rounding_in_words(1.0, largest=100.0, error=1e-12)
-    'Values stay below 100 in size whatever the data is, were computed to within 1e-12, which the noise covers, and ...'
-    """
+    """What a certificate says of it: trusted, because a refusal by size would depend on the data."""
     computed = "" if error is None else f" were computed to within {error:g}, which the noise covers,"
     return (
         f"Values stay below {largest_value(sigma) if largest is None else largest:g} in size whatever the data is,"

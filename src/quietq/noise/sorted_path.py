@@ -3,16 +3,68 @@
 import math
 import os
 import threading
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.box import Domain, box_for
-from quietq.noise.bridge import between, beyond
 from quietq.noise.entropy import Entropy, SystemEntropy
-from quietq.noise.kernels import Exponential
-from quietq.noise.sorted_points import Known, SortedPoints
+from quietq.noise.kernels.exponential import Exponential, between, beyond
 from quietq.privacy.checks import instance, positive, same_process
+
+_FULL = 1024
+
+Known = tuple[float, float]
+"""A point and its value."""
+
+
+@dataclass
+class SortedPoints:
+    """A sorted map from numbers to numbers, in buckets, that can say between which two a new one falls.
+
+    >>> points = SortedPoints()
+    >>> for x in (0.5, 0.1, 0.9):
+    ...     points.insert(points.find(x)[0], x, 10 * x)
+    >>> points.find(0.7)[1:]
+    (None, (0.5, 5.0), (0.9, 9.0))
+    """
+
+    _keys: list[array] = field(default_factory=lambda: [array("d")])
+    _values: list[array] = field(default_factory=lambda: [array("d")])
+    _last: list[float] = field(default_factory=lambda: [float("-inf")])  # the largest key of each bucket
+
+    def find(self, x: float) -> tuple[tuple[int, int], float | None, Known | None, Known | None]:
+        """Where x belongs, its value if it is known, and else its left and right neighbours if there are any."""
+        bucket = min(bisect_left(self._last, x), len(self._last) - 1)
+        keys, values = self._keys[bucket], self._values[bucket]
+        at = bisect_left(keys, x)
+        right = (keys[at], values[at]) if at < len(keys) else None
+        if right is not None and right[0] == x:
+            return (bucket, at), right[1], None, None
+        if at:
+            return (bucket, at), None, (keys[at - 1], values[at - 1]), right
+        left = (self._keys[bucket - 1][-1], self._values[bucket - 1][-1]) if bucket else None
+        return (bucket, at), None, left, right
+
+    def insert(self, place: tuple[int, int], x: float, value: float) -> None:
+        """Puts a new point at the place that `find` gave for it."""
+        bucket, at = place
+        keys, values = self._keys[bucket], self._values[bucket]
+        keys.insert(at, x)
+        values.insert(at, value)
+        if len(keys) > _FULL:
+            half = _FULL // 2
+            self._keys[bucket : bucket + 1] = [keys[:half], keys[half:]]
+            self._values[bucket : bucket + 1] = [values[:half], values[half:]]
+            self._last.insert(bucket, keys[half - 1])
+            bucket += 1
+        self._last[bucket] = self._keys[bucket][-1]
+
+    def __len__(self) -> int:
+        return sum(len(keys) for keys in self._keys)
 
 
 class SortedPath:
@@ -29,16 +81,13 @@ class SortedPath:
         self, kernel: Exponential, sigma: float = 1.0, domain: Domain | None = None, entropy: Entropy | None = None
     ) -> None:
         instance("kernel", kernel, Exponential, "Exponential")
-        self.kernel = kernel
-        self.sigma = positive("sigma", sigma)
-        self.box = box_for(kernel.dimension, domain)
+        self.kernel, self.sigma, self.box = kernel, positive("sigma", sigma), box_for(kernel.dimension, domain)
         self._entropy = SystemEntropy() if entropy is None else entropy
         self._known = SortedPoints()
         self._lock = threading.Lock()
         self._process = os.getpid()
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The path's values; the same state gives the same value for ever."""
         same_process(self._process, "This SortedPath")
         x = self.box.to_unit(states)
         with self._lock:

@@ -14,8 +14,7 @@ from quietq.noise.box import UNIT, Box, Domain
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.kernels import Exponential
 from quietq.noise.rounding import largest_value, round_release
-from quietq.noise.sorted_path import SortedPath
-from quietq.noise.sorted_points import SortedPoints
+from quietq.noise.sorted_path import SortedPath, SortedPoints
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import BudgetExhausted, InvalidInput

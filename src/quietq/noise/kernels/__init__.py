@@ -1,21 +1,13 @@
 """Kernels: how smooth the noise is, and in which norm it protects."""
 
-from quietq.noise.kernels.additive import Additive
-from quietq.noise.kernels.band_limited import BandLimited
-from quietq.noise.kernels.base import Kernel
-from quietq.noise.kernels.exponential import Exponential
-from quietq.noise.kernels.features import FeatureKernel, FiniteRank
-from quietq.noise.kernels.functions import Differentiable, piecewise_linear
-from quietq.noise.kernels.product import Product
-
-__all__ = [
-    "Additive",
-    "BandLimited",
-    "Differentiable",
-    "Exponential",
-    "FeatureKernel",
-    "FiniteRank",
-    "Kernel",
-    "Product",
-    "piecewise_linear",
-]
+from quietq.noise.kernels.base import (
+    Differentiable as Differentiable,
+    Kernel as Kernel,
+    piecewise_linear as piecewise_linear,
+)
+from quietq.noise.kernels.exponential import Additive as Additive, Exponential as Exponential, Product as Product
+from quietq.noise.kernels.finite_rank import (
+    BandLimited as BandLimited,
+    FeatureKernel as FeatureKernel,
+    FiniteRank as FiniteRank,
+)
