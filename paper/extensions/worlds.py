@@ -73,9 +73,9 @@ def measure_thermostat(people: int, draws: int, epsilon: float = EPSILON, delta:
     """A world that lives on 14 to 30 degrees: scores of plans on its private reward; 0 is random, 1 the best known."""
     world = worlds.ThermostatWorld()
     mechanism = qq.GaussianProcessMechanism.for_relation(
-        world.relation(people), qq.Budget(epsilon, delta), domain=(world.low, world.high)
+        world.relation(people), qq.Budget(epsilon, delta), domain=world.box
     )
-    name, found = f"[{world.low:g}, {world.high:g}], thermostat", []
+    name, found = f"{world.box}, thermostat", []
     for i in range(draws):
         reached = mean_return(world, worlds.plan_on_grid(world, mechanism.simulate(world.mean_reward(), i)))
         promised = {"people": people, "epsilon": epsilon, "delta": delta}

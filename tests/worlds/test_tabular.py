@@ -93,7 +93,7 @@ def test_the_printed_bound_fails_even_without_the_root_of_n():
         (lambda: Tabular(np.ones((1, 1, 1)), np.full((1, 1), np.nan), 0.9), "rewards must be finite"),
         (lambda: random_mdp(3, 2, 1.0, 0), "gamma must be"),
         (lambda: random_mdp(0, 2, 0.9, 0), "n must be"),
-        (lambda: random_mdp(3, 2, 0.9, 0).evaluate(np.array([0, 1, 2])), "0 to 1, or 2 probabilities"),
+        (lambda: random_mdp(3, 2, 0.9, 0).evaluate(np.array([0, 1, 2])), "0 to 1, or a row of 2 probabilities"),
         (lambda: value_error_bound(3, 2, 0.0, 0.9), "sigma must be above 0"),
     ],
 )

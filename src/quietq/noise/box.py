@@ -33,9 +33,7 @@ class Box:
         for name in ("low", "high"):
             given = getattr(self, name)
             if not isinstance(given, tuple | list):
-                raise InvalidInput(
-                    f"A box's {name} must be a tuple of numbers, one per coordinate, not {shown(given)}."
-                )
+                raise InvalidInput(f"A box's {name} must be a tuple of numbers, one per side, not {shown(given)}.")
             ends.append(tuple(real("domain", end) for end in given))
             object.__setattr__(self, name, ends[-1])
         if not ends[0] or len(ends[0]) != len(ends[1]):
@@ -69,6 +67,10 @@ class Box:
     @property
     def dimension(self) -> int:
         return len(self.low)
+
+    @property
+    def width(self) -> tuple[float, ...]:
+        return tuple(np.subtract(self.high, self.low).tolist())
 
     def to_unit(self, states: object) -> Float[np.ndarray, "..."]:
         """States as points of [0, 1]^d; NaN, outside or of the wrong shape is refused.

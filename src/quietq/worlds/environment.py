@@ -23,7 +23,7 @@ RewardFunction = Callable[[np.ndarray], np.ndarray]
 
 
 class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
-    """A world for Gymnasium; `reward` replaces its preference, for instance by a private function.
+    """A world for Gymnasium; `reward` replaces its own, for instance by a private function.
 
     The reward is a function of the observation returned, which is the state in single precision; the state itself is
     kept in double precision. `terminated` comes from the world, `truncated` from the clock; both may be true at once.
@@ -45,11 +45,10 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
             raise InvalidInput(
                 f"The {world.name} cannot be rendered, so render_mode must be None, not {render_mode!r}."
             )
-        self.world = world
+        self.world, self.render_mode = world, None
         self.reward: RewardFunction = world_reward(world) if reward is None else reward
         dimension, box = world.box.dimension, world.box
         rewards_at(flat(np.linspace(box.low, box.high, 5)), self.reward, dimension)
-        self.render_mode = None
         low, high = np.array(box.low, dtype=np.float32), np.array(box.high, dtype=np.float32)
         self.observation_space = Box(low, high, (dimension,), np.float32)
         self.action_space = Discrete(world.actions)
@@ -60,48 +59,47 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float32[np.ndarray, " dimension"], dict[str, Any]]:
-        """A new episode from a random state; the same seed gives the same episodes."""
         super().reset(seed=seed)
         start = np.asarray(self.world.start(self.np_random.random(self.world.draws), np))
         if options is not None and "state" in options:
-            start = self._given(options["state"])
+            start = self._checked(options["state"])
         self._state, self._steps_left, self._left = start, self.world.steps, False
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[Float32[np.ndarray, " dimension"], float, bool, bool, dict[str, Any]]:
-        """One step; the reward is that of the state it leads to."""
         if not self._steps_left or self._left:
             over = "is over" if self._left else f"is over after {self.world.steps} steps"
             raise ResetNeeded(f"The episode {'has not begun' if self._steps_left is None else over}: call reset first.")
         if not self.action_space.contains(action):
-            raise InvalidInput(f"action must be {_listed(self.world.action_names)}, not {shown(action)}.")
+            *first, last = (f"{number} ({name})" for number, name in enumerate(self.world.action_names))
+            raise InvalidInput(f"action must be {', '.join(first)} or {last}, not {shown(action)}.")
         draws = self.np_random.random(self.world.draws)
         self._state, terminated = self.world.move(self._state, np.asarray(action), draws, np)
         self._steps_left -= 1
         self._left = bool(terminated)
         observation = self._observation()
-        return (
-            observation,
-            float(rewards_at(flat(observation[None].astype(np.float64)), self.reward, len(observation))[0]),
-            self._left,
-            self._steps_left == 0,
-            {},
-        )
+        reward = rewards_at(flat(observation[None].astype(np.float64)), self.reward, len(observation))
+        return observation, float(reward[0]), self._left, self._steps_left == 0, {}
 
     def with_reward(self, reward: RewardFunction) -> "WorldEnv":
         """The same environment with another reward: by it `PrivateReward` checks that the rest does not depend on it.
 
-        The world of the copy has no other preference than this one, should its `start` or `move` look at one.
+        The world of the copy has no other reward than this one, should its `start` or `move` look at one.
         """
+
+        def at(states: Any, xp: Any) -> np.ndarray:
+            shape = np.shape(states)
+            return np.asarray(reward(flat(np.reshape(states, (-1, shape[-1]))))).reshape(shape[:-1])
+
         other = copy.deepcopy(self, {id(self.reward): reward})
-        object.__setattr__(other.world, "reward", lambda states, xp: _each(np.asarray(states), reward))
+        object.__setattr__(other.world, "reward", at)
         return other
 
     def _observation(self) -> Float32[np.ndarray, " dimension"]:
         return self._state.astype(np.float32)
 
-    def _given(self, value: Any) -> Float[np.ndarray, " dimension"]:
-        """A start that the caller chose, checked."""
+    def _checked(self, value: Any) -> Float[np.ndarray, " dimension"]:
+        """A start that the caller chose."""
         box = self.world.box
         if box.dimension == 1:
             state = np.array([real("state", value[0] if np.shape(value) == (1,) else value)])
@@ -117,34 +115,21 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
 
 
 def world_reward(world: World) -> RewardFunction:
-    """The world's own preference, in the form of one that replaces it."""
-    return functools.partial(reward_at, world, world.box.dimension)  # not a closure: environments are pickled
+    """The world's own reward, in the form of one that replaces it."""
+    return functools.partial(reward_at, world)  # not a closure: environments are pickled
 
 
-def reward_at(world: World, dimension: int, states: np.ndarray) -> np.ndarray:
-    """The world's own preference at many states."""
-    return np.asarray(world.reward(unflat(states, dimension), np))
-
-
-def _each(states: np.ndarray, reward: RewardFunction) -> np.ndarray:
-    """A preference at states with any number of axes in front, as a world has it."""
-    rows = states.reshape(-1, states.shape[-1])
-    return np.asarray(reward(flat(rows))).reshape(states.shape[:-1])
+def reward_at(world: World, states: np.ndarray) -> np.ndarray:
+    return np.asarray(world.reward(unflat(states, world.box.dimension), np))
 
 
 def rewards_at(states: np.ndarray, reward: RewardFunction, dimension: int = 1) -> Float[np.ndarray, "..."]:
-    """A preference at many states, checked to give one finite number for each."""
+    """A reward at many states, checked to be one finite number for each."""
     values = np.asarray(reward(states), dtype=np.float64) if callable(reward) else np.empty(0)
     shape = states.shape if dimension == 1 else states.shape[:-1]
     if values.shape != shape or not np.isfinite(values).all():
         raise InvalidInput("reward must be a function of many states at once that gives one finite number for each.")
     return values
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    """The actions in words: 0 (left) or 1 (right)."""
-    words = [f"{number} ({name})" for number, name in enumerate(names)]
-    return " or ".join([", ".join(words[:-1]), words[-1]])
 
 
 def world_env(world: World | str, reward: RewardFunction | None = None, render_mode: str | None = None) -> WorldEnv:
@@ -192,8 +177,6 @@ def find_place(
 
     >>> find_place("quietq/Walk-v0") == find_place("walk")
     True
-    >>> find_place("MountainCar-v0").action_space
-    Discrete(3)
     """
     by_id = {entry.gymnasium_id: own for own, entry in registry.WORLDS.items()}
     if name in registry.WORLDS or name in by_id:

@@ -12,7 +12,7 @@ from quietq.privacy import relations
 from quietq.privacy.checks import count, not_negative, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall
-from quietq.worlds.world import Array, World
+from quietq.worlds.world import Array, World, never
 
 _SIDES = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]])
 
@@ -30,6 +30,7 @@ class NavigationWorld(World):
     """
 
     name: ClassVar[str] = "navigation"
+    box: ClassVar[Box] = Box((0.0, 0.0), (1.0, 1.0))
     actions: ClassVar[int] = 4
     action_names: ClassVar[tuple[str, ...]] = ("left", "right", "down", "up")
     draws: ClassVar[int] = 2
@@ -47,29 +48,18 @@ class NavigationWorld(World):
         positive("reach", self.reach)
         count("steps", self.steps)
 
-    @property
-    def box(self) -> Box:
-        """The unit square."""
-        return Box((0.0, 0.0), (1.0, 1.0))
-
-    def start(self, draws: Array, xp: Any) -> Array:
-        """Uniform on the square."""
-        return draws
-
     def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
-        """A move in one direction with some sway across it, clipped at the walls."""
         along = xp.asarray(_SIDES, dtype=state.dtype)[xp.asarray(action)]
         across = xp.stack([along[..., 1], along[..., 0]], axis=-1)
         step = self.reach * draws[..., :1] * along + self.sway * (2 * draws[..., 1:] - 1) * across
         moved = xp.clip(state + step, 0.0, 1.0)
-        return moved, xp.zeros(moved.shape[:-1], dtype=bool)
+        return moved, never(moved, xp)
 
     def reward(self, state: Array, xp: Any) -> Array:
-        """f(x) + g(y)."""
         return along_x(state[..., 0], xp) + along_y(state[..., 1], xp)
 
     def relation(self, people: int) -> RkhsBall:
-        """One Lipschitz ball a coordinate, both of which may move at once, in the kernels that suit them."""
+        """One Lipschitz ball per coordinate, both of which may move at once, in the kernels that suit them."""
         balls = [
             relations.people(people, low=0.0, high=0.5, slope=1.5),
             relations.people(people, low=0.0, high=0.3, slope=0.4),
@@ -78,7 +68,6 @@ class NavigationWorld(World):
         return RkhsBall(kernel.radius_of(balls), kernel, people=people)
 
     def mean_reward(self) -> list[Callable[[np.ndarray], np.ndarray]]:
-        """f and g, one function a coordinate; not private."""
         return [lambda x: along_x(np.asarray(x), np), lambda y: along_y(np.asarray(y), np)]
 
 

@@ -62,7 +62,7 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
     cells = _CELLS[box.dimension] if cells is None else count("cells", cells)
     axis = np.linspace(0, 1, cells + 1)
     mesh = np.meshgrid(*[axis] * box.dimension, indexing="ij")
-    states = np.stack(mesh, axis=-1).reshape(-1, box.dimension) * np.subtract(box.high, box.low) + box.low
+    states = np.stack(mesh, axis=-1).reshape(-1, box.dimension) * box.width + box.low
     gains, moves = zip(*(after(world, reward, cells, states, action) for action in range(world.actions)), strict=True)
     value, rows = np.zeros(len(states)), []
     for _ in range(world.steps):
@@ -90,7 +90,6 @@ class LookAhead:
     depth: int
 
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, " points"]:
-        """The actions at states (points, d)."""
         world, dimension = self.world, self.world.box.dimension
         ahead, total = states[None], np.zeros((1, len(states)))
         for _ in range(self.depth):  # sequences multiply by the number of actions, the first staying the slowest
@@ -123,7 +122,7 @@ def corners_of(
     box: Box, cells: int, states: np.ndarray
 ) -> tuple[Int[np.ndarray, "points corners"], Float[np.ndarray, "points corners"]]:
     """The grid points around each state, and their shares in a linear interpolation."""
-    place = np.clip((states - box.low) / np.subtract(box.high, box.low), 0, 1) * cells
+    place = np.clip((states - box.low) / box.width, 0, 1) * cells
     left = np.minimum(place, cells - 1).astype(np.int64)
     share = place - left
     corners, shares = [], []

@@ -41,9 +41,9 @@ def item(points: Array) -> Array:
 class RecommenderWorld(World):
     """The state is the item shown last, x in the unit ball of R^3; an action leans the next one towards a genre.
 
-    Each person's preference is w . x with |w| <= 1. Together they are `strength` times the direction of `taste`: with
+    Each person's reward is w . x with |w| <= 1. Together they are `strength` times the direction of `taste`: with
     many people who agree, strength is near 1; with a strength near 0 there is no consensus, and nothing to learn.
-    The default taste lies between three genres, so that no one genre serves it. Ratings leave for good, whatever they
+    The default taste lies between three genres, so that no one genre serves it. People leave for good, whatever they
     are shown, with the chance `leave` after each item: that terminates the episode. Because nothing that is done
     changes how long they stay, a constant added to the reward does not change which policy is best.
 
@@ -53,6 +53,8 @@ class RecommenderWorld(World):
     """
 
     name: ClassVar[str] = "recommender"
+    box: ClassVar[Box] = Box((-1.0,) * DIMENSION, (1.0,) * DIMENSION)
+    """From the first step on, items lie within the unit ball of it."""
     actions: ClassVar[int] = 4
     action_names: ClassVar[tuple[str, ...]] = tuple(f"towards genre {number}" for number in range(4))
     draws: ClassVar[int] = DIMENSION + 1
@@ -83,11 +85,6 @@ class RecommenderWorld(World):
         count("steps", self.steps)
 
     @property
-    def box(self) -> Box:
-        """[-1, 1]^3; from the first step on, items lie within the unit ball of it."""
-        return Box((-1.0,) * DIMENSION, (1.0,) * DIMENSION)
-
-    @property
     def weights(self) -> Float[np.ndarray, "3"]:
         """The mean of people's weights; not private."""
         return self.strength * np.array(self.taste) / math.hypot(*self.taste)
@@ -105,13 +102,10 @@ class RecommenderWorld(World):
         return moved, draws[..., DIMENSION] < self.leave
 
     def reward(self, state: Array, xp: Any) -> Array:
-        """weights . x."""
         return (state * xp.asarray(self.weights, dtype=state.dtype)).sum(axis=-1)
 
     def relation(self, people: int) -> RkhsBall:
-        """Weights of length at most 1 each."""
         return RkhsBall.of_people(people, FeatureKernel(item, rank=DIMENSION, dimension=DIMENSION), norm=1.0)
 
     def mean_reward(self) -> Float[np.ndarray, "3"]:
-        """The weights; not private."""
         return self.weights

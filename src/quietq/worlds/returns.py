@@ -1,6 +1,6 @@
 """Returns of policies in any world, by Monte Carlo over many episodes at once.
 
-Whatever is computed here from the true preference looks at it: it is for the operator, and no part of a private
+Whatever is computed here from the true reward looks at it: it is for the operator, and no part of a private
 release. The walk's exact returns are in `walk_returns`.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
@@ -17,7 +17,7 @@ from quietq.worlds import walk_returns
 from quietq.worlds.environment import RewardFunction, rewards_at, world_reward
 from quietq.worlds.planning import MOST_ON_A_GRID, GridPlan, look_ahead, plan_on_grid
 from quietq.worlds.walk import WALK
-from quietq.worlds.world import World, flat
+from quietq.worlds.world import World, chances_of, flat
 
 Policy = Callable[[np.ndarray], np.ndarray]
 """Actions, shape (points,), or their probabilities, (points, actions), as a function of states (points, d)."""
@@ -36,7 +36,7 @@ class Reference(NamedTuple):
 def episode_returns(
     world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
 ) -> Float[np.ndarray, " episodes"]:
-    """The sum of rewards of each of so many episodes, by default under the true preference: then not private.
+    """The sum of rewards of each of so many episodes, by default under the true reward: then not private.
 
     A `GridPlan` is followed by the step. The same seed gives every deterministic policy the same chance, so that two of
     them can be compared with little noise.
@@ -48,7 +48,8 @@ def episode_returns(
     choices = np.random.default_rng((seed, 1))  # of their own, so that they do not disturb the world's
     for step in range(world.steps):
         given = policy.at(step, states) if isinstance(policy, GridPlan) else policy(states)
-        states, ended = world.move(states, _actions(given, world, episodes, choices), rng.random(shape), np)
+        passed = chances_of(given, episodes, world.actions).cumsum(axis=-1)[:, :-1] <= choices.random(episodes)[:, None]
+        states, ended = world.move(states, passed.sum(axis=-1), rng.random(shape), np)
         total += here * rewards_at(flat(states), reward, dimension)
         here &= ~ended
     return total
@@ -57,7 +58,7 @@ def episode_returns(
 def mean_return(
     world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
 ) -> float:
-    """The mean of `episode_returns`; under the true preference it is not private, and for the operator only.
+    """The mean of `episode_returns`; under the true reward it is not private, and for the operator only.
 
     >>> from quietq.worlds.thermostat import ThermostatWorld
     >>> round(mean_return(ThermostatWorld(), lambda states: (states[:, 0] < 23.5) * 2, episodes=100))
@@ -72,10 +73,9 @@ def uniform_policy(world: World) -> Policy:
 
 
 def best_known(world: World) -> Policy:
-    """The best policy that is known for the true preference: by a grid, or by a look ahead; not private."""
-    if max(world.box.dimension, world.draws) <= MOST_ON_A_GRID:
-        return plan_on_grid(world)
-    return look_ahead(world)
+    """The best policy that is known for the true reward: by a grid, or by a look ahead; not private."""
+    on_grid = max(world.box.dimension, world.draws) <= MOST_ON_A_GRID
+    return plan_on_grid(world) if on_grid else look_ahead(world)
 
 
 @functools.cache
@@ -96,24 +96,8 @@ def reference(world: World, episodes: int = EPISODES, seed: int = 0) -> Referenc
 
 
 def normalise(world: World, returned: float) -> float:
-    """A return under the true preference, so that uniformly random actions have 0 and the best known 1; not private."""
+    """A return under the true reward, so that uniformly random actions have 0 and the best known 1; not private."""
     random, best = reference(world)
     if best - random <= 1e-9 * max(abs(best), abs(random)):
         raise InvalidInput(f"In this {world.name} all policies are alike, so there is nothing to score.")
     return (returned - random) / (best - random)
-
-
-def _actions(given: np.ndarray, world: World, points: int, rng: np.random.Generator) -> Int[np.ndarray, " points"]:
-    """What a policy gave, as one action a state."""
-    given = np.asarray(given)
-    if given.shape == (points, world.actions):
-        if not ((given >= 0).all() and np.allclose(given.sum(axis=-1), 1)):
-            raise InvalidInput("policy must give probabilities: at least 0, and 1 in sum for each state.")
-        passed = given.cumsum(axis=-1)[:, :-1] <= rng.random(points)[:, None]  # the last action takes what is left
-        return passed.sum(axis=-1)
-    if given.shape != (points,) or not np.isin(given, range(world.actions)).all():
-        raise InvalidInput(
-            f"policy must give an action, 0 to {world.actions - 1}, or a row of {world.actions} probabilities for each "
-            f"of {points} states."
-        )
-    return given.astype(np.int64)

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 
 from quietq.privacy.checks import count, numbers, positive, probability
 from quietq.privacy.errors import InvalidInput, QuietqError
+from quietq.worlds.world import chances_of
 
 _GAP = 1e-7
 """The largest relative duality gap that is taken for rounding."""
@@ -30,7 +31,7 @@ class Tabular:
 
     def __post_init__(self) -> None:
         if numbers("rewards", self.rewards).ndim != 2 or not np.isfinite(self.rewards).all():
-            raise InvalidInput("rewards must be finite numbers, one a state and action.")
+            raise InvalidInput("rewards must be finite numbers, one for each state and action.")
         n, m = self.rewards.shape
         chances = numbers("transitions", self.transitions)
         if chances.shape != (n, m, n) or not ((chances >= 0).all() and np.allclose(chances.sum(axis=-1), 1)):
@@ -39,12 +40,10 @@ class Tabular:
 
     @property
     def states(self) -> int:
-        """How many."""
         return self.rewards.shape[0]
 
     @property
     def actions(self) -> int:
-        """How many."""
         return self.rewards.shape[1]
 
     def with_rewards(self, rewards: np.ndarray) -> "Tabular":
@@ -79,16 +78,9 @@ class Tabular:
 
     def evaluate(self, policy: np.ndarray) -> Float[np.ndarray, " n"]:
         """Exact values of a policy: an action a state, (n,), or their probabilities, (n, m). One linear solve."""
-        n, m = self.states, self.actions
-        given = np.asarray(policy)
-        if given.shape == (n,) and np.isin(given, range(m)).all():
-            given = np.eye(m)[given.astype(np.int64)]
-        if given.shape != (n, m) or not ((given >= 0).all() and np.allclose(given.sum(axis=1), 1)):
-            raise InvalidInput(
-                f"policy must give an action, 0 to {m - 1}, or {m} probabilities for each of {n} states."
-            )
-        moves = np.einsum("sa,sat->st", given, self.transitions)
-        return np.linalg.solve(np.eye(n) - self.gamma * moves, (given * self.rewards).sum(axis=1))
+        chances = chances_of(policy, self.states, self.actions)
+        moves = np.einsum("sa,sat->st", chances, self.transitions)
+        return np.linalg.solve(np.eye(self.states) - self.gamma * moves, (chances * self.rewards).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from quietq.privacy import relations
 from quietq.privacy.checks import count, not_negative, positive, probability, real
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
-from quietq.worlds.world import Array, World
+from quietq.worlds.world import Array, World, never
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,10 @@ class ThermostatWorld(World):
     """
 
     name: ClassVar[str] = "thermostat"
+    box: ClassVar[Box] = Box((14.0,), (30.0,))
     actions: ClassVar[int] = 3
     action_names: ClassVar[tuple[str, ...]] = ("cool", "off", "heat")
     draws: ClassVar[int] = 1
-    low: ClassVar[float] = 14.0
-    high: ClassVar[float] = 30.0
 
     outside: float = 16.0
     """The room drifts to this temperature."""
@@ -47,7 +46,7 @@ class ThermostatWorld(World):
 
     def __post_init__(self) -> None:
         for name in ("outside", "liked"):
-            if not self.low <= real(name, getattr(self, name)) <= self.high:
+            if not self.box.low[0] <= real(name, getattr(self, name)) <= self.box.high[0]:
                 raise InvalidInput(f"{name} must lie within {self.box}, not {getattr(self, name)!r}.")
         probability("leak", self.leak)
         not_negative("noise", self.noise)
@@ -55,21 +54,12 @@ class ThermostatWorld(World):
             positive(name, getattr(self, name))
         count("steps", self.steps)
 
-    @property
-    def box(self) -> Box:
-        """14 to 30 degrees."""
-        return Box((self.low,), (self.high,))
-
-    def start(self, draws: Array, xp: Any) -> Array:
-        """Uniform on the box."""
-        return self.low + (self.high - self.low) * draws
-
     def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
         """Drift, draught and what the machine does; walls keep the temperature in the box."""
         machine = self.power * (xp.asarray(action)[..., None] - 1)
         moved = state + self.leak * (self.outside - state) + self.noise * (2 * draws - 1) + machine
-        moved = xp.clip(moved, self.low, self.high)
-        return moved, xp.zeros(moved.shape[:-1], dtype=bool)
+        moved = xp.clip(moved, self.box.low[0], self.box.high[0])
+        return moved, never(moved, xp)
 
     def reward(self, state: Array, xp: Any) -> Array:
         """The mean of max(0, 1 - |s - t|/tolerance) over likings t, by the antiderivative of that tent."""
@@ -82,5 +72,4 @@ class ThermostatWorld(World):
         return (area(away + self.spread) - area(away - self.spread)) / (2 * self.spread)
 
     def relation(self, people: int) -> LipschitzBall:
-        """Ranges of [0, 1]; the slope is over the width of the box."""
-        return relations.people(people, low=0.0, high=1.0, slope=(self.high - self.low) / self.tolerance)
+        return relations.people(people, low=0.0, high=1.0, slope=self.box.width[0] / self.tolerance)

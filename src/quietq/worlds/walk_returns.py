@@ -17,6 +17,7 @@ from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.walk import WALK, walk_reward
+from quietq.worlds.world import chances_of
 
 Policy = Callable[[np.ndarray], np.ndarray] | np.ndarray
 """Actions 0 and 1, shape (points,), or their probabilities, (points, 2), as a function of states or on the grid; an
@@ -36,8 +37,8 @@ class Plan:
 
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, "..."]:
         """The stationary policy: at every step what is best with the whole episode to go, at the nearest point."""
-        unit = (np.asarray(states, dtype=np.float64) - WALK.low) / (WALK.high - WALK.low)
-        return np.asarray(self.actions[0][np.rint(unit * (self.actions.shape[1] - 1)).astype(np.int64)])
+        nearest = np.rint(np.asarray(states, dtype=np.float64) * (self.actions.shape[1] - 1))
+        return np.asarray(self.actions[0][nearest.astype(np.int64)])
 
 
 def plan(reward: RewardFunction, cells: int = CELLS) -> Plan:
@@ -66,7 +67,6 @@ def best_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> flo
 
 
 def worst_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
-    """The smallest."""
     return _backward(reward, cells, lambda _, q: q.min(axis=0))
 
 
@@ -83,8 +83,10 @@ def policy_return(policy: Policy, reward: RewardFunction = walk_reward, cells: i
     >>> round(best_return() - policy_return(lambda states: states < 0.5), 9)
     0.0
     """
-    chances = _chances(policy, _grid(cells))
-    return _backward(reward, cells, lambda t, q: (chances[t % len(chances)] * q.T).sum(axis=-1))
+    states = _grid(cells)
+    chances = chances_of(policy(states) if callable(policy) else policy, len(states), WALK.actions, WALK.steps)
+    by_step = np.broadcast_to(chances, (WALK.steps, *chances.shape[-2:]))
+    return _backward(reward, cells, lambda step, q: (by_step[step] * q.T).sum(axis=-1))
 
 
 def score(policy: Policy, reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
@@ -102,7 +104,7 @@ def score(policy: Policy, reward: RewardFunction = walk_reward, cells: int = CEL
 def _grid(cells: int) -> Float[np.ndarray, "points"]:
     if count("cells", cells, 4) % 4:
         raise InvalidInput(f"cells must be a multiple of 4, so that the longest move ends on the grid, not {cells}.")
-    return np.linspace(WALK.low, WALK.high, cells + 1)
+    return np.linspace(0, 1, cells + 1)
 
 
 def _backward(reward: RewardFunction, cells: int, choose: Callable[[int, np.ndarray], np.ndarray]) -> float:
@@ -117,25 +119,10 @@ def _backward(reward: RewardFunction, cells: int, choose: Callable[[int, np.ndar
 def _after_move(values: np.ndarray) -> Float[np.ndarray, "2 points"]:
     """The mean of `values` after a move to the left and to the right, from each grid point."""
     cells = len(values) - 1
-    reach = round(cells * WALK.reach / (WALK.high - WALK.low))
+    reach = round(cells * WALK.reach)
     area = np.concatenate([[0.0], np.cumsum((values[1:] + values[:-1]) / 2)])
     here = np.arange(cells + 1)
     right, left = np.minimum(here + reach, cells), np.maximum(here - reach, 0)
     to_right = area[right] - area + (here + reach - right) * values[-1]
     to_left = area - area[left] + (left - here + reach) * values[0]
     return np.stack([to_left, to_right]) / reach
-
-
-def _chances(policy: Policy, states: np.ndarray) -> Float[np.ndarray, "steps points 2"]:
-    """The policy as probabilities, with one step for all or each step's own."""
-    given = np.asarray(policy(states) if callable(policy) else policy)
-    if given.shape[-1:] != (WALK.actions,) and np.isin(given, (0, 1)).all():
-        given = np.stack([1 - given.astype(np.float64), given.astype(np.float64)], axis=-1)
-    steps = given.shape[:-2] in ((), (WALK.steps,))
-    if not steps or given.shape[-2:] != (len(states), WALK.actions) or not np.issubdtype(given.dtype, np.number):
-        raise InvalidInput(
-            f"policy must give an action, 0 or 1, or a row of two probabilities for each of {len(states)} states."
-        )
-    if not ((given >= 0).all() and np.allclose(given.sum(axis=-1), 1)):
-        raise InvalidInput("policy must give probabilities: at least 0, and 1 in sum for each state.")
-    return given.astype(np.float64).reshape(-1, len(states), WALK.actions)

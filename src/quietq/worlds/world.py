@@ -4,14 +4,14 @@
 Gymnasium environment (`WorldEnv`) calls them, jax.numpy when the compiled trainer does. So both forms agree step by
 step for the same draws, and there is no second definition to keep in line. This module does not import JAX.
 
-States, actions and ends are public: none of these functions may look at the reward, which is a preference over the
-state that a step leads to.
+States, actions and ends are public: neither `start` nor `move` may look at the reward.
 """
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from quietq import registry
 from quietq.noise.box import Box
@@ -32,6 +32,8 @@ class World(ABC):
 
     name: ClassVar[str]
     """As in `quietq train METHOD NAME`, and in `quietq.registry`."""
+    box: ClassVar[Box]
+    """The public box that all states lie in."""
     actions: ClassVar[int]
     action_names: ClassVar[tuple[str, ...]]
     """What each action does, in a word."""
@@ -40,14 +42,10 @@ class World(ABC):
     steps: int
     """An episode is truncated after these."""
 
-    @property
-    @abstractmethod
-    def box(self) -> Box:
-        """The public box that all states lie in."""
-
-    @abstractmethod
     def start(self, draws: Array, xp: Any) -> Array:
-        """The first state, shape (..., dimension), from uniform draws of shape (..., draws)."""
+        """The first state, shape (..., dimension), from draws of shape (..., draws): by default uniform on the box."""
+        low, width = (xp.asarray(end, dtype=draws.dtype) for end in (self.box.low, self.box.width))
+        return low + width * draws[..., : self.box.dimension]
 
     @abstractmethod
     def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
@@ -55,20 +53,25 @@ class World(ABC):
 
     @abstractmethod
     def reward(self, state: Array, xp: Any) -> Array:
-        """The preference of the people together, shape (...), at states (..., dimension) that a step led to."""
+        """The mean of people's rewards, shape (...), at states (..., dimension) that a step led to."""
 
     @abstractmethod
     def relation(self, people: int) -> Relation:
         """What replacing one of so many people can change, by the bounds that are declared for each person."""
 
     def mean_reward(self) -> Any:
-        """The preference itself, not private, in the form that a mechanism for `relation` takes.
+        """The reward, not private, in the form that a mechanism for `relation` takes.
 
         That is what `GaussianProcessMechanism.apply` takes: by default a function of many states at once; where
-        the relation's kernel says so, one function a coordinate, or the weights of its features.
+        the relation's kernel says so, one function per coordinate, or the weights of its features.
         """
         dimension = self.box.dimension
         return lambda states: self.reward(unflat(states, dimension), np)
+
+
+def never(states: Array, xp: Any) -> Array:
+    """That no episode terminated, for worlds in which none does."""
+    return xp.zeros(states.shape[:-1], dtype=bool)
 
 
 def flat(states: Array) -> Array:
@@ -80,6 +83,27 @@ def unflat(states: object, dimension: int) -> np.ndarray:
     """The way back, to (..., dimension)."""
     given = np.asarray(states, dtype=np.float64)
     return given[..., None] if dimension == 1 else given
+
+
+def chances_of(
+    policy: object, points: int, actions: int, steps: int | None = None
+) -> Float[np.ndarray, "*steps points actions"]:
+    """What a policy gave, as probabilities: an action for each of so many states, or a row of probabilities.
+
+    There may be an axis of so many `steps` in front.
+    """
+    given = np.asarray(policy)
+    if given.shape[-2:] != (points, actions) and given.shape[-1:] == (points,) and np.isin(given, range(actions)).all():
+        given = np.eye(actions)[given.astype(np.int64)]
+    fits = given.shape[-2:] == (points, actions) and given.shape[:-2] in ((), (steps,))
+    if not fits or given.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"policy must give an action, 0 to {actions - 1}, or a row of {actions} probabilities for each of {points} "
+            "states."
+        )
+    if not ((given >= 0).all() and np.allclose(given.sum(axis=-1), 1)):
+        raise InvalidInput("policy must give probabilities: at least 0, and 1 in sum for each state.")
+    return given.astype(np.float64)
 
 
 def find_world(name: str) -> World:
