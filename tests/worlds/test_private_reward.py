@@ -252,7 +252,7 @@ def test_what_does_not_fit_is_refused() -> None:
         PrivateReward(Spy(), PRIVATE, on="reward")
     with pytest.raises(InvalidInput, match="look at it on 'state-action'"):
         PrivateReward(Spy(), both)
-    with pytest.raises(InvalidInput, match="one output an action"):
+    with pytest.raises(InvalidInput, match="one output per action"):
         PrivateReward(Spy(), PRIVATE, on="state-action")
     three = Spy()
     three.action_space = Discrete(3)

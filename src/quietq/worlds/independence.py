@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
@@ -26,7 +26,7 @@ from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.registry import WORLDS, holds
 from quietq.worlds.environment import WorldEnv, reward_at
-from quietq.worlds.observations import PUBLIC_INFO, scrub
+from quietq.worlds.guards import PUBLIC_INFO, inner_environments, scrub
 from quietq.worlds.walk import walk_reward
 
 STEPS = 300
@@ -50,7 +50,7 @@ def independence(env: Any, allowed: frozenset[str] = PUBLIC_INFO) -> Assumption:
     layers = list(_layers(env))
     if all(_is_own(layer) for layer in layers):
         return Assumption(f"{_SENTENCE}: a step of quietq's own worlds is not shown it.", enforced=True)
-    bases = [layer for layer in layers if not list(_inside(layer))]
+    bases = [layer for layer in layers if not _inside(layer)]
     if not all(callable(getattr(base, "with_reward", None)) for base in bases):
         return Assumption(f"{_SENTENCE}, which could not be checked.", enforced=False)
     with warnings.catch_warnings():
@@ -61,7 +61,7 @@ def independence(env: Any, allowed: frozenset[str] = PUBLIC_INFO) -> Assumption:
 
 
 def is_own_world(world: object) -> bool:
-    """Whether it is one of this package's own, whose steps never see the reward."""
+    """Whether its steps never see the reward, because it is one of this package's own."""
     return type(world).__module__.startswith("quietq.") and holds(WORLDS, type(world))
 
 
@@ -72,12 +72,8 @@ def with_assumption(certificate: Certificate, assumption: Assumption) -> Certifi
     return dataclasses.replace(certificate, assumptions=(*certificate.assumptions, assumption))
 
 
-def _inside(env: Any) -> Iterator[Any]:
-    """The environments that one consists of; none for a base."""
-    several = getattr(env, "envs", ())
-    for inner in (getattr(env, "env", None), *(several if isinstance(several, list | tuple) else ())):
-        if isinstance(inner, gymnasium.Env | VectorEnv):
-            yield inner
+def _inside(env: Any) -> list[Any]:
+    return [inner for inner in inner_environments(env) if isinstance(inner, gymnasium.Env | VectorEnv)]
 
 
 def _layers(env: Any) -> Iterator[Any]:
@@ -158,40 +154,42 @@ def _compared(copies: list[Any], allowed: frozenset[str]) -> tuple[int, str]:
     actions.seed(0)
     vector = isinstance(first, VectorEnv)
     disabled = vector and first.metadata.get("autoreset_mode") == AutoresetMode.DISABLED
-    shown = [_run(lambda one=one: one.reset(seed=0)) for one in copies]
+
+    def reset(one: Any, **options: Any) -> dict[str, Any]:
+        observation, info = _run(one.reset, **options)
+        return {"observations": observation, "ends of episodes": (), "info": scrub(info, allowed)}
+
+    def advance(one: Any, action: Any) -> dict[str, Any]:
+        observation, _, *ends, info = _run(one.step, copy.deepcopy(action))
+        return {"observations": observation, "ends of episodes": ends, "info": scrub(info, allowed)}
+
+    shown = [reset(one, seed=0) for one in copies]
     for step in range(STEPS):
-        if differs := _difference([("observations", o, "info", scrub(info, allowed)) for o, info in shown]):
+        if differs := _difference(shown):
             return step, differs
         if time.monotonic() - began > PATIENCE:
             return step, ""
+        if np.any(shown[0]["ends of episodes"]) and (disabled or not vector):
+            shown = [reset(one) for one in copies]
+            if differs := _difference(shown):
+                return step, differs
         action = actions.sample()
-        seen = [_run(lambda one=one: one.step(copy.deepcopy(action))) for one in copies]  # noqa: B023
-        ends = [("observations", s[0], "ends of episodes", (s[2], s[3]), "info", scrub(s[4], allowed)) for s in seen]
-        if differs := _difference(ends):
-            return step, differs
-        over = np.logical_or(seen[0][2], seen[0][3])
-        if np.any(over) and (disabled or not vector):
-            shown = [_run(lambda one=one: one.reset()) for one in copies]
-        else:
-            shown = [(s[0], s[4]) for s in seen]
-    return STEPS, ""
+        shown = [advance(one, action) for one in copies]
+    return STEPS, _difference(shown)
 
 
-def _run(call: Any) -> Any:
+def _run(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
     try:
-        return call()
+        return call(*args, **options)
     except Exception as error:
         failure = type(error).__name__
     raise InvalidInput(f"With another reward, the environment failed with {failure}.")
 
 
-def _difference(rows: list[tuple[Any, ...]]) -> str:
+def _difference(rows: list[dict[str, Any]]) -> str:
     """The name of the first part in which a row differs from the first row."""
-    for other in rows[1:]:
-        for name, one, two in zip(rows[0][::2], rows[0][1::2], other[1::2], strict=True):
-            if not _same(one, two):
-                return name
-    return ""
+    first, *others = rows
+    return next((name for other in others for name in first if not _same(first[name], other[name])), "")
 
 
 def _same(one: Any, two: Any) -> bool:

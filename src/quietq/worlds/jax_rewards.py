@@ -7,14 +7,14 @@ released function in another precision is post-processing.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
-from quietq.noise.box import UNIT, Box
-from quietq.noise.kernels import FeatureKernel
+from quietq.noise.box import Box
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.worlds.world import World, flat
 
@@ -28,14 +28,11 @@ except ImportError as error:
     raise MissingExtra.of("train", "Compiled rewards need JAX and Equinox") from error
 
 
-_BITS = 32
-
-
 class JaxReward(eqx.Module):
     """A reward of one step, as a pytree. States have shape (dimension,)."""
 
     by_action: eqx.AbstractVar[bool]
-    """With one output an action, it is a function of the state before and of the action; else of the state after."""
+    """With one output per action, it is a function of the state before and of the action; else of the state after."""
 
     def __call__(self, before: Any, action: Any, after: Any) -> Array:
         """The reward of a step, a scalar."""
@@ -43,11 +40,78 @@ class JaxReward(eqx.Module):
 
     @abstractmethod
     def at(self, state: Array) -> Array:
-        """The value at a state, a scalar, or one value an action."""
+        """The value at a state, a scalar, or one value per action."""
+
+
+class _Released(JaxReward):
+    """Released numbers, and the box whose unit coordinates they are read by; axes behind `axes` are outputs."""
+
+    values: Array
+    low: Array
+    width: Array
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, values: Any, box: Box, axes: int | None = None) -> None:
+        self.values, self.low, self.width = (jnp.asarray(one, jnp.float32) for one in (values, box.low, box.width))
+        self.by_action = self.values.ndim > (box.dimension if axes is None else axes)
+
+    def unit(self, state: Array) -> Array:
+        return jnp.clip((state - self.low) / self.width, 0.0, 1.0)
+
+
+class JaxTable(_Released):
+    """A PrivateTable: the value at the nearest grid point.
+
+    The same point as in double precision, wherever the state's unit coordinates are exact in single precision: on unit
+    boxes always. Elsewhere a state within rounding of the middle between two points may go to the other one.
+    """
+
+    def at(self, state: Array) -> Array:
+        cells = np.float32(self.values.shape[0] - 1)
+        return self.values[tuple(jnp.rint(self.unit(state) * cells).astype(jnp.int32))]
+
+
+class JaxKnots(_Released):
+    """PrivateKnots or a FittedReward: straight lines between equally spaced knots."""
+
+    def at(self, state: Array) -> Array:
+        pieces = self.values.shape[0] - 1
+        place = self.unit(state)[0] * np.float32(pieces)
+        left = jnp.clip(place.astype(jnp.int32), 0, pieces - 1)
+        share = place - left
+        return (1 - share) * self.values[left] + share * self.values[left + 1]
+
+
+class JaxWeights(_Released):
+    """PrivateWeights of features that JAX can trace."""
+
+    phi: Callable[..., Any] = eqx.field(static=True)
+
+    def __init__(self, weights: Any, phi: Callable[..., Any], box: Box) -> None:
+        super().__init__(weights, box, axes=1)
+        self.phi = phi
+        jax.eval_shape(self.at, jnp.zeros(box.dimension))
+
+    def at(self, state: Array) -> Array:
+        return _traced("phi", self.phi, self.unit(state)) @ self.values
+
+
+class JaxSum(JaxReward):
+    """A PrivateSum: one table per coordinate."""
+
+    parts: tuple[JaxTable, ...]
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, tables: Sequence[Any], box: Box) -> None:
+        self.parts = tuple(JaxTable(values, box.coordinate(i)) for i, values in enumerate(tables))
+        self.by_action = self.parts[0].by_action
+
+    def at(self, state: Array) -> Array:
+        return jnp.sum(jnp.stack([part.at(state[i : i + 1]) for i, part in enumerate(self.parts)]), axis=0)
 
 
 class WorldReward(JaxReward):
-    """scale * r + shift, with r the world's own preference, not private; neighbours for an audit differ in the leaves.
+    """scale * r + shift, with r the world's own reward, not private; neighbours for an audit differ in the leaves.
 
     >>> from quietq.worlds.walk import WalkWorld
     >>> float(WorldReward(WalkWorld(), scale=2.0, shift=1.0)(None, None, jnp.array([0.5])))
@@ -61,109 +125,19 @@ class WorldReward(JaxReward):
 
     def __init__(self, world: World, scale: Any = 1.0, shift: Any = 0.0) -> None:
         self.world, self.by_action = world, False
-        self.scale, self.shift = _single(scale), _single(shift)
+        self.scale, self.shift = (jnp.asarray(one, jnp.float32) for one in (scale, shift))
 
     def at(self, state: Array) -> Array:
-        """The preference, scaled and shifted."""
         return self.scale * as_single(self.world.reward(state, jnp)) + self.shift
-
-
-class JaxTable(JaxReward):
-    """A PrivateTable: the value at the nearest grid point.
-
-    The same point as in double precision, wherever the state's unit coordinates are exact in single precision: on unit
-    boxes always. Elsewhere a state within rounding of the middle between two points may go to the other one.
-    """
-
-    values: Array
-    low: Array
-    width: Array
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, values: Any, box: Box) -> None:
-        self.values = _single(values)
-        self.low, self.width = _ends(box)
-        self.by_action = self.values.ndim > box.dimension
-
-    def at(self, state: Array) -> Array:
-        """The released value."""
-        cells = np.float32(self.values.shape[0] - 1)
-        index = jnp.rint(_unit(state, self.low, self.width) * cells).astype(jnp.int32)
-        return self.values[tuple(index)]
-
-
-class JaxKnots(JaxReward):
-    """PrivateKnots or a FittedReward: straight lines between equally spaced knots."""
-
-    values: Array
-    low: Array
-    width: Array
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, values: Any, box: Box) -> None:
-        self.values = _single(values)
-        self.low, self.width = _ends(box)
-        self.by_action = self.values.ndim > 1
-
-    def at(self, state: Array) -> Array:
-        """The value, interpolated."""
-        pieces = self.values.shape[0] - 1
-        place = _unit(state, self.low, self.width)[0] * np.float32(pieces)
-        left = jnp.clip(place.astype(jnp.int32), 0, pieces - 1)
-        share = place - left
-        return (1 - share) * self.values[left] + share * self.values[left + 1]
-
-
-class JaxSum(JaxReward):
-    """A PrivateSum: one table a coordinate."""
-
-    parts: tuple[JaxTable, ...]
-    low: Array
-    width: Array
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, tables: Sequence[Any], box: Box) -> None:
-        self.parts = tuple(JaxTable(values, UNIT) for values in tables)
-        self.low, self.width = _ends(box)
-        self.by_action = self.parts[0].by_action
-
-    def at(self, state: Array) -> Array:
-        """The sum of the released values."""
-        unit = _unit(state, self.low, self.width)
-        return jnp.sum(jnp.stack([part.at(unit[i : i + 1]) for i, part in enumerate(self.parts)]), axis=0)
-
-
-class JaxWeights(JaxReward):
-    """PrivateWeights of features that JAX can trace."""
-
-    weights: Array
-    low: Array
-    width: Array
-    phi: Callable[..., Any] = eqx.field(static=True)
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, weights: Any, phi: Callable[..., Any], box: Box) -> None:
-        self.weights, self.phi = _single(weights), phi
-        self.low, self.width = _ends(box)
-        self.by_action = self.weights.ndim > 1
-        jax.eval_shape(self.at, jnp.zeros(box.dimension))
-
-    def at(self, state: Array) -> Array:
-        """weights . phi."""
-        return _traced("phi", self.phi, _unit(state, self.low, self.width)) @ self.weights
 
 
 class JaxFunction(JaxReward):
     """A function of many states at once that JAX can trace; not private, unless the function is."""
 
     function: Callable[..., Any] = eqx.field(static=True)
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.by_action = function, False
+    by_action: bool = eqx.field(static=True, default=False)
 
     def at(self, state: Array) -> Array:
-        """Its value."""
         return as_single(_traced("The reward", self.function, state))
 
 
@@ -180,35 +154,33 @@ class LiftedReward(JaxReward):
         self.by_action = False
 
     def at(self, state: Array) -> Array:
-        """Its value."""
         return eval_jaxpr(self.program, self.captured, state)[0]
 
 
+@singledispatch
 def as_jax(reward: object) -> JaxReward:
     """A private function, a fitted reward, or a function that JAX can trace, as a pytree.
 
     >>> as_jax(lambda states: states**2)(None, None, jnp.array([0.5])).item()
     0.25
     """
-    match reward:
-        case JaxReward():
-            return reward
-        case PrivateTable():
-            return JaxTable(reward.values, reward.box)
-        case PrivateKnots():
-            return JaxKnots(reward.values, reward.box)
-        case FittedReward():
-            return JaxKnots(reward.mean, reward.box)
-        case PrivateSum():
-            return JaxSum([part.values for part in reward.parts], reward.box)
-        case PrivateWeights():
-            phi = reward.kernel.phi if isinstance(reward.kernel, FeatureKernel) else reward.kernel.features
-            return JaxWeights(reward.weights, phi, reward.box)
-        case World():
-            return WorldReward(reward)
     if callable(reward):
         return JaxFunction(reward)
     raise InvalidInput(f"reward must be a private function or a function of states, not {type(reward).__name__}.")
+
+
+as_jax.register(JaxReward, lambda reward: reward)
+as_jax.register(World, WorldReward)
+as_jax.register(PrivateTable, lambda table: JaxTable(table.values, table.box))
+as_jax.register(PrivateKnots, lambda knots: JaxKnots(knots.values, knots.box))
+as_jax.register(FittedReward, lambda fitted: JaxKnots(fitted.mean, fitted.box))
+as_jax.register(PrivateSum, lambda total: JaxSum([part.values for part in total.parts], total.box))
+
+
+@as_jax.register
+def _(reward: PrivateWeights) -> JaxReward:
+    kernel = reward.kernel
+    return JaxWeights(reward.weights, getattr(kernel, "phi", kernel.features), reward.box)
 
 
 def stack(rewards: Sequence[JaxReward]) -> JaxReward:
@@ -226,26 +198,13 @@ def as_single(reward: Any) -> Array:
     dtype('float32')
     """
     kind = jnp.result_type(reward)
-    if jnp.issubdtype(kind, jnp.complexfloating) or (
-        jnp.issubdtype(kind, jnp.floating) and jnp.finfo(kind).bits < _BITS
-    ):
+    coarse = jnp.issubdtype(kind, jnp.floating) and jnp.finfo(kind).bits < jnp.finfo(jnp.float32).bits
+    if coarse or jnp.issubdtype(kind, jnp.complexfloating):
         raise InvalidInput(
             f"The reward must be computed in float32, float64 or integers, not {kind}, whose rounding the noise would "
             "not hide; nothing was drawn or spent."
         )
     return jnp.asarray(reward, jnp.float32)
-
-
-def _single(values: Any) -> Array:
-    return jnp.asarray(values, dtype=jnp.float32)
-
-
-def _ends(box: Box) -> tuple[Array, Array]:
-    return _single(box.low), _single(np.subtract(box.high, box.low))
-
-
-def _unit(state: Array, low: Array, width: Array) -> Array:
-    return jnp.clip((state - low) / width, 0.0, 1.0)
 
 
 def _traced(name: str, function: Callable[..., Any], state: Array) -> Array:

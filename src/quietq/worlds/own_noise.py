@@ -2,7 +2,9 @@
 
 import dataclasses
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -16,14 +18,13 @@ from quietq.noise.kernels import Exponential
 from quietq.noise.rounding import largest_value, round_release
 from quietq.noise.sorted_path import SortedPath, SortedPoints
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import positive
+from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
-from quietq.privacy.relations import LipschitzBall, SupBall
-from quietq.worlds.observations import HAIR, State, batch_of, in_box, states_of
+from quietq.privacy.relations import LipschitzBall, Relation, SupBall
+from quietq.worlds.reader import HAIR, State, batch_of, in_box, refuse_categories, states_of
 
 Place = tuple[float, int]
 """Where a reward was seen: the state in [0, 1], and which path is its."""
-
 
 FINEST = 16
 """States nearer than 2^-16 of the box share a released value, or those nearer than what rounding errors need."""
@@ -32,30 +33,92 @@ _MARGIN = 8
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
-class Exactness:
-    """What rewards are clipped to, a public number, and how far off they may be."""
+@dataclass(frozen=True)
+class Terms:
+    """What is said of an environment's own reward; see `OwnReward`."""
 
-    def __init__(
-        self, relation: LipschitzBall | SupBall, largest: float | None, accuracy: float | None, kind: str
-    ) -> None:
-        self.kind = kind if accuracy is None else None
-        self.largest = size_bound(relation.radius, relation.people) if largest is None else positive("largest", largest)
+    env: gymnasium.Env
+    relation: Relation
+    budget: Budget
+    on: str
+    state: State
+    box: Domain | None
+    rewards: int | None
+    largest: float | None
+    accuracy: float | None
+
+
+class OwnNoise(ABC):
+    """Noise for rewards of one exactness: those of a type, or as terms. Public, but for what it has drawn."""
+
+    method: ClassVar[str]
+    domain: list[tuple[float, float]] | None = None
+    sensitivity: float
+    norm: dict[str, object]
+    how: str
+    """What was noised, for the certificate."""
+    total: float = math.inf
+    """How many rewards are covered."""
+    left: float = math.inf
+
+    def __init__(self, terms: Terms, kind: str) -> None:
+        relation, largest, accuracy = terms.relation, terms.largest, terms.accuracy
+        self._kind = kind if accuracy is None else None
+        radius = getattr(relation, "radius", 0.0)
+        self.largest = size_bound(radius, relation.people) if largest is None else positive("largest", largest)
         self.error = _MARGIN * EPSILON[kind] * self.largest if accuracy is None else positive("accuracy", accuracy)
+        self._prepare(terms)
+        self.sigma = self.sensitivity / terms.budget.mu
+        self.largest = min(self.largest, largest_value(self.sigma))
 
-    def check(self, coarse: str | None) -> None:
+    @classmethod
+    @abstractmethod
+    def check(cls, terms: Terms) -> None:
+        """Refuses what does not fit this kind of noise."""
+
+    @abstractmethod
+    def _prepare(self, terms: Terms) -> None:
+        """Sets sensitivity, norm and how, with `error` allowed for."""
+
+    def settles(self, coarse: str | None) -> bool:
+        """Whether the first reward's type may still say how exact rewards are."""
+        return self._kind is not None and coarse in EPSILON
+
+    def check_type(self, coarse: str | None) -> None:
         """Refuses a reward of a type that is less exact than what is covered."""
-        if self.kind is not None and EPSILON.get(coarse or "float64", math.inf) > EPSILON[self.kind]:
+        if self._kind is not None and EPSILON.get(coarse or "float64", math.inf) > EPSILON[self._kind]:
             raise InvalidInput(
-                f"The environment's reward is a {coarse}, less exact than the {self.kind} that the noise covers: say "
+                f"The environment's reward is a {coarse}, less exact than the {self._kind} that the noise covers: say "
                 "with `accuracy` how far off rewards may be at the most; nothing was drawn or spent for this one."
             )
 
-    def clip(self, value: float) -> float:
-        """A projection, so no two neighbours get farther apart, and no refusal has to look at the size."""
-        return min(max(value, -self.largest), self.largest)
+    def state(self, observation: Any) -> float | None:
+        """The state that an observation shows, if it matters."""
+        return None
+
+    def place(self, state: float | None, action: Any) -> Place:
+        return 0.0, 0
+
+    def check_left(self) -> None:
+        """Refuses the reward after the last one, before there is one."""
+        if not self.left:
+            raise BudgetExhausted(f"All {self.total} rewards that this budget covers have been released.")
+
+    def known(self, at: Place) -> float | None:
+        """What was released before, if that holds here too."""
+        return None
+
+    @abstractmethod
+    def release(self, at: Place, value: float) -> float:
+        """The value with noise, rounded."""
+
+    def _add(self, value: float, noise: np.ndarray) -> float:
+        # Clipping is a projection, so no two neighbours get farther apart, and no refusal has to look at the size.
+        clipped = np.clip(np.array([value]), -self.largest, self.largest)
+        return float(round_release(clipped, noise, self.sigma)[0])
 
 
-class PathNoise:
+class PathNoise(OwnNoise):
     """Noise for a LipschitzBall: a path, one for each action that matters, at states that keep their distance.
 
     Between two states that are very near the path hardly changes, so rounding errors of their rewards would stand out:
@@ -65,18 +128,17 @@ class PathNoise:
 
     method = "gaussian-process"
 
-    def __init__(
-        self,
-        env: gymnasium.Env,
-        relation: LipschitzBall,
-        budget: Budget,
-        on: str,
-        state: State,
-        box: Domain | None,
-        exactness: Exactness,
-    ) -> None:
+    @classmethod
+    def check(cls, terms: Terms) -> None:
+        if terms.rewards is not None:
+            raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
+        refuse_categories(terms.env.observation_space, terms.state)
+
+    def _prepare(self, terms: Terms) -> None:
+        env, relation, state = terms.env, terms.relation, terms.state
+        assert isinstance(relation, LipschitzBall)
         self._space, self._state = env.observation_space, state
-        self._box = _box_of(env, state) if box is None else Box.of(box)
+        self._box = _box_of(env, state) if terms.box is None else Box.of(terms.box)
         if self._box.dimension != 1:
             raise InvalidInput(
                 f"A LipschitzBall speaks of one dimension, but the box is {self._box}: name one `state`."
@@ -85,21 +147,19 @@ class PathNoise:
         # So the path lives on the box widened by that hair, over whose width the slope is as much larger.
         wide = dataclasses.replace(relation, lipschitz=relation.lipschitz * (1 + 2 * HAIR))
         kernel = Exponential(wide.best_beta())
-        sensitivity = wide.rkhs_radius(kernel)
+        radius = wide.rkhs_radius(kernel)
         # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
-        error = exactness.error + wide.lipschitz * _blur(env, state, self._box) / 2
-        outputs = relation.actions if on == "state-action" else 1
-        levels = finest_levels(kernel, error, sensitivity, FINEST, outputs)
+        error = self.error + wide.lipschitz * _blur(env, state, self._box) / 2
+        by_action = terms.on == "state-action"
+        outputs = relation.actions if by_action else 1
+        levels = finest_levels(kernel, error, radius, FINEST, outputs)
         self.gap = 2.0**-levels
         allowance = 2 * error * worst_norm(kernel, levels, outputs)
-        check_allowance(allowance, sensitivity, exactness.error)
-        self.exactness = exactness
-        self.sensitivity = sensitivity + allowance
-        self.sigma = self.sensitivity / budget.mu
-        exactness.largest = min(exactness.largest, largest_value(self.sigma))
-        self._actions = _actions(env, relation) if on == "state-action" else None
+        check_allowance(allowance, radius, self.error)
+        self.sensitivity = radius + allowance
+        self._actions = _actions(env, relation) if by_action else None
         paths = 1 if self._actions is None else int(self._actions.n)
-        self._paths = [SortedPath(kernel, self.sigma, UNIT) for _ in range(paths)]
+        self._paths = [SortedPath(kernel, 1.0, UNIT) for _ in range(paths)]
         self._released = [SortedPoints() for _ in range(paths)]
         self.domain = list(zip(self._box.low, self._box.high, strict=True))
         self.norm = kernel.describe()
@@ -109,7 +169,6 @@ class PathNoise:
         )
 
     def state(self, observation: Any) -> float:
-        """The state that an observation shows."""
         return float(states_of(batch_of([observation], self._space), 1, self._state, 1)[0, 0])
 
     def place(self, state: float | None, action: Any) -> Place:
@@ -117,22 +176,16 @@ class PathNoise:
         if state is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
         # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
-        in_box(
-            np.array([[state]]),
-            self._box,
-            advice="give a `box` that all states lie in, and a relation whose slope is per width of that box",
-        )
-        low, high = self._box.low[0], self._box.high[0]
-        hair = HAIR * (high - low)
-        unit = min(max((state - low + hair) / (high - low + 2 * hair), 0.0), 1.0)
+        advice = "give a `box` that all states lie in, and a relation whose slope is per width of that box"
+        in_box(np.array([[state]]), self._box, advice=advice)
+        low, (width,) = self._box.low[0], self._box.width
+        hair = HAIR * width
+        unit = min(max((state - low + hair) / (width + 2 * hair), 0.0), 1.0)
         if self._actions is None:
             return unit, 0
         if not self._actions.contains(action):
             raise InvalidInput(f"action must be one of {self._actions}, not {action!r}.")
         return unit, int(action) - int(self._actions.start)
-
-    def check_left(self) -> None:
-        """Any number of rewards is covered."""
 
     def known(self, at: Place) -> float | None:
         """What was released before for this state, or for the nearest that is too near to it."""
@@ -144,52 +197,43 @@ class PathNoise:
         return value if distance < self.gap else None
 
     def release(self, at: Place, value: float) -> float:
-        """The value with the path's noise, rounded and remembered."""
-        noise = self._paths[at[1]]([at[0]])
-        released = float(round_release(np.array([self.exactness.clip(value)]), noise, self.sigma)[0])
+        released = self._add(value, self.sigma * self._paths[at[1]]([at[0]]))
         points = self._released[at[1]]
         points.insert(points.find(at[0])[0], at[0], released)
         return released
 
 
-class IndependentNoise:
+class IndependentNoise(OwnNoise):
     """Noise for a SupBall: fresh for each of n observed rewards."""
 
     method = "independent-gaussian"
-    domain = None
 
-    def __init__(self, relation: SupBall, budget: Budget, rewards: int, exactness: Exactness) -> None:
-        self._total = self._left = rewards
-        self.exactness = exactness
-        check_allowance(2 * exactness.error, relation.radius, exactness.error)
+    @classmethod
+    def check(cls, terms: Terms) -> None:
+        if terms.rewards is None or terms.state is not None or terms.box is not None:
+            raise InvalidInput(
+                "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
+                "`rewards` how many there will be, and leave `state` and `box` out."
+            )
+        count("rewards", terms.rewards)
+
+    def _prepare(self, terms: Terms) -> None:
+        assert isinstance(terms.relation, SupBall)
+        self.total = self.left = count("rewards", terms.rewards)
+        check_allowance(2 * self.error, terms.relation.radius, self.error)
         # Nothing is amplified: each reward of either neighbour errs by no more than that.
-        self.sensitivity = (relation.radius + 2 * exactness.error) * math.sqrt(rewards)
-        self.sigma = self.sensitivity / budget.mu
-        self.norm: dict[str, object] = {"kind": "rewards", "count": rewards, "operations": 0}
-        exactness.largest = min(exactness.largest, largest_value(self.sigma))
-        self.how = f"At most {rewards} rewards are released, each noised once, independently."
-
-    def state(self, observation: Any) -> None:
-        """The state does not matter."""
-
-    def place(self, state: float | None, action: Any) -> Place:
-        """Where a reward was seen does not matter."""
-        return 0.0, 0
-
-    def check_left(self) -> None:
-        """Refuses the reward after the last one, before there is one."""
-        if not self._left:
-            raise BudgetExhausted(f"All {self._total} rewards that this budget covers have been released.")
-
-    def known(self, at: Place) -> None:
-        """Every reward is new."""
+        self.sensitivity = (terms.relation.radius + 2 * self.error) * math.sqrt(self.total)
+        self.norm = {"kind": "rewards", "count": self.total, "operations": 0}
+        self.how = f"At most {self.total} rewards are released, each noised once, independently."
 
     def release(self, at: Place, value: float) -> float:
-        """The value with noise of its own, rounded."""
         self.check_left()
-        self._left -= 1
-        noise = self.sigma * SystemEntropy().normals((1,))
-        return float(round_release(np.array([self.exactness.clip(value)]), noise, self.sigma)[0])
+        self.left -= 1
+        return self._add(value, self.sigma * SystemEntropy().normals((1,)))
+
+
+NOISES: dict[type[Relation], type[OwnNoise]] = {LipschitzBall: PathNoise, SupBall: IndependentNoise}
+"""Which noise covers which relation."""
 
 
 def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
@@ -197,7 +241,7 @@ def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
     space = env.observation_space
     known = isinstance(space, BoxSpace) and not callable(state)
     epsilon = EPSILON.get(np.dtype(space.dtype).name, 0.0) if known else EPSILON["float32"]  # 0 for whole numbers
-    return epsilon * max(abs(box.low[0]), abs(box.high[0])) / (box.high[0] - box.low[0])
+    return epsilon * max(abs(box.low[0]), abs(box.high[0])) / box.width[0]
 
 
 def _box_of(env: gymnasium.Env, state: State) -> Box:

@@ -7,7 +7,7 @@ radius sqrt(n) in the Euclidean norm, so independent noise of that size over mu 
 
 What the code does for it: a state's value is released once and remembered, because a reward that is not a function of
 the state would otherwise show its differences without noise; states that are very near share a released value, because
-the path hardly changes between them and would show how their rewards were rounded; there is one path an object, which
+the path hardly changes between them and would show how their rewards were rounded; there is one path per object, which
 can be neither copied nor carried into another process.
 """
 
@@ -25,32 +25,26 @@ from quietq.noise.rounding import rounding_in_words
 from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
-from quietq.privacy.checks import count, instance
+from quietq.privacy.checks import instance
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.once import accounted
-from quietq.privacy.relations import LipschitzBall, Relation, SupBall
+from quietq.privacy.relations import Relation
+from quietq.worlds.guards import Hidden, is_reset_by_itself, refuse_recorders, scrub
 from quietq.worlds.independence import independence
-from quietq.worlds.observations import (
-    PUBLIC_INFO,
-    Hidden,
-    State,
-    is_reset_by_itself,
-    refuse_categories,
-    refuse_recorders,
-    scrub,
-)
-from quietq.worlds.own_noise import EPSILON, Exactness, IndependentNoise, PathNoise, Place
-from quietq.worlds.private_reward import PrivateReward
-from quietq.worlds.reader import check_place
+from quietq.worlds.own_noise import NOISES, OwnNoise, Place, Terms
+from quietq.worlds.reader import State, check_place
 
 
-class OwnReward(PrivateReward, gymnasium.Wrapper):
-    """What `PrivateReward.of` makes: one release, spread over as many steps as you like (SupBall: `rewards` steps)."""
+class OwnReward(gymnasium.Wrapper):
+    """`PrivateReward.of`: `env` with its own reward made private as it goes, under a relation that you declare.
 
-    def __new__(cls, *_: object, **__: object) -> "OwnReward":
-        """One object; the kind is known."""
-        return object.__new__(cls)
+    It is one release, spread over as many steps as you like (SupBall: `rewards` steps). `on`, `state` and `box` say
+    what the reward is a function of. `largest` is a public number that rewards are clipped to, in size; without it a
+    generous one is taken. `accuracy` is how far off a reward may be at the most; without it, what the type of the first
+    reward allows for (float64 and Python's numbers, or float32), and rewards of a less exact type are refused after
+    that. `account` is charged before the first draw.
+    """
 
     def __init__(
         self,
@@ -66,11 +60,6 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         accuracy: float | None = None,
         account: Account | None = None,
     ) -> None:
-        """`largest` is a public number that rewards are clipped to, in size; without it a generous one is taken.
-
-        `accuracy` is how far off a reward may be at the most; without it, what the type of the first reward allows for
-        (float64 and Python's numbers, or float32), and rewards of a less exact type are refused after that.
-        """
         if isinstance(env, VectorEnv):
             raise InvalidInput(
                 "Copies of an environment would each release their own reward: wrap a single environment, or release "
@@ -81,52 +70,36 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         check_place(on)
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         refuse_recorders(env)
-        if isinstance(relation, LipschitzBall):
-            if rewards is not None:
-                raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
-            refuse_categories(env.observation_space, state)
-
-            def noise(kind: str) -> PathNoise | IndependentNoise:
-                return PathNoise(env, relation, budget, on, state, box, Exactness(relation, largest, accuracy, kind))
-
-        elif isinstance(relation, SupBall):
-            if rewards is None or state is not None or box is not None:
-                raise InvalidInput(
-                    "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
-                    "`rewards` how many there will be, and leave `state` and `box` out."
-                )
-            number = count("rewards", rewards)
-
-            def noise(kind: str) -> PathNoise | IndependentNoise:
-                return IndependentNoise(relation, budget, number, Exactness(relation, largest, accuracy, kind))
-
-        else:
+        self._kind = next((noise for kind, noise in NOISES.items() if isinstance(relation, kind)), None)
+        if self._kind is None:
             raise InvalidInput(
                 "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the "
                 "function (GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
             )
-        stated = independence(env), accounted(account)
-        gymnasium.Wrapper.__init__(self, env)
+        self._terms = Terms(env, relation, budget, on, state, box, rewards, largest, accuracy)
+        self._kind.check(self._terms)
+        self._independent, self._account = independence(env), account
+        super().__init__(env)
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-        self._with = noise
-        self._stated = lambda: _certificate(relation, budget, on, self._noise, *stated)
-        self._noise = noise("float64")
-        self.certificate = self._stated()
-        self._on, self._mu, self._account, self._relation = on, budget.mu, account, relation
+        self._prepare("float64")
         self._process = os.getpid()
         self._resets = is_reset_by_itself(env)
         self._spent = self._finished = False
         self._before: float | None = None
 
+    def _prepare(self, exactness: str) -> None:
+        """Noise and certificate for rewards that are as exact as this type."""
+        assert self._kind is not None
+        self._noise = self._kind(self._terms, exactness)
+        self.certificate = _certificate(self._terms, self._noise, self._independent, accounted(self._account))
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """As the environment does, with `info` scrubbed."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._before, self._finished = self._noise.state(observation), False
-        return observation, scrub(info, PUBLIC_INFO)
+        return observation, scrub(info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """As the environment does, with noise in the reward and `info` scrubbed."""
         if os.getpid() != self._process:
             raise BudgetExhausted(
                 "This reward is made private in another process; a second path would not be covered by its budget."
@@ -140,26 +113,22 @@ class OwnReward(PrivateReward, gymnasium.Wrapper):
         if starts:
             reward = 0.0  # Autoreset's, not the reward of the state that it went to
         else:
-            reward = self._release(self._noise.place(after if self._on == "next-state" else before, action), own)
-        return observation, reward, terminated, truncated, scrub(info, PUBLIC_INFO)
+            looked_at = after if self._terms.on == "next-state" else before
+            reward = self._release(self._noise.place(looked_at, action), own)
+        return observation, reward, terminated, truncated, scrub(info)
 
     def _release(self, at: Place, own: Hidden) -> float:
         known = self._noise.known(at)
         if known is not None:
             return known
-        value = _finite(own.value)
-        self._settle(coarse_type(own.value))
+        value, coarse = _finite(own.value), coarse_type(own.value)
+        if not self._spent and coarse is not None and self._noise.settles(coarse):
+            self._prepare(coarse)
+        self._noise.check_type(coarse)
         if not self._spent and self._account is not None:
-            self._account.charge(Cost.gaussian(self._mu), self._relation)
+            self._account.charge(Cost.gaussian(self._terms.budget.mu), self._terms.relation)
         self._spent = True
         return self._noise.release(at, value)
-
-    def _settle(self, coarse: str | None) -> None:
-        """Before anything is released, the first reward's type says how exact rewards are."""
-        if not self._spent and self._noise.exactness.kind is not None and coarse in EPSILON:
-            self._noise = self._with(coarse)
-            self.certificate = self._stated()
-        self._noise.exactness.check(coarse)
 
     def __reduce__(self) -> str:
         raise TypeError(
@@ -183,14 +152,8 @@ def _finite(own: Any) -> float:
     return value
 
 
-def _certificate(
-    relation: Relation,
-    budget: Budget,
-    on: str,
-    noise: PathNoise | IndependentNoise,
-    independent: Assumption,
-    charged: Assumption,
-) -> Certificate:
+def _certificate(terms: Terms, noise: OwnNoise, independent: Assumption, charged: Assumption) -> Certificate:
+    relation, budget = terms.relation, terms.budget
     return Certificate(
         method=noise.method,
         standing="certified",
@@ -204,16 +167,16 @@ def _certificate(
         norm=noise.norm,
         assumptions=(
             Assumption(
-                f"The reward is a function of the state (here: {on}) and changes as the relation says: neighbours are "
-                f"{relation}.",
+                f"The reward is a function of the state (here: {terms.on}) and changes as the relation says: "
+                f"neighbours are {relation}.",
                 enforced=False,
             ),
             independent,
             CHOSEN,
             Assumption(noise.how, True),
-            Assumption(f"Rewards were clipped to {noise.exactness.largest:g} in size.", True),
+            Assumption(f"Rewards were clipped to {noise.largest:g} in size.", True),
             Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(noise.sigma, noise.exactness.largest, noise.exactness.error), False),
+            Assumption(rounding_in_words(noise.sigma, noise.largest, noise.error), False),
             charged,
         ),
     )

@@ -8,7 +8,7 @@ is checked where it can be (`independence`), and said in the certificate.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -16,31 +16,16 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from quietq.mechanisms.private_function import PrivateFunction
-from quietq.noise.box import Domain
-from quietq.privacy.account import Account
-from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation
+from quietq.worlds.guards import allowed_info, is_reset_by_itself, refuse_recorders, scrub
 from quietq.worlds.independence import independence, with_assumption
-from quietq.worlds.observations import (
-    Outside,
-    State,
-    allowed_info,
-    batch_of,
-    is_reset_by_itself,
-    refuse_recorders,
-    scrub,
-    without_reward,
-)
-from quietq.worlds.reader import Reader
-
-if TYPE_CHECKING:
-    from quietq.worlds.own_reward import OwnReward
+from quietq.worlds.own_reward import OwnReward
+from quietq.worlds.reader import Outside, Reader, State, batch_of
 
 
 class PrivateReward:
-    """`env` with the reward `private(...)` of the next state, the state, or (one output an action) the action in it.
+    """`env` with the reward `private(...)` of the next state, the state, or (one output per action) the action in it.
 
     `PrivateReward(env, private)` takes a single or a vector environment and gives one of the same kind. `state` says
     which part of an observation the reward looks at: None for all of it, entries of it, or a function from a batch of
@@ -49,8 +34,7 @@ class PrivateReward:
 
     That the environment shows nothing of its own reward is stated in the certificate: see `independence`.
 
-    >>> from quietq.mechanisms import GaussianProcessMechanism
-    >>> from quietq.privacy import people
+    >>> from quietq import Budget, GaussianProcessMechanism, people
     >>> mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 1, 2), Budget(0.9, 1e-4), domain=(-4.8, 4.8))
     >>> private = mechanism.apply(lambda position: 1 - abs(position) / 4.8)
     >>> env = PrivateReward(gymnasium.make("CartPole-v1"), private, state=0)
@@ -60,29 +44,9 @@ class PrivateReward:
     (True, 'certified')
     """
 
+    of = OwnReward
+    """`PrivateReward.of(env, relation, budget, ...)`: `env` with its *own* reward made private as it goes."""
     certificate: Certificate
-
-    @overload
-    def __new__(
-        cls,
-        env: gymnasium.Env,
-        private: PrivateFunction,
-        on: str = "next-state",
-        state: State = None,
-        keep_info: Sequence[str] = (),
-        outside: Outside = "refuse",
-    ) -> "PrivateEnv": ...
-
-    @overload
-    def __new__(
-        cls,
-        env: VectorEnv,
-        private: PrivateFunction,
-        on: str = "next-state",
-        state: State = None,
-        keep_info: Sequence[str] = (),
-        outside: Outside = "refuse",
-    ) -> "PrivateVectorEnv": ...
 
     def __new__(cls, env: object = None, *_: object, **__: object) -> Any:
         """Chooses the kind; copies and pickles of either come by here too, without arguments."""
@@ -97,71 +61,44 @@ class PrivateReward:
             "with Stable-Baselines3, wrap each environment before it becomes part of a VecEnv."
         )
 
-    @classmethod
-    def of(
-        cls,
-        env: gymnasium.Env | VectorEnv,
-        relation: Relation,
-        budget: Budget,
-        *,
-        on: str = "next-state",
-        state: State = None,
-        box: Domain | None = None,
-        rewards: int | None = None,
-        largest: float | None = None,
-        accuracy: float | None = None,
-        account: Account | None = None,
-    ) -> "OwnReward":
-        """`env` with its *own* reward made private as it goes, under a relation that you declare: see `OwnReward`."""
-        from quietq.worlds.own_reward import OwnReward
-
-        return OwnReward(
-            env, relation, budget, on=on, state=state, box=box, rewards=rewards, largest=largest, accuracy=accuracy,
-            account=account,
-        )  # fmt: skip
-
-
-class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
-    """What PrivateReward makes of a single environment."""
-
     def __init__(
         self,
-        env: gymnasium.Env,
+        env: Any,
         private: PrivateFunction,
+        *,
         on: str = "next-state",
         state: State = None,
         keep_info: Sequence[str] = (),
         outside: Outside = "refuse",
     ) -> None:
-        allowed = allowed_info(keep_info)
-        self._reader = Reader.of(private, on, state, outside, env.action_space, env.observation_space)
+        self._allowed = allowed_info(keep_info)
+        spaces = [getattr(env, f"single_{name}", getattr(env, name)) for name in ("action_space", "observation_space")]
+        self._reader = Reader(private, on, state, outside, *spaces)
         refuse_recorders(env)
-        stated = with_assumption(private.certificate, independence(env, allowed))
-        RecordConstructorArgs.__init__(
-            self,
-            _disable_deepcopy=True,
-            private=private,
-            on=on,
-            state=state,
-            keep_info=tuple(keep_info),
-            outside=outside,
-        )
-        gymnasium.Wrapper.__init__(self, env)
-        self.certificate = stated
-        self._allowed = allowed
-        self._resets = is_reset_by_itself(env)
-        self._finished = False
+        self.certificate = with_assumption(private.certificate, independence(env, self._allowed))
         self._before: np.ndarray | None = None
 
+    def _without_reward(self, step: tuple[Any, ...]) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """What `env.step` returned, but for the reward, which no variable of the caller ever holds."""
+        return step[0], step[2], step[3], scrub(step[4], self._allowed)
+
+
+class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
+    """What PrivateReward makes of a single environment."""
+
+    def __init__(self, env: gymnasium.Env, private: PrivateFunction, **options: Any) -> None:
+        PrivateReward.__init__(self, env, private, **options)
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, private=private, **options)
+        gymnasium.Wrapper.__init__(self, env)
+        self._resets, self._finished = is_reset_by_itself(env), False
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """As the environment does, with `info` scrubbed."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._before, self._finished = self._states(observation), False
         return observation, scrub(info, self._allowed)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """As the environment does, with the private reward and `info` scrubbed."""
-        observation, terminated, truncated, info = without_reward(self.env.step(action), self._allowed)
+        observation, terminated, truncated, info = self._without_reward(self.env.step(action))
         before, after = self._before, self._states(observation)
         starts = self._resets and self._finished
         self._before, self._finished = after, bool(terminated or truncated)
@@ -175,22 +112,9 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
 class PrivateVectorEnv(PrivateReward, VectorWrapper):
     """What PrivateReward makes of a vector environment, in any autoreset mode."""
 
-    def __init__(
-        self,
-        env: VectorEnv,
-        private: PrivateFunction,
-        on: str = "next-state",
-        state: State = None,
-        keep_info: Sequence[str] = (),
-        outside: Outside = "refuse",
-    ) -> None:
-        allowed = allowed_info(keep_info)
-        self._reader = Reader.of(private, on, state, outside, env.single_action_space, env.single_observation_space)
-        refuse_recorders(env)
-        stated = with_assumption(private.certificate, independence(env, allowed))
+    def __init__(self, env: VectorEnv, private: PrivateFunction, **options: Any) -> None:
+        PrivateReward.__init__(self, env, private, **options)
         VectorWrapper.__init__(self, env)
-        self.certificate = stated
-        self._allowed = allowed
         try:
             self._mode = AutoresetMode(env.metadata.get("autoreset_mode"))
         except ValueError as error:
@@ -199,10 +123,9 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
                 "those of the wrong states."
             ) from error
         self._finished = np.zeros(env.num_envs, dtype=bool)
-        self._before: np.ndarray | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """As the environment does, with `info` scrubbed; `options` may hold a `reset_mask`."""
+        """As the environment does; `options` may hold a `reset_mask`."""
         some = (options or {}).get("reset_mask")
         observations, info = self.env.reset(seed=seed, options=options)
         self._before = self._reader.states(observations, self.num_envs)
@@ -210,8 +133,7 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
         return observations, scrub(info, self._allowed)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """As the environment does, with the private rewards and `info` scrubbed."""
-        observations, terminated, truncated, info = without_reward(self.env.step(actions), self._allowed)
+        observations, terminated, truncated, info = self._without_reward(self.env.step(actions))
         before, returned = self._before, self._reader.states(observations, self.num_envs)
         starts = self._finished & (self._mode is AutoresetMode.NEXT_STEP)
         self._finished = np.logical_or(terminated, truncated)

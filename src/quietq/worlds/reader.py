@@ -1,70 +1,130 @@
-"""Private rewards of transitions: where the private function looks, and at which part of an observation."""
+"""Private rewards of transitions: which part of an observation is the state, and where the private function looks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Discrete, Space
+from gymnasium.spaces import Box as BoxSpace, Discrete, MultiBinary, MultiDiscrete, Space
+from gymnasium.vector.utils import concatenate, create_empty_array
 from jaxtyping import Float
 
 from quietq.mechanisms.private_function import PrivateFunction
+from quietq.noise.box import Box
+from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.observations import Outside, State, check_outside, in_box, refuse_categories, states_of
+from quietq.worlds.world import flat
 
 PLACES = ("next-state", "state", "state-action")
 """What a reward may look at."""
 
+State = int | Sequence[int] | Callable[[Any], Any] | None
+"""Which part of an observation the reward looks at: all of it, some entries, or a function of a batch of them."""
+
+Outside = Literal["refuse", "clip"]
+"""What becomes of a state that lies outside the reward's box: it is refused, or the nearest state of the box taken."""
+
+HAIR = 1e-6
+"""How far outside its box a state may lie, in widths of the box, to be taken for rounding."""
+
+
+def check_place(on: object) -> None:
+    if on not in PLACES:
+        raise InvalidInput(f"on must be one of {', '.join(PLACES)}, not {on!r}.")
+
+
+def refuse_categories(space: Space, state: State) -> None:
+    """Refuses observations that are numbers of categories, unless a function says where in the box each lies."""
+    if isinstance(space, Discrete | MultiDiscrete | MultiBinary) and not callable(state):
+        raise InvalidInput(
+            f"The observations are {space}, names of categories and not places in the reward's box: give as `state` a "
+            "function from a batch of them to coordinates of the box, e.g. `lambda batch: places[batch]`."
+        )
+
+
+def batch_of(observations: Sequence[Any], space: Space) -> Any:
+    """Observations of one environment as a vector environment would return them."""
+    if isinstance(space, BoxSpace | Discrete | MultiDiscrete | MultiBinary):
+        return np.stack([np.asarray(observation) for observation in observations])
+    return concatenate(space, observations, create_empty_array(space, len(observations)))
+
+
+def states_of(batch: Any, size: int, state: State, dimension: int) -> Float[np.ndarray, "batch dimension"]:
+    """The part of a batch of observations that `state` names, a row each; not yet checked to lie in a box."""
+    if not callable(state) and isinstance(batch, Mapping | tuple):
+        raise InvalidInput("The observations have parts: say with a function `state` what of them the reward looks at.")
+    try:
+        states = np.array(state(batch) if callable(state) else batch, dtype=np.float64).reshape(size, -1)
+        if not callable(state) and state is not None:
+            states = states[:, np.atleast_1d(np.asarray(state))]
+    except (TypeError, ValueError, IndexError) as error:
+        raise InvalidInput(f"state {state!r} does not give one state for each of {size} observations.") from error
+    if states.shape[1] != dimension:
+        raise InvalidInput(
+            f"A state has {states.shape[1]} numbers, but the reward's box has {dimension}: say with `state` what of "
+            "the observation the reward looks at."
+        )
+    return states
+
+
+def in_box(
+    states: np.ndarray,
+    box: Box,
+    outside: Outside = "refuse",
+    advice: str = "give outside='clip' to take the nearest state of the box, or release the reward on a larger one",
+) -> Float[np.ndarray, "batch dimension"]:
+    """States that lie in the box, or a hair outside, where rounding puts them; then clipped."""
+    low, high, hair = np.array(box.low), np.array(box.high), HAIR * np.array(box.width)
+    inside = (states >= low - hair) & (states <= high + hair)  # False for NaN
+    if np.isnan(states).any():
+        raise InvalidInput(f"A state has the value nan, outside the reward's box {box}: states must be numbers.")
+    if outside == "refuse" and not inside.all():
+        raise InvalidInput(
+            f"A state has the value {float(states[~inside][0])!r}, outside the reward's box {box}: {advice}."
+        )
+    return np.clip(states, low, high)
+
 
 @dataclass(frozen=True)
 class Reader:
-    """The private function, where it looks, and which part of an observation it looks at."""
+    """The private function, where it looks, and which part of an observation it looks at.
+
+    Spaces that are None are not checked: logged transitions have none.
+    """
 
     private: PrivateFunction
     on: str
     state: State
-    first_action: int = 0
-    outside: Outside = "refuse"
+    outside: Outside
+    actions: Space | None = None
+    observations: Space | None = None
 
-    @classmethod
-    def of(
-        cls,
-        private: PrivateFunction,
-        on: str,
-        state: State,
-        outside: Outside,
-        actions: Space | None,
-        observations: Space | None,
-    ) -> "Reader":
-        """Checks that the function fits the place that it is to be looked at from; spaces that are None are not."""
-        if not isinstance(private, PrivateFunction):
+    def __post_init__(self) -> None:
+        if not isinstance(self.private, PrivateFunction):
             raise InvalidInput(
                 f"private must be a PrivateFunction, as GaussianProcessMechanism.apply returns it, "
-                f"not {type(private).__name__}."
+                f"not {type(self.private).__name__}."
             )
-        check_place(on)
-        check_outside(outside)
-        if observations is not None:
-            refuse_categories(observations, state)
-        middle = [(a + b) / 2 for a, b in zip(private.box.low, private.box.high, strict=True)]
-        outputs = np.shape(private(middle if len(middle) > 1 else middle[0]))
-        if on != "state-action":
+        check_place(self.on)
+        if self.outside not in get_args(Outside):
+            raise InvalidInput(f"outside must be 'refuse' or 'clip', not {shown(self.outside)}.")
+        if self.observations is not None:
+            refuse_categories(self.observations, self.state)
+        box = self.private.box
+        outputs = self.private(flat(np.array([box.low]) + np.array([box.width]) / 2)).shape[1:]
+        if self.on != "state-action":
             if outputs:
                 raise InvalidInput(
                     f"The private function has outputs of shape {outputs}: look at it on 'state-action'."
                 )
-            return cls(private, on, state, outside=outside)
-        if len(outputs) != 1:
-            raise InvalidInput("On 'state-action', the private function must have one output an action.")
-        if actions is None:
-            return cls(private, on, state, outside=outside)
-        if not isinstance(actions, Discrete) or int(actions.n) != outputs[0]:
+        elif len(outputs) != 1:
+            raise InvalidInput("On 'state-action', the private function must have one output per action.")
+        elif self.actions is not None and not (isinstance(self.actions, Discrete) and self.actions.n == outputs[0]):
             raise InvalidInput(
                 f"On 'state-action', the private function's {outputs[0]} outputs must be one for each of finitely many "
-                f"actions, but the action space is {actions}."
+                f"actions, but the action space is {self.actions}."
             )
-        return cls(private, on, state, int(actions.start), outside)
 
     def states(self, batch: Any, size: int) -> Float[np.ndarray, "batch dimension"]:
         """What of a batch of observations the reward looks at; not yet checked to lie in the box."""
@@ -77,20 +137,14 @@ class Reader:
         states = after if self.on == "next-state" else before
         if states is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
-        inside = in_box(states, self.private.box, self.outside)
-        values = np.asarray(self.private(inside[:, 0] if inside.shape[1] == 1 else inside), dtype=np.float64)
+        values = np.asarray(self.private(flat(in_box(states, self.private.box, self.outside))), dtype=np.float64)
         if self.on != "state-action":
             return values
-        column = np.asarray(actions).reshape(-1) - self.first_action
+        first = int(self.actions.start) if isinstance(self.actions, Discrete) else 0
+        column = np.asarray(actions).reshape(-1) - first
         if column.shape != values.shape[:1] or not np.isin(column, np.arange(values.shape[1])).all():
             raise InvalidInput(f"actions must be one of {values.shape[1]} for each of {len(values)} states.")
         return values[np.arange(len(values)), column.astype(np.int64)]
-
-
-def check_place(on: object) -> None:
-    """Refuses what is not one of PLACES."""
-    if on not in PLACES:
-        raise InvalidInput(f"on must be one of {', '.join(PLACES)}, not {on!r}.")
 
 
 def relabel(
@@ -106,7 +160,7 @@ def relabel(
 
     For an episode of a Minari data set, `relabel(private, episode.observations[:-1], episode.observations[1:])`.
     """
-    reader = Reader.of(private, on, state, outside, None, None)
+    reader = Reader(private, on, state, outside)
     for name, needed, given in (
         ("next_observations", "next-state", next_observations),
         ("actions", "state-action", actions),
@@ -116,9 +170,8 @@ def relabel(
     size = _length(observations)
     if next_observations is not None and _length(next_observations) != size:
         raise InvalidInput(f"There are {size} observations, but {_length(next_observations)} next_observations.")
-    before = None if on == "next-state" else reader.states(observations, size)
-    after = reader.states(next_observations, size) if on == "next-state" else None
-    return reader.rewards(before, after, actions)
+    states = reader.states(next_observations if on == "next-state" else observations, size)
+    return reader.rewards(states, states, actions)
 
 
 def _length(batch: Any) -> int:

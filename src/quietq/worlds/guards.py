@@ -1,0 +1,124 @@
+"""What must not pass from an environment to whoever trains on a private reward: its own reward, in any disguise.
+
+A wrapper underneath may record it: that is refused. `info` may carry it: that goes through an allow-list, because a
+deny-list would have to know every name that somebody might give to a reward.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from quietq.privacy.errors import InvalidInput
+
+RECORDERS = frozenset(
+    {
+        "RecordEpisodeStatistics",  # Gymnasium, single and vector
+        "NormalizeReward",  # Gymnasium, single and vector
+        "Monitor",  # Stable-Baselines3
+        "VecMonitor",
+        "VecNormalize",
+        "DataCollector",  # Minari
+    }
+)
+"""Classes that keep rewards or statistics of them; known by name, so that none of the libraries need be installed."""
+
+PROTECTORS = frozenset({"PrivateReward", "PrivateEnv", "PrivateVectorEnv", "OwnReward"})
+"""What lies above one of these sees private rewards only, and may record them."""
+
+PUBLIC_INFO = frozenset({"final_obs", "final_observation", "terminal_observation", "final_info", "TimeLimit.truncated"})
+"""Bookkeeping of Gymnasium and Stable-Baselines3 that says nothing of rewards."""
+
+_NESTED = "final_info"
+_TELLTALE = re.compile(r"reward|return|^episode$|^r$", re.IGNORECASE)
+
+
+def inner_environments(env: object) -> list[Any]:
+    """What an environment is wrapped around or consists of; nothing for a base."""
+    several = getattr(env, "envs", None)
+    inner = [getattr(env, "env", None), getattr(env, "venv", None)]
+    return [one for one in [*inner, *(several if isinstance(several, list | tuple) else ())] if one is not None]
+
+
+def refuse_recorders(env: object) -> None:
+    """Raises InvalidInput if something underneath would see and keep the environment's own reward."""
+    for chain in _chains(env):
+        bottom = max((i for i, names in enumerate(chain) if names & PROTECTORS), default=-1)
+        for names in chain[bottom + 1 :]:
+            if found := sorted(names & RECORDERS):
+                raise InvalidInput(
+                    f"{found[0]} lies underneath PrivateReward, where it records the environment's own reward: put it "
+                    f"on top, as {found[0]}(PrivateReward(env, private))."
+                )
+
+
+def is_reset_by_itself(env: object) -> bool:
+    """Whether Gymnasium's Autoreset lies underneath, so that the step after the last one resets, for a reward of 0."""
+    return any("Autoreset" in names for chain in _chains(env) for names in chain)
+
+
+def _chains(env: object, seen: frozenset[int] = frozenset()) -> Iterable[list[frozenset[str]]]:
+    """From the outermost layer down to each base environment: the names of the classes that each layer is of."""
+    here = frozenset(base.__name__ for base in type(env).__mro__)
+    seen = seen | {id(env)}
+    below = [child for child in inner_environments(env) if id(child) not in seen]
+    tails = [tail for child in below for tail in _chains(child, seen)]
+    if not tails and "AsyncVectorEnv" in here:  # whose worker processes can only be asked for the names of their layers
+        texts = env.call("__str__")  # pyright: ignore[reportAttributeAccessIssue]
+        tails = [[frozenset({name}) for name in re.findall(r"<(\w+)(?=<)", str(text))] for text in texts]
+    for tail in tails or [[]]:
+        yield [here, *tail]
+
+
+def allowed_info(keep: Iterable[str]) -> frozenset[str]:
+    """The keys of `info` that may pass: public bookkeeping, and the caller's own."""
+    if isinstance(keep, str) or not all(isinstance(key, str) for key in keep):
+        raise InvalidInput(f"keep_info must be a sequence of keys of info, not {keep!r}.")
+    for key in keep:
+        if _TELLTALE.search(key):
+            raise InvalidInput(
+                f"keep_info must not name {key!r}: a reward or return in info would pass by the private one."
+            )
+    return PUBLIC_INFO | frozenset(keep)
+
+
+def scrub(info: Mapping[str, Any], allowed: frozenset[str] = PUBLIC_INFO) -> dict[str, Any]:
+    """What of `info` may pass; vector environments' masks, named `_key`, go with their keys.
+
+    >>> scrub({"raw_reward": 3.0, "final_obs": 0.5, "_final_obs": True, "final_info": {"r": 3.0}})
+    {'final_obs': 0.5, '_final_obs': True, 'final_info': {}}
+    """
+    return {
+        key: _scrub_nested(value, allowed) if key == _NESTED else value
+        for key, value in info.items()
+        if (key in allowed or (key.startswith("_") and key[1:] in allowed)) and _is_of_its_kind(key, value)
+    }
+
+
+def _is_of_its_kind(key: str, value: object) -> bool:
+    """Masks and flags are true or false: a number under their names is something else."""
+    return np.asarray(value).dtype == bool if key.startswith("_") or key == "TimeLimit.truncated" else True
+
+
+def _scrub_nested(value: object, allowed: frozenset[str]) -> object:
+    if isinstance(value, Mapping):
+        return scrub(value, allowed)
+    if isinstance(value, list | tuple):
+        return [_scrub_nested(item, allowed) for item in value]
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        scrubbed = np.full(value.shape, None, dtype=object)
+        for at in np.ndindex(value.shape):
+            scrubbed[at] = _scrub_nested(value[at], allowed)
+        return scrubbed
+    return None
+
+
+class Hidden:
+    """A raw reward on its way to the noise; a traceback that prints variables does not show it."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "Hidden()"
