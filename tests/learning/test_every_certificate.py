@@ -42,8 +42,9 @@ from quietq.mechanisms.evaluation import Evaluation
 from quietq.noise.entropy import Entropy
 from quietq.privacy.relations import Trajectories
 from quietq.publishing.container import pack, unpack
-from quietq.worlds import WALK, own_reward, walk_reward
+from quietq.worlds import WALK, walk_reward
 from quietq.worlds.observed import observe
+from quietq.worlds.own_noise import NOISES
 
 BUDGET, FIFTY = Budget(0.9, 1e-4), people(50, low=0, high=0.5, slope=1)
 WEIGHTS = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2))
@@ -256,18 +257,18 @@ def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPat
         privatise([0.1, 0.2], BUDGET, noise="ball", relation=WEIGHTS)
 
 
-@pytest.mark.parametrize(("kind", "relation"), [("PathNoise", FIFTY), ("IndependentNoise", SupBall(0.01))])
+@pytest.mark.parametrize(("relation", "more"), [(FIFTY, {}), (SupBall(0.01), {"rewards": 10})])
 def test_an_own_reward_with_too_little_noise_is_refused(
-    monkeypatch: pytest.MonkeyPatch, kind: str, relation: Any
+    monkeypatch: pytest.MonkeyPatch, relation: Any, more: dict[str, Any]
 ) -> None:
-    class Less(getattr(own_reward, kind)):
+    class Less(NOISES[type(relation)]):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self.sigma *= 0.99
 
-    monkeypatch.setattr(own_reward, kind, Less)
+    monkeypatch.setitem(NOISES, type(relation), Less)
     with pytest.raises(InvalidInput, match="more than the stated"):
-        own(relation, **({"rewards": 10} if kind == "IndependentNoise" else {}))
+        own(relation, **more)
 
 
 def test_an_evaluation_with_too_little_noise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

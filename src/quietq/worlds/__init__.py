@@ -14,7 +14,6 @@ from quietq.worlds.environment import (
 from quietq.worlds.navigation import NavigationWorld as NavigationWorld
 from quietq.worlds.planning import (
     GridPlan as GridPlan,
-    LookAhead as LookAhead,
     look_ahead as look_ahead,
     plan_on_grid as plan_on_grid,
 )

@@ -46,12 +46,10 @@ def step(world: World, state: WorldState, action: Array, key: Array) -> tuple[Wo
 
 
 def reset_with(world: World, draws: Array) -> WorldState:
-    """`reset` from given uniform draws, shape (world.draws,)."""
     return WorldState(jnp.asarray(world.start(draws, jnp), dtype=jnp.float32), jnp.zeros((), dtype=jnp.int32))
 
 
 def step_with(world: World, state: WorldState, action: Array, draws: Array) -> tuple[WorldState, Array, Array]:
-    """`step` with given uniform draws, shape (world.draws,)."""
     position, terminated = world.move(state.position, action, draws, jnp)
     steps = state.steps + 1
     return WorldState(position, steps), terminated, steps >= world.steps

@@ -71,18 +71,9 @@ class OwnNoise(ABC):
         self.sigma = self.sensitivity / terms.budget.mu
         self.largest = min(self.largest, largest_value(self.sigma))
 
-    @classmethod
-    @abstractmethod
-    def check(cls, terms: Terms) -> None:
-        """Refuses what does not fit this kind of noise."""
-
     @abstractmethod
     def _prepare(self, terms: Terms) -> None:
-        """Sets sensitivity, norm and how, with `error` allowed for."""
-
-    def settles(self, coarse: str | None) -> bool:
-        """Whether the first reward's type may still say how exact rewards are."""
-        return self._kind is not None and coarse in EPSILON
+        """Sets sensitivity, norm and how, with `error` allowed for; refuses terms that do not fit."""
 
     def check_type(self, coarse: str | None) -> None:
         """Refuses a reward of a type that is less exact than what is covered."""
@@ -128,15 +119,12 @@ class PathNoise(OwnNoise):
 
     method = "gaussian-process"
 
-    @classmethod
-    def check(cls, terms: Terms) -> None:
-        if terms.rewards is not None:
-            raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
-        refuse_categories(terms.env.observation_space, terms.state)
-
     def _prepare(self, terms: Terms) -> None:
         env, relation, state = terms.env, terms.relation, terms.state
         assert isinstance(relation, LipschitzBall)
+        if terms.rewards is not None:
+            raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
+        refuse_categories(env.observation_space, state)
         self._space, self._state = env.observation_space, state
         self._box = _box_of(env, state) if terms.box is None else Box.of(terms.box)
         if self._box.dimension != 1:
@@ -208,16 +196,12 @@ class IndependentNoise(OwnNoise):
 
     method = "independent-gaussian"
 
-    @classmethod
-    def check(cls, terms: Terms) -> None:
+    def _prepare(self, terms: Terms) -> None:
         if terms.rewards is None or terms.state is not None or terms.box is not None:
             raise InvalidInput(
                 "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
                 "`rewards` how many there will be, and leave `state` and `box` out."
             )
-        count("rewards", terms.rewards)
-
-    def _prepare(self, terms: Terms) -> None:
         assert isinstance(terms.relation, SupBall)
         self.total = self.left = count("rewards", terms.rewards)
         check_allowance(2 * self.error, terms.relation.radius, self.error)

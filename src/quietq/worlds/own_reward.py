@@ -32,7 +32,7 @@ from quietq.privacy.once import accounted
 from quietq.privacy.relations import Relation
 from quietq.worlds.guards import Hidden, is_reset_by_itself, refuse_recorders, scrub
 from quietq.worlds.independence import independence
-from quietq.worlds.own_noise import NOISES, OwnNoise, Place, Terms
+from quietq.worlds.own_noise import EPSILON, NOISES, OwnNoise, Place, Terms
 from quietq.worlds.reader import State, check_place
 
 
@@ -70,29 +70,24 @@ class OwnReward(gymnasium.Wrapper):
         check_place(on)
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         refuse_recorders(env)
-        self._kind = next((noise for kind, noise in NOISES.items() if isinstance(relation, kind)), None)
-        if self._kind is None:
+        noise = next((noise for kind, noise in NOISES.items() if isinstance(relation, kind)), None)
+        if noise is None:
             raise InvalidInput(
                 "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the "
                 "function (GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
             )
         self._terms = Terms(env, relation, budget, on, state, box, rewards, largest, accuracy)
-        self._kind.check(self._terms)
-        self._independent, self._account = independence(env), account
+        self._noise = noise(self._terms, "float64")
+        self._stated = independence(env), accounted(account)
+        self.certificate = _certificate(self._terms, self._noise, *self._stated)
         super().__init__(env)
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-        self._prepare("float64")
+        self._account = account
         self._process = os.getpid()
         self._resets = is_reset_by_itself(env)
         self._spent = self._finished = False
         self._before: float | None = None
-
-    def _prepare(self, exactness: str) -> None:
-        """Noise and certificate for rewards that are as exact as this type."""
-        assert self._kind is not None
-        self._noise = self._kind(self._terms, exactness)
-        self.certificate = _certificate(self._terms, self._noise, self._independent, accounted(self._account))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
@@ -122,8 +117,9 @@ class OwnReward(gymnasium.Wrapper):
         if known is not None:
             return known
         value, coarse = _finite(own.value), coarse_type(own.value)
-        if not self._spent and coarse is not None and self._noise.settles(coarse):
-            self._prepare(coarse)
+        if not self._spent and coarse in EPSILON:  # the first reward's type says how exact rewards are
+            self._noise = type(self._noise)(self._terms, coarse)
+            self.certificate = _certificate(self._terms, self._noise, *self._stated)
         self._noise.check_type(coarse)
         if not self._spent and self._account is not None:
             self._account.charge(Cost.gaussian(self._terms.budget.mu), self._terms.relation)

@@ -4,6 +4,7 @@ A plan for the true reward looks at it and is for the operator; a plan for a rel
 """
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,9 @@ from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.environment import RewardFunction, rewards_at, world_reward
 from quietq.worlds.world import World, flat
+
+Policy = Callable[[np.ndarray], np.ndarray]
+"""Actions, shape (points,), or their probabilities, (points, actions), as a function of states (points, d)."""
 
 MOST_ON_A_GRID = 2
 """Dimensions."""
@@ -71,34 +75,27 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
     return GridPlan(box, np.stack(rows[::-1]), cells)
 
 
-def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 2) -> "LookAhead":
+def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 2) -> Policy:
     """A policy that tries all sequences of `depth` actions, as if chance took its middle, and takes the best's first.
 
     >>> from quietq.worlds.recommender import GENRES, RecommenderWorld
     >>> look_ahead(RecommenderWorld(taste=tuple(GENRES[3])))(np.zeros((1, 3)))
     array([3])
     """
-    return LookAhead(world, world_reward(world) if reward is None else reward, count("depth", depth, most=5))
+    function, depth = world_reward(world) if reward is None else reward, count("depth", depth, most=5)
+    dimension = world.box.dimension
 
-
-@dataclass(frozen=True)
-class LookAhead:
-    """The policy of `look_ahead`."""
-
-    world: World
-    reward: RewardFunction
-    depth: int
-
-    def __call__(self, states: np.ndarray) -> Int[np.ndarray, " points"]:
-        world, dimension = self.world, self.world.box.dimension
+    def policy(states: np.ndarray) -> Int[np.ndarray, " points"]:
         ahead, total = states[None], np.zeros((1, len(states)))
-        for _ in range(self.depth):  # sequences multiply by the number of actions, the first staying the slowest
+        for _ in range(depth):  # sequences multiply by the number of actions, the first staying the slowest
             actions = np.tile(np.arange(world.actions), len(ahead))[:, None]
             ahead = np.repeat(ahead, world.actions, axis=0)
             ahead, _ = world.move(ahead, actions, np.full((*ahead.shape[:-1], world.draws), 0.5), np)
-            rows = rewards_at(flat(ahead.reshape(-1, dimension)), self.reward, dimension)
+            rows = rewards_at(flat(ahead.reshape(-1, dimension)), function, dimension)
             total = np.repeat(total, world.actions, axis=0) + rows.reshape(ahead.shape[:-1])
-        return np.asarray(total.argmax(axis=0) // world.actions ** (self.depth - 1))
+        return np.asarray(total.argmax(axis=0) // world.actions ** (depth - 1))
+
+    return policy
 
 
 def after(

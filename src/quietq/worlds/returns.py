@@ -5,7 +5,6 @@ release. The walk's exact returns are in `walk_returns`.
 """
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +14,10 @@ from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds import walk_returns
 from quietq.worlds.environment import RewardFunction, rewards_at, world_reward
-from quietq.worlds.planning import MOST_ON_A_GRID, GridPlan, look_ahead, plan_on_grid
+from quietq.worlds.planning import MOST_ON_A_GRID, GridPlan, Policy, look_ahead, plan_on_grid
 from quietq.worlds.walk import WALK
 from quietq.worlds.world import World, chances_of, flat
 
-Policy = Callable[[np.ndarray], np.ndarray]
-"""Actions, shape (points,), or their probabilities, (points, actions), as a function of states (points, d)."""
 EPISODES = 2000
 
 
