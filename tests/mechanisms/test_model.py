@@ -126,10 +126,10 @@ def test_the_posterior_is_as_sure_as_it_should_be(model):
 
 def visited(rng, n):
     """States after each move of uniformly random walks, n in all."""
-    states, seen = rng.uniform(WALK.low, WALK.high, n // WALK.steps), []
+    states, seen = rng.uniform(0, 1, n // WALK.steps), []
     for _ in range(WALK.steps):
         moves = rng.uniform(0, WALK.reach, len(states)) * rng.choice([-1, 1], len(states))
-        states = np.clip(states + moves, WALK.low, WALK.high)
+        states = np.clip(states + moves, 0, 1)
         seen.append(states)
     return np.concatenate(seen)
 

@@ -1,9 +1,7 @@
 """K-norm noise on the increments between knots: pure epsilon-DP, delta = 0.
 
-Theorem (Hardt & Talwar 2010). If neighbours' vectors u, u' of d numbers differ by an element of a symmetric convex body
-K, then u + z with density proportional to exp(-epsilon |z|_K) is epsilon-DP, by the triangle inequality. Here u are the
-increments of the reward between d + 1 knots: the constant is left out, because it changes no policy when all episodes
-have the same length. The body, and the exact draw from it, is `noise.increments`.
+The theorem, the body of what one person can do to the increments and the exact draw from it are in `noise.increments`.
+The constant is left out, because it changes no policy when all episodes have the same length.
 """
 
 import math
@@ -40,11 +38,8 @@ class Increments(Mechanism):
         self._wider = widen_ball(ball, pieces, self.error, SLACK)
         self.law = KNorm(IncrementBody(self._wider, pieces), budget.epsilon)
         self.sigma = self.law.sigma
-        self.conditions = (
-            Assumption(
-                f"Only the increments between {pieces + 1} public knots were looked at, noised once, not kept.", True
-            ),
-        )
+        looked = f"Only the increments between {pieces + 1} public knots were looked at, noised once, not kept."
+        self.conditions = (Assumption(looked, True),)
 
     @property
     def cost(self) -> Cost:

@@ -27,7 +27,6 @@ from quietq.noise.entropy import Entropy
 from quietq.noise.evaluation import on_knots
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.cost import Cost
 from quietq.privacy.knot_body import vertices
 from quietq.privacy.norms import largest_difference
 from quietq.privacy.relations import LipschitzBall
@@ -66,15 +65,8 @@ class ShapedKnots(Mechanism):
         root = np.linalg.cholesky(least_shape(self._wider, pieces)) / budget.mu
         self.sigma = math.sqrt(float(np.sum(root**2)) / len(root))
         self._shape = KnotShape(root / self.sigma)
-        self.conditions = (
-            Assumption(
-                f"Only the values at {pieces + 1} public knots were looked at, noised once, not kept.", enforced=True
-            ),
-        )
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.gaussian(self.budget.mu)
+        looked = f"Only the values at {pieces + 1} public knots were looked at, noised once, not kept."
+        self.conditions = (Assumption(looked, True),)
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         sensitivity = largest_difference(self._shape.norm, self._wider.describe())

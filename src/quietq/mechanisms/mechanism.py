@@ -84,9 +84,9 @@ class Mechanism(ABC):
     remarks: tuple[str, ...] = ()
 
     @property
-    @abstractmethod
     def cost(self) -> Cost:
-        """All that an account is charged, before the first look."""
+        """All that an account is charged, before the first look: by default the whole budget, for Gaussian noise."""
+        return Cost.gaussian(self.budget.mu)
 
     @abstractmethod
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:

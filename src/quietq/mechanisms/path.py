@@ -28,7 +28,6 @@ from quietq.noise.rounding import check_values
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count
-from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 from quietq.privacy.words import kernel_in_words
@@ -78,22 +77,16 @@ class Path(Mechanism):
         outputs = getattr(relation, "actions", 1)
         self.largest, self.error = largest_and_error(radius / budget.mu, radius, relation.people, largest, accuracy)
         self._exact = accuracy is None
-        if levels is None:
-            self.levels = finest_levels(kernel, self.error, radius, _FINEST[max(map(len, kernel.tables))], outputs)
-        else:
-            self.levels = count("levels", levels)
+        finest = _FINEST[max(map(len, kernel.tables))]
+        fitting = finest_levels(kernel, self.error, radius, finest, outputs) if levels is None else levels
+        self.levels = count("levels", fitting)
         check_grid(kernel, self.levels)
         allowance = 2 * self.error * worst_norm(kernel, self.levels, outputs)
         check_allowance(allowance, radius, self.error)
         self.sensitivity = radius + allowance
         self.sigma = self.sensitivity / budget.mu
-        self.conditions = (
-            Assumption("The function was looked at on a public grid only, noised once, and not kept.", True),
-        )
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.gaussian(self.budget.mu)
+        looked = "The function was looked at on a public grid only, noised once, and not kept."
+        self.conditions = (Assumption(looked, True),)
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         law = Gaussian(self.sigma, GridShape(self.kernel, self.levels))

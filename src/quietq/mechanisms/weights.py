@@ -79,10 +79,6 @@ class Weights(Mechanism):
     def _law(self, sensitivity: float) -> Law:
         return Gaussian(sensitivity / self.budget.mu, Independent(self.kernel.describe()))
 
-    @property
-    def cost(self) -> Cost:
-        return Cost.gaussian(self.budget.mu)
-
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         return (yield Query(self._weights, self.sensitivity, self.law))
 

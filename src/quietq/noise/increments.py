@@ -4,10 +4,9 @@ Theorem (Hardt & Talwar 2010). If neighbours' vectors u, u' of d numbers differ 
 K, then u + z with density proportional to exp(-epsilon |z|_K) is epsilon-DP, by the triangle inequality. z is
 Gamma(d + 1, 1/epsilon) times a uniform point of K.
 
-Here u are the increments of the reward between d + 1 knots: the constant is left out, because it changes no policy when
-all episodes have the same length. Neighbours in a LipschitzBall(rho, l) differ by increments |u_i| <= l/d whose running
-sum has a range of at most 2 rho. Uniform points of that body come from a cube by rejection, which is exact. A release
-is drawn in real numbers and rounded once (`noise.exact`), so that delta is 0 and not almost 0.
+Here u are the increments of a reward between d + 1 knots. Neighbours in a LipschitzBall(rho, l) differ by increments
+|u_i| <= l/d whose running sum has a range of at most 2 rho. Uniform points of that body come from a cube by rejection,
+which is exact. A release is drawn in real numbers and rounded once (`noise.exact`), so delta is 0, not almost 0.
 """
 
 import functools

@@ -66,6 +66,9 @@ class JaxTable(_Released):
     boxes always. Elsewhere a state within rounding of the middle between two points may go to the other one.
     """
 
+    def __init__(self, values: Any, box: Box) -> None:
+        super().__init__(values, box)
+
     def at(self, state: Array) -> Array:
         cells = np.float32(self.values.shape[0] - 1)
         return self.values[tuple(jnp.rint(self.unit(state) * cells).astype(jnp.int32))]
@@ -73,6 +76,9 @@ class JaxTable(_Released):
 
 class JaxKnots(_Released):
     """PrivateKnots or a FittedReward: straight lines between equally spaced knots."""
+
+    def __init__(self, values: Any, box: Box) -> None:
+        super().__init__(values, box)
 
     def at(self, state: Array) -> Array:
         pieces = self.values.shape[0] - 1
@@ -165,7 +171,7 @@ def as_jax(reward: object) -> JaxReward:
     0.25
     """
     if callable(reward):
-        return JaxFunction(reward)
+        return JaxFunction(function=reward)
     raise InvalidInput(f"reward must be a private function or a function of states, not {type(reward).__name__}.")
 
 

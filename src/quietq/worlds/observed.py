@@ -28,7 +28,6 @@ from quietq.privacy.account import Account
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance
-from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import SupBall
 from quietq.worlds.environment import RewardFunction, world_reward
@@ -55,10 +54,6 @@ class Observed(Mechanism):
         model.check_noise(self.sigma)
         observed = f"{len(states)} rewards were observed, under random actions, and each was noised once."
         self.conditions = (Assumption(observed, True),)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.gaussian(self.budget.mu)
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         norm = {"kind": "rewards", "count": len(self._states), "operations": 0}
