@@ -29,15 +29,9 @@ class Lamp(World):
     name: ClassVar[str] = "lamp"
     actions: ClassVar[int] = 2
     action_names: ClassVar[tuple[str, ...]] = ("darker", "brighter")
+    box: ClassVar[Box] = Box((0.0,), (1.0,))
     draws: ClassVar[int] = 1
     steps: int = 20
-
-    @property
-    def box(self) -> Box:
-        return Box((0.0,), (1.0,))
-
-    def start(self, draws: Any, xp: Any) -> Any:
-        return draws
 
     def move(self, state: Any, action: Any, draws: Any, xp: Any) -> Any:
         moved = xp.clip(state + (2 * xp.asarray(action)[..., None] - 1) * draws / 4, 0.0, 1.0)

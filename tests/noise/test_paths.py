@@ -26,8 +26,8 @@ from quietq.noise import (
     SystemEntropy,
     TreePath,
 )
+from quietq.noise.entropy import threefry
 from quietq.noise.grid_path import check_grid
-from quietq.noise.tree_path import threefry
 
 KEY = bytes(range(16))
 ONE_DIMENSIONAL = {

@@ -114,7 +114,7 @@ def test_tables_in_two_dimensions():
 
 
 @EVERY
-def test_the_true_preference_with_a_scale_and_a_shift(world):
+def test_the_true_reward_with_a_scale_and_a_shift(world):
     states = jnp.asarray(states_in(world.box, 100))
     pair = stack([WorldReward(world), WorldReward(world, scale=-2.0, shift=0.5)])
     found = jax.vmap(lambda reward: jax.vmap(lambda s: reward(s, 0, s))(states))(pair)

@@ -46,7 +46,7 @@ def test_both_forms_agree_step_by_step(world):
     assert np.abs((starts.position - world.start(draws.astype(float), np)) / width).max() <= 1e-6
     states = (world.box.low + rng.random((300, world.box.dimension)) * width).astype(np.float32)
     advance = jax.jit(jax.vmap(functools.partial(step_with, world)))
-    preference = jax.jit(jax.vmap(lambda state: world.reward(state, jnp)))
+    reward_of = jax.jit(jax.vmap(lambda state: world.reward(state, jnp)))
     for _ in range(10):  # from the same state each time: errors of single precision add up otherwise
         draws, actions = rng.random((300, world.draws), dtype=np.float32), rng.integers(world.actions, size=300)
         before = WorldState(jnp.asarray(states), jnp.zeros(300, dtype=jnp.int32))
@@ -55,7 +55,7 @@ def test_both_forms_agree_step_by_step(world):
         assert np.abs((after.position - moved) / width).max() <= 1e-6
         assert (terminated == ended).all()
         assert not truncated.any()
-        rewards = preference(after.position)
+        rewards = reward_of(after.position)
         assert np.abs(rewards - world.reward(np.asarray(after.position, dtype=float), np)).max() <= 1e-6
         states = np.asarray(after.position)
 

@@ -106,7 +106,7 @@ def test_plans_on_a_private_reward_are_scored_under_the_true_one():
     assert 0.8 < normalise(world, mean_return(world, look_ahead(world, private), episodes=400)) < 1.1
 
 
-def test_a_reward_may_replace_the_preference():
+def test_a_reward_may_replace_the_worlds_own():
     world = ThermostatWorld()
     assert mean_return(world, uniform_policy(world), lambda s: 0 * s + 2, episodes=10) == 2 * world.steps
     left = mean_return(RecommenderWorld(), uniform_policy(RecommenderWorld()), lambda s: np.ones(len(s)))

@@ -73,14 +73,14 @@ def test_the_reward_is_a_function_of_the_observation_returned(world):
 
 
 @EVERY
-def test_a_private_function_replaces_the_preference(world):
+def test_a_private_function_replaces_the_reward(world):
     mechanism = GaussianProcessMechanism.for_relation(world.relation(50), BUDGET, domain=world.box, levels=10)
     private = mechanism.simulate(world.mean_reward(), 3)
     env = WorldEnv(world, reward=private)
     env.reset(seed=2)
     observation, reward, *_ = env.step(0)
     assert reward == private(observation.astype(float)).item()
-    # and without noise the preference's form is the world's own reward
+    # and without noise the mean reward is the world's own reward
     quiet = GaussianProcessMechanism.for_relation(world.relation(10**7), Budget(10.0, 1e-10), domain=world.box)
     states = states_in(world)
     given = states[:, 0] if states.shape[1] == 1 else states

@@ -10,7 +10,8 @@ idealisation that certificates state.
 import hashlib
 import math
 import os
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -20,6 +21,12 @@ from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 
 KEY_BYTES = 16
+_CHUNK = 2**15  # stays in cache between the passes
+_FAR = np.uint64(2**52)  # below, the tail probability is less than 2^-13
+_ROTATIONS = (16, 42, 12, 31, 16, 32, 24, 21)
+_PARITY = np.uint64(0x1BD11BDAA9FC1A22)
+
+Pair = tuple[Any, Any]
 
 
 @runtime_checkable
@@ -72,10 +79,6 @@ class SeededEntropy:
         return 1 - self._generator.random(shape) * (1 - 2.0**-53)
 
 
-_CHUNK = 2**15  # stays in cache between the passes
-_FAR = np.uint64(2**52)  # below, the tail probability is less than 2^-13
-
-
 def _words(n: int) -> np.ndarray:
     return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
@@ -102,3 +105,24 @@ def derive_key(key: bytes | None, stream: str) -> tuple[np.uint64, np.uint64]:
     digest = hashlib.blake2b(stream.encode(), key=key, digest_size=KEY_BYTES, person=b"quietq-path").digest()
     low, high = np.frombuffer(digest, dtype="<u8")
     return np.uint64(low), np.uint64(high)
+
+
+def threefry(key: Pair, counter: Pair, settle: Callable[[Pair], Pair] = lambda pair: pair) -> Pair:
+    """128 random bits for each 128-bit counter, as two uint64 arrays, in NumPy and in JAX.
+
+    Threefry-2x64 with 20 rounds (Salmon et al., SC 2011): a keyed bijection of 128-bit counters under a 128-bit key.
+    `settle` is applied after every round: JAX passes an optimisation barrier, because XLA would otherwise recompute
+    each round for each of its two uses, 2^20 times in all.
+    """
+    schedule = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
+    x, y = counter[0] + schedule[0], counter[1] + schedule[1]
+    for i in range(20):
+        turn = _ROTATIONS[i % 8]
+        x = x + y
+        y = ((y << np.uint64(turn)) | (y >> np.uint64(64 - turn))) ^ x
+        if i % 4 == 3:
+            injection = i // 4 + 1
+            x = x + schedule[injection % 3]
+            y = y + (schedule[(injection + 1) % 3] + np.uint64(injection))
+        x, y = settle((x, y))
+    return x, y

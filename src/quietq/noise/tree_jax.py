@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
+from quietq.noise.entropy import threefry
 from quietq.noise.kernels.exponential import beyond, midpoint
-from quietq.noise.tree_path import threefry
 
 
 def evaluate(key: tuple[np.uint64, np.uint64], index: np.ndarray, beta: float, levels: int) -> Float[np.ndarray, "..."]:

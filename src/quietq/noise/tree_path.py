@@ -11,23 +11,18 @@ system instead.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt64
 
 from quietq.noise.box import Domain, box_for
-from quietq.noise.entropy import derive_key, normal_from_bits
+from quietq.noise.entropy import derive_key, normal_from_bits, threefry
 from quietq.noise.kernels.exponential import Exponential, Product, beyond, midpoint
 from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.privacy.words import plural
 
 _CHUNK = 2**16  # normals at a time, to stay in cache
-_ROTATIONS = (16, 42, 12, 31, 16, 32, 24, 21)
-_PARITY = np.uint64(0x1BD11BDAA9FC1A22)
-
-Pair = tuple[Any, Any]
 
 
 class TreePath:
@@ -133,24 +128,3 @@ def expansion(
     nodes[:, 0], nodes[:, 1] = 0, size
     weights[:, 0], weights[:, 1] = left + carried * right, math.sqrt(variance) * right
     return nodes, weights
-
-
-def threefry(key: Pair, counter: Pair, settle: Callable[[Pair], Pair] = lambda pair: pair) -> Pair:
-    """128 random bits for each 128-bit counter, as two uint64 arrays, in NumPy and in JAX.
-
-    Threefry-2x64 with 20 rounds (Salmon et al., SC 2011): a keyed bijection of 128-bit counters under a 128-bit key.
-    `settle` is applied after every round: JAX passes an optimisation barrier, because XLA would otherwise recompute
-    each round for each of its two uses, 2^20 times in all.
-    """
-    schedule = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
-    x, y = counter[0] + schedule[0], counter[1] + schedule[1]
-    for i in range(20):
-        turn = _ROTATIONS[i % 8]
-        x = x + y
-        y = ((y << np.uint64(turn)) | (y >> np.uint64(64 - turn))) ^ x
-        if i % 4 == 3:
-            injection = i // 4 + 1
-            x = x + schedule[injection % 3]
-            y = y + (schedule[(injection + 1) % 3] + np.uint64(injection))
-        x, y = settle((x, y))
-    return x, y
