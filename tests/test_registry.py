@@ -117,8 +117,8 @@ def test_names_are_those_of_the_classes():
 
 
 def test_whose_certificate_it_is():
-    assert [owner(name) for name in ("input", "actor-critic", "reward/path", "gaussian-process")] == [
-        "quietq.learning.input", "quietq.learning.actor_critic", *["quietq.mechanisms.gaussian_process"] * 2,
+    assert [owner(name) for name in ("input", "reward/path", "gaussian-process")] == [
+        "quietq.learning.input", "quietq.mechanisms.path", "quietq.mechanisms.gaussian_process",
     ]  # fmt: skip
     assert [owner(name) for name in ("reward/observed", "independent-gaussian")] == [
         "quietq.worlds.observed", "quietq.worlds.own_noise",

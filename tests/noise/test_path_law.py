@@ -64,14 +64,14 @@ def test_whole_grid(beta):
 @pytest.mark.parametrize("beta", [1e-3, 1.0, slow(10.0), 1.6e4])
 def test_tree_path(beta):
     kernel = Exponential(beta)
-    check(kernel, FINE, sample(lambda i: TreePath(kernel, levels=30, key=key(i)), FINE, 800))
+    check(kernel, FINE, sample(lambda i: TreePath(kernel, levels=30, key=key(i)), FINE, 400))
 
 
 @pytest.mark.parametrize("levels", [1, slow(2), 52])
 def test_tree_path_of_other_depths(levels):
     kernel = Exponential(3.0)
     points = np.unique(np.rint(FINE * 2**levels)) / 2**levels
-    check(kernel, points, sample(lambda i: TreePath(kernel, levels=levels, key=key(i)), points, 1000))
+    check(kernel, points, sample(lambda i: TreePath(kernel, levels=levels, key=key(i)), points, 500))
 
 
 @pytest.mark.parametrize("betas", [slow((1e-3, 1.0)), (10.0, 2.0), slow((1.6e4, 1.0)), (1.0, 2.0, 3.0)])
@@ -87,7 +87,7 @@ def test_product_paths(betas, path):
             return GridPath(kernel, levels=5, entropy=SeededEntropy(i))
         return TreePath(kernel, levels=5, key=key(i))
 
-    check(kernel, points, sample(make, points, 1000))
+    check(kernel, points, sample(make, points, 500))
 
 
 def test_additive_path():
@@ -99,14 +99,14 @@ def test_additive_path():
 def test_feature_path():
     kernel = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1] ** 2], axis=-1), rank=3, dimension=2)
     points = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 0.9]])
-    check(kernel, points, sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 1500))
+    check(kernel, points, sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 600))
 
 
 @pytest.mark.parametrize("half_width", [0.5, slow(3.0), 20.0])
 def test_band_limited_path(half_width):
     kernel = BandLimited(half_width)
     points = np.linspace(0, 1, 4 if half_width < 1 else 6)
-    samples = sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 1500)
+    samples = sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 600)
     check(kernel, points, samples)
 
 

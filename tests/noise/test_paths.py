@@ -111,7 +111,7 @@ def test_a_refusal_shows_a_plain_number():
         Box.of((0, 1)).to_unit(np.array([0.2, 1.5]))
 
 
-@pytest.mark.parametrize("levels", [1, 2, 10, pytest.param(30, marks=pytest.mark.slow), 52])
+@pytest.mark.parametrize("levels", [1, 10, pytest.param(30, marks=pytest.mark.slow), 52])
 @pytest.mark.parametrize("beta", [1e-3, 4.0, 1.6e4])
 def test_numpy_and_jax_agree(levels, beta):
     path = TreePath(Exponential(beta), levels=levels, sigma=1.0, key=KEY)
@@ -208,14 +208,16 @@ def test_threefry_known_answers():
         assert threefry((ones, ones), (ones, ones)) == (0xE02CB7C4D95D277A, 0xD06633D0893B8B68)
 
 
-@given(st.integers(0, 2**64 - 1))
-def test_normals_from_bits_agree_in_both_forms(bits):
+def test_normals_from_bits_agree_in_both_forms():
     from quietq.noise.entropy import normal_from_bits
     from quietq.noise.tree_jax import normal_from_bits as compiled
 
+    edges = [abs(2**power + by) for power in range(64) for by in (-1, 0, 1)]
+    random = np.random.default_rng(0).integers(0, 2**64 - 1, 100_000, dtype=np.uint64, endpoint=True)
+    bits = np.concatenate([np.array([*edges, 2**64 - 1], np.uint64), random, random >> np.uint64(30)])
     with jax.enable_x64(True):
-        theirs = float(compiled(jax.numpy.array([bits], dtype=jax.numpy.uint64))[0])
-    assert theirs == pytest.approx(float(normal_from_bits(np.array([bits], np.uint64))[0]), rel=1e-13, abs=1e-15)
+        theirs = np.asarray(compiled(jax.numpy.asarray(bits)))
+    np.testing.assert_allclose(theirs, normal_from_bits(bits), rtol=1e-13, atol=1e-15)
 
 
 def test_extreme_bits_give_finite_normals():

@@ -1,8 +1,6 @@
 """The compiled worlds against the NumPy ones, step by step for the same draws; and that they compile and map."""
 
 import functools
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -79,15 +77,3 @@ def test_states_never_leave_the_box(world, seed):
     _, positions, *_ = run(world, jax.random.key(seed))
     assert (positions >= np.array(world.box.low)).all()
     assert (positions <= np.array(world.box.high)).all()
-
-
-def test_a_missing_extra_is_named():
-    code = (
-        "import sys; sys.modules['jax'] = None\n"
-        "from quietq import MissingExtra\n"
-        "for name in ('jax_world', 'jax_rewards'):\n"
-        "    try: __import__('quietq.worlds.' + name)\n"
-        "    except MissingExtra as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.count("[train]'\n") == 2

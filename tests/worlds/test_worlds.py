@@ -53,7 +53,7 @@ def test_gymnasium_accepts_it(world):
 
 
 def test_a_fresh_interpreter_finds_them_without_jax():
-    made = "[gymnasium.make(f'quietq/{name}-v0').reset(seed=0) for name in ('Thermostat', 'Navigation', 'Recommender')]"
+    made = f"[gymnasium.make(name).reset(seed=0) for name in {[entry.gymnasium_id for entry in WORLDS.values()]}]"
     code = f"import sys, gymnasium, quietq; {made}; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
