@@ -139,7 +139,7 @@ def test_the_rule_is_public_and_sensible():
 
 
 def test_a_path_is_expected_to_err_by_what_its_noise_does():
-    mechanism = choose("path", Task(people(50, 0, 0.5, 1), BUDGET))
+    mechanism: Any = choose("path", Task(people(50, 0, 0.5, 1), BUDGET))
     draws = [draw_grid(mechanism.kernel, 6, (), SeededEntropy(seed)) for seed in range(2000)]
     assert mechanism.expected_error() == pytest.approx(mechanism.sigma * np.std(draws, axis=1).mean(), rel=0.15)
 

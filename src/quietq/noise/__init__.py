@@ -1,4 +1,4 @@
-"""Random functions: kernels and their norms, sample paths, and the mechanism that makes a function private."""
+"""Random numbers and functions: exact randomness, kernels and their norms, sample paths, rounding."""
 
 from quietq.noise.box import Box as Box, Domain as Domain
 from quietq.noise.entropy import Entropy as Entropy, SeededEntropy as SeededEntropy, SystemEntropy as SystemEntropy

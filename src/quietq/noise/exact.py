@@ -79,16 +79,17 @@ class Enclosure:
         return Enclosure(self.high.copy_negate(), self.low.copy_negate(), self.digits)
 
     def __mul__(self, other: "Enclosure") -> "Enclosure":
-        down, up, digits = self._with(other)
-        ends = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Enclosure(min(down.multiply(*e) for e in ends), max(up.multiply(*e) for e in ends), digits)
+        return self._outwards(Context.multiply, other)
 
     def __truediv__(self, other: "Enclosure") -> "Enclosure":
         if not other.low > 0:
             raise Undecided  # all that is divided by here is positive
+        return self._outwards(Context.divide, other)
+
+    def _outwards(self, operation: Callable[[Context, Decimal, Decimal], Decimal], other: "Enclosure") -> "Enclosure":
         down, up, digits = self._with(other)
         ends = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Enclosure(min(down.divide(*e) for e in ends), max(up.divide(*e) for e in ends), digits)
+        return Enclosure(min(operation(down, *e) for e in ends), max(operation(up, *e) for e in ends), digits)
 
     def sqrt(self) -> "Enclosure":
         down, up = _contexts(self.digits)

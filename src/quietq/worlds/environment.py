@@ -48,7 +48,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         self.world, self.render_mode = world, None
         self.reward: RewardFunction = world_reward(world) if reward is None else reward
         dimension, box = world.box.dimension, world.box
-        rewards_at(flat(np.linspace(box.low, box.high, 5)), self.reward, dimension)
+        rewards_of(np.linspace(box.low, box.high, 5), self.reward)
         low, high = np.array(box.low, dtype=np.float32), np.array(box.high, dtype=np.float32)
         self.observation_space = Box(low, high, (dimension,), np.float32)
         self.action_space = Discrete(world.actions)
@@ -78,21 +78,16 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         self._steps_left -= 1
         self._left = bool(terminated)
         observation = self._observation()
-        reward = rewards_at(flat(observation[None].astype(np.float64)), self.reward, len(observation))
-        return observation, float(reward[0]), self._left, self._steps_left == 0, {}
+        reward = float(rewards_of(observation.astype(np.float64), self.reward))
+        return observation, reward, self._left, self._steps_left == 0, {}
 
     def with_reward(self, reward: RewardFunction) -> "WorldEnv":
         """The same environment with another reward: by it `PrivateReward` checks that the rest does not depend on it.
 
         The world of the copy has no other reward than this one, should its `start` or `move` look at one.
         """
-
-        def at(states: Any, xp: Any) -> np.ndarray:
-            shape = np.shape(states)
-            return np.asarray(reward(flat(np.reshape(states, (-1, shape[-1]))))).reshape(shape[:-1])
-
         other = copy.deepcopy(self, {id(self.reward): reward})
-        object.__setattr__(other.world, "reward", at)
+        object.__setattr__(other.world, "reward", lambda states, xp: rewards_of(np.asarray(states), reward))
         return other
 
     def _observation(self) -> Float32[np.ndarray, " dimension"]:
@@ -130,6 +125,12 @@ def rewards_at(states: np.ndarray, reward: RewardFunction, dimension: int = 1) -
     if values.shape != shape or not np.isfinite(values).all():
         raise InvalidInput("reward must be a function of many states at once that gives one finite number for each.")
     return values
+
+
+def rewards_of(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, "..."]:
+    """The same for states (..., d) with any number of axes in front."""
+    rows = np.reshape(states, (-1, states.shape[-1]))
+    return rewards_at(flat(rows), reward, rows.shape[-1]).reshape(states.shape[:-1])
 
 
 def world_env(world: World | str, reward: RewardFunction | None = None, render_mode: str | None = None) -> WorldEnv:

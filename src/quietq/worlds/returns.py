@@ -13,10 +13,10 @@ from jaxtyping import Float
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds import walk_returns
-from quietq.worlds.environment import RewardFunction, rewards_at, world_reward
+from quietq.worlds.environment import RewardFunction, rewards_of, world_reward
 from quietq.worlds.planning import MOST_ON_A_GRID, GridPlan, Policy, look_ahead, plan_on_grid
 from quietq.worlds.walk import WALK
-from quietq.worlds.world import World, chances_of, flat
+from quietq.worlds.world import World, chances_of
 
 EPISODES = 2000
 
@@ -39,15 +39,14 @@ def episode_returns(
     them can be compared with little noise.
     """
     reward = world_reward(world) if reward is None else reward
-    rng, dimension = np.random.default_rng(seed), world.box.dimension
-    shape = (count("episodes", episodes), world.draws)
+    rng, shape = np.random.default_rng(seed), (count("episodes", episodes), world.draws)
     states, total, here = world.start(rng.random(shape), np), np.zeros(episodes), np.ones(episodes, dtype=bool)
     choices = np.random.default_rng((seed, 1))  # of their own, so that they do not disturb the world's
     for step in range(world.steps):
         given = policy.at(step, states) if isinstance(policy, GridPlan) else policy(states)
         passed = chances_of(given, episodes, world.actions).cumsum(axis=-1)[:, :-1] <= choices.random(episodes)[:, None]
         states, ended = world.move(states, passed.sum(axis=-1), rng.random(shape), np)
-        total += here * rewards_at(flat(states), reward, dimension)
+        total += here * rewards_of(states, reward)
         here &= ~ended
     return total
 
