@@ -4,15 +4,16 @@ The methods need JAX, which takes seconds to load. So a command's options are bu
 its help, and a list of methods is printed without.
 """
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from quietq.registry import METHODS
+from quietq.registry import MECHANISMS, METHODS
 
 Options = dict[str, Any]
 """By name, the annotation with its typer.Option; what is not given is None."""
@@ -24,17 +25,24 @@ def option(kind: Any, sentence: str, *names: str, **more: Any) -> Any:
     return Annotated[kind | None, typer.Option(*names, help=sentence, **more)]
 
 
-PROMISE: Options = {
-    "people": option(int, "How many people stand behind the reward; public."),
-    "radius": option(float, "Instead of people: most that neighbouring rewards differ, however rough."),
-    "epsilon": option(float, "Privacy budget, above 0."),
-    "delta": option(float, "Probability that the promise fails, well below 1/people."),
-}
-NOISE: Options = {
-    "noise": option(Literal["auto", "path", "k-norm", "knots"], "Of the reward: path, or k-norm if delta is 0."),
-    "pieces": option(int, "Pieces between the knots of k-norm and knots."),
-}
 JSON: Options = {"json": option(bool, "Print one JSON object on stdout.", "--json")}
+
+
+def fields_of(kind: type, *parts: str) -> Options:
+    """An option for each field of a dataclass that belongs to one of these parts, from its type and metadata."""
+    hints, options = get_type_hints(kind), {}
+    for field in dataclasses.fields(kind):
+        if field.metadata.get("part") in parts:
+            names = [dashed(field.name)] if hints[field.name] is bool else []
+            options[field.name] = option(hints[field.name], field.metadata["help"], *names)
+    return options
+
+
+def add_noise(options: Options) -> Options:
+    """The same, with a choice of noise if there is one: what the registry holds now."""
+    if "noise" in options:
+        options["noise"] = option(Literal[("auto", *MECHANISMS)], "Of the reward: path, or k-norm if delta is 0.")
+    return options
 
 
 class LazyCommand(TyperCommand):
@@ -66,7 +74,6 @@ class LazyCommand(TyperCommand):
         return typer.main.get_command(app)  # pyright: ignore[reportReturnType]
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options, and --help."""
         return self._command.get_params(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -87,7 +94,6 @@ class LazyCommand(TyperCommand):
                 formatter.write_dl(rows, col_max=24)
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs it."""
         return self._command.invoke(ctx)
 
 
@@ -119,4 +125,4 @@ def kinds(method: str) -> tuple[bool, bool]:
 def dashed(*names: str) -> str:
     """Options as they are typed: `--people, --epsilon and --delta`."""
     words = ["--" + name.replace("_", "-") for name in names]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
