@@ -6,6 +6,7 @@ person can move the mean of that (a relation). Reading, grouping all rows of a p
 machine or on Ray, are the same for all.
 """
 
+import importlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ NAMED = Assumption(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Summed:
-    """People who were summed once, as their rows were read; the rows are gone."""
+    """People who were summed as their rows were read; the rows are gone."""
 
     statistic: Statistic
     tally: Tally
@@ -121,14 +122,16 @@ def read_people(
     count = checked_count("The count of people", count)
     if engine not in ("local", "ray"):
         raise InvalidInput(f"engine must be 'local' or 'ray', not {engine!r}.")
+    if keep and engine != "local":
+        raise InvalidInput("Rows are kept on one machine only: leave out keep, or the engine.")
     if keep:
-        sums, counts = _keep(source, schema, progress)
+        from quietq.feedback.local_engine import keep_rows
+
+        frames, counts = keep_rows(source, schema, progress)
+        sums = Kept(frames)
         tally = sums.total(statistic)
     else:
-        if engine == "ray":
-            from quietq.feedback.ray_engine import add_up
-        else:
-            from quietq.feedback.local_engine import add_up
+        add_up = importlib.import_module(f"quietq.feedback.{engine}_engine").add_up
         tally, counts = add_up(source, schema, statistic, progress)
         sums = Summed(statistic, tally)
     if tally.people > count:
@@ -143,13 +146,3 @@ def read_people(
             stacklevel=3,
         )
     return {"count": count, "sums": sums, "not_private": {**counts, "people_present": tally.people}}
-
-
-def _keep(source: object, schema: "Schema", progress: Progress | None) -> tuple[Kept, dict[str, int]]:
-    from collections import Counter
-
-    from quietq.feedback.grouping import by_person
-    from quietq.feedback.local_engine import cleaned
-
-    counts: Counter[str] = Counter(used_rows=0)
-    return Kept(list(by_person(cleaned(source, schema, counts, progress)))), dict(counts)

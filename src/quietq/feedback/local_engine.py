@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import polars as pl
 
-from quietq.feedback.grouping import sort_by_person, starts_of, whole_people
+from quietq.feedback.grouping import by_person, sort_by_person, starts_of, whole_people
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.rows import batches
 from quietq.feedback.schema import Schema
@@ -22,6 +22,14 @@ def add_up(
     counts: Counter[str] = Counter(used_rows=0)
     total = tally(whole_people(cleaned(source, schema, counts, progress)), statistic, sort_by_person)
     return total, dict(counts)
+
+
+def keep_rows(
+    source: object, schema: Schema, progress: Callable[[int], None] | None = None
+) -> tuple[list[pl.DataFrame], dict[str, int]]:
+    """Everybody's rows in memory, each person's together, and counts for the operator."""
+    counts: Counter[str] = Counter(used_rows=0)
+    return list(by_person(cleaned(source, schema, counts, progress))), dict(counts)
 
 
 def cleaned(

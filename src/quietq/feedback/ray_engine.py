@@ -38,8 +38,7 @@ except ImportError as error:
     raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
 
 _ROWS_A_TASK = 4_000_000
-_PIECE = pa.schema([("path", pa.string()), ("first", pa.int64()), ("rows", pa.int64()), ("frame", pa.large_binary())])
-_PARTITION = "partition"
+_PIECE, _PARTITION = "piece", "partition"
 _COUNTS = -1  # the partition of rows that carry counts: `name` says of what, `number` how many
 _SAME = "partitioned as "
 
@@ -51,16 +50,17 @@ def add_up(
 
     Runs on the Ray that is there (already initialised, or at RAY_ADDRESS), else on one of its own on this machine.
     """
-    pieces = list(_pieces(source, schema))
+    pieces = [pa.table({_PIECE: pa.array([pickle.dumps(one)], pa.large_binary())}) for one in _pieces(source, schema)]
     if not pieces:
         raise InvalidInput(f"There is no file or data frame to read {schema.kind} from.")
     total, counts = statistic.empty(), Counter[str](used_rows=0)
     with _cluster(), _settings():
         processors = int(ray.cluster_resources().get("CPU", 1))
         partitions = min(2 ** (4 * processors).bit_length(), 512)
+        read = partial(_read, schema=schema, rows=_ROWS_A_TASK, partitions=partitions)
         sums = (
             ray.data.from_arrow(pieces)
-            .map_batches(partial(_read, schema=schema, partitions=partitions), batch_size=1, batch_format="pyarrow")
+            .map_batches(read, batch_size=1, batch_format="pyarrow")
             .groupby(_PARTITION, num_partitions=partitions)
             .map_groups(partial(_add_up, statistic=statistic), batch_format="pyarrow")
         )
@@ -73,20 +73,18 @@ def add_up(
     return total, dict(counts)
 
 
-def _pieces(source: object, schema: Schema) -> Iterator[pa.Table]:
-    """What each task reads: a file, a range of its rows, or rows themselves. What cannot be read is refused here."""
+def _pieces(source: object, schema: Schema) -> Iterator[Path | tuple[Path, int] | pl.DataFrame]:
+    """What each task reads: a file, rows of it from the first one on, or rows. What cannot be read is refused here."""
     if isinstance(source, str | os.PathLike):
         path = Path(source).absolute()
         file = scan(path, schema)
         if isinstance(file, pl.LazyFrame):
             rows = int(file.select(pl.len()).collect().item())
-            for first in range(0, max(rows, 1), _ROWS_A_TASK):
-                yield _piece(path=str(path), first=first, rows=_ROWS_A_TASK)
+            yield from ((path, first) for first in range(0, max(rows, 1), _ROWS_A_TASK))
         else:
-            yield _piece(path=str(path))
+            yield path
     elif isinstance(source, pl.DataFrame | pl.LazyFrame) or hasattr(source, "iloc"):
-        for batch in batches(source, schema):
-            yield _piece(frame=batch.write_ipc(None).getvalue())
+        yield from batches(source, schema)
     elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
         for part in source:
             yield from _pieces(part, schema)
@@ -94,23 +92,13 @@ def _pieces(source: object, schema: Schema) -> Iterator[pa.Table]:
         raise InvalidInput(f"{schema.kind} must be a data frame or a file, not {type(source).__name__}.")
 
 
-def _piece(
-    path: str | None = None, first: int | None = None, rows: int | None = None, frame: bytes | None = None
-) -> pa.Table:
-    return pa.table([[path], [first], [rows], [frame]], schema=_PIECE)
-
-
-def _read(piece: pa.Table, schema: Schema, partitions: int) -> Iterator[pa.Table]:
+def _read(pieces: pa.Table, schema: Schema, rows: int, partitions: int) -> Iterator[pa.Table]:
     """Runs in a task: good rows with the partition of their person, and then the counts as rows of their own."""
     counts = Counter({_SAME + _fingerprint(partitions): 0})
-    for row in piece.to_pylist():
-        if row["frame"] is not None:
-            source = pl.read_ipc(row["frame"])
-        else:
-            source = Path(row["path"])
-            source = source if row["rows"] is None else parquet(source).slice(row["first"], row["rows"])
-        for rows in cleaned(source, schema, counts):
-            yield _to_arrow(rows.with_columns(partition_of(partitions).cast(pl.Int64).alias(_PARTITION)))
+    for piece in map(pickle.loads, pieces[_PIECE].to_pylist()):
+        source = parquet(piece[0]).slice(piece[1], rows) if isinstance(piece, tuple) else piece
+        for good in cleaned(source, schema, counts):
+            yield _to_arrow(good.with_columns(partition_of(partitions).cast(pl.Int64).alias(_PARTITION)))
     told = pl.DataFrame({NUMBER: list(counts.values()), NAME: list(counts)})
     nothing = [pl.lit(0, field.dtype).alias(name) for name, field in schema.fields.items()]
     yield _to_arrow(told.with_columns(*nothing, pl.lit(_COUNTS, pl.Int64).alias(_PARTITION)))
