@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 import quietq as qq
-from quietq.cli.app import Commands, answer, app, number, show_help, show_table
-from quietq.cli.options import JSON, LazyCommand, Options, add_noise, fields_of, hyper_parameters, kinds, option
+from quietq.cli.app import answer, number, show_table
+from quietq.cli.options import JSON, LazyCommand, Options, add_group, fields_of, hyper_parameters, kinds, option
 from quietq.registry import METHODS
 
 if TYPE_CHECKING:
@@ -47,26 +45,20 @@ ATTACK: Options = {
 }
 
 
-class Audits(Commands):
-    """One command for each method that promises something, and one for all of them."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.add_command(LazyCommand(ALL, "Every method: a table and a plot.", partial(_options, ALL), audit_all))
-        for name, entry in METHODS.items():
-            if entry.standing != "none":
-                options, run = partial(_options, name), partial(audit, name)
-                self.add_command(LazyCommand(name, entry.summary, options, run))
+def _commands() -> Iterator[LazyCommand]:
+    yield LazyCommand(ALL, "Every method: a table and a plot.", partial(_options, ALL), audit_all)
+    for name, entry in METHODS.items():
+        if entry.standing != "none":
+            yield LazyCommand(name, entry.summary, partial(_options, name), partial(audit, name))
 
 
-group = typer.Typer(
-    cls=Audits,
-    help="Measure what a method gives away. It is trained under two neighbouring rewards, and the audit tries to tell "
-    "them apart. `quietq audit METHOD --help` has a method's options.",
-    subcommand_metavar="METHOD [OPTIONS]",
+add_group(
+    "audit",
+    "Measure what a method gives away. It is trained under two neighbouring rewards, and the audit tries to tell them "
+    "apart. `quietq audit METHOD --help` has a method's options.",
+    "METHOD [OPTIONS]",
+    _commands,
 )
-app.add_typer(group, name="audit")
-group.callback()(show_help)
 
 
 def _options(name: str) -> Options:
@@ -78,7 +70,7 @@ def _options(name: str) -> Options:
 
     on_reward, promises = kinds(name)
     promise = {**fields_of(Settings, "promise"), **BUDGET} if promises else {}
-    noise = add_noise(fields_of(Settings, "noise")) if on_reward else {}
+    noise = fields_of(Settings, "noise") if on_reward else {}
     view = {"view": VIEW_OF_REWARD if on_reward else VIEW}
     return {**RUNS, **promise, **noise, **ATTACK, **view, **ONE, **CACHE, **JSON, **hyper_parameters(name)}
 

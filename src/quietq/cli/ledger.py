@@ -11,10 +11,10 @@ from quietq.cli.app import AsJson, Commands, answer, app, show_help, show_table
 if TYPE_CHECKING:
     from quietq.ledger import SourceAccount
 
-LedgerUrl = Annotated[str | None, typer.Option("--ledger", help="Ledger to charge: a file, or postgresql://host/name.")]
-LedgerSource = Annotated[
-    str | None, typer.Option("--source", help="Source to charge; may be left out if the ledger has only one.")
-]
+LEDGER = "Ledger to charge: a file, or postgresql://host/name."
+SOURCE = "Source to charge; may be left out if the ledger has only one."
+LedgerUrl = Annotated[str | None, typer.Option("--ledger", help=LEDGER)]
+LedgerSource = Annotated[str | None, typer.Option("--source", help=SOURCE)]
 Url = Annotated[str, typer.Argument(help="The ledger: a file, or postgresql://host/name.")]
 Source = Annotated[str | None, typer.Option(help="This source only.")]
 

@@ -6,14 +6,15 @@ its help, and a list of methods is printed without.
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from quietq.registry import MECHANISMS, METHODS
+from quietq.cli.app import Commands, app, show_help
+from quietq.registry import METHODS
 
 Options = dict[str, Any]
 """By name, the annotation with its typer.Option; what is not given is None."""
@@ -33,15 +34,9 @@ def fields_of(kind: type, *parts: str) -> Options:
     hints, options = get_type_hints(kind), {}
     for field in dataclasses.fields(kind):
         if field.metadata.get("part") in parts:
-            names = [dashed(field.name)] if hints[field.name] is bool else []
-            options[field.name] = option(hints[field.name], field.metadata["help"], *names)
-    return options
-
-
-def add_noise(options: Options) -> Options:
-    """The same, with a choice of noise if there is one: what the registry holds now."""
-    if "noise" in options:
-        options["noise"] = option(Literal[("auto", *MECHANISMS)], "Of the reward: path, or k-norm if delta is 0.")
+            hint, choices = hints[field.name], tuple(field.metadata["choices"])
+            names = [dashed(field.name)] if hint is bool else []
+            options[field.name] = option(Literal[choices] if choices else hint, field.metadata["help"], *names)
     return options
 
 
@@ -95,6 +90,20 @@ class LazyCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         return self._command.invoke(ctx)
+
+
+def add_group(name: str, sentence: str, metavar: str, build: Callable[[], Iterable[LazyCommand]]) -> None:
+    """A group with a command for each method."""
+
+    class Group(Commands):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            for command in build():
+                self.add_command(command)
+
+    group = typer.Typer(cls=Group, help=sentence, subcommand_metavar=metavar)
+    app.add_typer(group, name=name)
+    group.callback()(show_help)
 
 
 def hyper_parameters(method: str) -> Options:

@@ -4,8 +4,8 @@ The check is a rehearsal with simulated noise, so that what would be refused lat
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +13,22 @@ import numpy as np
 
 import quietq as qq
 from quietq.cli import folder
+from quietq.cli.ledger import LEDGER, SOURCE
 from quietq.cli.options import dashed, kinds
 from quietq.learning.options import options_of, read_options
 from quietq.learning.training import Training
 from quietq.learning.world_reward import features_of, out_of_reach, privatise_world
 from quietq.privacy.checks import count
 from quietq.privacy.relations import Relation
-from quietq.registry import METHODS
+from quietq.registry import MECHANISMS, METHODS
 from quietq.worlds import World, find_place
 
 PROMISE = ("people", "radius", "epsilon", "delta")
 
 
-def setting(sentence: str, part: str, default: Any = None) -> Any:
+def setting(sentence: str, part: str, default: Any = None, choices: Iterable[str] = ()) -> Any:
     """A field that is an option of the command line, with its sentence; methods have the parts that they need."""
-    return field(default=default, metadata={"help": sentence, "part": part})
+    return field(default=default, metadata={"help": sentence, "part": part, "choices": choices})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +46,17 @@ class Settings:
     epsilon: float | None = setting("Privacy budget, above 0.", "promise")
     delta: float | None = setting("Probability that the promise fails, well below 1/people.", "promise")
     reward: str | None = setting("Train on this private reward, which `quietq reward` or publish wrote.", "reward")
-    noise: str | None = setting("Kind of noise on the reward.", "noise")
+    noise: str | None = setting("Of the reward: path, or k-norm if delta is 0.", "noise", choices=("auto", *MECHANISMS))
     pieces: int | None = setting("Pieces between the knots of k-norm and knots.", "noise")
     rewards: int | None = setting("With --radius: noised rewards that a reward is made of; default 5000.", "reward")
     steps: int = setting("Steps of the world to learn from; default 5000.", "run", 5000)
     seeds: int = setting("Trainings side by side; default 1.", "run", 1)
-    seed: int = setting("Makes training repeatable; noise that protects is new whatever the seed.", "run", 0)
+    seed: int = setting("Makes training repeatable; noise that protects is new whatever the seed.", "run", MISSING)
     every: int | None = setting("Steps between checkpoints; default a twentieth or so.", "run")
     log: bool = setting("Write a log for TensorBoard, in the run's folder.", "run", False)
     simulate: int | None = setting("So many simulated noise draws, for experiments: they protect nobody.", "simulate")
-    ledger: str | None = setting("Ledger to charge: a file, or postgresql://host/name.", "ledger")
-    source: str | None = setting("Source to charge; may be left out if the ledger has only one.", "ledger")
+    ledger: str | None = setting(LEDGER, "ledger")
+    source: str | None = setting(SOURCE, "ledger")
     options: Mapping[str, Any] = field(default_factory=dict)
     """Hyper-parameters; in config.json all of them, so that it does not hang on defaults."""
 

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,19 +14,9 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import Commands, answer, app, show_help, warn
+from quietq.cli.app import answer, warn
 from quietq.cli.ledger import absolute, open_account
-from quietq.cli.options import (
-    JSON,
-    LazyCommand,
-    Options,
-    add_noise,
-    dashed,
-    fields_of,
-    hyper_parameters,
-    kinds,
-    option,
-)  # fmt: skip
+from quietq.cli.options import JSON, LazyCommand, Options, add_group, dashed, fields_of, hyper_parameters, kinds, option
 from quietq.registry import METHODS
 
 if TYPE_CHECKING:
@@ -44,26 +35,20 @@ RUN: Options = {
 }
 
 
-class Trainings(Commands):
-    """One command for each method."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        for name, entry in METHODS.items():
-            if entry.in_worlds:
-                details = f"Noise: {entry.noise}. Standing: {entry.standing}."
-                options, run = partial(_options, name), partial(train, name)
-                self.add_command(LazyCommand(name, entry.summary, options, run, details))
+def _commands() -> Iterator[LazyCommand]:
+    for name, entry in METHODS.items():
+        if entry.in_worlds:
+            details = f"Noise: {entry.noise}. Standing: {entry.standing}."
+            yield LazyCommand(name, entry.summary, partial(_options, name), partial(train, name), details)
 
 
-group = typer.Typer(
-    cls=Trainings,
-    help="Train an agent. What it answers may be published if its certificate says so. "
-    "`quietq train METHOD --help` has a method's options.",
-    subcommand_metavar="METHOD WORLD [OPTIONS]",
+add_group(
+    "train",
+    "Train an agent. What it answers may be published if its certificate says so. `quietq train METHOD --help` has a "
+    "method's options.",
+    "METHOD WORLD [OPTIONS]",
+    _commands,
 )
-app.add_typer(group, name="train")
-group.callback()(show_help)
 
 
 def _options(method: str) -> Options:
@@ -73,7 +58,7 @@ def _options(method: str) -> Options:
     on_reward, promises = kinds(method)
     parts = ["run", *(["promise", "ledger"] if promises else []), *(["reward", "noise"] if on_reward else [])]
     parts += [] if METHODS[method].standing == "none" else ["simulate"]
-    return {**WORLD, **add_noise(fields_of(Settings, *parts)), **RUN, **JSON, **hyper_parameters(method)}
+    return {**WORLD, **fields_of(Settings, *parts), **RUN, **JSON, **hyper_parameters(method)}
 
 
 def train(method: str, values: dict[str, Any]) -> None:

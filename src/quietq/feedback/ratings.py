@@ -74,8 +74,9 @@ class Ratings(Feedback):
             raise InvalidInput(
                 f"features look at {features.dimension} coordinates, but there are {len(states)} state columns."
             )
-        sides = zip(states, region.low, region.high, strict=True)
-        fields = {f"x{i}": Number(name, "state", *side, scales=True) for i, (name, *side) in enumerate(sides)}
+        fields = {
+            f"x{i}": Number(name, "state", region.low[i], region.high[i], scales=True) for i, name in enumerate(states)
+        }
         fields["rating"] = Number(rating, "rating", extension.low, extension.high, clips=True)
         read = read_people(
             source, Schema("ratings", person, fields), fit or extension, count, engine=engine, progress=progress
