@@ -106,7 +106,6 @@ def audit(method: str, values: dict[str, Any]) -> None:
 
 
 def _promise(values: dict[str, Any]) -> "tuple[int, qq.Budget, int]":
-    """How many runs, and what is promised to how many people."""
     budget = qq.Budget(values.get("epsilon", 0.9), values.get("delta", 1e-4))
     return values.get("runs", 1000), budget, values.get("people", 50)
 

@@ -93,7 +93,6 @@ class LazyCommand(TyperCommand):
 
 
 def add_group(name: str, sentence: str, metavar: str, build: Callable[[], Iterable[LazyCommand]]) -> None:
-    """A group with a command for each method."""
 
     class Group(Commands):
         def __init__(self, **settings: Any) -> None:

@@ -62,7 +62,6 @@ class Settings:
 
     @classmethod
     def new(cls, method: str, values: Mapping[str, Any]) -> "Settings":
-        """From the options that were given."""
         kind = METHODS[method].load()
         common = {name: value for name, value in values.items() if name not in options_of(kind)}
         for name in ("steps", "seeds", "people", "simulate", "every", "rewards", "pieces"):
@@ -75,7 +74,6 @@ class Settings:
 
     @classmethod
     def of_run(cls, record: Mapping[str, Any]) -> "Settings":
-        """From a run's config.json."""
         try:
             options = {name: tuple(v) if isinstance(v, list) else v for name, v in record["options"].items()}
             box = tuple((low, high) for low, high in record["box"])
@@ -191,7 +189,6 @@ class Plan:
         return [private]
 
     def _make_reward(self, simulate: int | None = None, account: Any = None) -> Any:
-        """A private reward, from a file or drawn."""
         s = self.settings
         if s.reward is not None:
             return qq.load(s.reward, features=features_of(self.world))

@@ -52,7 +52,6 @@ add_group(
 
 
 def _options(method: str) -> Options:
-    """Those that the method has."""
     from quietq.cli.plan import Settings
 
     on_reward, promises = kinds(method)

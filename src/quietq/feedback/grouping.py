@@ -70,7 +70,6 @@ def sort_by_person(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def partition_of(partitions: int) -> pl.Expr:
-    """The partition that a row's person belongs to."""
     return (pl.col(NUMBER).hash(seed=0) % partitions + pl.col(NAME).hash(seed=0) % partitions) % partitions
 
 
@@ -127,7 +126,6 @@ def _dealt(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def _split(frame: pl.DataFrame, count: int) -> Iterator[pl.DataFrame]:
-    """The rows of each partition."""
     partition = frame.select(partition_of(count).cast(pl.UInt16)).to_series().to_numpy()
     ordered = _take(frame, np.argsort(partition, kind="stable"))
     begin = 0

@@ -9,11 +9,10 @@ its temporary folder: the cluster has to be trusted with them.
 """
 
 import logging
-import os
 import pickle
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,10 +22,10 @@ import polars as pl
 from quietq.feedback.grouping import by_person, partition_of
 from quietq.feedback.local_engine import cleaned, tally
 from quietq.feedback.names import NAME, NUMBER
-from quietq.feedback.rows import batches, parquet, scan
+from quietq.feedback.rows import batches, parquet, parts, scan
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Statistic, Tally
-from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
+from quietq.privacy.errors import MissingExtra, QuietqError
 
 try:
     import pyarrow as pa
@@ -51,8 +50,6 @@ def add_up(
     Runs on the Ray that is there (already initialised, or at RAY_ADDRESS), else on one of its own on this machine.
     """
     pieces = [pa.table({_PIECE: pa.array([pickle.dumps(one)], pa.large_binary())}) for one in _pieces(source, schema)]
-    if not pieces:
-        raise InvalidInput(f"There is no file or data frame to read {schema.kind} from.")
     total, counts = statistic.empty(), Counter[str](used_rows=0)
     with _cluster(), _settings():
         processors = int(ray.cluster_resources().get("CPU", 1))
@@ -75,21 +72,17 @@ def add_up(
 
 def _pieces(source: object, schema: Schema) -> Iterator[Path | tuple[Path, int] | pl.DataFrame]:
     """What each task reads: a file, rows of it from the first one on, or rows. What cannot be read is refused here."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source).absolute()
+    for part in parts(source, schema):
+        if isinstance(part, pl.LazyFrame):
+            yield from batches(part, schema)
+            continue
+        path = part.absolute()
         file = scan(path, schema)
         if isinstance(file, pl.LazyFrame):
             rows = int(file.select(pl.len()).collect().item())
             yield from ((path, first) for first in range(0, max(rows, 1), _ROWS_A_TASK))
         else:
             yield path
-    elif isinstance(source, pl.DataFrame | pl.LazyFrame) or hasattr(source, "iloc"):
-        yield from batches(source, schema)
-    elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
-        for part in source:
-            yield from _pieces(part, schema)
-    else:
-        raise InvalidInput(f"{schema.kind} must be a data frame or a file, not {type(source).__name__}.")
 
 
 def _read(pieces: pa.Table, schema: Schema, rows: int, partitions: int) -> Iterator[pa.Table]:

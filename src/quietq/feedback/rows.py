@@ -21,34 +21,40 @@ PARQUET = (".parquet", ".pq")
 
 def batches(source: object, schema: Schema) -> Iterator[pl.DataFrame]:
     """The needed columns of a data frame, a file, or a sequence of them, some rows at a time."""
-    found = False
-    for part in _sources(source, schema):
-        found = True
-        if isinstance(part, PlainCsv):
-            yield from part.frames(schema.columns)
+    for part in parts(source, schema):
+        rows = scan(part, schema) if isinstance(part, Path) else _checked(part, schema)
+        if isinstance(rows, PlainCsv):
+            yield from rows.frames(schema.columns)
             continue
         failure = ""
         try:
-            yield from part.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=False)
+            yield from rows.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=False)
         except pl.exceptions.PolarsError as error:
             failure = type(error).__name__  # and no more: its text may quote a cell
         if failure:
             raise InvalidInput(f"The {schema.kind} could not be read: Polars failed with {failure}.")
+
+
+def parts(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
+    """All files and data frames of a source, which may be a sequence of them; nothing is read yet."""
+    found = False
+    for part in _flatten(source, schema):
+        found = True
+        yield part
     if not found:
         raise InvalidInput(f"There is no file or data frame to read {schema.kind} from.")
 
 
-def _sources(source: object, schema: Schema) -> Iterator[pl.LazyFrame | PlainCsv]:
-    """Each part with its columns checked; nothing is read yet."""
+def _flatten(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
     if isinstance(source, pl.LazyFrame | pl.DataFrame):
-        yield _checked(source.lazy(), schema)
+        yield source.lazy()
     elif isinstance(source, str | os.PathLike):
-        yield scan(Path(source), schema)
+        yield Path(source)
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
         yield _from_pandas(source, schema)
     elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
         for part in source:
-            yield from _sources(part, schema)
+            yield from _flatten(part, schema)
     else:
         raise InvalidInput(f"{schema.kind} must be a data frame or a file, not {type(source).__name__}.")
 
