@@ -18,10 +18,10 @@ def run(arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=surroundings)
 
 
-def test_calibrate():
-    done = run(CALIBRATE + " --json")
-    assert (done.returncode, done.stderr) == (0, "")
-    result = json.loads(done.stdout)
+def test_calibrate(quietq):
+    code, out, err = quietq(CALIBRATE + " --json")
+    assert (code, err) == (0, "")
+    result = json.loads(out)
     assert result["mu"] == pytest.approx(0.28596, abs=5e-6)
     assert result["beta"] == 4
     assert result["radius"] == 0.01
@@ -47,7 +47,7 @@ def test_limits(quietq):
 
 
 def test_tables_for_people(quietq):
-    calibration, caps = quietq(CALIBRATE)[1], run(LIMITS).stdout
+    calibration, caps = quietq(CALIBRATE)[1], quietq(LIMITS)[1]
     assert "0.078195" in calibration
     assert "does not apply" in calibration
     assert "50 people, 1 release" in calibration
@@ -71,11 +71,12 @@ def test_limits_of_a_pure_budget(quietq):
     assert result["cap_any_dp"] == pytest.approx(0.711, abs=1e-3)
 
 
-def test_a_weak_delta_is_told_on_stderr_and_in_json():
-    done = run(CALIBRATE.replace("1e-4", "0.05") + " --json")
-    assert done.returncode == 0
-    assert "not below 1/people" in done.stderr
-    assert "not below 1/people" in json.loads(done.stdout)["warnings"][0]
+@pytest.mark.filterwarnings("always")
+def test_a_weak_delta_is_told_on_stderr_and_in_json(quietq):
+    code, out, err = quietq(CALIBRATE.replace("1e-4", "0.05") + " --json")
+    assert code == 0
+    assert "not below 1/people" in err
+    assert "not below 1/people" in json.loads(out)["warnings"][0]
 
 
 def check_refusal(code, out, err, words):
@@ -148,5 +149,5 @@ def test_what_no_check_foresaw_is_still_one_sentence(monkeypatch, capsys):
 def test_version_and_help(quietq):
     from quietq import __version__
 
-    assert run("--version").stdout.strip() == __version__
+    assert quietq("--version")[1].strip() == __version__
     assert "calibrate" in quietq("--help")[1]

@@ -72,7 +72,7 @@ def test_in_words(quietq):
 
 
 def test_all_of_them_in_a_table_and_a_plot(quietq, tmp_path, monkeypatch):
-    names = ["reward, knots", "reward, weights, path"]
+    names = ["reward, knots", "reward, weights, ball"]
     cheap = [one for one in room.entries(40, Budget(0.9, 1e-4), 50, None) if one.title in names]
     monkeypatch.setattr(room, "entries", lambda *_: iter(cheap))
     move = room.Movement("value", stated=1.0, found=0.9, by="greedy")
@@ -162,7 +162,7 @@ def test_a_result_is_laid_beside_the_release_that_it_is_of(quietq, tmp_path):
     for arguments, words in (
         ("reward --people 20 --runs 40", "it hides rewards that differ by at most 0.01"),
         ("reward --epsilon 0.8 --runs 40", "its epsilon is 0.9, not 0.8"),
-        ("reward --noise knots --pieces 2 --runs 40", "its method is 'gaussian-process', not 'reward/knots'"),
+        ("reward --noise knots --pieces 2 --runs 40", "its method is 'reward/path', not 'reward/knots'"),
         ("all", "No such option: --release"),
     ):
         code, _, err = quietq(f"audit {arguments} --release reward.qq")

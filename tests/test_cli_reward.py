@@ -1,11 +1,10 @@
-"""`quietq reward`: once as a user runs it, then in this process."""
+"""`quietq reward`, in this process."""
 
 import json
 
 import numpy as np
 import polars as pl
 import pytest
-from test_cli import run
 
 from quietq import load
 
@@ -53,17 +52,12 @@ def test_decimal_commas_are_named(quietq, tmp_path):
     assert (code, "a decimal point, not a comma" in err) == (0, True)
 
 
-def test_no_bar_where_nobody_looks(ratings, tmp_path, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as continuous integration has it
-    done = run(command(ratings, tmp_path / "reward.qq"))
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_private_reward_in_a_file(ratings, tmp_path):
+def test_a_private_reward_in_a_file(quietq, ratings, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as continuous integration has it: no bar all the same
     out, plot = tmp_path / "reward.qq", tmp_path / "reward.png"
-    done = run(command(ratings, out, plot=plot) + " --json")
-    assert (done.returncode, done.stderr) == (0, "")
-    result = json.loads(done.stdout)
+    code, printed, err = quietq(command(ratings, out, plot=plot) + " --json")
+    assert (code, err) == (0, "")
+    result = json.loads(printed)
     assert set(result) == {"certificate", "out", "hash", "plot", "not_private"}
     assert (result["out"], result["plot"]) == (str(out), str(plot))
     assert result["certificate"]["standing"] == "certified"

@@ -256,10 +256,18 @@ WRONG = [
 ]
 
 
+@pytest.fixture(scope="module")
+def walk_file(tmp_path_factory) -> bytes:
+    file, relation = tmp_path_factory.mktemp("reward") / "walk.qq", qq.people(9, 0, 1, 1)
+    qq.publish(qq.privatise(lambda s: 0 * s, qq.Budget(1, 1e-4), relation=relation, noise="knots", pieces=4), file)
+    return file.read_bytes()
+
+
 @pytest.mark.parametrize(("arguments", "words"), WRONG)
-def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(quietq, tmp_path, arguments, words, monkeypatch):
-    private = qq.privatise(lambda s: 0 * s, qq.Budget(1, 1e-4), relation=qq.people(9, 0, 1, 1), noise="knots", pieces=4)
-    qq.publish(private, tmp_path / "walk.qq")
+def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(
+    quietq, tmp_path, arguments, words, monkeypatch, walk_file
+):
+    (tmp_path / "walk.qq").write_bytes(walk_file)
     monkeypatch.setattr("quietq.noise.entropy.SystemEntropy.normals", None)  # nothing may be drawn
     code, out, err = quietq(f"train {arguments}")
     assert (code, out) == (2, "")
@@ -360,6 +368,7 @@ def test_worlds(quietq):
     assert "any one of 9 people" in quietq("worlds --people 9")[1]
 
 
+@pytest.mark.slow
 def test_as_a_user_runs_it(tmp_path):
     done = run(f"train input walk {PROMISE} --steps 100 --out {tmp_path / 'run'} --json")
     assert (done.returncode, done.stderr) == (0, "")

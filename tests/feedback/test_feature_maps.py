@@ -176,6 +176,6 @@ def test_many_features_and_many_rows_of_one_person() -> None:
 def test_advice_on_noise_for_features_works() -> None:
     people = Ratings.read(ratings([(0.5, 0.5)]), features=FeatureKernel(lines, rank=2), **READING)
     for wrong in ({"noise": "knots"}, {"pieces": 4}, {"noise": "k-norm", "pieces": 4}):
-        with pytest.raises(InvalidInput, match="use noise='auto' here, without pieces"):
+        with pytest.raises(InvalidInput, match=r"use noise='auto' here, without pieces|without features: leave it out"):
             privatise(people, Budget(1.0, 1e-3), **wrong)  # type: ignore[arg-type]
     assert privatise(people, Budget(1.0, 1e-3), noise="auto").certificate.standing == "certified"

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from people_data import GRID, LEVELS, OK, frame, refused
+from people_data import GRID, LEVELS, OK, SCHEMA, frame, refused
 
 from quietq import Budget, InvalidInput
 from quietq.feedback import Ratings
-from quietq.feedback.declared import Declared
-from quietq.feedback.extension import Tally
+from quietq.feedback.extension import Extension
 from quietq.feedback.grouping import by_person
-from quietq.feedback.rows import Columns, batches, clean, parquet
+from quietq.feedback.rows import batches, parquet
 from quietq.mechanisms import privatise
 
 
@@ -125,12 +124,13 @@ def test_no_data_in_repr():
 def test_tallies_merge():
     rng = np.random.default_rng(5)
     x, y = np.sort(rng.random(12)), rng.random(12)
-    both, first, second = (Tally.empty(LEVELS) for _ in range(3))
-    both.add(np.array([0, 6]), x, y, 0.0, 1.0, 2.0)
-    first.add(np.array([0]), x[:6], y[:6], 0.0, 1.0, 2.0)
-    second.add(np.array([0]), x[6:], y[6:], 0.0, 1.0, 2.0)
+    extension = Extension(1, low=0, high=1, slope=2, levels=LEVELS)
+    both, first, second = (extension.empty() for _ in range(3))
+    extension.add(both, np.array([0, 6]), {"x0": x, "rating": y})
+    extension.add(first, np.array([0]), {"x0": x[:6], "rating": y[:6]})
+    extension.add(second, np.array([0]), {"x0": x[6:], "rating": y[6:]})
     first.merge(second)
-    np.testing.assert_allclose(first.values(0, 1, 1), both.values(0, 1, 1), atol=1e-12)
+    assert np.array_equal(extension.mean(first, 2), extension.mean(both, 2))
 
 
 def test_nullable_pandas_columns_are_read():
@@ -168,7 +168,7 @@ def test_a_parquet_file_is_the_one_of_that_name_and_no_pattern(tmp_path, monkeyp
         people = Ratings.read(tmp_path / name, **OK)
         assert people.not_private["rows"] == 1
         assert people.functions()[0](np.array([0.5])) == (1 + 0.5 + 0.5) / 3
-        assert sum(batch.height for batch in batches(parquet(tmp_path / name), Columns())) == 1  # as on Ray
+        assert sum(batch.height for batch in batches(parquet(tmp_path / name), SCHEMA)) == 1  # as on Ray
     monkeypatch.chdir(tmp_path)
     (tmp_path / "~").mkdir()
     (tmp_path / "~" / "r.parquet").write_bytes(_parquet(good))
@@ -179,7 +179,7 @@ def test_rows_that_are_put_down_on_the_way_come_back_from_any_folder(tmp_path, m
     folder = tmp_path / "t[1]*"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    rows = [clean(frame({str(i): [(0.5, 0.5)]}), Columns(), Declared.of((0, 1), 0, 1, 1, 3))[0] for i in range(9)]
+    rows = [SCHEMA.clean(frame({str(i): [(0.5, 0.5)]}))[0] for i in range(9)]
     assert sum(part.height for part in by_person(rows, rows_in_memory=2)) == 9
 
 

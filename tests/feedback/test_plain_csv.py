@@ -11,12 +11,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
-from people_data import ROUNDING, refused
+from people_data import ROUNDING, SCHEMA, refused
 
 from quietq import Budget, Exponential, InvalidInput
 from quietq.feedback import Ratings, plain_csv
 from quietq.feedback.names import NAME, in_words
-from quietq.feedback.rows import Columns, batches, clean
+from quietq.feedback.rows import batches
 from quietq.privacy.relations import LipschitzBall
 
 PEOPLE = 200
@@ -67,7 +67,7 @@ def test_two_cells_that_begin_with_a_quote_swallow_nobody(tmp_path: Path) -> Non
 
 def read(path: Path) -> tuple[Ratings, pl.DataFrame]:
     people = Ratings.read(path, **READING)
-    rows = [clean(batch, Columns(), people.declared)[0] for batch in batches(path, Columns())]
+    rows = [SCHEMA.clean(batch)[0] for batch in batches(path, SCHEMA)]
     return people, pl.concat(rows)
 
 

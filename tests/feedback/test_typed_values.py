@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from people_data import OK, refused
+from people_data import OK, SCHEMA, refused
 
 from quietq.feedback import Ratings
-from quietq.feedback.rows import Columns, batches, clean
+from quietq.feedback.rows import batches
 
 READING: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "count": 50, "levels": 6}
 
@@ -58,8 +58,7 @@ ODD = {
 
 
 def others(frame: pd.DataFrame, kept: list[int]) -> pl.DataFrame:
-    declared = Ratings.read(frame, **READING).declared
-    rows = pl.concat(clean(batch, Columns(), declared)[0] for batch in batches(frame, Columns()))
+    rows = pl.concat(SCHEMA.clean(batch)[0] for batch in batches(frame, SCHEMA))
     return rows.filter(pl.col("number").is_in(kept)).sort("number")
 
 

@@ -1,6 +1,6 @@
 """What rounding errors can do in a kernel's norm, and that the noise covers it."""
 
-import dataclasses
+import copy
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -14,12 +14,13 @@ import pytest
 import torch
 
 from quietq import Budget, InvalidInput, people, privatise
-from quietq.feedback.declared import Declared
-from quietq.feedback.extension import Tally
+from quietq.feedback.extension import Extension
+from quietq.feedback.feedback import Summed
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms import GaussianProcessMechanism
 from quietq.noise import Additive, BandLimited, Exponential, FeatureKernel, Kernel, Product
 from quietq.noise.allowance import worst_norm
+from quietq.noise.box import Box
 from quietq.noise.grid_path import grid_points
 from quietq.privacy.relations import LipschitzBall, RkhsBall
 
@@ -194,19 +195,20 @@ def test_one_of_millions_of_people(doublings: int) -> None:
     """Two tallies that differ in one person, as they are released: what rounding adds is in the sensitivity."""
     rng, levels, crowd = np.random.default_rng(3), 16, 1000
     count = crowd * 2**doublings + 1
-    declared = Declared.of((0, 1), low=0, high=1, slope=3, people=count, levels=levels)
-    everybody = Tally.empty(levels)
+    extension = Extension(1, low=0, high=1, slope=3, levels=levels)
+    everybody = extension.empty()
     x = np.sort(rng.random((crowd, 3)), axis=1).ravel()
-    everybody.add(np.arange(0, 3 * crowd, 3), x, rng.random(3 * crowd), 0.0, 1.0, 3.0)
+    extension.add(everybody, np.arange(0, 3 * crowd, 3), {"x0": x, "rating": rng.random(3 * crowd)})
     for _ in range(doublings):
-        everybody.merge(Tally(**vars(everybody)))
+        everybody.merge(copy.deepcopy(everybody))
     released, alone = [], []
     for place, rating in (([0.1, 0.7], [1.0, 0.0]), ([0.3, 0.8], [0.0, 1.0])):
-        tally = Tally.empty(levels)
-        tally.add(np.array([0]), np.array(place), np.array(rating), 0.0, 1.0, 3.0)
-        alone.append(Tally(**vars(tally)).mean(dataclasses.replace(declared, people=1)) / count)
+        tally = extension.empty()
+        extension.add(tally, np.array([0]), {"x0": np.array(place), "rating": np.array(rating)})
+        alone.append(extension.mean(tally, 1)[0] / count)
         tally.merge(everybody)
-        group = Ratings.from_tallies(declared, None, [tally], {"used_rows": 1})
+        sums = Summed(extension, tally)
+        group = Ratings(box=Box.of((0, 1)), count=count, sums=sums, not_private={}, extension=extension)
         private = privatise(group, Budget(0.9, 1e-12), **PATH)
         released.append(seen(private.levels, group.functions()[0]))  # type: ignore[attr-defined]
     grid = np.linspace(0, 1, len(released[0]))
@@ -222,15 +224,16 @@ def test_a_tally_is_exact_and_knows_no_order() -> None:
     rng, levels, count = np.random.default_rng(4), 5, 40
     x, y = np.sort(rng.random((count, 3)), axis=1), rng.random((count, 3))
     orders = [np.arange(count), rng.permutation(count)]
-    tallies = []
+    extension, tallies = Extension(1, low=0, high=1, slope=2, levels=levels), []
     for order in orders:
-        tally = Tally.empty(levels)
+        tally = extension.empty()
         for part in np.array_split(order, 3 + len(tallies)):
-            other = Tally.empty(levels)
-            other.add(np.arange(0, 3 * len(part), 3), x[part].ravel(), y[part].ravel(), 0.0, 1.0, 2.0)
+            other = extension.empty()
+            columns = {"x0": x[part].ravel(), "rating": y[part].ravel()}
+            extension.add(other, np.arange(0, 3 * len(part), 3), columns)
             tally.merge(other)
         tallies.append(tally)
-    first, second = (tally.values(0.0, 1.0, 2.0) for tally in tallies)
+    first, second = (extension.mean(tally, count)[0] * count for tally in tallies)
     assert first.tobytes() == second.tobytes()
     pairs = zip(x.tolist(), y.tolist(), strict=True)
     rows = [[(Fraction(a), Fraction(b)) for a, b in zip(*each, strict=True)] for each in pairs]

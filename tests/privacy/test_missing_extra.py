@@ -45,8 +45,7 @@ def command(line):
 """
 NOTHING_THERE = """
 block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "onnx", "dp_accounting")
-for name in ("learning", "audit", "worlds.jax_world", "worlds.jax_rewards", "ledger", "feedback.rows",
-             "feedback.ray_cluster"):
+for name in ("learning", "audit", "worlds.jax_world", "worlds.jax_rewards", "ledger", "feedback.schema"):
     ask(importlib.import_module, "quietq." + name)
 present = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("matplotlib", "statsmodels") else present(name, *rest)

@@ -20,7 +20,7 @@ from quietq import (
     people,
 )
 from quietq.cli.report import plot_reward
-from quietq.cli.report.reward import promise
+from quietq.cli.report.look import promise
 from quietq.mechanisms import privatise
 
 pytest.importorskip("matplotlib")

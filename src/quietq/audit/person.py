@@ -199,18 +199,20 @@ def replace_person(
     import polars as pl
 
     from quietq.feedback.names import identities
-    from quietq.feedback.rows import Columns, as_numbers, batches
+    from quietq.feedback.rows import batches
+    from quietq.feedback.schema import Number, Schema
 
-    columns = Columns(person, (state,) if isinstance(state, str) else tuple(state), rating)
-    rows, targets = _rows(instead, columns.numbers), _told_apart(names)
-    types: dict[str, Any] = {person: pl.String, **dict.fromkeys(columns.numbers, pl.Float64)}
+    states = (state,) if isinstance(state, str) else tuple(state)
+    fields = {name: Number(name, "state") for name in states} | {rating: Number(rating, "rating")}
+    rows, targets = _rows(instead, list(fields)), _told_apart(names)
+    types: dict[str, Any] = {person: pl.String, **dict.fromkeys(fields, pl.Float64)}
     who = pl.Series(list(targets), dtype=pl.Struct({"number": pl.Int64, "name": pl.String}))
     nobody = pl.Series([(None, None)], dtype=who.dtype)
     kept, found = [], pl.Series([], dtype=who.dtype)
-    for batch in batches(ratings, columns):
+    for batch in batches(ratings, Schema("ratings", person, fields)):
         identity = identities(batch[person]).to_struct()
         text = batch[person].cast(pl.String).set(identity.is_in(nobody.implode()), None)
-        frame = pl.DataFrame([text, *(as_numbers(batch[name]) for name in columns.numbers)])
+        frame = pl.DataFrame([text, *(field.read(batch[name]) for name, field in fields.items())])
         kept.append(frame.filter(~identity.is_in(who.implode())))
         found = found.append(identity.filter(identity.is_in(who.implode())).unique())
     if found.n_unique() < len(who):

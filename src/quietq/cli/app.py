@@ -8,12 +8,18 @@ import io
 import json
 import sys
 import warnings
+from collections.abc import Container, Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import quietq as qq
+from quietq.registry import MECHANISMS
+
+
+def describe_noise() -> str:
+    return f"Kind of noise: {', '.join(MECHANISMS)}, or auto, which goes by a public rule."
 
 
 class Commands(TyperGroup):
@@ -23,6 +29,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"rich_markup_mode": None, **settings, "invoke_without_command": True})
+        NOISE.help = describe_noise()  # by what the registry holds now
 
 
 app = typer.Typer(
@@ -37,6 +44,14 @@ app = typer.Typer(
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget: how much any one person's data may matter, above 0.")]
 Delta = Annotated[float, typer.Option(help="Probability that the promise fails; well below 1/people.")]
+People = Annotated[int, typer.Option(help="How many people there are; public, not counted from any rows.")]
+Low = Annotated[float, typer.Option(help="Smallest reward that a person can give; public.")]
+High = Annotated[float, typer.Option(help="Largest reward that a person can give; public.")]
+Slope = Annotated[
+    float, typer.Option(help="Most that a person's reward changes over the whole width of the box; public.")
+]
+NOISE = typer.Option()
+Noise = Annotated[str, NOISE]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
@@ -57,19 +72,34 @@ def show_help(context: typer.Context) -> None:
         print(context.get_help())
 
 
-def print_json(record: object) -> None:
-    """One JSON object on stdout."""
-    print(json.dumps(record))
+def answer(as_json: bool, record: object, *lines: object) -> None:
+    """The result on stdout: as one JSON object, or in lines for people."""
+    print(json.dumps(record) if as_json else "\n".join(map(str, lines)))
+
+
+def show_table(
+    title: str, headings: Sequence[str], rows: Iterable[Sequence[object]], words: Container[str] = ()
+) -> None:
+    """A table on stdout, numbers on the right and `words` on the left."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title or None)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in words else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    Console().print(table)
 
 
 def warn(sentence: object) -> None:
-    """A sentence on stderr that stops nothing."""
     print(f"quietq: warning: {sentence}", file=sys.stderr)
 
 
-def number(value: float | None) -> str:
-    """Four digits, or a dash where there is none."""
-    return "-" if value is None else f"{value:.4g}"
+def number(value: float | None, digits: int = 4) -> str:
+    """So many digits, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}g}"
 
 
 def find_offender(error: Exception) -> str:

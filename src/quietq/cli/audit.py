@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 import quietq as qq
-from quietq.cli.app import Commands, app, print_json, show_help
-from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, hyper_parameters, kinds, option
+from quietq.cli.app import answer, number, show_table
+from quietq.cli.options import JSON, LazyCommand, Options, add_group, fields_of, hyper_parameters, kinds, option
 from quietq.registry import METHODS
 
 if TYPE_CHECKING:
@@ -47,26 +45,20 @@ ATTACK: Options = {
 }
 
 
-class Audits(Commands):
-    """One command for each method that promises something, and one for all of them."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.add_command(LazyCommand(ALL, "Every method: a table and a plot.", partial(_options, ALL), audit_all))
-        for name, entry in METHODS.items():
-            if entry.standing != "none":
-                options, run = partial(_options, name), partial(audit, name)
-                self.add_command(LazyCommand(name, entry.summary, options, run))
+def _commands() -> Iterator[LazyCommand]:
+    yield LazyCommand(ALL, "Every method: a table and a plot.", partial(_options, ALL), audit_all)
+    for name, entry in METHODS.items():
+        if entry.standing != "none":
+            yield LazyCommand(name, entry.summary, partial(_options, name), partial(audit, name))
 
 
-group = typer.Typer(
-    cls=Audits,
-    help="Measure what a method gives away. It is trained under two neighbouring rewards, and the audit tries to tell "
-    "them apart. `quietq audit METHOD --help` has a method's options.",
-    subcommand_metavar="METHOD [OPTIONS]",
+add_group(
+    "audit",
+    "Measure what a method gives away. It is trained under two neighbouring rewards, and the audit tries to tell them "
+    "apart. `quietq audit METHOD --help` has a method's options.",
+    "METHOD [OPTIONS]",
+    _commands,
 )
-app.add_typer(group, name="audit")
-group.callback()(show_help)
 
 
 def _options(name: str) -> Options:
@@ -74,8 +66,11 @@ def _options(name: str) -> Options:
         return {**RUNS, **BUDGET, **OUT, **CACHE, **JSON}
     if name == EVALUATION:
         return {**RUNS, **BUDGET, **ONE, **JSON}
+    from quietq.cli.plan import Settings
+
     on_reward, promises = kinds(name)
-    promise, noise = {**PROMISE, **BUDGET} if promises else {}, NOISE if on_reward else {}
+    promise = {**fields_of(Settings, "promise"), **BUDGET} if promises else {}
+    noise = fields_of(Settings, "noise") if on_reward else {}
     view = {"view": VIEW_OF_REWARD if on_reward else VIEW}
     return {**RUNS, **promise, **noise, **ATTACK, **view, **ONE, **CACHE, **JSON, **hyper_parameters(name)}
 
@@ -84,7 +79,7 @@ def audit(method: str, values: dict[str, Any]) -> None:
     """Attacks one method, and tells what came of it."""
     from quietq.audit.by_name import plan_audit
     from quietq.audit.words import in_words
-    from quietq.cli.report.beside import write_beside
+    from quietq.cli.report.audit import write_beside
     from quietq.learning.options import read_options
     from quietq.publishing import open_release
 
@@ -101,10 +96,9 @@ def audit(method: str, values: dict[str, Any]) -> None:
         finding = run(progress)
     beside = None if release is None else write_beside(finding, release)
     if as_json:
-        print_json(finding.to_dict() | ({} if beside is None else {"written": str(beside)}))
-        return
-    _show({finding.attack.method: finding})
+        return answer(True, finding.to_dict() | ({} if beside is None else {"written": str(beside)}))
     attack = finding.attack
+    _show({attack.method: finding})
     print(f"r' differs from r by the move {attack.move!r}. Seen: {attack.view}. Score: {attack.score}.")
     print(in_words(finding))
     if beside is not None:
@@ -112,7 +106,6 @@ def audit(method: str, values: dict[str, Any]) -> None:
 
 
 def _promise(values: dict[str, Any]) -> "tuple[int, qq.Budget, int]":
-    """How many runs, and what is promised to how many people."""
     budget = qq.Budget(values.get("epsilon", 0.9), values.get("delta", 1e-4))
     return values.get("runs", 1000), budget, values.get("people", 50)
 
@@ -143,8 +136,7 @@ def audit_all(values: dict[str, Any]) -> None:
     if values.get("json"):
         table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
         moved = [movement.to_dict() for movement in movements]
-        print_json({"findings": table, "sensitivity": moved, "files": [str(file) for file in files]})
-        return
+        return answer(True, {"findings": table, "sensitivity": moved, "files": [str(file) for file in files]})
     _show(findings)
     found = ", ".join(movement.name for movement in movements if movement.exceeds) or "none of them"
     print(f"With the noise held fixed, of {len(movements)} private steps {found} moved farther than stated.")
@@ -152,20 +144,15 @@ def audit_all(values: dict[str, Any]) -> None:
 
 
 def _show(findings: "dict[str, Finding]") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="What is promised, and what was measured")
-    for heading in ("method", "epsilon", "epsilon ≥", "mu", "mu ≥", "runs", "verdict"):
-        table.add_column(heading, justify="left" if heading in ("method", "epsilon", "verdict") else "right")
-    for name, finding in findings.items():
-        promise = finding.promise
-        table.add_row(
-            name, f"{promise.epsilon:.3g} {promise.standing}", f"{finding.epsilon_lower:.3g}",
-            "-" if promise.mu is None else f"{promise.mu:.3g}", f"{finding.mu_lower:.3g}", str(finding.runs),
-            finding.verdict,
-        )  # fmt: skip
-    Console().print(table)
+    headings = ("method", "epsilon", "epsilon ≥", "mu", "mu ≥", "runs", "verdict")
+    rows = [
+        (
+            name, f"{one.promise.epsilon:.3g} {one.promise.standing}", f"{one.epsilon_lower:.3g}",
+            number(one.promise.mu, 3), f"{one.mu_lower:.3g}", one.runs, one.verdict,
+        )
+        for name, one in findings.items()
+    ]  # fmt: skip
+    show_table("What is promised, and what was measured", headings, rows, ("method", "epsilon", "verdict"))
 
 
 def _find_cache(values: dict[str, Any]) -> Path | None:

@@ -1,13 +1,13 @@
-"""`quietq calibrate`."""
+"""`quietq calibrate` and `quietq limits`: what a budget costs, before anything is spent."""
 
 import dataclasses
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import quietq as qq
-from quietq.cli.app import AsJson, Delta, Epsilon, app, number, print_json
+from quietq.cli.app import AsJson, Delta, Epsilon, High, Low, People, Slope, answer, app, number, show_table
 
 SENTENCES = {
     "mu": "Gaussian-DP parameter that the budget allows",
@@ -23,56 +23,82 @@ SENTENCES = {
 def calibrate(
     epsilon: Epsilon,
     delta: Delta,
-    people: Annotated[int, typer.Option(help="How many people stand behind the reward; public.")],
-    low: Annotated[float, typer.Option(help="Smallest reward that a person can give.")],
-    high: Annotated[float, typer.Option(help="Largest reward that a person can give.")],
-    slope: Annotated[float, typer.Option(help="Most that a person's reward changes over the width of the box.")],
+    people: People,
+    low: Low,
+    high: High,
+    slope: Slope,
     rounds: Annotated[int, typer.Option(help="Releases that share the budget.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Tell how much noise a reward needs: mu, sensitivity, sigma, and what other theorems would charge."""
     from quietq.privacy import compare, weak_delta
+    from quietq.privacy.words import plural
 
     budget = qq.Budget(epsilon, delta)
     relation = qq.people(people, low=low, high=high, slope=slope)
     charges = compare(budget, rounds)
     mechanism = qq.GaussianProcessMechanism.for_relation(relation, budget)
+    sensitivity = mechanism.sensitivity
     result = {
         "epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu, "people": people,
         "radius": relation.radius, "lipschitz": relation.lipschitz, "beta": relation.best_beta(),
-        "sensitivity": mechanism.sensitivity, "rounds": rounds, "sigma": mechanism.sigma * math.sqrt(rounds),
+        "sensitivity": sensitivity, "rounds": rounds, "sigma": mechanism.sigma * math.sqrt(rounds),
         "comparison": [{**dataclasses.asdict(charge), "protects": charge.protects} for charge in charges],
         "warnings": [sentence] if (sentence := weak_delta(delta, people)) else [],
     }  # fmt: skip
     if as_json:
-        print_json(result)
-        return
-    _show(result, charges)
-
-
-def _show(result: dict[str, Any], charges: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from quietq.privacy.words import plural
-
-    console = Console()
-    counts = f"{plural(result['people'], 'person', 'people')}, {plural(result['rounds'], 'release')}"
-    table = Table(title=f"Noise for ({result['epsilon']:g}, {result['delta']:g})-DP, {counts}")
-    for heading in ("", "value", "what it is"):
-        table.add_column(heading, justify="right" if heading == "value" else "left")
-    for name, sentence in SENTENCES.items():
-        table.add_row(name, f"{result[name]:.5g}", sentence)
-    console.print(table)
-    table = Table(title="The same promise by other theorems")
-    for heading in ("theorem", "charges for this noise", "noise it asks for", "ratio"):
-        table.add_column(heading, justify="left" if heading == "theorem" else "right")
-    for charge in charges:
-        noise = None if charge.noise_multiplier is None else charge.noise_multiplier * result["sensitivity"]
-        epsilon = "does not apply" if charge.epsilon is None else f"epsilon {charge.epsilon:.4g}"
-        table.add_row(charge.theorem, epsilon, number(noise), number(charge.ratio))
-    console.print(table)
+        return answer(True, result)
+    counts = f"{plural(people, 'person', 'people')}, {plural(rounds, 'release')}"
+    rows = [(name, f"{result[name]:.5g}", sentence) for name, sentence in SENTENCES.items()]
+    title = f"Noise for ({budget.epsilon:g}, {budget.delta:g})-DP, {counts}"
+    show_table(title, ("", "value", "what it is"), rows, ("", "what it is"))
+    rows = [
+        (
+            charge.theorem,
+            "does not apply" if charge.epsilon is None else f"epsilon {charge.epsilon:.4g}",
+            number(None if charge.noise_multiplier is None else charge.noise_multiplier * sensitivity),
+            number(charge.ratio),
+        )
+        for charge in charges
+    ]
+    headings = ("theorem", "charges for this noise", "noise it asks for", "ratio")
+    show_table("The same promise by other theorems", headings, rows, ("theorem",))
     if any(charge.epsilon is None or charge.ratio is None for charge in charges):
         print("Does not apply: the classical theorem and those built on it need an epsilon below 1 in each release.")
     if any(charge.protects is False for charge in charges):
         print("A ratio below 1 means that the theorem's noise does not protect at this budget.")
+
+
+@app.command()
+def limits(
+    epsilon: Epsilon,
+    delta: Delta,
+    radius: Annotated[float, typer.Option(help="Most that neighbouring rewards differ, e.g. (high - low)/people.")],
+    distance: Annotated[float, typer.Option(help="How far two rewards with opposite preferences are apart.")],
+    score: Annotated[float, typer.Option(help="Score (0 worst, 1 best policy) that you hope for.")] = 0.9,
+    width: Annotated[float | None, typer.Option(help="Range of one person's reward; default: the distance.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what any private algorithm can reach at all, and how many people a score takes at the least."""
+    from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
+
+    budget = qq.Budget(epsilon, delta)
+    steps = steps_between(distance, radius)
+    width = distance if width is None else width
+    needed = {"distance": distance, "width": width}
+    gdp = None if budget.is_pure else cap_gdp(budget.mu, steps)
+    people_gdp = None if budget.is_pure else people_needed(score, budget, **needed, gaussian=True)
+    any_dp = cap_any_dp(budget, steps)
+    people_any_dp = people_needed(score, budget, **needed, gaussian=False)
+    if as_json:
+        record = {"epsilon": budget.epsilon, "delta": budget.delta, "radius": radius, **needed, "steps": steps}
+        record |= {"cap_gdp": gdp, "cap_any_dp": any_dp, "score": score}
+        return answer(True, record | {"people_gdp": people_gdp, "people_any_dp": people_any_dp})
+    rows = [
+        (kind, ">0.9999" if cap is not None and cap > 0.9999 else number(cap), people or "-")
+        for kind, cap, people in (("Gaussian noise", gdp, people_gdp), ("any", any_dp, people_any_dp))
+    ]
+    title = f"Best possible at ({epsilon:g}, {delta:g})-DP, radius {radius:g}, distance {distance:g}"
+    headings = ("algorithms", "score under both rewards, at most", f"people for a score of {score:g}, at least")
+    show_table(title, headings, rows, ("algorithms",))
+    print(f"The people follow from score, distance and width ({width:g}), and do not depend on the radius.")

@@ -9,7 +9,7 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import AsJson, app, print_json
+from quietq.cli.app import AsJson, answer, app
 from quietq.cli.ledger import LedgerSource, LedgerUrl, open_account
 
 BUDGET = (0.5, 1e-5)
@@ -61,7 +61,7 @@ def demo(
         folder.choose(out, "")
     account = open_account(ledger, source, "demo")
     from quietq.audit import audit_mechanism
-    from quietq.cli.report import voters_page
+    from quietq.cli.report.release_page import write_voters_pages
     from quietq.learning import Agent, RewardNoise
     from quietq.worlds import WALK, best_return, random_return, worst_return
 
@@ -94,25 +94,22 @@ def demo(
     for file, name in names.items():
         flat = {key: value for key, value in finding.to_dict().items() if key != "errors"}
         folder.write_json(out / AUDITS[file], {"release": name, **flat})
-    pictures = voters_page.draw_released(agent, private, out / REWARD_PLOT, out / VALUES_PLOT)
-    voters_page.write_page(out / REPORT, agent.certificate, finding, pictures)
-    for file in (OUTCOME, OUTCOME_REPORT):  # for their owner only, before anything is in them
-        folder.write(out / file, "")
-    outcome = voters_page.draw_outcome(agent, private, true, result, out / OUTCOME)
-    voters_page.write_page(out / OUTCOME_REPORT, agent.certificate, finding, pictures, outcome, result)
+    files = {"reward": REWARD_PLOT, "values": VALUES_PLOT, "outcome": OUTCOME, "report": REPORT,
+             "outcome report": OUTCOME_REPORT}  # fmt: skip
+    paths = {what: out / name for what, name in files.items()}
+    write_voters_pages(agent, private, true, result, finding, paths)
     folder.write(out / folder.README, NOTE)
     seconds = round(time.monotonic() - began, 3)
-    if as_json:
-        certificate = agent.certificate.to_dict()
-        print_json({"certificate": certificate, "out": str(out), "seconds": seconds, "not_private": result})
-        return
-    print(f"{agent.certificate}\n")
-    print(NOTE)
-    print(
+    program = sys.argv[0] if Path(sys.argv[0]).name == "quietq" else "quietq"
+    record = {"certificate": agent.certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
+    answer(
+        as_json,
+        record,
+        f"{agent.certificate}\n",
+        NOTE,
         f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the "
         f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
-        f"{result['worst']:.2f}."
+        f"{result['worst']:.2f}.",
+        f"To look at it in a browser: {program} serve {out / folder.PUBLISHED} {out / folder.REWARD}",
+        f"Read {out / REPORT}, or {out / OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.",
     )
-    program = sys.argv[0] if Path(sys.argv[0]).name == "quietq" else "quietq"
-    print(f"To look at it in a browser: {program} serve {out / folder.PUBLISHED} {out / folder.REWARD}")
-    print(f"Read {out / REPORT}, or {out / OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.")

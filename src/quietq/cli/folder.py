@@ -50,7 +50,6 @@ def choose(out: Path | None, name: str) -> Path:
 
 
 def read_config(out: Path | None) -> dict[str, Any]:
-    """What a run that was begun is."""
     if out is None:
         raise qq.InvalidInput("--resume needs --out, the folder of the run to go on with.")
     try:
@@ -63,32 +62,32 @@ def read_config(out: Path | None) -> dict[str, Any]:
     return record
 
 
-def write(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all; what is not private is readable by its owner only."""
-    mode = 0o600 if path.name.startswith(("NOT-PRIVATE", "PRIVATE")) else 0o666
-    temporary = path.with_name(f".{path.name}.part")
+def write(path: Path, data: str | bytes, owner_only: bool | None = None) -> None:
+    """Writes a file, whole or not at all; by its name, what is not private is readable by its owner only."""
+    if owner_only is None:
+        owner_only = path.name.startswith(("NOT-PRIVATE", "PRIVATE"))
+    temporary, mode = path.with_name(f".{path.name}.part"), 0o600 if owner_only else 0o666
     temporary.unlink(missing_ok=True)
-    with open(
-        temporary, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)
-    ) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)) as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def write_json(path: Path, record: object) -> None:
-    """The same for one JSON object."""
     write(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
 def write_config(out: Path, settings: dict[str, Any]) -> None:
-    """Everything that is needed to repeat the training."""
     write_json(out / CONFIG, {"schema": SCHEMA, "version": qq.__version__, **settings})
 
 
 def write_returns(out: Path, returns: Sequence[Sequence[float]]) -> None:
-    """Episode returns, one row per episode of a run."""
     rows = [f"{run},{i},{value!r}" for run, values in enumerate(returns) for i, value in enumerate(values)]
     write(out / METRICS, "\n".join(["run,episode,return", *rows]) + "\n")
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import quietq as qq
-from quietq.cli.app import AsJson, Commands, app, print_json, show_help
+from quietq.cli.app import AsJson, Commands, answer, app, show_help, show_table
 
 if TYPE_CHECKING:
     from quietq.ledger import SourceAccount
 
-LedgerUrl = Annotated[str | None, typer.Option("--ledger", help="Ledger to charge: a file, or postgresql://host/name.")]
-LedgerSource = Annotated[
-    str | None, typer.Option("--source", help="Source to charge; may be left out if the ledger has only one.")
-]
+LEDGER = "Ledger to charge: a file, or postgresql://host/name."
+SOURCE = "Source to charge; may be left out if the ledger has only one."
+LedgerUrl = Annotated[str | None, typer.Option("--ledger", help=LEDGER)]
+LedgerSource = Annotated[str | None, typer.Option("--source", help=SOURCE)]
 Url = Annotated[str, typer.Argument(help="The ledger: a file, or postgresql://host/name.")]
 Source = Annotated[str | None, typer.Option(help="This source only.")]
 
@@ -76,45 +76,33 @@ def create(
     check_caps(budget, apart)
     books = Ledger.create(_without_password(url))
     books.open(source, budget, apart)
-    if as_json:
-        print_json({"head": books.verify(), "source": in_json(books.balance(source))})
-        return
-    total = "({:g}, {:g})-DP".format(*books.balance(source).spending.promised)
-    print(f"Source {source!r} is open: everything released under it is {total} together.")
-    _print_head(books.verify())
+    head, balance = books.verify(), books.balance(source)
+    total = "({:g}, {:g})-DP".format(*balance.spending.promised)
+    opened = f"Source {source!r} is open: everything released under it is {total} together."
+    answer(as_json, {"head": head, "source": in_json(balance)}, opened, _noted(head))
 
 
 @ledger.command()
 def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     """Show how each source stands: its budget, what was spent of it, and what is left."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     from quietq.ledger import Ledger
     from quietq.ledger.words import in_json, rows_of
     from quietq.privacy.words import plural
 
     books = Ledger(_without_password(url))
-    found = books.balances() if source is None else {source: books.balance(source)}
-    if as_json:
-        print_json({"head": books.verify(), "sources": [in_json(balance) for balance in found.values()]})
-        return
-    table = Table()
-    for heading in ("source", "budget", "spent", "left", "charges", "since"):
-        table.add_column(heading, overflow="fold")
-    for balance in found.values():
-        for row in rows_of(balance):
-            table.add_row(*map(escape, row))
-    Console().print(table)
-    for balance in found.values():
+    found = list(books.balances().values()) if source is None else [books.balance(source)]
+    head, lines = books.verify(), []
+    if not as_json:
+        headings = ("source", "budget", "spent", "left", "charges", "since")
+        show_table("", headings, [row for balance in found for row in rows_of(balance)], headings)
+    for balance in found:
         if balance.unit is not None:
-            print(f"Releases of {balance.source!r} protect {balance.unit}.")
+            lines.append(f"Releases of {balance.source!r} protect {balance.unit}.")
         if balance.without_release:
             times = ", ".join(f"{charge.at} (id {charge.id})" for charge in balance.without_release)
             charges = plural(len(balance.without_release), "charge")
-            print(f"{charges} of {balance.source!r} without a noted release, charged all the same: {times}")
-    _print_head(books.verify())
+            lines.append(f"{charges} of {balance.source!r} without a noted release, charged all the same: {times}")
+    answer(as_json, {"head": head, "sources": [in_json(balance) for balance in found]}, *lines, _noted(head))
 
 
 @ledger.command()
@@ -128,12 +116,8 @@ def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
         books.balance(source)  # refuses a name that is not there
     entries = books.history()
     rows = [entry_in_json(entry) for entry in entries if source in (None, entry.source)]
-    if as_json:
-        print_json({"head": entries[-1].hash if entries else books.verify(), "entries": rows})
-        return
-    for row in rows:
-        print(line_of(row))
-    _print_head(books.verify())
+    head = entries[-1].hash if entries else books.verify()
+    answer(as_json, {"head": head, "entries": rows}, *map(line_of, rows), _noted(head))
 
 
 @ledger.command()
@@ -147,15 +131,13 @@ def verify(
 
     books = Ledger(_without_password(url))
     found = books.verify(head)
-    if as_json:
-        print_json({"head": found, "noted": head, "entries": len(books.history())})
-        return
-    print("Every entry follows from the one before" + (", and the noted one is among them." if head else "."))
-    _print_head(found)
+    record = {"head": found, "noted": head, "entries": len(books.history())}
+    whole = "Every entry follows from the one before" + (", and the noted one is among them." if head else ".")
+    answer(as_json, record, whole, _noted(found))
 
 
-def _print_head(head: str) -> None:
-    print(f"Head, to be noted elsewhere: {head}")
+def _noted(head: str) -> str:
+    return f"Head, to be noted elsewhere: {head}"
 
 
 def _without_password(url: str) -> str:

@@ -4,14 +4,16 @@ The methods need JAX, which takes seconds to load. So a command's options are bu
 its help, and a list of methods is printed without.
 """
 
+import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
+from quietq.cli.app import Commands, app, show_help
 from quietq.registry import METHODS
 
 Options = dict[str, Any]
@@ -24,17 +26,18 @@ def option(kind: Any, sentence: str, *names: str, **more: Any) -> Any:
     return Annotated[kind | None, typer.Option(*names, help=sentence, **more)]
 
 
-PROMISE: Options = {
-    "people": option(int, "How many people stand behind the reward; public."),
-    "radius": option(float, "Instead of people: most that neighbouring rewards differ, however rough."),
-    "epsilon": option(float, "Privacy budget, above 0."),
-    "delta": option(float, "Probability that the promise fails, well below 1/people."),
-}
-NOISE: Options = {
-    "noise": option(Literal["auto", "path", "k-norm", "knots"], "Of the reward: path, or k-norm if delta is 0."),
-    "pieces": option(int, "Pieces between the knots of k-norm and knots."),
-}
 JSON: Options = {"json": option(bool, "Print one JSON object on stdout.", "--json")}
+
+
+def fields_of(kind: type, *parts: str) -> Options:
+    """An option for each field of a dataclass that belongs to one of these parts, from its type and metadata."""
+    hints, options = get_type_hints(kind), {}
+    for field in dataclasses.fields(kind):
+        if field.metadata.get("part") in parts:
+            hint, choices = hints[field.name], tuple(field.metadata["choices"])
+            names = [dashed(field.name)] if hint is bool else []
+            options[field.name] = option(Literal[choices] if choices else hint, field.metadata["help"], *names)
+    return options
 
 
 class LazyCommand(TyperCommand):
@@ -66,7 +69,6 @@ class LazyCommand(TyperCommand):
         return typer.main.get_command(app)  # pyright: ignore[reportReturnType]
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options, and --help."""
         return self._command.get_params(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -87,8 +89,20 @@ class LazyCommand(TyperCommand):
                 formatter.write_dl(rows, col_max=24)
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs it."""
         return self._command.invoke(ctx)
+
+
+def add_group(name: str, sentence: str, metavar: str, build: Callable[[], Iterable[LazyCommand]]) -> None:
+
+    class Group(Commands):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            for command in build():
+                self.add_command(command)
+
+    group = typer.Typer(cls=Group, help=sentence, subcommand_metavar=metavar)
+    app.add_typer(group, name=name)
+    group.callback()(show_help)
 
 
 def hyper_parameters(method: str) -> Options:
@@ -119,4 +133,4 @@ def kinds(method: str) -> tuple[bool, bool]:
 def dashed(*names: str) -> str:
     """Options as they are typed: `--people, --epsilon and --delta`."""
     words = ["--" + name.replace("_", "-") for name in names]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

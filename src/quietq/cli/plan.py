@@ -4,8 +4,8 @@ The check is a rehearsal with simulated noise, so that what would be refused lat
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,22 @@ import numpy as np
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.options import PROMISE, dashed, kinds
+from quietq.cli.ledger import LEDGER, SOURCE
+from quietq.cli.options import dashed, kinds
 from quietq.learning.options import options_of, read_options
 from quietq.learning.training import Training
 from quietq.learning.world_reward import features_of, out_of_reach, privatise_world
 from quietq.privacy.checks import count
 from quietq.privacy.relations import Relation
-from quietq.registry import METHODS
+from quietq.registry import MECHANISMS, METHODS
 from quietq.worlds import World, find_place
+
+PROMISE = ("people", "radius", "epsilon", "delta")
+
+
+def setting(sentence: str, part: str, default: Any = None, choices: Iterable[str] = ()) -> Any:
+    """A field that is an option of the command line, with its sentence; methods have the parts that they need."""
+    return field(default=default, metadata={"help": sentence, "part": part, "choices": choices})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,31 +37,31 @@ class Settings:
 
     method: str
     world: str
-    seed: int
     box: tuple[tuple[float, float], ...] = ()
     env: Mapping[str, Any] = field(default_factory=dict)
-    steps: int = 5000
-    seeds: int = 1
-    people: int | None = None
-    radius: float | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    simulate: int | None = None
-    reward: str | None = None
-    noise: str | None = None
-    pieces: int | None = None
-    rewards: int | None = None
-    every: int | None = None
-    log: bool = False
-    ledger: str | None = None
-    source: str | None = None
-    """Of the ledger."""
+    people: int | None = setting("How many people stand behind the reward; public.", "promise")
+    radius: float | None = setting(
+        "Instead of people: most that neighbouring rewards differ, however rough.", "promise"
+    )
+    epsilon: float | None = setting("Privacy budget, above 0.", "promise")
+    delta: float | None = setting("Probability that the promise fails, well below 1/people.", "promise")
+    reward: str | None = setting("Train on this private reward, which `quietq reward` or publish wrote.", "reward")
+    noise: str | None = setting("Of the reward: path, or k-norm if delta is 0.", "noise", choices=("auto", *MECHANISMS))
+    pieces: int | None = setting("Pieces between the knots of k-norm and knots.", "noise")
+    rewards: int | None = setting("With --radius: noised rewards that a reward is made of; default 5000.", "reward")
+    steps: int = setting("Steps of the world to learn from; default 5000.", "run", 5000)
+    seeds: int = setting("Trainings side by side; default 1.", "run", 1)
+    seed: int = setting("Makes training repeatable; noise that protects is new whatever the seed.", "run", MISSING)
+    every: int | None = setting("Steps between checkpoints; default a twentieth or so.", "run")
+    log: bool = setting("Write a log for TensorBoard, in the run's folder.", "run", False)
+    simulate: int | None = setting("So many simulated noise draws, for experiments: they protect nobody.", "simulate")
+    ledger: str | None = setting(LEDGER, "ledger")
+    source: str | None = setting(SOURCE, "ledger")
     options: Mapping[str, Any] = field(default_factory=dict)
     """Hyper-parameters; in config.json all of them, so that it does not hang on defaults."""
 
     @classmethod
     def new(cls, method: str, values: Mapping[str, Any]) -> "Settings":
-        """From the options that were given."""
         kind = METHODS[method].load()
         common = {name: value for name, value in values.items() if name not in options_of(kind)}
         for name in ("steps", "seeds", "people", "simulate", "every", "rewards", "pieces"):
@@ -66,7 +74,6 @@ class Settings:
 
     @classmethod
     def of_run(cls, record: Mapping[str, Any]) -> "Settings":
-        """From a run's config.json."""
         try:
             options = {name: tuple(v) if isinstance(v, list) else v for name, v in record["options"].items()}
             box = tuple((low, high) for low, high in record["box"])
@@ -82,24 +89,24 @@ class Settings:
         missing = [name for name in ("people", "epsilon", "delta") if name not in names]
         if "radius" in names and "people" in missing:
             missing.remove("people")
-        sentence = None
-        if "reward" in names and "ledger" in names:
-            sentence = "--reward was paid for when it was made, and training on it is free: leave out --ledger."
-        elif "reward" in names and extra:
-            sentence = f"--reward brings its noise and its promise along: leave out {dashed(*extra)}."
-        elif "ledger" in names and "simulate" in names:
-            sentence = "--ledger is charged for noise that protects, and --simulate draws none."
-        elif {"people", "radius"} <= names:
-            sentence = "--people and --radius both say what one person can change: give one of them."
-        elif promises and missing and "reward" not in names:
-            other = ", or --reward with a private reward's file" if on_reward else ""
-            sentence = f"{self.method!r} needs {dashed(*missing)}{other}."
-        elif "rewards" in names and "radius" not in names:
-            sentence = "--rewards counts noised rewards, and belongs to --radius."
-        elif "radius" in names and (smooth := sorted(names & {"noise", "pieces"})):
-            sentence = f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius."
-        if sentence is not None:
-            raise qq.InvalidInput(sentence)
+        other = ", or --reward with a private reward's file" if on_reward else ""
+        smooth = sorted(names & {"noise", "pieces"})
+        for wrong, sentence in (
+            ({"reward", "ledger"} <= names,
+             "--reward was paid for when it was made, and training on it is free: leave out --ledger."),
+            ("reward" in names and extra,
+             f"--reward brings its noise and its promise along: leave out {dashed(*extra)}."),
+            ({"ledger", "simulate"} <= names,
+             "--ledger is charged for noise that protects, and --simulate draws none."),
+            ({"people", "radius"} <= names,
+             "--people and --radius both say what one person can change: give one of them."),
+            (promises and missing and "reward" not in names, f"{self.method!r} needs {dashed(*missing)}{other}."),
+            ("rewards" in names and "radius" not in names, "--rewards counts noised rewards, and belongs to --radius."),
+            ("radius" in names and smooth,
+             f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius."),
+        ):  # fmt: skip
+            if wrong:
+                raise qq.InvalidInput(sentence)
 
 
 class Plan:
@@ -182,7 +189,6 @@ class Plan:
         return [private]
 
     def _make_reward(self, simulate: int | None = None, account: Any = None) -> Any:
-        """A private reward, from a file or drawn."""
         s = self.settings
         if s.reward is not None:
             return qq.load(s.reward, features=features_of(self.world))

@@ -1,4 +1,4 @@
-"""`quietq publish`."""
+"""`quietq publish`, `verify` and `keygen`: the file that may leave, and who signed it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import AsJson, app, print_json, warn
+from quietq.cli.app import AsJson, answer, app, warn
 
 Sign = Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")]
 
@@ -52,11 +52,54 @@ def publish(
             name = copy_release(source, out, not_private=not_private, sign=sign)
         certificate = open_release(out).certificate
     assert certificate is not None
-    if as_json:
-        print_json({"out": str(out), "hash": name, "certificate": certificate.to_dict()})
-        return
-    print(certificate)
     may = "May be published" if certificate.standing == "certified" else "NOT PRIVATE, and says so"
-    print(f"\n{may}: {out}")
-    if name is not None:
-        print(f"Hash: {name}")
+    lines = [certificate, f"\n{may}: {out}", *([] if name is None else [f"Hash: {name}"])]
+    answer(as_json, {"out": str(out), "hash": name, "certificate": certificate.to_dict()}, *lines)
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="A release, as `publish`, `reward`, `train` or `demo` wrote it.")],
+    key: Annotated[Path | None, typer.Option(help="The public key (.pub) that it must be signed with.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a release: is it whole, who signed it, what does it promise? Exit code 2 if it is not one."""
+    from quietq.publishing import open_release
+    from quietq.publishing.signature import fingerprint, read_public_key, require_signer, signed_in_words
+
+    wanted = None if key is None else read_public_key(key)
+    release = open_release(file)
+    require_signer(repr(str(file)), release.signer, wanted)
+    signer = None if release.signer is None else fingerprint(release.signer)
+    signed = signed_in_words(release.signer, wanted)
+    record = {
+        "privacy": "certified" if release.private else "NOT PRIVATE", "what": release.what, "hash": release.hash,
+        "signer": signer, "signer_checked": wanted is not None, "signed": signed, "version": release.version,
+        "certificate": release.certificate.to_dict(),
+    }  # fmt: skip
+    lines = [] if release.private else ["NOT PRIVATE: no promise covers this file."]
+    lines += [f"Whole: {release.function}", f"Hash: {release.hash}"]
+    if wanted is not None:
+        lines.append(f"{signed.capitalize()}.")
+    elif signer is None:
+        lines.append("Nobody signed this: the file is whole, but anybody could have made it.")
+    else:
+        lines.append(f"{signed.capitalize()} (--key): whose key that is, the file cannot tell.")
+    lines.append(f"\n{release.certificate}")
+    if release.private and wanted is None:
+        lines.append(f"- {signed}: whoever made the file says all of this")
+    answer(as_json, record, *lines)
+
+
+@app.command()
+def keygen(
+    key: Annotated[Path, typer.Argument(help="File for the new private key; the public key goes beside it, as .pub.")],
+    as_json: AsJson = False,
+) -> None:
+    """Make a pair of keys to sign releases with (Ed25519)."""
+    from quietq.publishing.signature import create_key
+
+    private, public, fingerprint = create_key(key)
+    record = {"private": str(private), "public": str(public), "fingerprint": fingerprint}
+    lines = f"Keep to yourself: {private}", f"Give to everybody: {public}", f"Fingerprint: {fingerprint}"
+    answer(as_json, record, *lines)

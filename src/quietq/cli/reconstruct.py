@@ -7,7 +7,7 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import AsJson, app, print_json
+from quietq.cli.app import AsJson, answer, app, show_table
 
 CAVEAT = (
     "The comparison is with the {}'s own reward, and holds only if the release was made from that reward: made from "
@@ -52,21 +52,19 @@ def reconstruct(
             raise qq.InvalidInput(
                 "--plot and --points need --world, the world whose own reward this one was made from."
             )
-        _show_alone(file, as_json)
-        return
+        return _show_alone(file, as_json)
     from quietq.audit.attack_file import attack_agent, attack_reward
 
     attack = attack_reward(file, str(world), points) if file.suffix == ".qq" else attack_agent(file, world, points)
     if plot is not None:
-        from quietq.cli.report.reconstruction import plot_reconstruction
+        from quietq.cli.report.truth import plot_reconstruction
 
         several = f"what a thief learns of the {attack.world.name}'s reward, first of {len(attack.draws)} draws"
         title = several if len(attack.draws) > 1 else None
         plot_reconstruction(attack.draws[0], plot, certificate=attack.certificate, title=title)
     record = attack.record() | {"caveat": CAVEAT.format(attack.world.name)}
     if as_json:
-        print_json(record)
-        return
+        return answer(True, record)
     _show(record)
 
 
@@ -75,28 +73,24 @@ def _show_alone(file: Path, as_json: bool) -> None:
     from quietq.publishing import open_release
 
     standing = open_release(file).certificate.standing
-    if as_json:
-        record = {"release": "private reward", "world": None, "standing": standing, "points": None, "draws": 1}
-        print_json(record | {"attacks": [], "caveat": ALONE, "not_private": None})
-        return
-    print(f"The release: private reward. Its standing: {standing}. {ALONE}")
+    record = {"release": "private reward", "world": None, "standing": standing, "points": None, "draws": 1}
+    record |= {"attacks": [], "caveat": ALONE, "not_private": None}
+    answer(as_json, record, f"The release: private reward. Its standing: {standing}. {ALONE}")
 
 
 def _show(record: dict[str, Any]) -> None:
-    """The same as a table."""
-    from rich.console import Console
-    from rich.table import Table
-
     many = f", means of {record['draws']} simulated draws" if record["draws"] > 1 else ""
-    table = Table(
-        title=f"NOT PRIVATE: the {record['world']}'s reward, as recovered from this {record['release']}{many}"
-    )
-    for heading in ("attack", "blind to", "correlation", "error (rms)", "relative error"):
-        table.add_column(heading, justify="left" if heading in ("attack", "blind to") else "right")
-    for attack in record["attacks"]:
-        numbers = [attack["not_private"][name] for name in ("correlation", "rmse", "relative_error")]
-        table.add_row(attack["name"], ", ".join(attack["blind_to"]) or "-", *(f"{number:.3f}" for number in numbers))
-    Console().print(table)
+    measured = {"correlation": "correlation", "error (rms)": "rmse", "relative error": "relative_error"}
+    rows = [
+        (
+            one["name"],
+            ", ".join(one["blind_to"]) or "-",
+            *(f"{one['not_private'][name]:.3f}" for name in measured.values()),
+        )
+        for one in record["attacks"]
+    ]
+    title = f"NOT PRIVATE: the {record['world']}'s reward, as recovered from this {record['release']}{many}"
+    show_table(title, ("attack", "blind to", *measured), rows, ("attack", "blind to"))
     standing, score = record["standing"], record["not_private"].get("planned_score")
     print(f"The release's standing: {standing}. A relative error of 1 is that of guessing the mean everywhere.")
     if score is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 import quietq as qq
-from quietq.cli.app import AsJson, Delta, Epsilon, app, print_json, warn
+from quietq.cli.app import AsJson, Delta, Epsilon, High, Low, Noise, People, Slope, answer, app, warn
 from quietq.cli.ledger import LedgerSource, LedgerUrl, open_account
 
 
@@ -18,12 +18,10 @@ def reward(
     ratings: Annotated[list[Path], typer.Argument(help="CSV or Parquet files, one row a rating.")],
     epsilon: Epsilon,
     delta: Delta,
-    low: Annotated[float, typer.Option(help="Smallest rating that a person can give; public.")],
-    high: Annotated[float, typer.Option(help="Largest rating that a person can give; public.")],
-    slope: Annotated[
-        float, typer.Option(help="Most that a person's reward changes over the whole width of the box; public.")
-    ],
-    people: Annotated[int, typer.Option(help="How many people there are; public, not counted from the rows.")],
+    low: Low,
+    high: High,
+    slope: Slope,
+    people: People,
     box: Annotated[
         tuple[float, float], typer.Option(help="Where states lie: lowest and highest (of every state column); public.")
     ],
@@ -31,9 +29,7 @@ def reward(
     person: Annotated[str, typer.Option(help="Column that says who.")] = "person",
     state: Annotated[list[str], typer.Option(help="Column that says where; give it once a coordinate.")] = ["state"],  # noqa: B006
     rating: Annotated[str, typer.Option(help="Column that says how good.")] = "rating",
-    noise: Annotated[
-        Literal["auto", "path", "k-norm", "knots"], typer.Option(help="Kind of noise; auto goes by a public rule.")
-    ] = "auto",
+    noise: Noise = "auto",
     plot: Annotated[Path | None, typer.Option(help="A picture of the private reward, .png or .svg.")] = None,
     engine: Annotated[Literal["local", "ray"], typer.Option(help="Where ratings are added up.")] = "local",
     ledger: LedgerUrl = None,
@@ -68,39 +64,30 @@ def reward(
         except (OSError, qq.QuietqError) as error:
             warn(f"the release is written, but its picture is not: {error}")
             plot = None
-    if as_json:
-        print_json(
-            {
-                "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
-                "plot": None if plot is None else str(plot), "not_private": group.not_private,
-            }
-        )  # fmt: skip
-        return
-    print(private.certificate)
-    print(f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}"))
+    record = {
+        "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
+        "plot": None if plot is None else str(plot), "not_private": group.not_private,
+    }  # fmt: skip
     counts = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in group.not_private.items())
-    print(f"Not private, for you only: {counts}")
+    written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
+    answer(as_json, record, private.certificate, written, f"Not private, for you only: {counts}")
 
 
 def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
     """Before anything is read or spent: can the results be written, and over nothing that is needed?"""
-    paths = [path.resolve() for path in (*ratings, out, *([] if plot is None else [plot]))]
-    if len({*paths}) < len({*paths[: len(ratings)]}) + len(paths) - len(ratings):
+    from quietq.publishing.container import check_target
+
+    sources = {path.resolve() for path in ratings}
+    results = {"out": out} if plot is None else {"out": out, "plot": plot}
+    if len({*sources, *(path.resolve() for path in results.values())}) < len(sources) + len(results):
         raise qq.InvalidInput("out, plot and the ratings must be different files.")
-    for name, path, suffixes in (("out", out, None), ("plot", plot, (".png", ".svg"))):
-        if path is None:
-            continue
+    for name, path in results.items():
         if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
             raise qq.InvalidInput(f"{name} must name a file in a folder that can be written to, not {str(path)!r}.")
         with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
             pass
-        if suffixes is None:
-            from quietq.publishing.container import check_target
+    check_target(out)
+    if plot is not None:
+        from quietq.cli.report.look import checked  # says what to install, if it has to, before anything is spent
 
-            check_target(path)  # before anything is spent
-        if suffixes is not None and path.suffix.lower() not in suffixes:
-            raise qq.InvalidInput(f"{name} must end in .png or .svg, not {path.name!r}.")
-        if suffixes is not None:
-            from quietq.cli import report  # says what to install, if it has to, before anything is spent
-
-            report.require()
+        checked(plot)

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,9 +14,9 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import Commands, app, print_json, show_help, warn
-from quietq.cli.ledger import LedgerSource, LedgerUrl, absolute, open_account
-from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, dashed, hyper_parameters, kinds, option
+from quietq.cli.app import answer, warn
+from quietq.cli.ledger import absolute, open_account
+from quietq.cli.options import JSON, LazyCommand, Options, add_group, dashed, fields_of, hyper_parameters, kinds, option
 from quietq.registry import METHODS
 
 if TYPE_CHECKING:
@@ -28,52 +29,35 @@ WORLD: Options = {
     "box": option(list[str], "Hold a Gymnasium id's observations to it; once per coordinate.", metavar="LOW HIGH"),
     "env_kwarg": option(list[str], "An argument for a Gymnasium id; may be repeated.", metavar="KEY=VALUE"),
 }
-REWARD: Options = {
-    "reward": option(Path, "Train on this private reward, which `quietq reward` or publish wrote."),
-    **NOISE,
-    "rewards": option(int, "With --radius: noised rewards that a reward is made of; default 5000."),
-}
 RUN: Options = {
-    "steps": option(int, "Steps of the world to learn from; default 5000."),
-    "seeds": option(int, "Trainings side by side; default 1."),
-    "seed": option(int, "Makes training repeatable; noise that protects is new whatever the seed."),
     "out": option(Path, "Folder of the run; default runs/<world>-<method>-<date-time>."),
     "resume": option(bool, "Go on with the run in --out; nothing else is needed.", "--resume"),
-    "every": option(int, "Steps between checkpoints; default a twentieth or so."),
-    "log": option(bool, "Write a log for TensorBoard, in the run's folder.", "--log"),
 }
-SIMULATE: Options = {"simulate": option(int, "So many simulated noise draws, for experiments: they protect nobody.")}
-LEDGER: Options = {"ledger": LedgerUrl, "source": LedgerSource}
 
 
-class Trainings(Commands):
-    """One command for each method."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        for name, entry in METHODS.items():
-            if entry.in_worlds:
-                details = f"Noise: {entry.noise}. Standing: {entry.standing}."
-                options, run = partial(_options, name), partial(train, name)
-                self.add_command(LazyCommand(name, entry.summary, options, run, details))
+def _commands() -> Iterator[LazyCommand]:
+    for name, entry in METHODS.items():
+        if entry.in_worlds:
+            details = f"Noise: {entry.noise}. Standing: {entry.standing}."
+            yield LazyCommand(name, entry.summary, partial(_options, name), partial(train, name), details)
 
 
-group = typer.Typer(
-    cls=Trainings,
-    help="Train an agent. What it answers may be published if its certificate says so. "
-    "`quietq train METHOD --help` has a method's options.",
-    subcommand_metavar="METHOD WORLD [OPTIONS]",
+add_group(
+    "train",
+    "Train an agent. What it answers may be published if its certificate says so. `quietq train METHOD --help` has a "
+    "method's options.",
+    "METHOD WORLD [OPTIONS]",
+    _commands,
 )
-app.add_typer(group, name="train")
-group.callback()(show_help)
 
 
 def _options(method: str) -> Options:
-    """Those that the method has."""
+    from quietq.cli.plan import Settings
+
     on_reward, promises = kinds(method)
-    promise = {**PROMISE, **(REWARD if on_reward else {})} if promises else {}
-    account, simulate = LEDGER if promises else {}, {} if METHODS[method].standing == "none" else SIMULATE
-    return {**WORLD, **promise, **RUN, **simulate, **account, **JSON, **hyper_parameters(method)}
+    parts = ["run", *(["promise", "ledger"] if promises else []), *(["reward", "noise"] if on_reward else [])]
+    parts += [] if METHODS[method].standing == "none" else ["simulate"]
+    return {**WORLD, **fields_of(Settings, *parts), **RUN, **JSON, **hyper_parameters(method)}
 
 
 def train(method: str, values: dict[str, Any]) -> None:
@@ -94,20 +78,17 @@ def train(method: str, values: dict[str, Any]) -> None:
         print(f"\nquietq: stopped; {last}", file=sys.stderr)
         raise
     certificate = agent.certificate
-    if as_json:
-        seconds = round(time.monotonic() - began, 3)
-        print_json({"certificate": certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result})
-        return
-    print(certificate)
+    seconds = round(time.monotonic() - began, 3)
+    record = {"certificate": certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
     files = ", ".join(str(out / name) for name in folder.RELEASED if (out / name).exists())
     may = "May be published" if certificate.standing == "certified" else "Not private, so not to be published"
-    print(f"\n{may}: {files}")
-    print(f"What else is in {out} stays with you; {folder.README} says why.")
     score = "" if result["score"] is None else f"score {_spread(result['score'])}, "
-    print(f"NOT PRIVATE, for you only: {score}return {_spread(result['return'])}")
+    lines = [certificate, f"\n{may}: {files}", f"What else is in {out} stays with you; {folder.README} says why."]
+    lines += [f"NOT PRIVATE, for you only: {score}return {_spread(result['return'])}"]
     if score:
         worst = "the worst policy" if settings.world == "walk" else "random actions"
-        print(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
+        lines += [f"(A score of 0 is that of {worst}, 1 that of the best policy known.)"]
+    answer(as_json, record, *lines)
 
 
 def _begin(method: str, values: dict[str, Any]) -> "Plan":
@@ -117,7 +98,7 @@ def _begin(method: str, values: dict[str, Any]) -> "Plan":
     from quietq.cli.plan import Plan, Settings
 
     if "reward" in values:
-        values["reward"] = str(values["reward"].absolute())
+        values["reward"] = str(Path(values["reward"]).absolute())
     if "ledger" in values:
         values["ledger"] = absolute(values["ledger"])
     values["box"] = tuple(map(_read_pair, values.get("box", ())))
@@ -145,7 +126,6 @@ def _resume(method: str, values: dict[str, Any], out: Path | None) -> "Plan":
 
 
 def _read_pair(text: str) -> tuple[float, float]:
-    """A coordinate's lowest and highest value."""
     try:
         low, high = map(float, text.split())
     except ValueError:
@@ -195,19 +175,13 @@ def _learn(plan: "Plan", out: Path, account: Any) -> "qq.Agent":
     """Draws, or goes on from what was drawn, and trains."""
     settings, agent = plan.settings, plan.build_agent(out, account)
     return agent.learn(
-        settings.steps,
-        seeds=settings.seeds,
-        simulate=plan.simulate,
-        directory=out if plan.saves_checkpoints else None,
-        every=settings.every,
-        resume=(out / folder.CHECKPOINT).exists(),
-        progress=sys.stderr.isatty(),
-        log=out / folder.LOG if settings.log else None,
-    )
+        settings.steps, seeds=settings.seeds, simulate=plan.simulate, every=settings.every,
+        directory=out if plan.saves_checkpoints else None, resume=(out / folder.CHECKPOINT).exists(),
+        progress=sys.stderr.isatty(), log=out / folder.LOG if settings.log else None,
+    )  # fmt: skip
 
 
 def _spread(values: list[float]) -> str:
-    """One number, or the mean and the range of several."""
     if len(values) == 1:
         return f"{values[0]:.4g}"
     return f"{sum(values) / len(values):.4g} ({min(values):.4g} to {max(values):.4g} over {len(values)} runs)"

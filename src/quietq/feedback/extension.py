@@ -24,67 +24,105 @@ the lowest rating's cone stays below 1 in the whole of [0, 1]; and so may `high`
 and compares are multiples of 2^-k of size 2 at the most, hence multiples of 2^-52 below 2^53 of them: exact in float64.
 Two cones meet at ((x_i + x_j) + (t_j - t_i))/2 with |t_j - t_i| <= |x_j - x_i|: a multiple of 2^-53 in [0, 1], exact
 too. So the kinks are those of the U and V of the rounded rows, to which the theorem applies; `high` and `low` were
-rounded inwards. `Tally` bins them in whole numbers, without rounding as long as 2^-(k+1) is a whole number of parts of
-a part of a cell. What remains is one number a person, the value at 0: it is rounded by 2^-33 of the range, once, and a
+rounded inwards. They are binned in whole numbers, without rounding as long as 2^-(k+1) is a whole number of parts of a
+part of a cell. What remains is one number per person, the value at 0: it is rounded by 2^-33 of the range, once, and a
 few times by 2^-53, however many rows there are. The slack in the noise, a millionth, covers that many times over. QED.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.feedback.declared import Declared
+from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
+from quietq.noise.grid_path import MOST_POINTS
+from quietq.privacy.checks import count, positive, real
+from quietq.privacy.errors import InvalidInput
 
 _PARTS = 2**24
 """A place between two grid points is a whole number of parts of a cell, and a rest of so many parts of a part."""
 _SHARES = 2**32
 """A person's value at 0 is a whole number of such shares of the range."""
+_STEEPEST = 1e8
+"""Beyond, ratings would be rounded by more than 2e-8 of the range."""
 
 
-@dataclass
-class Tally:
-    """The sum of people's functions on the grid {0, 2^-levels, ..., 1}, as kinks. Tallies of disjoint people add up.
+@dataclass(frozen=True)
+class Extension(Statistic):
+    """Each person's function on the grid {0, 2^-levels, ..., 1} of every coordinate, summed as kinks.
 
-    It is summed in whole numbers, of which no order of rows or slices changes a bit: in floating point the kernel's
-    norm would amplify the rounding errors of a million people beyond what one of them can do. Nor is a kink's place
-    rounded: each function keeps its range and slope exactly, however many rows there are.
+    In floating point the kernel's norm would amplify the rounding errors of a million people beyond what one of them
+    can do, so sums are whole numbers, and no kink's place is rounded: each function keeps its range and slope exactly,
+    however many rows there are. The four sums are, for each coordinate: the values at 0 above the lowest, in shares of
+    the range; the changes of slope up to each grid point since the one before, in units of slope/2; how far left of the
+    grid point these changes lie, in whole parts of a cell; and the rest, in parts of a part.
 
-    >>> tally = Tally.empty(levels=2)
-    >>> tally.add(np.array([0]), np.array([0.5]), np.array([1.0]), low=0.0, high=1.0, slope=1.0)
-    >>> tally.values(low=0.0, high=1.0, slope=1.0)
-    array([0.75 , 0.875, 1.   , 0.875, 0.75 ])
+    With d coordinates a rating y is split evenly: y/d for each coordinate's own function, of range [low/d, high/d].
+
+    >>> extension = Extension(1, low=0.0, high=1.0, slope=1.0, levels=2)
+    >>> tally = extension.empty()
+    >>> extension.add(tally, np.array([0]), {"x0": np.array([0.5]), "rating": np.array([1.0])})
+    >>> extension.mean(tally, count=1)
+    array([[0.75 , 0.875, 1.   , 0.875, 0.75 ]])
     """
 
-    start: int
-    """sum of the values at 0 above `low`, in shares of the range"""
-    kinks: Int[np.ndarray, " grid"]
-    """sum of the changes of slope up to each grid point, since the one before, in units of slope/2"""
-    parts: Int[np.ndarray, " grid"]
-    """how far left of the grid point these changes lie, in whole parts of a cell"""
-    rests: Int[np.ndarray, " grid"]
-    """and the rest, in parts of a part"""
-    people: int
+    dimension: int
+    low: float
+    """smallest reward that a person can give"""
+    high: float
+    """largest reward that a person can give"""
+    slope: float
+    """most that a person's reward changes over the whole width of the box, in each coordinate"""
+    levels: int = 16
 
-    @classmethod
-    def empty(cls, levels: int) -> "Tally":
-        """Nobody yet."""
-        kinks, parts, rests = np.zeros((3, 2**levels + 1), np.int64)
-        return cls(0, kinks, parts, rests, 0)
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "slope"):
+            object.__setattr__(self, name, (positive if name == "slope" else real)(name, getattr(self, name)))
+        if not (self.high > self.low and math.isfinite(self.high - self.low)):
+            raise InvalidInput(f"high must be above low, but high is {self.high!r} and low is {self.low!r}.")
+        if 2 ** count("levels", self.levels) > MOST_POINTS:
+            raise InvalidInput(f"levels must be at most {int(math.log2(MOST_POINTS))}, not {self.levels}.")
+        if self.slope > _STEEPEST * (self.high - self.low):
+            raise InvalidInput(f"slope must be at most {_STEEPEST:g} times high - low, not {self.slope!r}.")
 
-    def add(self, starts: np.ndarray, x: np.ndarray, y: np.ndarray, low: float, high: float, slope: float) -> None:
-        """Adds people whose rows are sorted by person, then state; person i's rows begin at starts[i].
+    def empty(self) -> Tally:
+        kinks, parts, rests = np.zeros((3, self.dimension, 2**self.levels + 1), np.int64)
+        return Tally(0, [np.zeros(self.dimension, object), kinks, parts, rests])
 
-        x must lie in [0, 1] and y in [low, high].
-        """
-        if not len(starts):
-            return
-        size = len(self.kinks) - 1
+    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
+        """Adds people whose rows are in the order of x0. Coordinates must lie in [0, 1] and ratings in the range."""
+        *places, ratings = columns.values()
+        share = 1 / self.dimension
+        who = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(ratings)))
+        for i, x in enumerate(places):
+            order = slice(None) if i == 0 else np.lexsort((x, who))
+            sums = [tally.sums[0][i : i + 1], *(each[i] for each in tally.sums[1:])]
+            self._add(sums, starts, x[order], ratings[order] * share, self.low * share, self.high * share)
+        tally.people += len(starts)
+
+    def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "dimension grid"]:
+        """To some places of float64; one person's range only cuts rounding errors off."""
+        begin, kinks, parts, rests = tally.sums
+        carried, rests = np.divmod(np.cumsum(rests, axis=1), _PARTS)
+        cells, parts = np.divmod(np.cumsum(parts, axis=1) + carried, _PARTS)
+        cells[:, 1:] += np.cumsum(np.cumsum(kinks, axis=1)[:, :-1], axis=1)
+        rises = self.slope / 2 / 2**self.levels * (cells + (parts * _PARTS + rests) / _PARTS**2)
+        share = 1 / self.dimension
+        low, high, middle = self.low * share, self.high * share, (self.low + self.high) / 2 * share
+        starts = np.array([tally.people * low + total / _SHARES * (high - low) for total in begin])
+        summed = np.clip(starts[:, None] + rises, tally.people * low, tally.people * high)
+        return (summed + (count - tally.people) * middle) / count
+
+    def _add(
+        self, sums: list[np.ndarray], starts: Starts, x: np.ndarray, y: np.ndarray, low: float, high: float
+    ) -> None:
+        size, slope = 2**self.levels, self.slope
         unit = 1 / min(2**52, _PARTS**2 * size // 2)
         x = np.rint(x / unit) * unit
         lengths = np.diff(starts, append=len(x))
-        upper, lower = [], []
-        # people with as many rows as each other are one matrix, a column each
+        upper, lower = [np.empty(0)], [np.empty(0)]
+        # people with as many rows as each other are one matrix, with a column for each
         for length in np.unique(lengths):
             rows = starts[lengths == length] + np.arange(length)[:, None]
             states, ratings = x[rows], y[rows]
@@ -96,35 +134,10 @@ class Tally:
             above = (lowest - low + slope * upper_at_zero) / (high - low)
             below = (highest - low - slope * lower_at_zero) / (high - low)
             shares = np.clip((above + below) / 2, 0.0, 1.0)
-            self.start += int(np.rint(shares * _SHARES).astype(np.int64).sum())
+            sums[0] += int(np.rint(shares * _SHARES).astype(np.int64).sum())
         for sign, positions in ((-1, upper), (1, lower)):
-            binned = _binned(np.concatenate(positions), size)
-            for mine, more in zip((self.kinks, self.parts, self.rests), binned, strict=True):
+            for mine, more in zip(sums[1:], _binned(np.concatenate(positions), size), strict=True):
                 mine += sign * more
-        self.people += len(starts)
-
-    def merge(self, other: "Tally") -> None:
-        """Adds another tally, of other people."""
-        self.start += other.start
-        self.kinks += other.kinks
-        self.parts += other.parts
-        self.rests += other.rests
-        self.people += other.people
-
-    def values(self, low: float, high: float, slope: float) -> Float[np.ndarray, " grid"]:
-        """The sum on the grid, to some places of float64; one person's range only cuts rounding errors off."""
-        carried, rests = np.divmod(np.cumsum(self.rests), _PARTS)
-        cells, parts = np.divmod(np.cumsum(self.parts) + carried, _PARTS)
-        cells[1:] += np.cumsum(np.cumsum(self.kinks)[:-1])
-        rises = slope / 2 / (len(cells) - 1) * (cells + (parts * _PARTS + rests) / _PARTS**2)
-        start = self.people * low + self.start / _SHARES * (high - low)
-        return np.clip(start + rises, self.people * low, self.people * high)
-
-    def mean(self, declared: Declared, share: float = 1.0) -> Float[np.ndarray, " grid"]:
-        """The mean over all declared people, those without a row being neutral; `share` scales the range."""
-        neutral = (declared.people - self.people) * declared.middle * share
-        summed = self.values(declared.low * share, declared.high * share, declared.slope)
-        return (summed + neutral) / declared.people
 
 
 def cones(

@@ -22,7 +22,7 @@ _PERSON_BITS = np.uint64(40)
 
 
 def by_person(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_MEMORY) -> Iterator[pl.DataFrame]:
-    """Frames sorted by person and state; no person is in more than one of them."""
+    """Frames sorted by person and first column; no person is in more than one of them."""
     for frame in whole_people(batches, rows_in_memory):
         yield sort_by_person(frame)
 
@@ -60,15 +60,16 @@ def starts_of(frame: pl.DataFrame) -> np.ndarray:
     return np.flatnonzero(change)
 
 
-def sort_by_person(frame: pl.DataFrame, coordinate: str = "x0") -> pl.DataFrame:
-    """Each person's rows together, in the order of one coordinate."""
-    if frame[NUMBER].null_count() or _identity(frame) != [NUMBER]:
-        return frame.sort(*_identity(frame), coordinate)
-    return _take(frame, _order(frame[NUMBER].to_numpy(), frame[coordinate].to_numpy()))
+def sort_by_person(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each person's rows together, in the order of the first column after those that say who."""
+    first = frame.to_series(2)
+    in_unit = frame.height and first.dtype.is_float() and first.min() >= 0 and first.max() <= 1  # type: ignore[operator]
+    if not in_unit or frame[NUMBER].null_count() or _identity(frame) != [NUMBER]:
+        return frame.sort(*_identity(frame), first.name)
+    return _take(frame, _order(frame[NUMBER].to_numpy(), first.to_numpy()))
 
 
 def partition_of(partitions: int) -> pl.Expr:
-    """The partition that a row's person belongs to."""
     return (pl.col(NUMBER).hash(seed=0) % partitions + pl.col(NAME).hash(seed=0) % partitions) % partitions
 
 
@@ -125,7 +126,6 @@ def _dealt(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def _split(frame: pl.DataFrame, count: int) -> Iterator[pl.DataFrame]:
-    """The rows of each partition."""
     partition = frame.select(partition_of(count).cast(pl.UInt16)).to_series().to_numpy()
     ordered = _take(frame, np.argsort(partition, kind="stable"))
     begin = 0

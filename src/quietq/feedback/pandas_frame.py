@@ -32,7 +32,13 @@ def names_in(series: Any) -> pl.Series:
     values = series.tolist()
     if any(map(_was_rounded, values)):
         raise rounded_names(series.name, f"{series.dtype} with large floating-point numbers")
-    return pl.Series([_name(value) for value in values], dtype=pl.String)
+    return _texts(values)
+
+
+def categories_in(series: Any) -> pl.Series:
+    """A column of categories, as text or nothing."""
+    _check_type(series, "categories", _NOT_NUMBERS)
+    return _texts(series.tolist())
 
 
 def numbers_in(series: Any) -> pl.Series:
@@ -67,6 +73,10 @@ def _type_of_values(dtype: Any) -> Any:
     if str(arrow).startswith(("dictionary<", "run_end_encoded<")):
         return type(dtype)(arrow.value_type)  # pyright: ignore[reportOptionalMemberAccess]
     return dtype
+
+
+def _texts(values: list[Any]) -> pl.Series:
+    return pl.Series([_name(value) for value in values], dtype=pl.String)
 
 
 def _native(series: Any) -> np.ndarray:

@@ -35,7 +35,6 @@ class PlainCsv:
     path: Path
 
     def names(self) -> list[str]:
-        """Of the columns, in the first line."""
         with self.path.open("rb") as file:
             return self._names(next(self._blocks(file))[0])
 

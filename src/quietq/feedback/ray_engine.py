@@ -1,4 +1,4 @@
-"""Ratings to tallies on a Ray cluster: the same sums as on one machine, from rows that lie anywhere.
+"""Rows to tallies on a Ray cluster: the same sums as on one machine, from rows that lie anywhere.
 
 Every task cleans the rows that it reads: a CSV file, a range of rows of a Parquet file, or a piece of a data frame. A
 shuffle then brings all rows of a person to one partition, as a person who is split over two would count twice; each
@@ -9,25 +9,23 @@ its temporary folder: the cluster has to be trusted with them.
 """
 
 import logging
-import os
 import pickle
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from quietq.feedback.aggregate import Tallies, empty, merge, tally
-from quietq.feedback.clipped_fit import ClippedFit
-from quietq.feedback.declared import Declared
 from quietq.feedback.grouping import by_person, partition_of
+from quietq.feedback.local_engine import cleaned, tally
 from quietq.feedback.names import NAME, NUMBER
-from quietq.feedback.ray_cluster import cluster
-from quietq.feedback.rows import RATING, Columns, batches, clean, parquet, scan
-from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
+from quietq.feedback.rows import batches, parquet, parts, scan
+from quietq.feedback.schema import Schema
+from quietq.feedback.statistic import Statistic, Tally
+from quietq.privacy.errors import MissingExtra, QuietqError
 
 try:
     import pyarrow as pa
@@ -39,40 +37,32 @@ except ImportError as error:
     raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
 
 _ROWS_A_TASK = 4_000_000
-_PIECE = pa.schema([("path", pa.string()), ("first", pa.int64()), ("rows", pa.int64()), ("frame", pa.large_binary())])
-_PARTITION = "partition"
+_PIECE, _PARTITION = "piece", "partition"
 _COUNTS = -1  # the partition of rows that carry counts: `name` says of what, `number` how many
 _SAME = "partitioned as "
 
 
-def aggregate(
-    source: object,
-    columns: Columns,
-    declared: Declared,
-    preferences: ClippedFit | None,
-    progress: Callable[[int], None] | None = None,
-) -> tuple[Tallies, dict[str, int]]:
-    """The sum of everybody's function, and counts for the operator. `progress` is told the number of rows at the end.
+def add_up(
+    source: object, schema: Schema, statistic: Statistic, progress: Callable[[int], None] | None = None
+) -> tuple[Tally, dict[str, int]]:
+    """The sum over everybody, and counts for the operator. `progress` is told the number of rows at the end.
 
     Runs on the Ray that is there (already initialised, or at RAY_ADDRESS), else on one of its own on this machine.
     """
-    pieces = list(_pieces(source, columns))
-    if not pieces:
-        raise InvalidInput("There is no file or data frame to read ratings from.")
-    total, counts = empty(declared, preferences), Counter[str](used_rows=0)
-    with cluster(), _settings():
+    pieces = [pa.table({_PIECE: pa.array([pickle.dumps(one)], pa.large_binary())}) for one in _pieces(source, schema)]
+    total, counts = statistic.empty(), Counter[str](used_rows=0)
+    with _cluster(), _settings():
         processors = int(ray.cluster_resources().get("CPU", 1))
         partitions = min(2 ** (4 * processors).bit_length(), 512)
-        read = partial(_read, columns=columns, declared=declared, partitions=partitions)
-        add_up = partial(_add_up, declared=declared, preferences=preferences)
+        read = partial(_read, schema=schema, rows=_ROWS_A_TASK, partitions=partitions)
         sums = (
             ray.data.from_arrow(pieces)
             .map_batches(read, batch_size=1, batch_format="pyarrow")
             .groupby(_PARTITION, num_partitions=partitions)
-            .map_groups(add_up, batch_format="pyarrow")
+            .map_groups(partial(_add_up, statistic=statistic), batch_format="pyarrow")
         )
         for part, found in _sums(sums):
-            merge(total, part)
+            total.merge(part)
             counts.update(found)
     _check_one_partitioning(counts)
     if progress is not None:
@@ -80,65 +70,46 @@ def aggregate(
     return total, dict(counts)
 
 
-def _pieces(source: object, columns: Columns) -> Iterator[pa.Table]:
-    """What each task reads: a file, a range of its rows, or rows themselves. What cannot be read is refused here."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source).absolute()
-        file = scan(path, columns)
+def _pieces(source: object, schema: Schema) -> Iterator[Path | tuple[Path, int] | pl.DataFrame]:
+    """What each task reads: a file, rows of it from the first one on, or rows. What cannot be read is refused here."""
+    for part in parts(source, schema):
+        if isinstance(part, pl.LazyFrame):
+            yield from batches(part, schema)
+            continue
+        path = part.absolute()
+        file = scan(path, schema)
         if isinstance(file, pl.LazyFrame):
             rows = int(file.select(pl.len()).collect().item())
-            for first in range(0, max(rows, 1), _ROWS_A_TASK):
-                yield _piece(path=str(path), first=first, rows=_ROWS_A_TASK)
+            yield from ((path, first) for first in range(0, max(rows, 1), _ROWS_A_TASK))
         else:
-            yield _piece(path=str(path))
-    elif isinstance(source, pl.DataFrame | pl.LazyFrame) or hasattr(source, "iloc"):
-        for batch in batches(source, columns):
-            yield _piece(frame=batch.write_ipc(None).getvalue())
-    elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
-        for part in source:
-            yield from _pieces(part, columns)
-    else:
-        raise InvalidInput(f"ratings must be a data frame or a file, not {type(source).__name__}.")
+            yield path
 
 
-def _piece(
-    path: str | None = None, first: int | None = None, rows: int | None = None, frame: bytes | None = None
-) -> pa.Table:
-    return pa.table([[path], [first], [rows], [frame]], schema=_PIECE)
-
-
-def _read(piece: pa.Table, columns: Columns, declared: Declared, partitions: int) -> Iterator[pa.Table]:
+def _read(pieces: pa.Table, schema: Schema, rows: int, partitions: int) -> Iterator[pa.Table]:
     """Runs in a task: good rows with the partition of their person, and then the counts as rows of their own."""
     counts = Counter({_SAME + _fingerprint(partitions): 0})
-    for row in piece.to_pylist():
-        if row["frame"] is not None:
-            source = pl.read_ipc(row["frame"])
-        else:
-            source = Path(row["path"])
-            source = source if row["rows"] is None else parquet(source).slice(row["first"], row["rows"])
-        for batch in batches(source, columns):
-            rows, found = clean(batch, columns, declared)
-            counts.update(found)
-            yield _to_arrow(rows.with_columns(partition_of(partitions).cast(pl.Int64).alias(_PARTITION)))
-    numbers = {f"x{i}": [0.0] * len(counts) for i in range(declared.box.dimension)} | {RATING: [0.0] * len(counts)}
-    told = {NUMBER: list(counts.values()), NAME: list(counts), **numbers, _PARTITION: [_COUNTS] * len(counts)}
-    yield _to_arrow(pl.DataFrame(told))
+    for piece in map(pickle.loads, pieces[_PIECE].to_pylist()):
+        source = parquet(piece[0]).slice(piece[1], rows) if isinstance(piece, tuple) else piece
+        for good in cleaned(source, schema, counts):
+            yield _to_arrow(good.with_columns(partition_of(partitions).cast(pl.Int64).alias(_PARTITION)))
+    told = pl.DataFrame({NUMBER: list(counts.values()), NAME: list(counts)})
+    nothing = [pl.lit(0, field.dtype).alias(name) for name, field in schema.fields.items()]
+    yield _to_arrow(told.with_columns(*nothing, pl.lit(_COUNTS, pl.Int64).alias(_PARTITION)))
 
 
-def _add_up(rows: pa.Table, declared: Declared, preferences: ClippedFit | None) -> pa.Table:
-    """Runs in a task, on all rows of a partition: the tallies of its people, or the sum of the counts."""
+def _add_up(rows: pa.Table, statistic: Statistic) -> pa.Table:
+    """Runs in a task, on all rows of a partition: the tally of its people, or the sum of the counts."""
     frame = pl.DataFrame(pl.from_arrow(rows))
-    total, counts = empty(declared, preferences), Counter[str]()
+    total, counts = statistic.empty(), Counter[str]()
     if frame[_PARTITION][0] == _COUNTS:
         for name, number in frame.select(NAME, NUMBER).iter_rows():
             counts[name] += number
     else:
-        for people in by_person([frame.drop(_PARTITION)]):
-            merge(total, tally(people, declared, preferences))
+        total = tally(by_person([frame.drop(_PARTITION)]), statistic)
     return pa.table({"sums": [pickle.dumps((total, counts))]})
 
 
-def _sums(results: ray.data.Dataset) -> Iterator[tuple[Tallies, dict[str, int]]]:
+def _sums(results: ray.data.Dataset) -> Iterator[tuple[Tally, dict[str, int]]]:
     """The results of all partitions. What a task refused is refused here in the same words."""
     try:
         for row in results.iter_rows():
@@ -173,6 +144,19 @@ def _check_one_partitioning(counts: Counter[str]) -> None:
 
 def _to_arrow(frame: pl.DataFrame) -> pa.Table:
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+@contextmanager
+def _cluster() -> Iterator[None]:
+    """The Ray that is there, or else one that is stopped in the end."""
+    if ray.is_initialized():
+        yield
+        return
+    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        yield
+    finally:
+        ray.shutdown()
 
 
 @contextmanager

@@ -1,141 +1,74 @@
-"""Ratings from wherever they lie, as clean batches: one format, one policy for bad rows.
+"""Rows from wherever they lie: data frames, CSV and Parquet files, some rows at a time.
 
-What happens to a row (the docs say so, and the counts go to `not_private`, for the operator only):
-
-- no person, or a name in which nothing can be seen: left out
-- a state that is missing, not a number or outside the box, in any coordinate: left out
-- a rating that is missing or not a finite number: left out
-- a rating outside [low, high]: moved to the nearer end
-
-Whose row it is, is said by `names`. Whatever a cell holds, it says something about its own row alone: see `plain_csv`
-and `pandas_frame`. A refusal goes by the type of a column, which is public, or by the number of a line.
+Whatever a cell holds, it says something about its own row alone: see `plain_csv` and `pandas_frame`. What columns must
+be, and what becomes of bad rows, is said by the `schema`.
 """
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quietq.feedback.declared import Declared
-from quietq.privacy.errors import InvalidInput, MissingExtra
+import polars as pl
 
-try:
-    import polars as pl
-except ImportError as error:
-    raise MissingExtra.of("people", "Reading ratings needs Polars") from error
-
-from quietq.feedback.names import NAME, NUMBER, identities, is_name, rounded_names
-from quietq.feedback.pandas_frame import names_in, numbers_in, numbers_in_text
 from quietq.feedback.plain_csv import SEPARATORS, PlainCsv
+from quietq.feedback.schema import Schema
+from quietq.privacy.errors import InvalidInput
 
 BATCH = 1_000_000  # rows
 PARQUET = (".parquet", ".pq")
-RATING = "rating"
 
 
-@dataclass(frozen=True)
-class Columns:
-    """What the columns are called."""
-
-    person: str = "person"
-    state: tuple[str, ...] = ("state",)
-    rating: str = "rating"
-
-    @property
-    def all(self) -> list[str]:
-        """Every column that is needed."""
-        return [self.person, *self.state, self.rating]
-
-    @property
-    def numbers(self) -> list[str]:
-        """Those that hold numbers."""
-        return [*self.state, self.rating]
-
-
-def batches(source: object, columns: Columns) -> Iterator[pl.DataFrame]:
+def batches(source: object, schema: Schema) -> Iterator[pl.DataFrame]:
     """The needed columns of a data frame, a file, or a sequence of them, some rows at a time."""
-    found = False
-    for part in _sources(source, columns):
-        found = True
-        if isinstance(part, PlainCsv):
-            yield from part.frames(columns.all)
+    for part in parts(source, schema):
+        rows = scan(part, schema) if isinstance(part, Path) else _checked(part, schema)
+        if isinstance(rows, PlainCsv):
+            yield from rows.frames(schema.columns)
             continue
         failure = ""
         try:
-            yield from part.select(columns.all).collect_batches(chunk_size=BATCH, maintain_order=False)
+            yield from rows.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=False)
         except pl.exceptions.PolarsError as error:
             failure = type(error).__name__  # and no more: its text may quote a cell
         if failure:
-            raise InvalidInput(f"The ratings could not be read: Polars failed with {failure}.")
+            raise InvalidInput(f"The {schema.kind} could not be read: Polars failed with {failure}.")
+
+
+def parts(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
+    """All files and data frames of a source, which may be a sequence of them; nothing is read yet."""
+    found = False
+    for part in _flatten(source, schema):
+        found = True
+        yield part
     if not found:
-        raise InvalidInput("There is no file or data frame to read ratings from.")
+        raise InvalidInput(f"There is no file or data frame to read {schema.kind} from.")
 
 
-def clean(batch: pl.DataFrame, columns: Columns, declared: Declared) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Good rows as number, name, x0, x1, ... in [0, 1] and rating in range; and how many rows were bad, and why."""
-    numbers = {RATING: columns.rating, **{f"x{i}": name for i, name in enumerate(columns.state)}}
-    frame = identities(batch[columns.person]).with_columns(
-        as_numbers(batch[name]).alias(alias) for alias, name in numbers.items()
-    )
-    rating = pl.col(RATING)
-    inside = pl.lit(True)
-    scaled = []
-    for i, (low, high) in enumerate(zip(declared.box.low, declared.box.high, strict=True)):
-        x = pl.col(f"x{i}")
-        inside = inside & (x >= low) & (x <= high)
-        scaled.append(((x - low) / (high - low)).clip(0.0, 1.0) + 0.0)  # zero has no sign
-    checks = frame.select(
-        (pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()).alias("person"),
-        inside.fill_null(False).alias("state"),
-        rating.is_finite().fill_null(False).alias("rating"),
-        ((rating < declared.low) | (rating > declared.high)).fill_null(False).alias("outside"),
-    )
-    good = checks["person"] & checks["state"] & checks["rating"]
-    counts = {
-        "rows": batch.height,
-        "without_person": batch.height - int(checks["person"].sum()),
-        "bad_state": batch.height - int(checks["state"].sum()),
-        "bad_rating": batch.height - int(checks["rating"].sum()),
-        "clipped_ratings": int((checks["outside"] & good).sum()),
-        "used_rows": int(good.sum()),
-    }
-    rows = frame.filter(good).select(
-        NUMBER, NAME, *scaled, (rating.clip(declared.low, declared.high) + 0.0).alias(RATING)
-    )
-    return rows, counts
-
-
-def as_numbers(cells: pl.Series) -> pl.Series:
-    """Each cell as a number, or nothing."""
-    return numbers_in_text(cells) if cells.dtype == pl.String else cells.cast(pl.Float64, strict=False)
-
-
-def _sources(source: object, columns: Columns) -> Iterator[pl.LazyFrame | PlainCsv]:
-    """Each part with its columns checked; nothing is read yet."""
+def _flatten(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
     if isinstance(source, pl.LazyFrame | pl.DataFrame):
-        yield _checked(source.lazy(), columns)
+        yield source.lazy()
     elif isinstance(source, str | os.PathLike):
-        yield scan(Path(source), columns)
+        yield Path(source)
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
-        yield _from_pandas(source, columns)
+        yield _from_pandas(source, schema)
     elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
         for part in source:
-            yield from _sources(part, columns)
+            yield from _flatten(part, schema)
     else:
-        raise InvalidInput(f"ratings must be a data frame or a file, not {type(source).__name__}.")
+        raise InvalidInput(f"{schema.kind} must be a data frame or a file, not {type(source).__name__}.")
 
 
-def scan(path: Path, columns: Columns) -> pl.LazyFrame | PlainCsv:
+def scan(path: Path, schema: Schema) -> pl.LazyFrame | PlainCsv:
     """A file with its columns checked, not read yet."""
     if not path.is_file():
         raise InvalidInput(f"There is no file {str(path)!r}.")
     try:
         if path.suffix.lower() in PARQUET:
-            return _checked(parquet(path), columns)
+            return _checked(parquet(path), schema)
         if path.suffix.lower() in SEPARATORS:
             file = PlainCsv(path)
-            _check_names(file.names(), columns)
+            _check_names(file.names(), schema)
             return file
     except OSError as error:
         raise InvalidInput(f"{str(path)!r} could not be read: {_first_line(error)}") from error
@@ -147,13 +80,11 @@ def parquet(path: Path) -> pl.LazyFrame:
     return pl.scan_parquet(path.absolute(), glob=False, hive_partitioning=False)
 
 
-def _from_pandas(frame: Any, columns: Columns) -> pl.LazyFrame:
-    _check_names(list(frame.columns), columns)
+def _from_pandas(frame: Any, schema: Schema) -> pl.LazyFrame:
+    _check_names(list(frame.columns), schema)
     failure = ""
     try:
-        data = {columns.person: names_in(frame[columns.person])}
-        data |= {name: numbers_in(frame[name]) for name in columns.numbers}
-        return pl.DataFrame(data).lazy()
+        return schema.from_pandas(frame).lazy()
     except InvalidInput:
         raise
     except Exception as error:
@@ -161,38 +92,30 @@ def _from_pandas(frame: Any, columns: Columns) -> pl.LazyFrame:
     raise InvalidInput(f"The data frame could not be read: it failed with {failure}.")
 
 
-def _checked(lazy: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
+def _checked(lazy: pl.LazyFrame, schema: Schema) -> pl.LazyFrame:
     """Refuses columns that are missing or cannot be what they are taken for."""
     try:
-        schema = lazy.collect_schema()
+        types = lazy.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise InvalidInput(f"The ratings could not be read: {_first_line(error)}") from error
-    _check_names(list(schema), columns)
-    for name in columns.numbers:
-        dtype = schema[name]
-        if not (dtype.is_numeric() or dtype == pl.Null or dtype == pl.String):
-            raise InvalidInput(f"Column {name!r} must hold numbers, not {dtype}.")
-    dtype = schema[columns.person]
-    if dtype.is_float():
-        raise rounded_names(columns.person, dtype)
-    if not is_name(dtype):
-        raise InvalidInput(f"Column {columns.person!r} must hold names or numbers of people, not {dtype}.")
+        raise InvalidInput(f"The {schema.kind} could not be read: {_first_line(error)}") from error
+    _check_names(list(types), schema)
+    schema.check_types(types)
     return lazy
 
 
-def _check_names(there: Sequence[object], columns: Columns) -> None:
-    if len(set(columns.all)) < len(columns.all):
-        raise InvalidInput(f"person, state and rating must be different columns, not {columns.all}.")
-    for name in columns.all:
+def _check_names(there: Sequence[object], schema: Schema) -> None:
+    if len(set(schema.columns)) < len(schema.columns):
+        raise InvalidInput(f"{schema.meanings} must be different columns, not {schema.columns}.")
+    for name in schema.columns:
         if name not in there:
-            raise _no_column(name, columns, [str(other) for other in there])
+            raise _no_column(name, schema, [str(other) for other in there])
         if there.count(name) > 1:
             raise InvalidInput(f"There are {there.count(name)} columns called {name!r}, where one is needed.")
 
 
-def _no_column(name: str, columns: Columns, there: Sequence[str]) -> InvalidInput:
+def _no_column(name: str, schema: Schema, there: Sequence[str]) -> InvalidInput:
     """Shows what the columns are called only if they are names of columns for sure, and not somebody's row."""
-    if any(wanted in there for wanted in columns.all) and not any(map(_is_number, there)):
+    if any(wanted in there for wanted in schema.columns) and not any(map(_is_number, there)):
         shown = ", ".join(repr(other) for other in there[:10])
         return InvalidInput(f"There is no column {name!r}; the columns are {shown}.")
     if len(there) == 1 and (separator := next((c for c in ";\t|," if c in there[0]), None)):
@@ -201,8 +124,8 @@ def _no_column(name: str, columns: Columns, there: Sequence[str]) -> InvalidInpu
             ".csv and .txt, and a tab in .tsv."
         )
     return InvalidInput(
-        f"There is no column {name!r} among the {len(there)}: the first line must name the columns, and person, state "
-        "and rating must say which of them are meant."
+        f"There is no column {name!r} among the {len(there)}: the first line must name the columns, and "
+        f"{schema.meanings} must say which of them are meant."
     )
 
 

@@ -46,5 +46,4 @@ def read(source: Any) -> qq.Ratings:
 
 
 def voters() -> qq.Ratings:
-    """The respondents' ratings, read."""
     return read(ratings())

@@ -57,6 +57,8 @@ class Task:
     """Between knots, if a number was asked for."""
     asked: bool = False
     """Whether the mechanism was asked for by name: then it says what is wrong instead of proposing nothing."""
+    gives: str = "function"
+    """What the feedback gives: mechanisms that take something else do not apply."""
     gaussian: bool = False
     """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
 
@@ -72,6 +74,8 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     """As in `privatise(..., noise=name)`; certificates call the method reward/name."""
+    takes: ClassVar[str] = "function"
+    """Which feedback it is for: that which `gives` the same."""
     relation: Relation
     budget: Budget
     box: Box

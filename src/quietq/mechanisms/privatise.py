@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from quietq import registry
+from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import Input, OwnFunction
-from quietq.feedback.ratings import Ratings
 from quietq.mechanisms.mechanism import Mechanism, Task
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.box import Domain
 from quietq.noise.evaluation import shows_nothing
@@ -25,7 +24,7 @@ from quietq.privacy.relations import LipschitzBall, Relation
 
 @shows_nothing
 def privatise(
-    source: Ratings | Input,
+    source: Feedback | Input,
     budget: Budget,
     *,
     noise: str = "auto",
@@ -35,20 +34,22 @@ def privatise(
     accuracy: float | None = None,
     account: Account | None = None,
     simulate: int | None = None,
-) -> PrivateFunction:
-    """Makes a reward private, once.
+) -> Any:
+    """Makes what people gave private, once: a `PrivateFunction` of a reward.
 
-    `source` is `Ratings`, whose relation and box are enforced and known, or a function of your own with the `relation`
-    and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path" (a Gaussian process
-    on a fine grid), "k-norm" (pure epsilon, on knots), "knots" (Gaussian, on knots), "weights" (Gaussian, on weights of
-    features), "ball" (pure, on weights) or "auto", a public rule; `pieces` is the number of pieces between knots. A
-    function must compute in float64; if it cannot, say with `accuracy` how far off each of its values may be, which
-    costs noise and fineness. `account` (an Accountant, or a source's account in a Ledger) is charged before the draw;
-    with one, "auto" takes Gaussian noise unless delta is 0. Without one, the same Ratings are released once, and a
-    second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody and is not charged.
+    `source` is feedback such as `Ratings`, whose relation and box are enforced and known, or a function of your own
+    with the `relation` and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path"
+    (a Gaussian process on a fine grid), "k-norm" (pure epsilon, on knots), "knots" (Gaussian, on knots), "weights"
+    (Gaussian, on weights of features), "ball" (pure, on weights) or "auto", a public rule; `pieces` is the number of
+    pieces between knots. A function must compute in float64; if it cannot, say with `accuracy` how far off each of its
+    values may be, which costs noise and fineness. `account` (an Accountant, or a source's account in a Ledger) is
+    charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without one, the same feedback is
+    released once, and a second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody
+    and is not charged.
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [1.0] * 50})
+    >>> from quietq import Ratings
     >>> people = Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=50)
     >>> private = privatise(people, Budget(epsilon=0.9, delta=1e-4))
     >>> private.certificate.standing, private([0.0, 0.5]).shape
@@ -68,17 +69,17 @@ def privatise(
 
 
 def _task(
-    source: Ratings | Input, budget: Budget, relation: Relation | None, domain: Domain | None, accuracy: float | None
+    source: Feedback | Input, budget: Budget, relation: Relation | None, domain: Domain | None, accuracy: float | None
 ) -> tuple[Any, Task]:
-    if isinstance(source, Ratings):
+    if isinstance(source, Feedback):
         if relation is not None or domain is not None:
-            raise InvalidInput("Ratings bring their own relation and box: leave relation and domain out.")
+            name = type(source).__name__
+            raise InvalidInput(f"{name} bring their own relation and box: leave relation and domain out.")
         if accuracy is not None:
             raise InvalidInput(
                 "accuracy is for a function of your own; people's sums are exact to float64: leave it out."
             )
-        declared = source.declared
-        return source, Task(source.relation, budget, declared.box, declared.slope, source.largest)
+        return source, Task(source.relation, budget, source.box, source.slope, source.largest, gives=source.gives)
     if relation is None:
         raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
     return OwnFunction(source, relation), Task(relation, budget, domain, accuracy=accuracy)
@@ -98,14 +99,15 @@ def choose(noise: str, task: Task) -> Mechanism:
     >>> choose("auto", Task(people(10_000, 0, 0.5, 1), Budget(0.9, 1e-4), slope=1.0)).name
     'path'
     """
-    names = tuple(registry.MECHANISMS)
+    every = {name: entry.load() for name, entry in registry.MECHANISMS.items()}
+    names = tuple(name for name, kind in every.items() if kind.takes == task.gives)
     if noise != "auto" and noise not in names:
         raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, names))}, not {noise!r}.")
     if task.pieces is not None and not isinstance(task.relation, LipschitzBall):
         raise InvalidInput("pieces is for noise on knots, in one dimension and without features: leave it out.")
     asked = replace(task, asked=noise != "auto")
-    kinds = [registry.MECHANISMS[name].load() for name in (names if noise == "auto" else (noise,))]
-    found: list[Mechanism] = [one for kind in kinds for one in kind.propose(asked)]
+    chosen = names if noise == "auto" else (noise,)
+    found: list[Mechanism] = [one for name in chosen for one in every[name].propose(asked)]
     if not found:
         raise InvalidInput(f"There is no noise for {task.relation} at {task.budget}: state a delta above 0.")
     found.sort(key=lambda one: one.expected_error())

@@ -1,7 +1,5 @@
 """Pictures of what was released; they show nothing that the release itself does not, unless they say NOT PRIVATE."""
 
-from quietq.cli.report.agent import plot_outcome, plot_values
-from quietq.cli.report.look import require
-from quietq.cli.report.reward import plot_reward
-
-__all__ = ["plot_outcome", "plot_reward", "plot_values", "require"]
+from quietq.cli.report.look import require as require
+from quietq.cli.report.released import plot_reward as plot_reward, plot_values as plot_values
+from quietq.cli.report.truth import plot_outcome as plot_outcome

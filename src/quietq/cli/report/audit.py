@@ -1,11 +1,18 @@
-"""An audit as a picture: what each method claims or certifies, and what was measured of it, on one axis of epsilon."""
+"""What audits found: a picture of promises and measurements, and a file beside the release that was attacked."""
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quietq.audit.finding import Finding
-from quietq.cli.report.look import checked, new_figure
+from quietq.cli.folder import write_json
+from quietq.cli.report.look import checked, new_figure, save
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.words import relation_in_words
+from quietq.publishing import open_release
+from quietq.publishing.server.audits import audit_beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +22,7 @@ REFUTED = "REFUTED"
 
 
 def plot_findings(findings: Mapping[str, Finding], path: str | os.PathLike[str]) -> None:
-    """Draws one line a method: its promise as a bar's end, and the measured lower bound as a mark, to PNG or SVG."""
+    """Draws a line per method: its promise as a bar's end, and the measured lower bound as a mark, to PNG or SVG."""
     target = checked(path)
     figure = new_figure(9.6, 1.9 + 0.42 * len(findings))
     axes = figure.subplots()
@@ -27,40 +34,66 @@ def plot_findings(findings: Mapping[str, Finding], path: str | os.PathLike[str])
     axes.set_xlabel("epsilon", fontsize=12)
     axes.grid(axis="x", color="0.9")
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     handles, labels = axes.get_legend_handles_labels()
     kept = dict(zip(labels, handles, strict=True))
     order = [label for label in ("claimed", "certified", "measured: at least this") if label in kept]
-    figure.legend(
-        [kept[label] for label in order], order, loc="outside upper center", ncols=3, fontsize=11, frameon=False
+    shown = [kept[label] for label in order]
+    figure.legend(shown, order, loc="outside upper center", ncols=3, fontsize=11, frameon=False)
+    confidence = next(iter(findings.values())).confidence
+    bounds = (
+        f"Measured: lower bounds, each at confidence {confidence:.3g}. They rise with the number of runs, and cannot"
     )
-    one = next(iter(findings.values()))
-    figure.supxlabel(
-        f"Measured: lower bounds, each at confidence {one.confidence:.3g}. They rise with the number of runs, and "
-        "cannot prove a promise, only break it.",
-        fontsize=9,
-    )
-    figure.savefig(target, format=target.suffix.lower()[1:])
+    save(figure, target, "", f"{bounds} prove a promise, only break it.")
 
 
 def _line(axes: "Axes", height: int, finding: Finding) -> None:
     """One method: a thin bar up to its promise, the promise's end, and the measured bound."""
-    promise, claimed = finding.promise.epsilon, finding.promise.standing == "claimed"
-    color = CLAIMED if claimed else CERTIFIED
+    promise, standing, measured = finding.promise.epsilon, finding.promise.standing, finding.epsilon_lower
+    color, line = (CLAIMED, "--") if standing == "claimed" else (CERTIFIED, "-")
     axes.barh(height, promise, height=0.34, color=color, alpha=0.28)
-    axes.plot(
-        [promise] * 2, [height - 0.3, height + 0.3], color=color, linewidth=3, linestyle="--" if claimed else "-",
-        label=finding.promise.standing,
-    )  # fmt: skip
-    axes.plot(
-        finding.epsilon_lower, height, color=MEASURED, marker=">", markersize=9, linestyle="none", clip_on=False,
-        label="measured: at least this",
-    )  # fmt: skip
-    if finding.epsilon_lower > promise:
-        axes.plot([promise, finding.epsilon_lower], [height] * 2, color=color, linewidth=1, linestyle=":")
+    ends = [height - 0.3, height + 0.3]
+    axes.plot([promise] * 2, ends, color=color, linewidth=3, linestyle=line, label=standing)
+    mark = {"color": MEASURED, "marker": ">", "markersize": 9, "linestyle": "none", "clip_on": False}
+    axes.plot(measured, height, label="measured: at least this", **mark)
+    if measured > promise:
+        axes.plot([promise, measured], [height] * 2, color=color, linewidth=1, linestyle=":")
     if finding.verdict == "refuted":
-        place = max(finding.epsilon_lower, promise)
-        axes.annotate(
-            REFUTED, (place, height), (10, 0), textcoords="offset points", va="center", fontsize=10, fontweight="bold"
-        )
+        words = {"textcoords": "offset points", "va": "center", "fontsize": 10, "fontweight": "bold"}
+        axes.annotate(REFUTED, (max(measured, promise), height), (10, 0), **words)
+
+
+def write_beside(finding: Finding, file: Path) -> Path:
+    """Writes the finding with the release's hash, for `quietq serve`, if the release promises what was attacked."""
+    release = open_release(file)
+    difference = _difference(finding, release.certificate)
+    if difference is not None:
+        raise InvalidInput(f"The release {str(file)!r} promises something else than what was audited: {difference}.")
+    flat = {name: value for name, value in finding.to_dict().items() if not isinstance(value, dict)}
+    beside = audit_beside(file)
+    write_json(beside, {"release": release.hash, **flat})
+    return beside
+
+
+def _difference(finding: Finding, certificate: Certificate) -> str | None:
+    """In what the release's promise differs from the one that was attacked."""
+    promise, hidden = finding.promise, relation_in_words(certificate.relation or {})
+    for name in ("standing", "epsilon", "delta", "mu"):
+        mine, theirs = getattr(promise, name), getattr(certificate, name)
+        if mine != theirs:
+            return f"its {name} is {theirs!r}, not {mine!r}"
+    if finding.attack.relation != hidden:
+        return f"it hides {hidden}, not {finding.attack.relation}"
+    if not _is_of(finding.attack.method, certificate.method):
+        return f"its method is {certificate.method!r}, not {finding.attack.method!r}"
+    return None
+
+
+def _is_of(attacked: str, method: str) -> bool:
+    """Whether an attack was on this method; one on a training with a private reward is on any kind of such a reward."""
+    kind = {"gaussian-process": "reward/path", "independent-gaussian": "reward/observed"}.get(method, method)
+    if attacked in ("reward", "actor-critic"):
+        return kind.startswith("reward/")
+    if attacked.startswith("reward/weights, "):
+        return kind == f"reward/{attacked.removeprefix('reward/weights, ')}"
+    return attacked in (kind, kind.partition("/")[0])

@@ -1,10 +1,17 @@
-"""What all pictures have in common: colours, size, axes, and which files they are written to."""
+"""What all pictures have in common: colours, size, axes, headings, and which files they are written to."""
 
 import importlib.util
+import io
 import os
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from quietq.cli.folder import write
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -13,6 +20,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg")
 # Okabe and Ito's colours, dark first, and a line style each: told apart by colour-blind readers and in grey.
 STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":"))
+HATCHES = ("", "////", "....", "xxxx")
+"""Of the regions of actions: told apart in grey."""
 
 
 def require() -> None:
@@ -40,8 +49,64 @@ def new_figure(width: float = 8.4, height: float = 5.2) -> Any:
     return figure
 
 
-def plain(panel: "Axes") -> None:
+def plain(panel: "Axes", horizontal: str = "", vertical: str = "") -> None:
     """A light grid, and no frame but the axes."""
     panel.tick_params(labelsize=11)
     panel.grid(alpha=0.3)
     panel.spines[["top", "right"]].set_visible(False)
+    if horizontal:
+        panel.set_xlabel(horizontal, fontsize=12)
+    if vertical:
+        panel.set_ylabel(vertical, fontsize=12)
+
+
+def save(figure: Any, target: Path, heading: str, below: str = "", owner_only: bool = False) -> None:
+    """Adds the words above and below, and writes the picture, whole or not at all."""
+    width = figure.get_size_inches()[0]
+    if heading:
+        figure.suptitle(textwrap.fill(heading, 76), fontsize=14)
+    if below:
+        figure.supxlabel(textwrap.fill(below, int(14.5 * width)), fontsize=9)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=target.suffix.lower()[1:])
+    try:
+        write(target, picture.getvalue(), owner_only)
+    except OSError as error:
+        raise InvalidInput(f"path must be a file that can be written to, not {str(target)!r}.") from error
+
+
+def save_released(figure: Any, target: Path, heading: str, certificate: Certificate) -> None:
+    """With the promise below it; marked if there is none."""
+    marked = certificate.standing != "certified"
+    save(figure, target, f"NOT PRIVATE: {heading}" if marked else heading, promise(certificate))
+
+
+def promise(certificate: Certificate) -> str:
+    """What the certificate promises, and to whom, in one line."""
+    line = str(certificate).splitlines()[0]
+    number = (certificate.relation or {}).get("people")
+    if certificate.standing != "none" and number is not None:
+        line += f" It protects each of {number} people."
+    return line
+
+
+def draw_regions(panel: "Axes", states: np.ndarray, policies: Mapping[str, np.ndarray], actions: Sequence[str]) -> None:
+    """One row per policy: where each action is chosen, shaded, and named where there is room."""
+    width = states[-1] - states[0]
+    for row, chosen in enumerate(policies.values()):
+        ends = np.flatnonzero(np.diff(chosen)) + 1
+        for first, last in zip([0, *ends], [*ends, len(chosen)], strict=True):
+            action = int(chosen[first])
+            left, right = states[first], states[min(last, len(states) - 1)]
+            color, hatch = STYLES[action % len(STYLES)][0], HATCHES[action % len(HATCHES)]
+            shade = {"facecolor": color, "alpha": 0.3, "hatch": hatch, "edgecolor": "white", "lw": 0}
+            panel.fill_between([left, right], -row - 0.42, -row + 0.42, **shade)
+            if right - left > 0.012 * width * (len(actions[action]) + 2):
+                box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.85}
+                middle = (left + right) / 2
+                panel.text(middle, -row, actions[action], ha="center", va="center", fontsize=11, bbox=box)
+    panel.set_yticks([-row for row in range(len(policies))], list(policies))
+    panel.set(xlim=(states[0], states[-1]), ylim=(-len(policies) + 0.5, 0.5))
+    panel.tick_params(labelsize=11, left=False)
+    panel.spines[["top", "right", "left"]].set_visible(False)
+    panel.set_xlabel("state", fontsize=12)

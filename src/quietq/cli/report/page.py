@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from quietq.cli.folder import write
+
 STYLE = """
 :root { color-scheme: light; }
 body { font: 17px/1.55 Georgia, 'Times New Roman', serif; color: #1a1a1a; background: #fff;
@@ -94,7 +96,7 @@ def write_page(
         + "\n</body></html>\n"
     )
     target = Path(path)
-    target.write_text(text, encoding="utf-8")
+    write(target, text)
     return target
 
 

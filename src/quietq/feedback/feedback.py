@@ -1,0 +1,148 @@
+"""What people gave, as mechanisms see it: how one person can move it, and means of per-person statistics.
+
+A kind of feedback is a file with a subclass of `Feedback` and a line in `quietq.registry.FEEDBACK`. It states its
+columns (a `Schema`), what is asked of each person (a `Statistic`, which holds everybody to a bound), and how far one
+person can move the mean of that (a relation). Reading, grouping all rows of a person in one place, and summing, on one
+machine or on Ray, are the same for all.
+"""
+
+import importlib
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from quietq.feedback.statistic import Statistic, Tally
+from quietq.noise.box import Box
+from quietq.privacy.certificate import Assumption
+from quietq.privacy.checks import count as checked_count
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.once import Once
+from quietq.privacy.relations import Relation
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from quietq.feedback.schema import Schema
+
+Engine = Literal["local", "ray"]
+Progress = Callable[[int], None]
+"""Told the number of rows read so far."""
+NAMED = Assumption(
+    "Each row stands under the name of the person it came from, and nobody appears in the data under two names.", False
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summed:
+    """People who were summed as their rows were read; the rows are gone."""
+
+    statistic: Statistic
+    tally: Tally
+
+    def total(self, statistic: Statistic) -> Tally:
+        if statistic != self.statistic:
+            raise InvalidInput("These people's rows were not kept when they were read, so nothing else can be asked.")
+        return self.tally
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kept:
+    """People whose rows are kept in memory, each person's together, to be asked as often as a mechanism needs."""
+
+    frames: "Sequence[pl.DataFrame]"
+
+    def total(self, statistic: Statistic) -> Tally:
+        from quietq.feedback.local_engine import tally
+
+        return tally(self.frames, statistic)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Feedback(ABC):
+    """What people gave. It is the secret itself: make it private with `privatise`.
+
+    Without an account, `privatise` releases the same people once: releases add up.
+    """
+
+    gives: ClassVar[str] = "function"
+    """What mechanisms can ask of it: those whose `takes` is the same apply."""
+    box: Box
+    """Where states lie; public."""
+    count: int
+    """How many people there are; public and declared, never counted. Those without a usable row are neutral."""
+    sums: Summed | Kept
+    not_private: dict[str, int]
+    """counts for the operator; publishing them is not covered by any certificate"""
+    once: Once = field(default_factory=lambda: Once("These people's reward"))
+    """The mark by which `privatise` knows that they were released; copies and pickles carry it along."""
+
+    @property
+    @abstractmethod
+    def relation(self) -> Relation:
+        """Which two of what is released must look alike: replacing any one person's rows by any others, or by none."""
+
+    @property
+    @abstractmethod
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """How the relation is made sure of, and what no code can see."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """A public bound on the size of what is released, before noise."""
+
+    @property
+    def slope(self) -> float | None:
+        """Of the mean, over the width of the box, if it is declared."""
+        return None
+
+    def mean(self, statistic: Statistic) -> np.ndarray:
+        """The mean of a statistic over all people, each held to its bound. THE SECRET: it must not be published."""
+        return statistic.mean(self.sums.total(statistic), self.count)
+
+
+def read_people(
+    source: object,
+    schema: "Schema",
+    statistic: Statistic,
+    count: int,
+    *,
+    engine: Engine = "local",
+    keep: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Reads a source, and sums people; what `Feedback` needs to be told of them: `count`, `sums`, `not_private`.
+
+    Rows stream through and are gone, unless they are to be kept in memory for statistics besides this one.
+    """
+    count = checked_count("The count of people", count)
+    if engine not in ("local", "ray"):
+        raise InvalidInput(f"engine must be 'local' or 'ray', not {engine!r}.")
+    if keep and engine != "local":
+        raise InvalidInput("Rows are kept on one machine only: leave out keep, or the engine.")
+    if keep:
+        from quietq.feedback.local_engine import keep_rows
+
+        frames, counts = keep_rows(source, schema, progress)
+        sums = Kept(frames)
+        tally = sums.total(statistic)
+    else:
+        add_up = importlib.import_module(f"quietq.feedback.{engine}_engine").add_up
+        tally, counts = add_up(source, schema, statistic, progress)
+        sums = Summed(statistic, tally)
+    if tally.people > count:
+        raise InvalidInput(f"There are more people in the data than the {count} that were declared; nothing was spent.")
+    if not counts["used_rows"]:
+        # No refusal, which would tell whether the one person with a usable row is there.
+        warnings.warn(
+            f"No row of the {schema.kind} can be used, so all {count} people count as neutral: check that the columns "
+            "are the right ones, that states lie in the box, and that numbers have a decimal point, not a comma. This "
+            "warning comes from the raw data and is for you alone.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return {"count": count, "sums": sums, "not_private": {**counts, "people_present": tally.people}}

@@ -1,0 +1,159 @@
+"""Which columns a kind of feedback has, and what becomes of bad rows: stated once per kind, the same for every reader.
+
+- no person, or a name in which nothing can be seen: the row is left out
+- a number that is missing, not finite or outside its range: the row is left out, or the number moved to the nearer end
+- a category that is none of those declared, however spelt: the row is left out
+
+The counts of such rows go to `not_private`, for the operator only. Whose row it is, is said by `names`. Whatever a cell
+holds, it says something about its own row alone. A refusal goes by the type of a column, which is public, or by the
+number of a line.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quietq.privacy.errors import InvalidInput, MissingExtra
+
+try:
+    import polars as pl
+except ImportError as error:
+    raise MissingExtra.of("people", "Reading people's data needs Polars") from error
+
+from quietq.feedback.names import NAME, NUMBER, identities, is_name, rounded_names
+from quietq.feedback.pandas_frame import categories_in, names_in, numbers_in, numbers_in_text
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers, and the range in which they lie."""
+
+    column: str
+    what: str
+    """What it says, as counts and refusals name it."""
+    low: float = -math.inf
+    high: float = math.inf
+    clips: bool = False
+    """Whether a number outside is moved to the nearer end; else its row is left out."""
+    scales: bool = False
+    """Whether [low, high] becomes [0, 1]."""
+
+    dtype = pl.Float64
+    from_pandas = staticmethod(numbers_in)
+
+    def check(self, dtype: Any) -> None:
+        if not (dtype.is_numeric() or dtype == pl.Null or dtype == pl.String):
+            raise InvalidInput(f"Column {self.column!r} must hold numbers, not {dtype}.")
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        return numbers_in_text(cells) if cells.dtype == pl.String else cells.cast(pl.Float64, strict=False)
+
+    def outside(self, cell: pl.Expr) -> pl.Expr:
+        return (cell < self.low) | (cell > self.high)
+
+    def good(self, cell: pl.Expr) -> pl.Expr:
+        return cell.is_finite() if self.clips else cell.is_finite() & ~self.outside(cell)
+
+    def value(self, cell: pl.Expr) -> pl.Expr:
+        """From good cells; zero has no sign."""
+        if self.scales:
+            return ((cell - self.low) / (self.high - self.low)).clip(0.0, 1.0) + 0.0
+        return cell.clip(self.low, self.high) + 0.0
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of categories, which become 0, 1, ... in the order of `values`; spellings are merged like names."""
+
+    column: str
+    what: str
+    values: tuple[str, ...]
+
+    dtype = pl.Int64
+    clips = False
+    from_pandas = staticmethod(categories_in)
+
+    def __post_init__(self) -> None:
+        if self._forms(pl.Series(self.values, dtype=pl.String)).drop_nulls().n_unique() < len(self.values):
+            raise InvalidInput(f"The values of {self.what} must differ by more than their spelling.")
+
+    def check(self, dtype: Any) -> None:
+        if not (is_name(dtype) or dtype.is_float()):
+            raise InvalidInput(f"Column {self.column!r} must hold categories, not {dtype}.")
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        forms = self._forms(pl.Series(self.values, dtype=pl.String))
+        return self._forms(cells).replace_strict(forms, range(len(forms)), default=None, return_dtype=pl.Int64)
+
+    def good(self, cell: pl.Expr) -> pl.Expr:
+        return cell.is_not_null()
+
+    def value(self, cell: pl.Expr) -> pl.Expr:
+        return cell
+
+    @staticmethod
+    def _forms(cells: pl.Series) -> pl.Series:
+        return identities(cells).select(pl.col(NUMBER).cast(pl.String).fill_null(pl.col(NAME))).to_series()
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The person's column, and all others by the names that cleaned rows have them under.
+
+    Each person's rows are put in the order of the first of them.
+    """
+
+    kind: str
+    """What the rows are, in refusals: "ratings"."""
+    person: str
+    fields: Mapping[str, Number | Category]
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that is needed, as the source calls it."""
+        return [self.person, *(field.column for field in self.fields.values())]
+
+    @property
+    def meanings(self) -> str:
+        """What the columns say, in words: "person, state and rating"."""
+        *words, last = dict.fromkeys(["person", *(field.what for field in self.fields.values())])
+        return f"{', '.join(words)} and {last}"
+
+    def check_types(self, types: Mapping[str, Any]) -> None:
+        """Refuses columns that cannot be what they are taken for."""
+        for field in self.fields.values():
+            field.check(types[field.column])
+        dtype = types[self.person]
+        if dtype.is_float():
+            raise rounded_names(self.person, dtype)
+        if not is_name(dtype):
+            raise InvalidInput(f"Column {self.person!r} must hold names or numbers of people, not {dtype}.")
+
+    def from_pandas(self, frame: Any) -> pl.DataFrame:
+        """The needed columns of a pandas data frame, value by value."""
+        data = {self.person: names_in(frame[self.person])}
+        return pl.DataFrame(
+            data | {field.column: field.from_pandas(frame[field.column]) for field in self.fields.values()}
+        )
+
+    def clean(self, batch: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
+        """Good rows as number, name and the fields; and how many rows were bad, and why."""
+        frame = identities(batch[self.person]).with_columns(
+            field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
+        )
+        known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
+        checks = {"without_person": known}
+        for name, field in self.fields.items():
+            good = field.good(pl.col(name)).fill_null(False)
+            reason = f"bad_{field.what}"
+            checks[reason] = checks[reason] & good if reason in checks else good
+        clipped = {f"clipped_{field.what}s": field.outside(pl.col(name)).fill_null(False)
+                   for name, field in self.fields.items() if isinstance(field, Number) and field.clips}  # fmt: skip
+        found = frame.select(**checks, **clipped)
+        good = found.select(pl.all_horizontal(*checks)).to_series()
+        counts = {"rows": batch.height}
+        counts |= {reason: batch.height - int(found[reason].sum()) for reason in checks}
+        counts |= {name: int((found[name] & good).sum()) for name in clipped} | {"used_rows": int(good.sum())}
+        values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
+        return frame.filter(good).select(NUMBER, NAME, *values), counts

@@ -1,0 +1,93 @@
+"""What is asked of each person, and how people are summed: the only way in which feedback is looked at.
+
+Theorem. If each person's vector is a function of that person's rows alone and is held to length C, then replacing all
+of one person's rows, by anything, moves the mean of n people by at most 2C/n.
+
+People are summed in whole numbers, of which no order of rows, slice or engine changes a bit; vectors are rounded
+towards zero to whole multiples of C/2^40 before. What is left is the rounding of the length and of the mean, some 1e-15
+of C each: the slack in the noise (`mechanism.SLACK`, a millionth of 2C/n) covers it many times over for up to 10^8
+people. A vector that is not finite counts as zero, so no refusal depends on what a person said.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+_STEPS = 2**40
+_PEOPLE_AT_ONCE = 4096  # whose vectors surely fit, in steps, into an integer of 64 bits
+
+Starts = Int[np.ndarray, " people"]
+"""Where each person's rows begin in columns in which everybody's rows stand together."""
+Columns = Mapping[str, np.ndarray]
+"""Cleaned rows, by the names that the schema gives them."""
+
+
+@dataclass
+class Tally:
+    """Sums over people, in whole numbers: tallies of disjoint people add up exactly."""
+
+    people: int
+    sums: list[np.ndarray]
+    """Of 64 bits, or Python's own (dtype object) where these might not hold them."""
+
+    def merge(self, other: "Tally") -> None:
+        self.people += other.people
+        for mine, theirs in zip(self.sums, other.sums, strict=True):
+            mine += theirs
+
+
+class Statistic(ABC):
+    """A function of one person's rows, held to its bound, and its sum over people. It is public, and a value."""
+
+    @abstractmethod
+    def empty(self) -> Tally:
+        """Nobody yet."""
+
+    @abstractmethod
+    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
+        """Adds people whose rows stand together, in the order of the first column, and holds each to the bound."""
+
+    @abstractmethod
+    def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "..."]:
+        """The mean over `count` people, those without a row being neutral. THE SECRET."""
+
+
+class Vector(Statistic):
+    """One vector per person. A subclass says how it follows from a person's rows; here it is held to its length."""
+
+    size: int
+    bound: float
+    """C, the length that every person's vector is held to."""
+    rows_at_once: int = 2**18
+
+    @abstractmethod
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        """Each person's vector: of that person's rows alone, to the last bit, in whatever company and order."""
+
+    def empty(self) -> Tally:
+        return Tally(0, [np.zeros(self.size, object)])
+
+    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
+        ends = np.append(starts[1:], len(next(iter(columns.values()))))
+        first = 0
+        while first < len(starts):
+            fit = int(np.searchsorted(ends, starts[first] + self.rows_at_once, side="right"))
+            last = min(max(fit, first + 1), first + _PEOPLE_AT_ONCE)
+            rows = slice(starts[first], ends[last - 1])
+            theirs = {name: column[rows] for name, column in columns.items()}
+            vectors = self._hold(self.of_people(starts[first:last] - starts[first], theirs))
+            steps = np.trunc(vectors / self.bound * _STEPS).astype(np.int64)
+            tally.merge(Tally(last - first, [steps.sum(axis=0).astype(object)]))
+            first = last
+
+    def mean(self, tally: Tally, count: int) -> Float[np.ndarray, " size"]:
+        return np.array([total / (_STEPS * count) for total in tally.sums[0]]) * self.bound
+
+    def _hold(self, vectors: np.ndarray) -> Float[np.ndarray, "people size"]:
+        vectors = np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, 0.0)
+        with np.errstate(over="ignore"):
+            length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors * np.minimum(1.0, self.bound / np.maximum(length, 1e-300))

@@ -1,0 +1,102 @@
+"""A new kind of feedback, in one file, as a contributor would write it: people's answers, yes or no."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quietq.feedback.feedback import NAMED, Feedback, read_people
+from quietq.feedback.statistic import Vector
+from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
+from quietq.mechanisms.weights import Independent
+from quietq.noise.box import Box
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.cost import Cost
+from quietq.privacy.relations import SupBall
+
+
+@dataclass(frozen=True)
+class Leaning(Vector):
+    """From -1, always no, to 1, always yes; raised to a power, for those who ask more than once."""
+
+    power: int = 1
+    size = 1
+    bound = 1.0
+
+    def of_people(self, starts, columns):
+        signs = 2.0 * columns["answer"] - 1
+        means = np.add.reduceat(signs, starts) / np.diff(starts, append=len(signs))
+        return means[:, None] ** self.power
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Answers(Feedback):
+    """How people lean on the whole."""
+
+    gives = "leaning"
+
+    @classmethod
+    def read(cls, source, *, count, person="person", answer="answer", **options):
+        from quietq.feedback.schema import Category, Schema
+
+        schema = Schema("answers", person, {"answer": Category(answer, "answer", ("no", "yes"))})
+        return cls(box=Box.of((0, 1)), **read_people(source, schema, Leaning(), count, **options))
+
+    @property
+    def relation(self):
+        return SupBall(2 * Leaning.bound / self.count, people=self.count)
+
+    @property
+    def assumptions(self):
+        return (Assumption(f"All answers of a person count as one of {self.count} people.", True), NAMED)
+
+    @property
+    def largest(self):
+        return Leaning.bound
+
+
+@dataclass(frozen=True)
+class PrivateLeaning:
+    """What is released."""
+
+    value: float
+    certificate: Certificate
+    receipt: Any = None
+
+    def with_receipt(self, receipt):
+        return PrivateLeaning(self.value, self.certificate, receipt)
+
+
+class NoisyMean(Mechanism):
+    """Gaussian noise on one mean."""
+
+    name, takes = "mean", "leaning"
+    conditions = ()
+
+    def __init__(self, task):
+        self.relation, self.budget, self.box, self.largest, self.error = (
+            task.relation,
+            task.budget,
+            task.domain,
+            1.0,
+            0.0,
+        )
+        self.sensitivity = task.relation.radius * SLACK
+        self.law = Gaussian(
+            self.sensitivity / task.budget.mu, Independent({"kind": "rewards", "count": 1, "operations": 0})
+        )
+
+    @property
+    def cost(self):
+        return Cost.gaussian(self.budget.mu)
+
+    def run(self):
+        return (yield Query(lambda feedback: feedback.mean(Leaning()), self.sensitivity, self.law))
+
+    def result(self, released, certificate):
+        return PrivateLeaning(float(released[0]), certificate)
+
+    @classmethod
+    def propose(cls, task):
+        return [cls(task)]
