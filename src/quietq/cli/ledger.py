@@ -62,7 +62,7 @@ def create(
     from quietq.ledger import Ledger
     from quietq.ledger.record import one_line
     from quietq.ledger.words import in_json
-    from quietq.privacy.account import check_caps
+    from quietq.privacy.cost import check_caps
 
     if (epsilon is None) != (delta is None):
         raise qq.InvalidInput("--epsilon and --delta must be given together.")

@@ -12,9 +12,9 @@ from quietq.feedback.declared import Declared
 from quietq.feedback.extension import Tally
 from quietq.noise.box import Domain
 from quietq.noise.kernels import Additive, Exponential, Features
+from quietq.privacy.account import Once
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.once import Once
 from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, people as people_relation
 
 Engine = Literal["local", "ray"]

@@ -10,7 +10,7 @@ from quietq.ledger.chain import Entry, canonical, tampered
 from quietq.ledger.record import Committed, Opened, Reserved, read
 from quietq.privacy.budget import Budget
 from quietq.privacy.cost import Cost, Spending
-from quietq.privacy.words import relation_in_words
+from quietq.privacy.relations import relation_in_words
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,9 @@ from quietq.ledger.balance import Balance, balances, unit_of
 from quietq.ledger.chain import Entry, check_hash, following, verify
 from quietq.ledger.database import Database, LedgerUnavailable, Unanswered
 from quietq.ledger.refusal import refusal
-from quietq.privacy.account import check_caps
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import instance, shown
-from quietq.privacy.cost import Cost
+from quietq.privacy.cost import Cost, check_caps
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
 from quietq.privacy.relations import Relation
 

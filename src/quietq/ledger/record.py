@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from quietq.ledger.chain import Entry, canonical, check_hash, is_hash, tampered
-from quietq.privacy.account import check_caps
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import positive, probability, shown
+from quietq.privacy.cost import check_caps
 from quietq.privacy.errors import InvalidInput, QuietqError
 
 LONGEST = 200

@@ -15,10 +15,9 @@ from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import shows_nothing
 from quietq.noise.rounding import check_size, check_values, largest_value
-from quietq.privacy.account import Account
+from quietq.privacy.account import Account, OnceAccount, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.once import OnceAccount, accounted
 
 _ROUNDING = 1e-9  # relative, of sums of costs
 

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import count, not_negative, positive, positive_delta, probability
+from quietq.privacy.checks import count, instance, not_negative, positive, positive_delta, probability
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu
 
@@ -155,6 +155,25 @@ class Spending:
         spent = {cost.mu: n for cost, n in self.costs.items() if cost.mu is not None}
         return gaussian_event(spent if fixed_schedule else {self.mu: 1})
 
+    def shortage(self, cost: Cost) -> str:
+        """Why a cost is not covered: what is left."""
+        if cost.mu is not None and self.budget is not None:
+            return f"{cost} is more than what is left, mu = {self.remaining_mu:g} of {self.mu:g}"
+        if cost.mu is not None:
+            return f"{cost} was asked for, and there is no budget for Gaussian noise"
+        if self.apart is None:
+            return (
+                f"{cost} has no mu, and nothing was set apart for that: use Gaussian noise, or an account with "
+                "apart=Budget(epsilon, delta)"
+            )
+        return f"{cost} is more than what is left apart, {self.left_apart()}"
+
+    def left_apart(self) -> str:
+        """What is left for releases without a mu, in words."""
+        (epsilon, delta), cap = self.remaining_apart, self.apart
+        whole = (0.0, 0.0) if cap is None else (cap.epsilon, cap.delta)
+        return f"epsilon = {epsilon:g} of {whole[0]:g} and delta = {delta:g} of {whole[1]:g}"
+
     def _squares(self) -> float:
         return math.fsum(n * cost.mu**2 for cost, n in self.costs.items() if cost.mu is not None)
 
@@ -165,6 +184,23 @@ class Spending:
             sum((n * _exact(cost.epsilon) for cost, n in apart), Fraction()),
             sum((n * _exact(cost.delta) for cost, n in apart), Fraction()),
         )
+
+
+def check_caps(budget: Budget | None, apart: Budget | None) -> None:
+    """Refuses caps under which nothing could be released, or nothing be promised."""
+    for name, cap in (("budget", budget), ("apart", apart)):
+        instance(name, cap, Budget | None, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4), or None")
+    if budget is None and apart is None:
+        raise InvalidInput("There must be a budget, or something set apart: give budget, apart, or both.")
+    if budget is not None and budget.is_pure:
+        raise InvalidInput(
+            "budget caps Gaussian noise, which has no delta of 0: give a delta above 0, or give this amount as apart, "
+            "for pure noise."
+        )
+    if budget is not None:
+        _ = budget.mu  # refuses numbers that cannot be computed with
+    if budget is not None and apart is not None and budget.delta + apart.delta >= 1:
+        raise InvalidInput("delta of budget and apart must be below 1 together, or nothing is promised.")
 
 
 def gaussian_event(rounds: Mapping[float, int]) -> "dp_accounting.DpEvent":

@@ -7,7 +7,7 @@ from pathlib import Path
 from quietq.audit.finding import Finding
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.words import relation_in_words
+from quietq.privacy.relations import relation_in_words
 from quietq.publishing import open_release
 from quietq.publishing.server.audits import audit_beside
 

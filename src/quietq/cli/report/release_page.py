@@ -13,7 +13,7 @@ from quietq.audit.finding import Finding
 from quietq.cli.report.page import Part, Picture, Section, Table, write_page
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.guessing import guess
+from quietq.privacy.limits import guess
 
 WARNING = "NOT PRIVATE: this page looks at the true reward. It is for the operator only and must not be published."
 
