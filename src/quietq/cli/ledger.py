@@ -60,8 +60,7 @@ def create(
 ) -> None:
     """Open a source, and make the ledger if it is not there. A budget is set once and never grows."""
     from quietq.ledger import Ledger
-    from quietq.ledger.record import one_line
-    from quietq.ledger.words import in_json
+    from quietq.ledger.entries import one_line
     from quietq.privacy.cost import check_caps
 
     if (epsilon is None) != (delta is None):
@@ -77,7 +76,7 @@ def create(
     books = Ledger.create(_without_password(url))
     books.open(source, budget, apart)
     if as_json:
-        print_json({"head": books.verify(), "source": in_json(books.balance(source))})
+        print_json({"head": books.verify(), "source": books.balance(source).to_json()})
         return
     total = "({:g}, {:g})-DP".format(*books.balance(source).spending.promised)
     print(f"Source {source!r} is open: everything released under it is {total} together.")
@@ -92,19 +91,18 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     from rich.table import Table
 
     from quietq.ledger import Ledger
-    from quietq.ledger.words import in_json, rows_of
     from quietq.privacy.words import plural
 
     books = Ledger(_without_password(url))
     found = books.balances() if source is None else {source: books.balance(source)}
     if as_json:
-        print_json({"head": books.verify(), "sources": [in_json(balance) for balance in found.values()]})
+        print_json({"head": books.verify(), "sources": [balance.to_json() for balance in found.values()]})
         return
     table = Table()
     for heading in ("source", "budget", "spent", "left", "charges", "since"):
         table.add_column(heading, overflow="fold")
     for balance in found.values():
-        for row in rows_of(balance):
+        for row in balance.rows():
             table.add_row(*map(escape, row))
     Console().print(table)
     for balance in found.values():
@@ -121,13 +119,13 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
 def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     """List all entries: what was opened, charged and released, and when."""
     from quietq.ledger import Ledger
-    from quietq.ledger.words import entry_in_json, line_of
+    from quietq.ledger.books import line_of
 
     books = Ledger(_without_password(url))
     if source is not None:
         books.balance(source)  # refuses a name that is not there
     entries = books.history()
-    rows = [entry_in_json(entry) for entry in entries if source in (None, entry.source)]
+    rows = [entry.to_json() for entry in entries if source in (None, entry.source)]
     if as_json:
         print_json({"head": entries[-1].hash if entries else books.verify(), "entries": rows})
         return

@@ -41,8 +41,8 @@ class Cost:
     delta: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.mu is None) == (self.epsilon is None):
-            raise InvalidInput("A cost has either a mu or an epsilon, and not both.")
+        if (self.mu is None) == (self.epsilon is None) or (self.epsilon is None) != (self.delta is None):
+            raise InvalidInput("A cost has either a mu or an epsilon and a delta, and not both.")
         if self.mu is not None:
             object.__setattr__(self, "mu", positive("mu", self.mu))
         else:
