@@ -81,7 +81,7 @@ def test_it_cannot_be_changed():
         ({"sensitivity": None}, "needs the sensitivity"),
         ({"norm": None}, "needs the sensitivity, and the norm"),
         ({"norm": {}}, "norm that is known here"),
-        ({"norm": {"kind": "l2"}}, "norm that is known here, not in 'l2'"),
+        ({"norm": {"kind": "l2"}}, "norm that is known here, not 'l2'"),
         ({"norm": {"kind": ["exponential"], "beta": 4.0}}, "norm that is known here"),
         ({"norm": {**KERNEL.describe(), "more": 1}}, "exactly the fields"),
         ({"norm": {"kind": "exponential", "beta": math.nan}}, "JSON values"),

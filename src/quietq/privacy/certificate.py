@@ -5,23 +5,21 @@ own parts support, and whoever signs a release off reads its assumptions.
 """
 
 import dataclasses
-import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from quietq import registry
 from quietq.privacy.checks import Check, optional, positive, probability, real, shown
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import delta_from_mu
-from quietq.privacy.norms import Norm, UnknownKind, largest_difference, norm_in_words, norm_of
-from quietq.privacy.relations import relation_in_words, relation_of
+from quietq.privacy.kinds import UnknownKind
+from quietq.privacy.norms import NORMS, Norm, largest_difference, norm_in_words
+from quietq.privacy.relations import RELATIONS, relation_in_words
 from quietq.version import __version__
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 2
 Standing = Literal["certified", "claimed", "none"]
-Found = TypeVar("Found")
 _NEVER_ENFORCED = (
     "chosen without the private data",
     "Neighbouring inputs are",
@@ -306,26 +303,10 @@ def _restored(record: dict[str, Any]) -> Certificate:
     return Certificate.from_dict(record)
 
 
-def _with_its_module(method: str, find: Callable[[], Found]) -> Found:
-    """What `find` finds. If it meets an unknown kind, the method's module may register it, and is imported first.
-
-    The registry is a closed table: nothing in a file can name a module.
-    """
-    try:
-        return find()
-    except UnknownKind:
-        module = registry.owner(method)
-        if module is None:
-            raise
-        with suppress(ImportError):  # it may need something that is not installed here
-            importlib.import_module(module)
-    return find()
-
-
 def _check_relation(method: str, relation: Mapping[str, Any], certified: bool) -> None:
     """A relation as its own `describe()` has it; another kind goes by only where nothing is certified."""
     try:
-        _with_its_module(method, lambda: relation_of(relation))
+        RELATIONS.find(relation, method)
     except UnknownKind:
         if certified:
             raise
@@ -339,7 +320,7 @@ def _check_certified(c: Any) -> None:
     _check_assumptions(c.assumptions)
     measured = c.norm is not None and c.sensitivity is not None
     require(measured, "What is certified needs the sensitivity, and the norm that it is measured in.")
-    norm = _with_its_module(c.method, lambda: norm_of(c.norm))
+    norm = NORMS.find(c.norm, c.method)
     needed, words = largest_difference(c.norm, c.relation), norm_in_words(c.norm)
     require(
         c.sensitivity >= needed * (1 - _CLOSE),

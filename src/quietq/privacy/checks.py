@@ -5,7 +5,7 @@ Numbers are kept between 1e-100 and 1e100 in size, so that nothing computed from
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -108,16 +108,6 @@ def count(name: str, value: object, least: int = 1, most: int | None = MOST) -> 
 def optional(check: Check) -> Check:
     """The same check, which lets None pass."""
     return lambda name, value: None if value is None else check(name, value)
-
-
-def check_fields(what: str, record: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
-    """Refuses JSON of some kind that does not have exactly these fields, each as it should be."""
-    if set(record) != {"kind", *checks}:
-        raise InvalidInput(
-            f"A {what} of the kind {record['kind']!r} has exactly the fields {sorted({'kind', *checks})}."
-        )
-    for name, check in checks.items():
-        check(f"The {what}'s {name}", record[name])
 
 
 def instance(name: str, value: object, kind: object, hint: str) -> None:

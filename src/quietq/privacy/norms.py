@@ -14,20 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from quietq.privacy.checks import Check, check_fields, count, positive, shown
+from quietq.privacy.checks import Check, count, positive, shown
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.kinds import Kinds, Record
 from quietq.privacy.words import UNKNOWN, listed, plural, spelled_out
 
-Record = Mapping[str, Any]
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
 _MOST_QUERIES = 10_000
 UNIT_ROUNDING = 2.0**-24  # of float32
 FEWEST = 1024
 """Rewards in float32 are clipped to twice the radius times the people, or times this if they are fewer."""
-
-
-class UnknownKind(InvalidInput):
-    """A norm or relation of a kind that was not registered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,24 +68,15 @@ class KernelNorm(Norm):
         return f"the norm of {self.words(norm)}"
 
 
-_NORMS: dict[str, Norm] = {}
+NORMS: Kinds[Norm] = Kinds("norm", "What is certified must be measured in a norm that is known here")
 
 
 def register(kind: str, norm: Norm) -> None:
     """Makes a kind of norm known; to be called where the module is imported that draws noise in it."""
-    before = _NORMS.get(kind)
+    before = NORMS.get(kind)
     if before is not None and before.difference.__module__ != norm.difference.__module__:
         raise InvalidInput(f"There is a norm of the kind {kind!r} already, with a theorem of its own.")
-    _NORMS[kind] = norm
-
-
-def norm_of(record: Record) -> Norm:
-    """The kind of this norm, its fields checked; UnknownKind if it is not known here."""
-    kind = record.get("kind") if isinstance(record, Mapping) else None
-    if not isinstance(kind, str) or kind not in _NORMS:
-        raise UnknownKind(f"What is certified must be measured in a norm that is known here, not in {shown(kind)}.")
-    check_fields("norm", record, _NORMS[kind].fields)
-    return _NORMS[kind]
+    NORMS[kind] = norm
 
 
 def largest_difference(norm: Record, relation: Record) -> float:
@@ -99,7 +86,7 @@ def largest_difference(norm: Record, relation: Record) -> float:
     >>> round(largest_difference({"kind": "exponential", "beta": 4.0}, ball), 8)
     0.02236068
     """
-    known = norm_of(norm)
+    known = NORMS.find(norm)
     try:
         found = known.difference(norm, relation)
     except InvalidInput:
@@ -123,7 +110,7 @@ def norm_in_words(record: Record) -> str:
     'the norm of the exponential kernel with beta 4'
     """
     try:
-        return _NORMS[record["kind"]].phrase(record)
+        return NORMS[record["kind"]].phrase(record)
     except UNKNOWN:
         return spelled_out(record)
 
@@ -135,14 +122,14 @@ def kernel_in_words(record: Record) -> str:
     'the exponential kernel with beta 4'
     """
     try:
-        return _NORMS[record["kind"]].words(record)
+        return NORMS[record["kind"]].words(record)
     except UNKNOWN:
         return spelled_out(record)
 
 
 def kernel_norm(record: Record) -> KernelNorm | None:
     """What is known of this kernel, if anything."""
-    found = _NORMS.get(record["kind"])
+    found = NORMS.get(record["kind"])
     return found if isinstance(found, KernelNorm) else None
 
 
@@ -205,9 +192,13 @@ def _queries(family: str) -> Check:
         if not isinstance(value, list | tuple) or not 2 <= len(value) <= _MOST_QUERIES:
             raise InvalidInput(f"{name} must be a list of 2 to {_MOST_QUERIES} queries, not {shown(_plain(value))}.")
         for query in value:
-            if not isinstance(query, Mapping) or set(query) != {"norm", "size"}:
+            if (
+                not isinstance(query, Mapping)
+                or set(query) != {"norm", "size"}
+                or not isinstance(query["norm"], Mapping)
+            ):
                 raise InvalidInput(f"{name} must have a norm and a size for each query, not {shown(_plain(query))}.")
-            known = norm_of(query["norm"])
+            known = NORMS.find(query["norm"])
             if family not in known.families or "of" in known.fields:
                 raise InvalidInput(f"{name} must be single queries with {family} noise, each.")
             positive(name, query["size"])

@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from quietq.privacy.checks import Check, check_fields, count, instance, optional, positive, real, shown
+from quietq.privacy.checks import Check, count, instance, optional, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
-from quietq.privacy.norms import UnknownKind, kernel_in_words, kernel_norm
+from quietq.privacy.kinds import Kinds, Record
+from quietq.privacy.norms import kernel_in_words, kernel_norm
 from quietq.privacy.words import UNKNOWN, plural, spelled_out
-
-Record = Mapping[str, Any]
 
 
 @runtime_checkable
@@ -26,25 +25,21 @@ class NoiseKernel(Protocol):
     """What a relation needs to know of a kernel."""
 
     @property
-    def dimension(self) -> int:
-        """Number of coordinates of a state."""
-        ...
+    def dimension(self) -> int: ...
 
     def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
         """Sup of the kernel norm over functions on [0, 1] with |f| <= radius and slope at most lipschitz."""
         ...
 
-    def describe(self) -> dict[str, object]:
-        """The kernel in JSON."""
-        ...
+    def describe(self) -> dict[str, object]: ...
 
 
 class Relation:
     """Which two inputs must look alike. A subclass with a `kind` of its own is known to certificates."""
 
     kind: ClassVar[str]
-    checks: ClassVar[Mapping[str, Check]]
-    """Of its fields, in JSON's order."""
+    fields: ClassVar[Mapping[str, Check]]
+    """In JSON's order, each with its check."""
     unit: ClassVar[str | None] = None
     """What neighbours differ by, where that is the same for all relations of the kind."""
     no_radius: ClassVar[str]
@@ -54,15 +49,15 @@ class Relation:
 
     def __init_subclass__(cls) -> None:
         if "kind" in vars(cls):
-            _KINDS[cls.kind] = cls
+            RELATIONS[cls.kind] = cls
 
     def __post_init__(self) -> None:
-        for name, check in self.checks.items():
+        for name, check in self.fields.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
 
     def describe(self) -> dict[str, object]:
         """The relation in JSON."""
-        return {"kind": self.kind, **{name: getattr(self, name) for name in self.checks}}
+        return {"kind": self.kind, **{name: getattr(self, name) for name in self.fields}}
 
     def rkhs_radius(self, kernel: NoiseKernel) -> float:
         """The largest kernel norm of a difference of neighbours; raises NoRkhsRadius where there is none."""
@@ -88,7 +83,7 @@ class Relation:
         return relation_in_words(self.describe())
 
 
-_KINDS: dict[str, type[Relation]] = {}
+RELATIONS: Kinds[type[Relation]] = Kinds("relation", "A certified relation must be one of those that are known here")
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ class SupBall(Relation):
     """
 
     kind = "sup-ball"
-    checks: ClassVar = {"radius": positive, "people": optional(count)}
+    fields: ClassVar = {"radius": positive, "people": optional(count)}
     no_radius = (
         "A SupBall has no radius in any smooth kernel, because the difference of two neighbours may be arbitrarily "
         "rough; declare a slope (LipschitzBall), or add independent noise to every observed reward."
@@ -133,7 +128,7 @@ class LipschitzBall(Relation):
     """
 
     kind = "lipschitz-ball"
-    checks: ClassVar = {"radius": positive, "lipschitz": positive, "actions": count, "people": optional(count)}
+    fields: ClassVar = {"radius": positive, "lipschitz": positive, "actions": count, "people": optional(count)}
 
     radius: float
     lipschitz: float
@@ -178,7 +173,7 @@ class RkhsBall(Relation):
     """
 
     kind = "rkhs-ball"
-    checks: ClassVar = {"radius": positive, "kernel": _kernel, "actions": count, "people": optional(count)}
+    fields: ClassVar = {"radius": positive, "kernel": _kernel, "actions": count, "people": optional(count)}
     no_radius = "An RkhsBall names its kernel: there is no beta left to choose; use `relation.kernel`."
 
     radius: float
@@ -232,7 +227,7 @@ class Trajectories(Relation):
     """
 
     kind = "replace-trajectory"
-    checks: ClassVar = {"count": count, "largest_reward": positive, "horizon": optional(count)}
+    fields: ClassVar = {"count": count, "largest_reward": positive, "horizon": optional(count)}
     unit = "any one trajectory"
     no_radius = (
         "Trajectories are no function, so they have no radius in any kernel: release a value function of theirs with "
@@ -278,22 +273,13 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
     return LipschitzBall(radius, positive("2 slope/people", 2 * slope / n), actions=actions, people=n)
 
 
-def relation_of(record: Record) -> type[Relation]:
-    """The kind of a relation in JSON, its fields checked; UnknownKind if it is not known here."""
-    kind = record.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise UnknownKind(f"A certified relation must be one of {sorted(_KINDS)}, not {shown(kind)}.")
-    check_fields("relation", record, _KINDS[kind].checks)
-    return _KINDS[kind]
-
-
 def sup_radius(record: Record) -> float:
     """The most that one reward can differ between neighbours.
 
     >>> sup_radius({"kind": "sup-ball", "radius": 0.01, "people": None})
     0.01
     """
-    return relation_of(record).sup_radius(record)
+    return RELATIONS.find(record).sup_radius(record)
 
 
 def relation_in_words(record: Record) -> str:
@@ -303,7 +289,7 @@ def relation_in_words(record: Record) -> str:
     'rewards that differ by at most 1 anywhere'
     """
     try:
-        return _KINDS[record["kind"]].words(record) + _of_people(record.get("people"))
+        return RELATIONS[record["kind"]].words(record) + _of_people(record.get("people"))
     except UNKNOWN:
         return spelled_out(record)
 
@@ -315,7 +301,7 @@ def unit_of(record: Record) -> str:
     'any one person'
     """
     kind = record.get("kind")
-    known = _KINDS.get(kind) if isinstance(kind, str) else None
+    known = RELATIONS.get(kind) if isinstance(kind, str) else None
     if known is not None and known.unit is not None:
         return known.unit
     if record.get("people") is not None:
