@@ -125,13 +125,14 @@ def balances(entries: Sequence[LedgerEntry]) -> dict[str, Balance]:
     used: set[str] = set()
     for entry in entries:
         said, own = entry.read(), bookings.get(entry.source)
+        booking = None if own is None else own.get(said.id)
         if isinstance(said, Opened) and own is None and said.id not in used:
             found[entry.source] = Balance(entry.source, said.budget, said.apart, said.at)
             bookings[entry.source] = {}
         elif isinstance(said, Reserved) and own is not None and said.id not in used:
             own[said.id] = Booking(**vars(said))
-        elif isinstance(said, Committed) and said.id in (own or {}) and own[said.id].release is None:
-            own[said.id] = replace(own[said.id], release=said.release)
+        elif isinstance(said, Committed) and own is not None and booking is not None and booking.release is None:
+            own[said.id] = replace(booking, release=said.release)
         else:
             raise tampered(entry.number)
         used.add(said.id)

@@ -195,8 +195,6 @@ def accounted(account: Account | None) -> Assumption:
     >>> print(accounted(None).text)
     No account was given: other releases of the same data add up.
     """
-    while isinstance(account, OnceAccount):
-        account = account.account
     if account is None:
         return Assumption("No account was given: other releases of the same data add up.", enforced=False)
     if not type(account).__module__.startswith("quietq.") or "charge" in vars(account):
@@ -246,23 +244,3 @@ class Once:
                 if left:
                     _spent[self.name] = account, left
             raise
-
-
-class OnceAccount(Account):
-    """What a release of marked data is charged to: its mark and, if there is one, an account."""
-
-    kind = "an account"
-
-    def __init__(self, once: Once, account: Account | None) -> None:
-        self.once, self.account = once, account
-
-    @property
-    def spending(self) -> Spending:
-        return Spending(None) if self.account is None else self.account.spending
-
-    @property
-    def book(self) -> object:
-        return None if self.account is None else self.account.book
-
-    def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
-        return self.once.spend(self.account, cost, relation)

@@ -318,8 +318,10 @@ def _check_certified(c: Any) -> None:
     require(plain, f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
     require(c.method != "published", "The published theorem does not hold: it can be 'claimed' but not 'certified'.")
     _check_assumptions(c.assumptions)
-    measured = c.norm is not None and c.sensitivity is not None
-    require(measured, "What is certified needs the sensitivity, and the norm that it is measured in.")
+    require(
+        None not in (c.norm, c.sensitivity),
+        "What is certified needs the sensitivity, and the norm that it is measured in.",
+    )
     norm = NORMS.find(c.norm, c.method)
     needed, words = largest_difference(c.norm, c.relation), norm_in_words(c.norm)
     require(

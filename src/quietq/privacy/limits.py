@@ -28,10 +28,10 @@ def steps_between(
     10
     """
     steps = _ceiling("distance", distance, "radius", radius)
-    if slope_distance is None and lipschitz is None:
-        return steps
-    if slope_distance is None or lipschitz is None:
+    if (slope_distance is None) != (lipschitz is None):
         raise InvalidInput("slope_distance and lipschitz belong together: give both or neither.")
+    if slope_distance is None or lipschitz is None:
+        return steps
     return max(steps, _ceiling("slope_distance", slope_distance, "lipschitz", lipschitz))
 
 
