@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 
 from quietq import Budget, people
-from quietq.ledger import Entry, Ledger
-from quietq.ledger.chain import GENESIS, link
+from quietq.ledger import Ledger, LedgerEntry
+from quietq.ledger.entries import GENESIS, link
 from quietq.privacy import Cost
 
 BUDGET = Budget(0.9, 1e-4)
@@ -36,10 +36,10 @@ def without_guards(url: str) -> None:
         execute(url, *(f"DROP TRIGGER quietq_ledger_no_{what}" for what in ("update", "delete", "replace")))
 
 
-def rewritten(entries: list[Entry]) -> list[Entry]:
+def rewritten(entries: list[LedgerEntry]) -> list[LedgerEntry]:
     """The same with a chain that holds, as somebody who can compute hashes would leave it."""
-    chain: list[Entry] = []
+    chain: list[LedgerEntry] = []
     for number, entry in enumerate(entries, start=1):
         before = chain[-1].hash if chain else GENESIS
-        chain.append(Entry(number, entry.source, entry.body, link(before, number, entry.source, entry.body)))
+        chain.append(LedgerEntry(number, entry.source, entry.body, link(before, number, entry.source, entry.body)))
     return chain

@@ -9,9 +9,8 @@ import pytest
 from ledger_cases import BUDGET, FIFTY, execute, rewritten
 
 from quietq import BudgetExhausted
-from quietq.ledger import Entry, Ledger, TamperedLedger
-from quietq.ledger.chain import GENESIS, canonical
-from quietq.ledger.record import read
+from quietq.ledger import Ledger, LedgerEntry, TamperedLedger
+from quietq.ledger.entries import GENESIS, canonical
 from quietq.privacy import Cost
 
 OPEN = {"what": "open", "id": "1" * 32, "at": "2026-01-01T00:00:00+00:00", "budget": {"epsilon": 1.0, "delta": 1e-5},
@@ -46,7 +45,7 @@ TEXTS = ["", "null", "[]", "3", "{", *(canonical(RESERVE).replace("0.1", number)
                          ids=lambda body: ascii(body[:60]))  # fmt: skip
 def test_hostile_entries_are_refused_even_if_their_hashes_hold(body: str):
     with pytest.raises(TamperedLedger):
-        read(Entry(2, "ratings", body, GENESIS))
+        LedgerEntry(2, "ratings", body, GENESIS).read()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_entries_that_make_no_sense_together_are_refused(tmp_path: Path, said: l
     path = str(tmp_path / "ledger.db")
     ledger = Ledger.create(path)
     with sqlite3.connect(path) as connection:
-        for entry in rewritten([Entry(0, "ratings", canonical(one), "") for one in said]):
+        for entry in rewritten([LedgerEntry(0, "ratings", canonical(one), "") for one in said]):
             connection.execute("INSERT INTO quietq_ledger VALUES (?, ?, ?, ?)", dataclasses.astuple(entry))
     connection.close()
     with pytest.raises(TamperedLedger, match=f"Entry {len(said)} "):
@@ -77,7 +76,9 @@ def test_a_huge_charge_written_by_somebody_else_only_takes(tmp_path: Path):
     path = str(tmp_path / "ledger.db")
     ledger = Ledger.create(path)
     with sqlite3.connect(path) as connection:
-        for entry in rewritten([Entry(0, "ratings", canonical(one), "") for one in (OPEN, {**RESERVE, "mu": 1e100})]):
+        for entry in rewritten(
+            [LedgerEntry(0, "ratings", canonical(one), "") for one in (OPEN, {**RESERVE, "mu": 1e100})]
+        ):
             connection.execute("INSERT INTO quietq_ledger VALUES (?, ?, ?, ?)", dataclasses.astuple(entry))
     connection.close()
     assert ledger.balance("ratings").spending.remaining_mu == 0

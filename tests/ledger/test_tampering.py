@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from quietq import InvalidInput
 from quietq.ledger import Ledger, TamperedLedger
-from quietq.ledger.chain import GENESIS, verify
+from quietq.ledger.entries import GENESIS, verify
 from quietq.privacy import Cost
 
 

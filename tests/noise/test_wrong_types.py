@@ -32,14 +32,14 @@ EXPRESSIONS = {
     "RkhsBall(1.0, 'kernel')": "kernel must be a kernel",
     "FeatureKernel([1.0], 1)": "phi must be a function",
     "Box('a', 'b')": "must be a tuple of numbers",
-    "Certificate(method=3, standing='none')": "method must be text, not 3",
+    "Certificate(method=3, standing='none')": "method must be printable text in one line, not 3",
     "Certificate(method='x', standing='none', assumptions='abc')": "assumptions must be a tuple of Assumption",
-    "Certificate(method='x', standing='none', assumptions=('abc',))": "assumptions must hold Assumption only",
+    "Certificate(method='x', standing='none', assumptions=('abc',))": "assumptions must be a tuple of Assumption",
     "Certificate(method='x', standing='none', remarks='abc')": "remarks must be a tuple of sentences",
-    "Certificate(method='x', standing='none', remarks=(1,))": "remarks must hold text only",
+    "Certificate(method='x', standing='none', remarks=(1,))": "remarks must be a tuple of sentences",
     "Certificate(method='x', standing='none', relation='abc')": "relation must be what",
     "Certificate(method='x', standing='none', reproducible=1)": "reproducible must be True or False",
-    "Assumption(3, True)": "text must be a sentence",
+    "Assumption(3, True)": "text must be printable text in one line, not 3",
     "Assumption('x', 1)": "enforced must be True or False",
 }
 

@@ -45,6 +45,7 @@ GOOD = {
     "domain": ((0.0, 1.0),),
     "assumptions": (CHOSEN,),
 }
+KNOTS = {"method": "reward/knots"}  # whose module knows the norm
 
 
 def test_json_there_and_back():
@@ -80,18 +81,18 @@ def test_it_cannot_be_changed():
         ({"sensitivity": None}, "needs the sensitivity"),
         ({"norm": None}, "needs the sensitivity, and the norm"),
         ({"norm": {}}, "norm that is known here"),
-        ({"norm": {"kind": "l2"}}, "norm that is known here, not in 'l2'"),
+        ({"norm": {"kind": "l2"}}, "norm that is known here, not 'l2'"),
         ({"norm": {"kind": ["exponential"], "beta": 4.0}}, "norm that is known here"),
         ({"norm": {**KERNEL.describe(), "more": 1}}, "exactly the fields"),
         ({"norm": {"kind": "exponential", "beta": math.nan}}, "JSON values"),
         ({"norm": {"kind": "exponential", "beta": 1e-90}}, "is below"),
         ({"norm": {"kind": "exponential", "beta": 1e-120}}, "beta must be above"),
         ({"norm": {"kind": "product", "betas": [1.0]}}, "Nothing bounds"),
-        ({"norm": {"kind": "knots", "shape": [[1.0]]}}, "a square of 2 to 9 rows"),
-        ({"norm": {"kind": "knots", "shape": [[1.0, 2.0], [2.0, 1.0]]}}, "not one that a difference"),
-        ({"norm": {"kind": "knots", "shape": [[1.0, 0.5], [0.4, 1.0]]}}, "symmetric"),
-        ({"norm": {"kind": "knots", "shape": [[9.0, 0.0], [0.0, 9.0]]}}, "mean of 1"),
-        ({"norm": {"kind": "smooth-bound", "weights": 1, "beta": 0.1}}, "Nothing bounds"),
+        ({**KNOTS, "norm": {"kind": "knots", "shape": [[1.0]]}}, "a square of 2 to 9 rows"),
+        ({**KNOTS, "norm": {"kind": "knots", "shape": [[1.0, 2.0], [2.0, 1.0]]}}, "not one that a difference"),
+        ({**KNOTS, "norm": {"kind": "knots", "shape": [[1.0, 0.5], [0.4, 1.0]]}}, "symmetric"),
+        ({**KNOTS, "norm": {"kind": "knots", "shape": [[9.0, 0.0], [0.0, 9.0]]}}, "mean of 1"),
+        ({"method": "evaluation/lsw", "norm": {"kind": "smooth-bound", "weights": 1, "beta": 0.1}}, "Nothing bounds"),
         ({"norm": {"kind": "rewards", "count": 10**15, "operations": 0}}, "is below"),
         ({"norm": {"kind": "rewards", "count": 0, "operations": 0}}, "norm's count"),
         ({"norm": {"kind": "values", "count": 1, "discount": 1.0, "operations": 0}}, "norm's discount"),
@@ -159,7 +160,15 @@ def test_it_refuses_to_claim_more_than_its_parts(change, message):
 
 def test_pure_noise_has_a_scale_and_no_mu():
     norm = {"kind": "increments", "pieces": 4, "radius": 0.01, "lipschitz": 0.04}
-    pure = {**GOOD, "delta": 0.0, "mu": None, "norm": norm, "sensitivity": 1.0, "scale": 1 / 0.9}
+    pure = {
+        **GOOD,
+        "method": "reward/k-norm",
+        "delta": 0.0,
+        "mu": None,
+        "norm": norm,
+        "sensitivity": 1.0,
+        "scale": 1 / 0.9,
+    }
     assert Certificate(**pure).mu is None
     for forged in ({"epsilon": 0.89}, {"scale": 1.1}, {"sensitivity": 0.99}, {"norm": {**norm, "lipschitz": 0.039}}):
         with pytest.raises(InvalidInput):
@@ -216,7 +225,7 @@ def test_every_relation_of_ours_is_known_and_others_are_not_certified():
         (RkhsBall(RADIUS, Exponential(1.0), people=3), Exponential(1.0).describe()),
     ):
         assert Certificate(**{**GOOD, "relation": relation.describe(), "norm": norm}).standing == "certified"
-    smooth = {"mu": None, "sigma": None, "sensitivity": 1.0, "scale": 50.0, "domain": None}
+    smooth = {"method": "evaluation/lsw", "mu": None, "sigma": None, "sensitivity": 1.0, "scale": 50.0, "domain": None}
     smooth["norm"] = {"kind": "smooth-bound", "weights": 3, "beta": 0.01}
     for relation in (Trajectories(9, 1.0), Trajectories(9, 1.0, horizon=5)):
         kept = Certificate(**{**GOOD, **smooth, "relation": relation.describe()})

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from quietq import Additive, BandLimited, Exponential, FeatureKernel, Product, RkhsBall, SupBall, people
-from quietq.privacy.relations import Trajectories
-from quietq.privacy.words import kernel_in_words, relation_in_words
+from quietq.privacy.norms import kernel_in_words
+from quietq.privacy.relations import Trajectories, relation_in_words
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from quietq import Assumption, Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
-from quietq.privacy.guessing import guess
-from quietq.privacy.limits import cap_any_dp, cap_gdp
+from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
 from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
 from quietq.publishing import PrivateNetwork, Release
 from quietq.publishing.network import Output

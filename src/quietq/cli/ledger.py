@@ -60,9 +60,8 @@ def create(
 ) -> None:
     """Open a source, and make the ledger if it is not there. A budget is set once and never grows."""
     from quietq.ledger import Ledger
-    from quietq.ledger.record import one_line
-    from quietq.ledger.words import in_json
-    from quietq.privacy.account import check_caps
+    from quietq.ledger.entries import one_line
+    from quietq.privacy.cost import check_caps
 
     if (epsilon is None) != (delta is None):
         raise qq.InvalidInput("--epsilon and --delta must be given together.")
@@ -79,14 +78,13 @@ def create(
     head, balance = books.verify(), books.balance(source)
     total = "({:g}, {:g})-DP".format(*balance.spending.promised)
     opened = f"Source {source!r} is open: everything released under it is {total} together."
-    answer(as_json, {"head": head, "source": in_json(balance)}, opened, _noted(head))
+    answer(as_json, {"head": head, "source": balance.to_json()}, opened, _noted(head))
 
 
 @ledger.command()
 def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     """Show how each source stands: its budget, what was spent of it, and what is left."""
     from quietq.ledger import Ledger
-    from quietq.ledger.words import in_json, rows_of
     from quietq.privacy.words import plural
 
     books = Ledger(_without_password(url))
@@ -94,7 +92,7 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     head, lines = books.verify(), []
     if not as_json:
         headings = ("source", "budget", "spent", "left", "charges", "since")
-        show_table("", headings, [row for balance in found for row in rows_of(balance)], headings)
+        show_table("", headings, [row for balance in found for row in balance.rows()], headings)
     for balance in found:
         if balance.unit is not None:
             lines.append(f"Releases of {balance.source!r} protect {balance.unit}.")
@@ -102,20 +100,20 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
             times = ", ".join(f"{charge.at} (id {charge.id})" for charge in balance.without_release)
             charges = plural(len(balance.without_release), "charge")
             lines.append(f"{charges} of {balance.source!r} without a noted release, charged all the same: {times}")
-    answer(as_json, {"head": head, "sources": [in_json(balance) for balance in found]}, *lines, _noted(head))
+    answer(as_json, {"head": head, "sources": [balance.to_json() for balance in found]}, *lines, _noted(head))
 
 
 @ledger.command()
 def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     """List all entries: what was opened, charged and released, and when."""
     from quietq.ledger import Ledger
-    from quietq.ledger.words import entry_in_json, line_of
+    from quietq.ledger.books import line_of
 
     books = Ledger(_without_password(url))
     if source is not None:
         books.balance(source)  # refuses a name that is not there
     entries = books.history()
-    rows = [entry_in_json(entry) for entry in entries if source in (None, entry.source)]
+    rows = [entry.to_json() for entry in entries if source in (None, entry.source)]
     head = entries[-1].hash if entries else books.verify()
     answer(as_json, {"head": head, "entries": rows}, *map(line_of, rows), _noted(head))
 

@@ -20,7 +20,7 @@ from quietq.noise.box import Box
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import count as checked_count
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.once import Once
+from quietq.privacy.account import Once
 from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:

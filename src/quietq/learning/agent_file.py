@@ -28,7 +28,7 @@ from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, shown
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.privacy.relations import SupBall
+from quietq.privacy.relations import SupBall, sup_radius
 from quietq.registry import METHODS, WORLDS
 from quietq.worlds.world import World
 
@@ -158,7 +158,7 @@ def _check_promise(
         return
     assert certificate.relation is not None
     relation: dict[str, Any] = dict(certificate.relation)
-    ball = SupBall(norms.sup_radius(relation), people=relation.get("people"))  # all that these methods see of it
+    ball = SupBall(sup_radius(relation), people=relation.get("people"))  # all that these methods see of it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         again = replace(method, relation=ball, budget=Budget(certificate.epsilon or 0.0, certificate.delta or 0.0))

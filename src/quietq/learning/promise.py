@@ -157,7 +157,7 @@ def sup_radius(relation: Relation) -> float:
     >>> sup_radius(SupBall(0.01))
     0.01
     """
-    return norms.sup_radius(relation.describe())
+    return relation.sup_radius(relation.describe())
 
 
 def not_below(number: float) -> Float[np.ndarray, ""]:

@@ -19,11 +19,10 @@ from quietq.learning.method import Method, Noise, Released, Spaces
 from quietq.learning.promise import UnitNoise
 from quietq.learning.report import Reporter
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
-from quietq.privacy.account import Account, Receipt
+from quietq.privacy.account import Account, Receipt, accounted
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.once import accounted
 from quietq.worlds.environment import WorldEnv
 from quietq.worlds.independence import independence, is_own_world, with_assumption
 from quietq.worlds.jax_rewards import JaxFunction, JaxReward, LiftedReward, as_jax, as_single, stack

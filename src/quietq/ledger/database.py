@@ -5,8 +5,10 @@ whose answer got lost is told apart from a failure before it: only the latter is
 """
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -14,8 +16,7 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from quietq.ledger.chain import Entry, TamperedLedger, entry_of
-from quietq.ledger.tables import FIRST, NAME, begin_sqlite, connect_sqlite, create_table, table
+from quietq.ledger.entries import LedgerEntry, TamperedLedger
 from quietq.privacy.errors import InvalidInput, MissingExtra, QuietqError
 
 DRIVERS = {
@@ -25,6 +26,38 @@ DRIVERS = {
 PATIENCE = 60
 """Seconds to wait while others write."""
 NOTHING = "Nothing was booked."
+NAME = "quietq_ledger"
+table = sa.Table(
+    NAME,
+    sa.MetaData(),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False, unique=True),
+)
+_LOCK = "SELECT pg_advisory_xact_lock(7104)"  # any role may take it; a lock on the table would need the right to update
+_FIRST = {
+    "sqlite": (),  # BEGIN IMMEDIATE has taken the lock
+    "postgresql": ("SET LOCAL lock_timeout = '60s'", "SET LOCAL synchronous_commit = on", _LOCK, "SHOW fsync"),
+}
+"""What a transaction that writes begins with: alone, and on the disk before it is answered."""
+_REFUSE = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+# No defence against somebody who may drop them, but against every slip: entries are not changed and not removed.
+_GUARDS = {
+    "sqlite": (
+        f"CREATE TRIGGER {NAME}_no_update BEFORE UPDATE ON {NAME} {_REFUSE}",
+        f"CREATE TRIGGER {NAME}_no_delete BEFORE DELETE ON {NAME} {_REFUSE}",
+        # INSERT OR REPLACE removes rows without asking the trigger above.
+        f"CREATE TRIGGER {NAME}_no_replace BEFORE INSERT ON {NAME} "
+        f"WHEN EXISTS (SELECT 1 FROM {NAME} WHERE number >= NEW.number OR hash = NEW.hash) {_REFUSE}",
+    ),
+    "postgresql": (
+        f"CREATE OR REPLACE FUNCTION {NAME}_only_grows() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'a ledger only grows'; END $$",
+        f"CREATE TRIGGER {NAME}_guard BEFORE UPDATE OR DELETE OR TRUNCATE ON {NAME} "
+        f"FOR EACH STATEMENT EXECUTE FUNCTION {NAME}_only_grows()",
+    ),
+}
 
 
 class LedgerUnavailable(QuietqError, RuntimeError):
@@ -44,11 +77,8 @@ class Database:
         self._file = Path(str(self._url.database)) if self.kind == "sqlite" else None
         try:
             if self._file is not None:
-                file = self._file
-                self._engine = sa.create_engine(
-                    "sqlite://", poolclass=NullPool, creator=lambda: connect_sqlite(file, PATIENCE)
-                )
-                listen(self._engine, "begin", begin_sqlite)
+                self._engine = sa.create_engine("sqlite://", poolclass=NullPool, creator=self._connect_sqlite)
+                listen(self._engine, "begin", _begin_sqlite)
             else:
                 # With a snapshot for the whole transaction, the entries would be those from before the lock.
                 self._engine = sa.create_engine(
@@ -80,7 +110,7 @@ class Database:
             connection = self._engine.connect()
         with closing(connection):  # which takes back what was not committed
             with self._told():
-                self._check_durable([connection.execute(sa.text(statement)) for statement in FIRST[self.kind]])
+                self._check_durable([connection.execute(sa.text(statement)) for statement in _FIRST[self.kind]])
                 yield Session(connection)
             try:
                 connection.commit()
@@ -93,8 +123,7 @@ class Database:
                 raise LedgerUnavailable(f"The ledger {self} cannot be written: {reason}. {NOTHING}")
         raise Unanswered(f"The ledger {self} gave no answer ({reason}), so the charge may or may not have been booked.")
 
-    def read(self) -> list[Entry]:
-        """All entries, in order."""
+    def read(self) -> list[LedgerEntry]:
         with self._told(), self._engine.connect() as connection:
             return Session(connection.execution_options(only_reads=True)).entries()
 
@@ -109,7 +138,21 @@ class Database:
                 raise InvalidInput(f"No ledger can be made at {self}: {error.strerror}.") from None
         if not self._exists():
             with self._told(), self._engine.begin() as connection:
-                create_table(connection)
+                if self._file is None:
+                    connection.execute(sa.text(_LOCK))
+                if not sa.inspect(connection).has_table(NAME):  # or somebody else was quicker
+                    table.create(connection)
+                    for statement in _GUARDS[self.kind]:
+                        connection.exec_driver_sql(statement)
+
+    def _connect_sqlite(self) -> sqlite3.Connection:
+        """To a file that is there; connecting must not make one."""
+        assert self._file is not None
+        uri = f"{self._file.as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+        connection.text_factory = lambda data: data.decode(errors="surrogateescape")  # a hostile row is read, too
+        connection.execute("PRAGMA synchronous = EXTRA")  # a charge is on the disk before noise is drawn
+        return connection
 
     def _exists(self) -> bool:
         if self._file is not None and not self._file.is_file():
@@ -142,26 +185,32 @@ class Database:
         return (words.replace(secret, "***") if secret else words).splitlines()[0].rstrip(".")
 
 
+@dataclass(frozen=True)
 class Session:
     """What can be done in a transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    _connection: sa.Connection
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """All entries, in order."""
         rows = self._connection.execute(sa.select(table).order_by(table.c.number))
-        return [entry_of(place, tuple(row)) for place, row in enumerate(rows, start=1)]
+        return [LedgerEntry.of_row(place, tuple(row)) for place, row in enumerate(rows, start=1)]
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LedgerEntry) -> None:
         """Adds it at the end, and looks whether it is there: a rule of the database's own might have swallowed it."""
         self._connection.execute(sa.insert(table).values(**vars(entry)))
         rows = self._connection.execute(sa.select(table).where(table.c.number == entry.number)).all()
-        if [tuple(row) for row in rows] != [(entry.number, entry.source, entry.body, entry.hash)]:
+        if [tuple(row) for row in rows] != [astuple(entry)]:
             raise TamperedLedger(
                 "The database did not keep the entry that was just written, so a rule or trigger of its own is in the "
                 f"way. {NOTHING}"
             )
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    """The driver would begin late, and two readers would both think that it was their turn."""
+    only_reads = connection.get_execution_options().get("only_reads", False)
+    connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")
 
 
 def _parsed(url: str | os.PathLike[str]) -> sa.URL:

@@ -12,22 +12,17 @@ is never given back, whatever happens afterwards. So at any crash, what may have
 """
 
 import os
-import secrets
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from quietq.ledger import record
-from quietq.ledger.account import SourceAccount
-from quietq.ledger.balance import Balance, balances, unit_of
-from quietq.ledger.chain import Entry, check_hash, following, verify
+from quietq.ledger.books import Balance, balances
 from quietq.ledger.database import Database, LedgerUnavailable, Unanswered
-from quietq.ledger.refusal import refusal
-from quietq.privacy.account import check_caps
+from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, Statement, following, one_line, verify
+from quietq.privacy.account import Account, Receipt
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import instance, shown
-from quietq.privacy.cost import Cost
+from quietq.privacy.cost import Cost, Spending
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
-from quietq.privacy.relations import Relation
+from quietq.privacy.relations import Relation, unit_of
 
 Books = Mapping[str, Balance]
 
@@ -57,25 +52,21 @@ class Ledger:
 
     def open(self, source: str, budget: Budget | None, apart: Budget | None = None) -> None:
         """A new source: `budget` caps Gaussian releases, `apart` those without a mu. Neither ever grows."""
-        source = record.one_line("source", source)
-        for name, cap in (("budget", budget), ("apart", apart)):
-            instance(name, cap, Budget | None, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4), or None")
-        check_caps(budget, apart)
-        said = record.opened(secrets.token_hex(16), record.now(), budget, apart)
+        source = one_line("source", source)
 
-        def decide(books: Books) -> dict[str, object]:
+        def decide(books: Books) -> bool:
             if source in books:
                 raise InvalidInput(f"The ledger has a source {source!r} already, and a budget is set once.")
-            return said
+            return True
 
-        self._add(source, said, decide)
+        self._add(source, Opened(budget=budget, apart=apart), decide)
 
-    def account(self, source: str, method: str = "") -> SourceAccount:
+    def account(self, source: str, method: str = "") -> "SourceAccount":
         """The source's account, to be charged by whatever draws noise: `privatise(..., account=account)`.
 
         `method` is a line for the history that says what it is for.
         """
-        return SourceAccount(self, source, record.one_line("method", method, least=0))
+        return SourceAccount(self, source, one_line("method", method, least=0))
 
     def reserve(self, source: str, cost: Cost, relation: Relation | None, method: str = "") -> str:
         """Books a release before its noise is drawn, and gives the reservation's id; or raises BudgetExhausted.
@@ -88,30 +79,26 @@ class Ledger:
                 f"relation must say what the release protects, e.g. people(50, low=0, high=0.5, slope=1), "
                 f"not {shown(relation)}: a ledger cannot add up what it does not know. Nothing was booked."
             )
-        unit, line = relation.describe(), record.one_line("method", method, least=0)
-        name = secrets.token_hex(16)
-        said = record.reserved(name, record.now(), cost.mu, cost.epsilon, cost.delta, unit, line)
+        reserved = Reserved(**vars(cost), relation=relation.describe(), method=method)
 
-        def decide(books: Books) -> dict[str, object]:
+        def decide(books: Books) -> bool:
             balance = _find(books, source)
-            if not balance.adds_up_with(unit):
+            if not balance.adds_up_with(reserved.relation):
                 raise InvalidInput(
                     f"Source {source!r} adds up releases that protect {balance.unit}, and a sum with one that protects "
-                    f"{unit_of(unit)} would mean nothing: open a source of its own; nothing was booked."
+                    f"{unit_of(reserved.relation)} would mean nothing: open a source of its own; nothing was booked."
                 )
             if not balance.spending.covers(cost):
-                raise BudgetExhausted(refusal(balance, cost))
-            return said
+                raise BudgetExhausted(balance.refusal(cost))
+            return True
 
-        self._add(source, said, decide)
-        return name
+        self._add(source, reserved, decide)
+        return reserved.id
 
     def commit(self, source: str, reservation: str, release: str) -> None:
         """Notes which release the reservation was for, by the hash that `publish` gives. It charges nothing."""
-        release = check_hash("release", release)
-        said = record.committed(reservation, record.now(), release)
 
-        def decide(books: Books) -> dict[str, object] | None:
+        def decide(books: Books) -> bool:
             booking = next((one for one in _find(books, source).bookings if one.id == reservation), None)
             if booking is None:
                 raise InvalidInput(f"Source {source!r} has no reservation {shown(reservation)}.")
@@ -125,28 +112,27 @@ class Ledger:
                 raise InvalidInput(
                     f"Release {release} was noted for reservation {noted[0].id} already, and a release is charged once."
                 )
-            return said if booking.release is None else None
+            return booking.release is None
 
-        self._add(source, said, decide)
+        self._add(source, Committed(id=reservation, release=release), decide)
 
-    def _add(self, source: str, said: Mapping[str, Any], decide: Callable[[Books], Mapping[str, Any] | None]) -> None:
+    def _add(self, source: str, statement: Statement, decide: Callable[[Books], bool]) -> None:
         """Adds what is decided with the books at hand. If no answer comes, looks whether it is there, and else adds it.
 
         The same id goes in both times, so that nothing is booked twice. The second time waits until the server has
         decided about the first.
         """
         unanswered: str | None = None
-        there = False
+        there, body = False, statement.body()
         for _ in range(2):
             try:
                 with self._database.alone() as session:
                     entries = session.entries()
                     verify(entries)
                     books = balances(entries)
-                    there = unanswered is not None and _is_there(entries, source, said)
-                    entry = None if there else decide(books)
-                    if entry is not None:
-                        session.add(following(entries, source, entry))
+                    there = unanswered is not None and any((one.source, one.body) == (source, body) for one in entries)
+                    if not there and decide(books):
+                        session.add(following(entries, source, body))
                 return
             except Unanswered as error:
                 if there:  # and nothing was added just now
@@ -156,7 +142,7 @@ class Ledger:
                 if unanswered is None:
                     raise
         raise LedgerUnavailable(
-            f"{unanswered} It is entry {said['id']} of {source!r}, if it is there: see the history."
+            f"{unanswered} It is entry {statement.id} of {source!r}, if it is there: see the history."
         )
 
     def balance(self, source: str) -> Balance:
@@ -165,35 +151,55 @@ class Ledger:
 
     def balances(self) -> dict[str, Balance]:
         """How all sources stand."""
-        return balances(self._verified())
+        return self._read()[1]
 
-    def history(self) -> list[Entry]:
+    def history(self) -> list[LedgerEntry]:
         """All entries, their chain verified and each of them read."""
-        entries = self._verified()
-        balances(entries)
-        return entries
+        return self._read()[0]
 
     def verify(self, head: str | None = None) -> str:
         """The hash of the last entry, to be noted elsewhere; with `head`, a noted one, checks that it is there."""
-        entries = self._verified(head)
-        balances(entries)
-        return entries[-1].hash if entries else verify(())
+        return verify(self._read(head)[0])
 
-    def _verified(self, head: str | None = None) -> list[Entry]:
+    def _read(self, head: str | None = None) -> tuple[list[LedgerEntry], dict[str, Balance]]:
         entries = self._database.read()
         verify(entries, head)
-        return entries
+        return entries, balances(entries)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._database)!r})"
+
+
+class SourceAccount(Account):
+    """An account whose book is a ledger: it may be shared by threads, forks and processes, and survives them."""
+
+    kind = "a source's account in a ledger"
+    persists = True
+
+    def __init__(self, ledger: Ledger, source: str, method: str = "") -> None:
+        ledger.balance(source)  # refuses a source that is not there
+        self.ledger, self.source, self.method = ledger, source, method
+
+    @property
+    def spending(self) -> Spending:
+        return self.ledger.balance(self.source).spending
+
+    @property
+    def book(self) -> object:
+        return repr(self.ledger), self.source
+
+    def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
+        """Reserves in the ledger, or raises BudgetExhausted and books nothing. Nothing gives it back."""
+        return self.receipt(self.ledger.reserve(self.source, cost, relation, self.method))
+
+    def receipt(self, id: str) -> Receipt:
+        return Receipt(id, lambda release: self.ledger.commit(self.source, id, release))
+
+    def __repr__(self) -> str:
+        return f"SourceAccount({self.source!r}, {self.ledger!r})"
 
 
 def _find(books: Books, source: str) -> Balance:
     if source not in books:
         raise InvalidInput(f"The ledger has no source {shown(source)}; it has: {', '.join(books) or 'none yet'}.")
     return books[source]
-
-
-def _is_there(entries: list[Entry], source: str, said: Mapping[str, Any]) -> bool:
-    body = record.canonical(said)
-    return any(entry.source == source and entry.body == body for entry in entries)

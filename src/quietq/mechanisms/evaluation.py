@@ -8,6 +8,8 @@ books it apart.
 
 S(X) depends on the data, so it is *not* private and stays in here: neither the result nor the certificate has it, and
 the step that values are rounded to comes from the smallest S that any m trajectories could have. See `docs/theory.md`.
+This is the one release that does not go through `release`: its noise follows the data, so there is no public law that
+could own a distance between two sets of numbers.
 """
 
 import warnings
@@ -21,15 +23,14 @@ from jaxtyping import Float
 from quietq.feedback.trajectories import Cells, Trajectory, Visits, largest_return
 from quietq.mechanisms.least_squares import LeastSquares, Ridge, Weighted
 from quietq.mechanisms.smooth_sensitivity import Admissible, smooth_bound
-from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.rounding import largest_value, round_release, rounding_step
-from quietq.privacy.account import Account, Receipted
+from quietq.privacy.account import Account, Receipted, accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
-from quietq.privacy.once import accounted
 from quietq.privacy.relations import Trajectories
 
 Kind = Literal["lsw", "lsl"]
@@ -42,7 +43,6 @@ class ReleasedValue(Receipted):
     """A value function that may leave: noised weights, public cells and features, and the certificate."""
 
     weights: Float[np.ndarray, " weights"]
-    """What was released."""
     cells: Cells
     features: Float[np.ndarray, "cells weights"] = field(repr=False)
     certificate: Certificate = field(repr=False)
@@ -54,7 +54,7 @@ class ReleasedValue(Receipted):
         """The released value of each state, that of its cell; NaN where there is no cell."""
         points = numbers("states", states)
         if points.ndim < 1 or not np.isfinite(points).all():
-            raise InvalidInput("states must be an array of finite numbers, one state a row.")
+            raise InvalidInput("states must be an array of finite numbers, one row per state.")
         index = self.cells.index(points)
         return np.where(index < 0, np.nan, (self.features @ self.weights)[index])
 
@@ -114,8 +114,7 @@ class Evaluation:
         for name, array in (("features", features), ("importance", importance)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        self._fit()
-        Admissible.for_budget(self.budget, features.shape[1], self.share)
+        Admissible.for_budget(self.budget, self._fit().dimension, self.share)
         if sentence := weak_delta(self.budget.delta, self.relation.count):
             warnings.warn(sentence, PrivacyWarning, stacklevel=3)
 
@@ -133,70 +132,74 @@ class Evaluation:
         except QuietqError:
             del trajectories  # or the traceback would carry them along
             raise
-        fit = self._fit()
+        fit, people = self._fit(), self.relation.count
         pair = Admissible.for_budget(self.budget, fit.dimension, self.share)
-        people = self.relation.count
         bound = smooth_bound(lambda k: fit.reach(visits.counts, k, people), people, pair.beta)
-        least = fit.least(people) / pair.alpha  # public: the noise is never smaller
-        scale = SLACK / pair.alpha
-        certificate = self._certificate(least, scale, pair.beta, account) if simulate is None else self._simulated()
-        receipt = None
-        if simulate is None and account is not None:
-            receipt = account.charge(Cost.apart(self.budget.epsilon, self.budget.delta), self.relation)
-        entropy: Entropy = SystemEntropy() if simulate is None else SeededEntropy(simulate)
+        least, scale = fit.least(people) / pair.alpha, SLACK / pair.alpha  # public: the noise is never below `least`
+        receipt, entropy = None, SystemEntropy()
+        if simulate is None:
+            certificate = self._certificate(fit.dimension, least, scale, pair.beta, account)
+            if account is not None:
+                receipt = account.charge(Cost.apart(self.budget.epsilon, self.budget.delta), self.relation)
+        else:
+            entropy = SeededEntropy(simulate)
+            remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
+            certificate = Certificate(method=self.method, standing="none", reproducible=True, remarks=(remark,))
         noise = scale * bound * entropy.normals((fit.dimension,))
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
         most = largest_value(least)
         weights = round_release(np.clip(fit.estimate(visits), -most, most), noise, least)
-        released = ReleasedValue(np.clip(weights, -most, most), self.cells, self._features, certificate)
+        released = ReleasedValue(np.clip(weights, -most, most), self.cells, self._arrays[0], certificate)
         return released.with_receipt(receipt)
 
     @property
-    def _features(self) -> Float[np.ndarray, "cells weights"]:
+    def method(self) -> str:
+        return f"evaluation/{self.kind}"
+
+    @property
+    def _arrays(self) -> tuple[Float[np.ndarray, "cells weights"], Float[np.ndarray, " cells"]]:
         assert self.features is not None
-        return self.features
+        assert self.importance is not None
+        return self.features, self.importance
 
     def _fit(self) -> LeastSquares:
-        assert self.importance is not None
         largest = positive("The largest return", largest_return(self.relation, self.gamma))
         if self.ridge is None:
-            return Weighted(self._features, self.importance, largest)
-        return Ridge(self._features, self.importance, largest, positive("ridge", self.ridge))
+            return Weighted(*self._arrays, largest)
+        return Ridge(*self._arrays, largest, positive("ridge", self.ridge))
 
-    def _simulated(self) -> Certificate:
-        remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
-        return Certificate(method=f"evaluation/{self.kind}", standing="none", reproducible=True, remarks=(remark,))
-
-    def _certificate(self, least: float, scale: float, beta: float, account: Account | None) -> Certificate:
+    def _certificate(
+        self, dimension: int, least: float, scale: float, beta: float, account: Account | None
+    ) -> Certificate:
         """Of noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
         relation = self.relation
         cut = "" if relation.horizon is None else f", trajectories cut after {relation.horizon} steps"
+        enforced = (
+            f"Rewards were clipped to {relation.largest_reward:g} in size{cut}, and each trajectory counted once in a "
+            "cell.",
+            f"There were {relation.count} trajectories, as declared.",
+            "The size of the noise follows the data by a smooth bound, and is not released.",
+            "Noise was drawn once, in float64, from the operating system's generator.",
+        )
+        trusted = (
+            "Each person gave one trajectory.",
+            "A trajectory's cells depend on no other trajectory.",
+            f"Weights were clipped to {largest_value(least):g} in size and rounded to multiples of "
+            f"{rounding_step(least):g}; beyond that, floating-point numbers are taken for exact.",
+        )
         return Certificate(
-            method=f"evaluation/{self.kind}",
+            method=self.method,
             standing="certified",
             relation=relation.describe(),
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
             scale=scale,
             sensitivity=1.0,
-            norm={"kind": "smooth-bound", "weights": self._features.shape[1], "beta": beta},
+            norm={"kind": "smooth-bound", "weights": dimension, "beta": beta},
             assumptions=(
-                Assumption(
-                    f"Rewards were clipped to {relation.largest_reward:g} in size{cut}, and each trajectory counted "
-                    "once in a cell.",
-                    True,
-                ),
-                Assumption(f"There were {relation.count} trajectories, as declared.", True),
-                Assumption("Each person gave one trajectory.", False),
+                *(Assumption(sentence, True) for sentence in enforced),
                 CHOSEN,
-                Assumption("A trajectory's cells depend on no other trajectory.", False),
-                Assumption("The size of the noise follows the data by a smooth bound, and is not released.", True),
-                Assumption("Noise was drawn once, in float64, from the operating system's generator.", True),
-                Assumption(
-                    f"Weights were clipped to {largest_value(least):g} in size and rounded to multiples of "
-                    f"{rounding_step(least):g}; beyond that, floating-point numbers are taken for exact.",
-                    False,
-                ),
+                *(Assumption(sentence, False) for sentence in trusted),
                 accounted(account),
             ),
             remarks=("An (epsilon, delta) guarantee only: it has no mu, and its noise has no public size.",),

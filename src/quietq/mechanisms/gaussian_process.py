@@ -7,6 +7,8 @@ A door to `release` for whoever has a function and knows how far apart neighbour
 import os
 import threading
 import warnings
+from functools import partial
+from typing import Any
 
 from quietq.feedback.own_function import Input, OwnFunction
 from quietq.mechanisms.path import Path
@@ -76,15 +78,10 @@ class GaussianProcessMechanism:
         if radius < needed * (1 - 1e-12):
             raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
         self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
-        if isinstance(kernel, FiniteRank):
-            self.mechanism = Weights(
-                self.relation, budget, kernel, radius, self.box, largest=largest, accuracy=accuracy
-            )
-        else:
-            self.mechanism = Path(
-                self.relation, budget, kernel, radius, self.box, levels=levels, largest=largest, accuracy=accuracy
-            )
-        self.levels = getattr(self.mechanism, "levels", 0)
+        finite, about = isinstance(kernel, FiniteRank), {"largest": largest, "accuracy": accuracy}
+        kind: Any = Weights if finite else partial(Path, levels=levels)
+        self.mechanism: Path | Weights = kind(self.relation, budget, kernel, radius, self.box, **about)
+        self.levels = 0 if isinstance(self.mechanism, Weights) else self.mechanism.levels
         self.mu, self.sensitivity, self.sigma = budget.mu, self.mechanism.sensitivity, self.mechanism.sigma
         self._account, self._assumptions = account, () if assumption is None else (assumption,)
         self._spent, self._process, self._lock = False, os.getpid(), threading.Lock()
@@ -92,25 +89,12 @@ class GaussianProcessMechanism:
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
     @classmethod
-    def for_relation(
-        cls,
-        relation: Relation,
-        budget: Budget,
-        *,
-        domain: Domain | None = None,
-        levels: int | None = None,
-        accuracy: float | None = None,
-        account: Account | None = None,
-        assumption: Assumption | None = None,
-    ) -> "GaussianProcessMechanism":
+    def for_relation(cls, relation: Relation, budget: Budget, **options: Any) -> "GaussianProcessMechanism":
         """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own."""
         instance("relation", relation, Relation, _A_RELATION)
         own = getattr(relation, "kernel", None)
         kernel = own if isinstance(own, Kernel) else Exponential(relation.best_beta())
-        return cls(
-            kernel, relation.rkhs_radius(kernel), budget, relation=relation, domain=domain, levels=levels,
-            accuracy=accuracy, account=account, assumption=assumption,
-        )  # fmt: skip
+        return cls(kernel, relation.rkhs_radius(kernel), budget, relation=relation, **options)
 
     @shows_nothing
     def apply(self, f: Input) -> PrivateFunction:

@@ -20,9 +20,11 @@ from quietq.noise.evaluation import on_knots
 from quietq.noise.increments import IncrementBody, to_curve
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import count, positive
 from quietq.privacy.cost import Cost
-from quietq.privacy.norms import largest_difference
+from quietq.privacy.norms import Norm, Record, largest_difference, register
 from quietq.privacy.relations import LipschitzBall
+from quietq.privacy.words import plural
 
 
 class Increments(Mechanism):
@@ -62,3 +64,27 @@ class Increments(Mechanism):
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:
         return [] if task.gaussian and not task.asked and not task.budget.is_pure else propose_pieces(cls, task)
+
+
+def _difference(norm: Record, relation: Record) -> float | None:
+    """The gauge of one body of increments, at most over another: its steepest step, or its whole range."""
+    if relation["kind"] != "lipschitz-ball" or relation["actions"] != 1:
+        return None
+    radius, lipschitz = relation["radius"], relation["lipschitz"]
+    steepest = min(lipschitz, 2 * radius * norm["pieces"]) / norm["lipschitz"]
+    return max(steepest, min(2 * radius, lipschitz) / (2 * norm["radius"]))
+
+
+register(
+    "increments",
+    Norm(
+        fields={"pieces": count, "radius": positive, "lipschitz": positive},
+        difference=_difference,
+        words=lambda norm: (
+            f"the gauge of what differences of at most {norm['radius']:g}, of slope at most {norm['lipschitz']:g}, can "
+            f"do to {plural(norm['pieces'], 'increment')} between knots"
+        ),
+        dimension=lambda norm: 1,
+        families=("pure",),
+    ),
+)

@@ -27,8 +27,10 @@ from quietq.noise.entropy import Entropy
 from quietq.noise.evaluation import on_knots
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.knot_body import vertices
-from quietq.privacy.norms import largest_difference
+from quietq.privacy.checks import real
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.knot_body import MOST_PIECES, vertices
+from quietq.privacy.norms import Norm, Record, largest_difference, register
 from quietq.privacy.relations import LipschitzBall
 
 
@@ -119,3 +121,38 @@ def _roots(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, values[-1] * 1e-12)
     return (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T
+
+
+def _difference(norm: Record, relation: Record) -> float | None:
+    """A convex function is largest at a vertex of the body."""
+    if relation["kind"] != "lipschitz-ball" or relation["actions"] != 1:
+        return None
+    shape, radius = np.array(norm["shape"], dtype=np.float64), relation["radius"]
+    pieces = len(shape) - 1
+    points = vertices(relation["lipschitz"] / pieces / radius, pieces)
+    lengths = np.linalg.norm(np.linalg.solve(np.linalg.cholesky(shape), points.T), axis=0)
+    return radius * float(lengths.max())
+
+
+def _check_shape(name: str, value: object) -> None:
+    """The covariance of noise at knots, in units of its mean variance."""
+    rows: Any = value if isinstance(value, list | tuple) else ()
+    knots = len(rows)
+    square = all(isinstance(row, list | tuple) and len(row) == knots for row in rows)
+    if not 2 <= knots <= MOST_PIECES + 1 or not square:
+        raise InvalidInput(f"{name} must be a square of 2 to {MOST_PIECES + 1} rows.")
+    shape = np.array([[real(name, number) for number in row] for row in rows])
+    if not (np.array_equal(shape, shape.T) and math.isclose(float(np.trace(shape)), knots, rel_tol=1e-9)):
+        raise InvalidInput(f"{name} must be symmetric, with a mean of 1 on its diagonal.")
+
+
+register(
+    "knots",
+    Norm(
+        fields={"shape": _check_shape},
+        difference=_difference,
+        words=lambda norm: f"the shape of the noise at {len(norm['shape'])} knots",
+        dimension=lambda norm: 1,
+        families=("gaussian",),
+    ),
+)

@@ -34,6 +34,7 @@ class LeastSquares(ABC):
 
     dimension: int
     """Number of weights."""
+    _weights: Float[np.ndarray, " cells"]
 
     @abstractmethod
     def estimate(self, visits: Visits) -> Float[np.ndarray, " weights"]:
@@ -43,9 +44,10 @@ class LeastSquares(ABC):
     def reach(self, counts: _Counts, distances: _Distances, people: int) -> _Bounds:
         """The most that one replacement moves the weights, for any data within each distance of these counts."""
 
-    @abstractmethod
     def least(self, people: int) -> float:
-        """A public number that `reach` is never below, whatever the counts."""
+        """A public number that `reach` is never below, whatever the counts: where everybody came by everywhere."""
+        everyone = np.full(len(self._weights), people)
+        return float(self.reach(everyone, np.zeros(1, dtype=np.int64), people)[0])
 
 
 class Weighted(LeastSquares):
@@ -65,15 +67,9 @@ class Weighted(LeastSquares):
         return self._map @ (visits.sums / np.maximum(visits.counts, 1))
 
     def reach(self, counts: _Counts, distances: _Distances, people: int) -> _Bounds:
-        """The most that one replacement moves the weights, for any data within each distance of these counts."""
         moved = 2 * self._largest / np.maximum(counts - distances[:, None], 1)
         spectral = self._norm * np.sqrt(moved**2 @ self._weights)
         return np.minimum(spectral, np.sqrt(np.sum((moved @ self._gram) * moved, axis=1)))
-
-    def least(self, people: int) -> float:
-        """A public number that `reach` is never below, whatever the counts."""
-        everyone = np.full(len(self._weights), people)
-        return float(self.reach(everyone, np.zeros(1, dtype=np.int64), people)[0])
 
 
 class Ridge(LeastSquares):
@@ -89,8 +85,7 @@ class Ridge(LeastSquares):
         self.dimension = features.shape[1]
         self._features, self._weights, self._largest, self._ridge = features, weights, largest, ridge
         gram = features @ features.T
-        self._lengths = np.sqrt(np.diag(gram))
-        self._gram = np.abs(gram)
+        self._lengths, self._gram = np.sqrt(np.diag(gram)), np.abs(gram)
         self._norm = float(np.linalg.norm(features * np.sqrt(weights)[:, None], 2))
         self.orthogonal = bool((gram == np.diag(np.diag(gram))).all())
         """Whether no two cells share a feature, so that each can be looked at alone."""
@@ -102,7 +97,6 @@ class Ridge(LeastSquares):
         return np.linalg.solve(self._hessians(visits.counts[None, :])[0], self._features.T @ pull)
 
     def reach(self, counts: _Counts, distances: _Distances, people: int) -> _Bounds:
-        """The most that one replacement moves the weights, for any data within each distance of these counts."""
         if self.orthogonal:
             pull = self._weights * self._lengths
             fewest = np.maximum(counts - distances[:, None], 1)
@@ -111,10 +105,8 @@ class Ridge(LeastSquares):
         return self._moved(np.maximum(counts - distances[:, None] - 1, 0), most @ self._weights)
 
     def least(self, people: int) -> float:
-        """A public number that `reach` is never below, whatever the counts."""
         if self.orthogonal:
-            everyone = np.full(len(self._weights), people)
-            return float(self.reach(everyone, np.zeros(1, dtype=np.int64), people)[0])
+            return super().least(people)
         return float(self._moved(np.full((1, len(self._weights)), people - 1), np.zeros(1))[0])
 
     def _moved(

@@ -29,8 +29,8 @@ from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import kernel_in_words
 from quietq.privacy.relations import Relation
-from quietq.privacy.words import kernel_in_words
 
 _FINEST = {1: 16, 2: 10, 3: 7}  # by the dimension of a table: some million values
 

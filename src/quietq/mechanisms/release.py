@@ -15,10 +15,9 @@ from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import shows_nothing
 from quietq.noise.rounding import check_size, check_values, largest_value
-from quietq.privacy.account import Account
+from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.once import OnceAccount, accounted
 
 _ROUNDING = 1e-9  # relative, of sums of costs
 
@@ -31,12 +30,14 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
     """
     if feedback.once is not None:
         feedback.once.check(account)
-        account = OnceAccount(feedback.once, account)
     steps = mechanism.run()
     first = _checked(next(steps), [], mechanism)
     _certify(mechanism, feedback, [first], account)  # in rehearsal: what it refuses costs nothing
     numbers = _look(first, feedback, mechanism)
-    receipt = None if account is None else account.charge(mechanism.cost, mechanism.relation)
+    if feedback.once is not None:
+        receipt = feedback.once.spend(account, mechanism.cost, mechanism.relation)
+    else:
+        receipt = None if account is None else account.charge(mechanism.cost, mechanism.relation)
     queries, released = _answer(mechanism, feedback, steps, first, numbers, SystemEntropy())
     certificate = _certify(mechanism, feedback, queries, account)
     return mechanism.result(released, certificate).with_receipt(receipt)

@@ -24,14 +24,47 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, gammaincinv, ndtri
 
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count, positive, positive_delta, real
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import Norm, Record, register
 from quietq.privacy.roots import threshold
+from quietq.privacy.words import plural
 
 _AT_ONCE = 256
+
+
+def _dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
+    """What a change of size takes of epsilon, for lambda < 0 and lambda > 0; in a form that is exact for small beta."""
+    low, high = min(2 * float(gammaincinv(d / 2, delta / 2)), d), max(float(chdtri(d, delta / 2)), d)
+    return math.expm1(2 * beta) * high / 2 - beta * d, beta * d + math.expm1(-2 * beta) * low / 2
+
+
+def smooth_epsilon(norm: Record, scale: float, delta: float) -> float:
+    """The epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem.
+
+    >>> round(smooth_epsilon({"kind": "smooth-bound", "weights": 5, "beta": 1 / 65.9}, 10.0, 1e-6), 2)
+    1.0
+    """
+    beta, alpha, z = norm["beta"], 1 / scale, -float(ndtri(delta / 2))
+    narrower, wider = _dilation(beta, norm["weights"], delta)
+    return max(narrower + math.exp(beta) * alpha * z, wider + alpha * z) + alpha**2 / 2
+
+
+register(
+    "smooth-bound",
+    Norm(
+        fields={"weights": count, "beta": positive},
+        difference=lambda norm, relation: 1.0 if relation["kind"] == "replace-trajectory" else None,  # by definition
+        words=lambda norm: (
+            f"units of a smooth bound for {plural(norm['weights'], 'weight')}, which follows the data and is not "
+            "released"
+        ),
+        epsilon=smooth_epsilon,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -53,21 +86,12 @@ class Admissible:
     def for_budget(cls, budget: Budget, dimension: int, share: float = 0.5) -> "Admissible":
         """The largest beta that takes this `share` of epsilon, then the largest alpha that the rest allows."""
         d, delta = count("dimension", dimension), positive_delta(budget.delta)
-        share = real("share", share)
-        if not 0 < share < 1:
+        if not 0 < real("share", share) < 1:
             raise InvalidInput(f"share must lie between 0 and 1, not {share!r}.")
-        low, high = min(float(chi2.ppf(delta / 2, d)), d), max(float(chi2.isf(delta / 2, d)), d)
-
-        def narrower(beta: float) -> float:  # lambda < 0; both in a form that keeps its digits when beta is small
-            return math.expm1(2 * beta) * high / 2 - beta * d
-
-        def wider(beta: float) -> float:
-            return beta * d + math.expm1(-2 * beta) * low / 2
-
-        most = share * budget.epsilon
-        beta, _ = threshold(lambda b: max(narrower(b), wider(b)) >= most, 0.0, min(1.0, budget.epsilon), 1e-15)
-        beta, z = positive("beta", beta), float(norm.isf(delta / 2))
-        alpha = min(_root(math.exp(beta) * z, budget.epsilon - narrower(beta)), _root(z, budget.epsilon - wider(beta)))
+        epsilon, most = budget.epsilon, share * budget.epsilon
+        beta, _ = threshold(lambda b: max(_dilation(b, d, delta)) >= most, 0.0, min(1.0, epsilon), 1e-15)
+        (narrower, wider), z = _dilation(positive("beta", beta), d, delta), -float(ndtri(delta / 2))
+        alpha = min(_root(math.exp(beta) * z, epsilon - narrower), _root(z, epsilon - wider))
         return cls(alpha=positive("alpha", alpha), beta=beta)
 
 

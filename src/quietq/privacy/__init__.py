@@ -1,5 +1,6 @@
 """The promise: budgets, neighbouring relations, accounting, certificates and what is possible at all."""
 
+from quietq.privacy import interactive as interactive  # registers its norms
 from quietq.privacy.account import Account as Account, Accountant as Accountant, Receipt as Receipt
 from quietq.privacy.budget import Budget as Budget, weak_delta as weak_delta
 from quietq.privacy.certificate import (
@@ -26,6 +27,7 @@ from quietq.privacy.gaussian import (
 from quietq.privacy.limits import (
     cap_any_dp as cap_any_dp,
     cap_gdp as cap_gdp,
+    guess as guess,
     people_needed as people_needed,
     steps_between as steps_between,
     steps_needed as steps_needed,

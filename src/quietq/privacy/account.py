@@ -2,6 +2,12 @@
 
 Charge first, draw after. What was charged is never given back; the receipt is there to note afterwards which release
 the charge was for.
+
+A certificate speaks of one release. Whether there are others only an account can know, so a certificate says whether
+one was charged (`accounted`). An object that *is* the private data (`Ratings`) goes further: it carries a mark, `Once`,
+and without an account a second release is refused, and with accounts all of them must be charged to the same one. The
+mark is a name, so that copies and pickles carry it along; which names are spent, and to what account, is known to the
+process that made them, and any other process is refused unless a ledger counts for both.
 """
 
 import os
@@ -9,13 +15,14 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import instance, same_process
-from quietq.privacy.cost import Cost, Spending
-from quietq.privacy.errors import BudgetExhausted, InvalidInput
+from quietq.privacy.cost import Cost, Spending, check_caps
+from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
 from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:
@@ -48,7 +55,6 @@ class Receipted:
     receipt: Receipt | None = None
 
     def with_receipt(self: Thing, receipt: Receipt | None) -> Thing:
-        """The same, with its receipt."""
         object.__setattr__(self, "receipt", receipt)
         return self
 
@@ -89,17 +95,14 @@ class Account(ABC):
 
     @property
     def budget(self) -> Budget | None:
-        """The cap on Gaussian noise."""
         return self.spending.budget
 
     @property
     def spent_mu(self) -> float:
-        """The mu of all Gaussian noise so far, for a schedule fixed beforehand."""
         return self.spending.spent_mu
 
     @property
     def remaining_mu(self) -> float:
-        """The largest Gaussian release that would still be accepted."""
         return self.spending.remaining_mu
 
     def get_epsilon(self, delta: float) -> float:
@@ -134,18 +137,14 @@ class Accountant(Account):
     kind = "an Accountant in memory"
 
     def __init__(self, budget: Budget | None, relation: Relation | None = None, *, apart: Budget | None = None) -> None:
-        instance("budget", budget, Budget | None, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
         instance("relation", relation, Relation | None, _A_RELATION)
-        instance("apart", apart, Budget | None, "a Budget for what has no mu, e.g. Budget(epsilon=0.5, delta=0)")
         check_caps(budget, apart)
-        self._relation = relation
-        self._process = os.getpid()
-        self._spending = Spending(budget, apart, Counter())
-        self._lock = threading.Lock()
+        self._relation, self._process, self._lock = relation, os.getpid(), threading.Lock()
+        self._costs: Counter[Cost] = Counter()
+        self._spending = Spending(budget, apart, self._costs)
 
     @property
     def spending(self) -> Spending:
-        """The caps, and what was charged."""
         return self._spending
 
     @property
@@ -155,11 +154,9 @@ class Accountant(Account):
 
     @property
     def book(self) -> object:
-        """Itself."""
         return id(self)
 
     def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
-        """Books a release, or raises BudgetExhausted and books nothing."""
         instance("cost", cost, Cost, "a Cost, e.g. Cost.gaussian(0.1) or Cost.apart(epsilon=0.5)")
         instance("relation", relation, Relation | None, _A_RELATION)
         same_process(self._process, "This Accountant")
@@ -170,8 +167,8 @@ class Accountant(Account):
                     "mean nothing: use an Accountant of its own; nothing was booked."
                 )
             if not self._spending.covers(cost):
-                raise BudgetExhausted(f"{_shortage(self._spending, cost)}; nothing was booked.")
-            self._spending.costs[cost] += 1  # pyright: ignore[reportIndexIssue]
+                raise BudgetExhausted(f"{self._spending.shortage(cost)}; nothing was booked.")
+            self._costs[cost] += 1
             self._relation = self._relation if relation is None else relation
         return Receipt()
 
@@ -182,33 +179,68 @@ class Accountant(Account):
         return f"Accountant({self.budget}, spent_mu={self.spent_mu:.6g}, remaining_mu={self.remaining_mu:.6g})"
 
 
-def check_caps(budget: Budget | None, apart: Budget | None) -> None:
-    """Refuses caps under which nothing could be released, or nothing be promised."""
-    if budget is None and apart is None:
-        raise InvalidInput("There must be a budget, or something set apart: give budget, apart, or both.")
-    if budget is not None and budget.is_pure:
-        raise InvalidInput(
-            "budget caps Gaussian noise, which has no delta of 0: give a delta above 0, or give this amount as apart, "
-            "for pure noise."
-        )
-    if budget is not None:
-        _ = budget.mu  # refuses numbers that cannot be computed with
-    if budget is not None and apart is not None and budget.delta + apart.delta >= 1:
-        raise InvalidInput("delta of budget and apart must be below 1 together, or nothing is promised.")
+_ADVICE = (
+    "where there is to be more than one, give every release, from the first on, the same account, "
+    "`account=Accountant(Budget(...))` or a Ledger's, whose budget covers all of them."
+)
+_started = os.urandom(16).hex()  # tells this process from an earlier one of the same number
+_spent: dict[str, tuple[Account | None, int]] = {}
+"""By mark, the account that its releases are charged to, or None, and how many were made or are under way."""
+_lock = threading.Lock()
 
 
-def _shortage(spending: Spending, cost: Cost) -> str:
-    if cost.mu is not None and spending.budget is not None:
-        return f"{cost} is more than what is left, mu = {spending.remaining_mu:g} of {spending.mu:g}"
-    if cost.mu is not None:
-        return f"{cost} was asked for, and there is no budget for Gaussian noise"
-    if spending.apart is None:
-        return (
-            f"{cost} has no mu, and nothing was set apart for that: use Gaussian noise, or an account with "
-            "apart=Budget(epsilon, delta)"
-        )
-    (epsilon, delta), cap = spending.remaining_apart, spending.apart
-    return (
-        f"{cost} is more than what is left apart, epsilon = {epsilon:g} of {cap.epsilon:g} and delta = {delta:g} of "
-        f"{cap.delta:g}"
-    )
+def accounted(account: Account | None) -> Assumption:
+    """What a certificate says about other releases of the same data.
+
+    >>> print(accounted(None).text)
+    No account was given: other releases of the same data add up.
+    """
+    if account is None:
+        return Assumption("No account was given: other releases of the same data add up.", enforced=False)
+    if not type(account).__module__.startswith("quietq.") or "charge" in vars(account):
+        return Assumption("The release was charged to an account of the caller's own kind, which adds up.", False)
+    return Assumption(f"The release was charged to {account.kind} before the draw.", enforced=True)
+
+
+@dataclass(frozen=True)
+class Once:
+    """The mark of data that is released once; all copies of it are the same mark."""
+
+    what: str
+    """How a refusal begins, e.g. "These people's reward"."""
+    name: str = field(default_factory=lambda: os.urandom(16).hex())
+    process: tuple[str, int] = field(default_factory=lambda: (_started, os.getpid()))
+
+    def check(self, account: Account | None) -> None:
+        """Raises BudgetExhausted if there was a release, or might have been one, that this account does not know of."""
+        here = self.process == (_started, os.getpid())
+        if not here and not (account is not None and account.persists):
+            raise BudgetExhausted(
+                f"{self.what} belongs to another process, which may have released it, and only a ledger counts for "
+                "both: give every release the same Ledger's account."
+            )
+        if self.name not in _spent:
+            return
+        before, _ = _spent[self.name]
+        if account is None or before is None:
+            raise BudgetExhausted(f"{self.what} was released already, and releases add up: {_ADVICE}")
+        if before.book != account.book:
+            raise BudgetExhausted(
+                f"{self.what} was released before and charged to another account, and two accounts do not add up: "
+                "give this release the same account."
+            )
+
+    def spend(self, account: Account | None, cost: Cost, relation: Relation | None) -> Receipt:
+        """Marks a release and charges the account, if there is one; a refused charge leaves no mark."""
+        self.check(account)  # before the lock, which a fork may have copied while it was held
+        with _lock:
+            self.check(account)
+            _spent[self.name] = account, _spent.get(self.name, (None, 0))[1] + 1
+        try:
+            return Receipt() if account is None else account.charge(cost, relation)
+        except QuietqError:
+            with _lock:  # others may have been released meanwhile, under the same account: their mark stays
+                left = _spent.pop(self.name)[1] - 1
+                if left:
+                    _spent[self.name] = account, left
+            raise

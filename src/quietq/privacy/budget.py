@@ -53,11 +53,6 @@ class Budget:
             positive_delta(self.delta)
         return mu_from_budget(self.epsilon, self.delta)
 
-    @property
-    def noise_multiplier(self) -> float:
-        """Standard deviation of the Gaussian noise per unit of sensitivity, 1/mu."""
-        return 1 / self.mu
-
     def __str__(self) -> str:
         promise = f"({self.epsilon:g}, {self.delta:g})-DP"
         return promise if self.is_pure else f"{promise}, mu = {self.mu:.5g}"

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from quietq.privacy.checks import count, positive, probability, real, shown
+from quietq.privacy.checks import Check, optional, positive, probability, real, shown
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import delta_from_mu
-from quietq.privacy.norms import GAUSSIAN, PURE, dimension, largest_difference, smooth_epsilon
-from quietq.privacy.words import norm_in_words, relation_in_words
+from quietq.privacy.kinds import UnknownKind
+from quietq.privacy.norms import NORMS, Norm, largest_difference, norm_in_words
+from quietq.privacy.relations import RELATIONS, relation_in_words
 from quietq.version import __version__
 
 if TYPE_CHECKING:
@@ -42,13 +43,31 @@ _NEVER_ENFORCED = (
     "checked",
     "No account was given",
 )
-"""Words of assumptions that are trusted by their nature."""
+"""Words of assumptions that are trusted by their nature, in whichever room they are stated."""
+_METHOD = re.compile("[a-z][a-z0-9/-]*")
 _CLOSE = 1e-9
 """Relative: what rounding may do to two ways of computing one number."""
 
 
 class InvalidCertificate(InvalidInput):
     """The certificate would claim more than its parts support, or the text is not one."""
+
+
+def require(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise InvalidCertificate(sentence)
+
+
+def _line(name: str, value: object) -> str:
+    """Line breaks and control characters could forge lines of what is printed."""
+    if isinstance(value, str) and value.isprintable():
+        return value
+    raise InvalidCertificate(f"{name} must be printable text in one line, not {shown(value)}.")
+
+
+def _flag(name: str, value: object) -> object:
+    require(isinstance(value, bool), f"{name} must be True or False, not {shown(value)}.")
+    return value
 
 
 @dataclass(frozen=True)
@@ -59,11 +78,87 @@ class Assumption:
     enforced: bool
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str) or not self.text.strip():
-            raise InvalidCertificate(f"An assumption's text must be a sentence, not {shown(self.text)}.")
-        _check_line("An assumption's text", self.text)
-        if not isinstance(self.enforced, bool):
-            raise InvalidCertificate(f"An assumption's enforced must be True or False, not {shown(self.enforced)}.")
+        text = _line("An assumption's text", self.text)
+        require(bool(text.strip()), f"An assumption's text must be a sentence, not {shown(text)}.")
+        _flag("An assumption's enforced", self.enforced)
+
+
+CHOSEN = Assumption(
+    "Box, bounds, numbers of people, settings and budget were chosen without the private data.", enforced=False
+)
+"""No code can see it, so every certified promise trusts somebody for it, in these words."""
+
+
+def _several(kind: type, words: str) -> Check:
+    def check(name: str, value: object) -> tuple[Any, ...]:
+        if isinstance(value, list | tuple) and all(isinstance(one, kind) for one in value):
+            return tuple(value)
+        raise InvalidCertificate(f"{name} must be a tuple of {words}, not {shown(value)}.")
+
+    return check
+
+
+def _remarks(name: str, value: object) -> tuple[str, ...]:
+    return tuple(_line("A remark", one) for one in _several(str, "sentences")(name, value))
+
+
+def _one_of(*allowed: object) -> Check:
+    def check(name: str, value: object) -> object:
+        known = any(type(value) is type(one) and value == one for one in allowed)
+        require(known, f"{name} must be one of {allowed}, not {shown(value)}.")
+        return value
+
+    return check
+
+
+def _box(name: str, value: object) -> tuple[tuple[float, float], ...]:
+    sides = value if isinstance(value, list | tuple) else ()
+    pairs = bool(sides) and all(isinstance(side, list | tuple) and len(side) == 2 for side in sides)
+    require(pairs, f"{name} must be pairs (low, high), one for each coordinate, not {shown(value)}.")
+    box = tuple((real(name, low), real(name, high)) for low, high in sides)
+    require(all(low < high for low, high in box), f"{name} must have low below high, not {shown(value)}.")
+    return box
+
+
+def _record(name: str, value: object) -> Any:
+    require(isinstance(value, Mapping), f"{name} must be what describe() returns, not {shown(value)}.")
+    return _frozen(name, value)
+
+
+def _frozen(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return MappingProxyType({_line(f"The {name}'s text", key): _frozen(name, item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(name, item) for item in value)
+    if isinstance(value, str):
+        return _line(f"The {name}'s text", value)
+    is_json = value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+    require(is_json, f"The {name} must hold JSON values only, not {type(value).__name__}.")
+    return value
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _thawed(item) for key, item in value.items()}
+    if isinstance(value, Assumption):
+        return dataclasses.asdict(value)
+    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
+
+
+_CHECKS: dict[str, Check] = {
+    "method": _line,
+    "standing": _one_of(*get_args(Standing)),
+    "relation": optional(_record),
+    "delta": optional(probability),
+    **dict.fromkeys(("epsilon", "mu", "sigma", "scale", "sensitivity"), optional(positive)),
+    "norm": optional(_record),
+    "domain": optional(_box),
+    "assumptions": _several(Assumption, "Assumption"),
+    "remarks": _remarks,
+    "reproducible": _flag,
+    "version": _line,
+    "schema": _one_of(SCHEMA),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +191,7 @@ class Certificate:
     norm: Mapping[str, object] | None = None
     """What sensitivity and noise are measured in: a kernel's `describe()`, or another kind of `privacy.norms`."""
     domain: Sequence[Sequence[float]] | None = None
-    """The public box of states, a pair (low, high) a coordinate; slopes and norms are those over this box."""
+    """The public box of states, a pair (low, high) for each coordinate; slopes and norms are those over this box."""
     assumptions: tuple[Assumption, ...] = ()
     remarks: tuple[str, ...] = ()
     """For the reader: choices made and why, conditions that failed."""
@@ -106,30 +201,29 @@ class Certificate:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
-        _check_types(self)
-        object.__setattr__(self, "relation", _frozen("relation", self.relation))
-        object.__setattr__(self, "norm", _frozen("norm", self.norm))
-        object.__setattr__(self, "assumptions", tuple(self.assumptions))
-        object.__setattr__(self, "remarks", tuple(self.remarks))
-        for name in ("epsilon", "mu", "sigma", "scale", "sensitivity"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, positive(name, getattr(self, name)))
-        if self.delta is not None:
-            object.__setattr__(self, "delta", probability("delta", self.delta))
-        if self.domain is not None:
-            object.__setattr__(self, "domain", _box(self.domain))
+        for name, check in _CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        require(bool(self.method.strip()), "method must be named.")
         if self.relation:
-            _check_relation(self.relation, others=self.standing != "certified")
-        _check_claims(self)
+            _check_relation(self.method, self.relation, certified=self.standing == "certified")
+        if self.standing == "none":
+            silent = (self.epsilon, self.delta, self.mu) == (None, None, None)
+            require(silent, "A certificate of standing 'none' must not state epsilon, delta or mu.")
+            return
+        standing = f"standing {self.standing!r}"
+        require(
+            not self.reproducible, f"A reproducible draw is not private, so it cannot have {standing}, only 'none'."
+        )
+        complete = self.epsilon is not None and self.delta is not None and bool(self.relation)
+        require(complete, f"The {standing} needs epsilon, delta and the relation that they hold for.")
+        if self.standing == "certified":
+            _check_certified(self)
+        else:
+            require(bool(self.remarks), "A claim must remark what keeps it from being certified.")
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain JSON types."""
-        record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        for name in ("relation", "norm", "domain"):
-            record[name] = _thawed(record[name])
-        record["assumptions"] = [dataclasses.asdict(a) for a in self.assumptions]
-        record["remarks"] = list(self.remarks)
-        return record
+        return {f.name: _thawed(getattr(self, f.name)) for f in dataclasses.fields(self)}
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -151,28 +245,12 @@ class Certificate:
         """The certificate back from its JSON types; raises InvalidCertificate for anything else."""
         if not isinstance(record, dict):
             raise InvalidCertificate("A certificate must be a JSON object.")
-        if record.get("schema") != SCHEMA:
-            raise InvalidCertificate(f"Certificate schema {record.get('schema')!r} is not known here, only {SCHEMA}.")
-        if set(record) != set(_JSON_TYPES):
-            raise InvalidCertificate(f"A certificate has exactly the fields {sorted(_JSON_TYPES)}.")
-        for name, types in _JSON_TYPES.items():
-            if not isinstance(record[name], types) or (isinstance(record[name], bool) and types is not bool):
-                raise InvalidCertificate(f"{name} is of the wrong type, {type(record[name]).__name__}.")
-        if not all(_is_assumption(a) for a in record["assumptions"]):
-            raise InvalidCertificate("Each assumption must have exactly a text and enforced, true or false.")
-        if not all(isinstance(remark, str) for remark in record["remarks"]):
-            raise InvalidCertificate("Each remark must be text.")
-        if record["standing"] not in get_args(Standing):
-            raise InvalidCertificate(f"standing must be one of {get_args(Standing)}, not {record['standing']!r}.")
+        schema = record.get("schema")
+        require(schema == SCHEMA, f"Certificate schema {shown(schema)} is not known here, only {SCHEMA}.")
+        require(set(record) == set(_CHECKS), f"A certificate has exactly the fields {sorted(_CHECKS)}.")
         try:
-            return cls(
-                **{
-                    **record,
-                    "domain": None if record["domain"] is None else _box(record["domain"]),
-                    "assumptions": tuple(Assumption(**a) for a in record["assumptions"]),
-                    "remarks": tuple(record["remarks"]),
-                }
-            )
+            stated = {**record, "assumptions": _assumptions(record["assumptions"])}
+            return cls(**{name: check(name, stated[name]) for name, check in _CHECKS.items()})
         except InvalidCertificate:
             raise
         except (InvalidInput, OverflowError) as error:
@@ -207,106 +285,17 @@ class Certificate:
         return "\n".join(lines)
 
 
-_NUMBER = (int, float, type(None))
-_JSON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "method": str,
-    "standing": str,
-    "relation": (dict, type(None)),
-    "epsilon": _NUMBER,
-    "delta": _NUMBER,
-    "mu": _NUMBER,
-    "sigma": _NUMBER,
-    "scale": _NUMBER,
-    "sensitivity": _NUMBER,
-    "norm": (dict, type(None)),
-    "domain": (list, type(None)),
-    "assumptions": list,
-    "remarks": list,
-    "reproducible": bool,
-    "version": str,
-    "schema": int,
-}
-
-
-def _check_types(certificate: Certificate) -> None:
-    """Each field of its own kind; numbers are checked by their values."""
-    for name, kind, words in (
-        ("method", str, "text"),
-        ("version", str, "text"),
-        ("reproducible", bool, "True or False"),
-        ("relation", Mapping | None, "what relation.describe() returns"),
-        ("norm", Mapping | None, "what kernel.describe() returns, or another kind of norm"),
-        ("assumptions", list | tuple, "a tuple of Assumption"),
-        ("remarks", list | tuple, "a tuple of sentences"),
-    ):
-        if not isinstance(getattr(certificate, name), kind):
-            raise InvalidCertificate(f"{name} must be {words}, not {shown(getattr(certificate, name))}.")
-    for assumption in certificate.assumptions:
-        if not isinstance(assumption, Assumption):
-            raise InvalidCertificate(f"assumptions must hold Assumption only, not {shown(assumption)}.")
-    for remark in certificate.remarks:
-        if not isinstance(remark, str):
-            raise InvalidCertificate(f"remarks must hold text only, not {shown(remark)}.")
-        _check_line("A remark", remark)
-    _check_line("method", certificate.method)
-    _check_line("version", certificate.version)
-
-
-def _check_line(name: str, text: str) -> None:
-    """Line breaks and control characters could forge lines of what is printed."""
-    if not text.isprintable():
-        raise InvalidCertificate(f"{name} must be printable text in one line, not {shown(text)}.")
-
-
-CHOSEN = Assumption(
-    "Box, bounds, numbers of people, settings and budget were chosen without the private data.", enforced=False
-)
-"""No code can see it, so every certified promise trusts somebody for it, in these words."""
-_METHOD = re.compile("[a-z][a-z0-9/-]*")
-
-
-def _box(domain: object) -> tuple[tuple[float, float], ...]:
-    """Pairs of numbers, low below high."""
-    sides = domain if isinstance(domain, list | tuple) else ()
-    if not sides or not all(isinstance(side, list | tuple) and len(side) == 2 for side in sides):
-        raise InvalidCertificate(f"domain must be pairs (low, high), one a coordinate, not {shown(domain)}.")
-    box = tuple((real("domain", low), real("domain", high)) for low, high in sides)
-    if not all(low < high for low, high in box):
-        raise InvalidCertificate(f"domain must have low below high, not {shown(domain)}.")
-    return box
-
-
-_RELATIONS = {
-    "sup-ball": {"kind", "radius", "people"},
-    "lipschitz-ball": {"kind", "radius", "lipschitz", "actions", "people"},
-    "rkhs-ball": {"kind", "radius", "kernel", "actions", "people"},
-    "replace-trajectory": {"kind", "count", "largest_reward", "horizon"},
-}
-
-
-def _check_relation(relation: Mapping[str, Any], others: bool) -> None:
-    """A relation as its own `describe()` has it; another kind goes by only where nothing is certified."""
-    kind = relation.get("kind")
-    if not isinstance(kind, str) or kind not in _RELATIONS:
-        if others:
-            return
-        raise InvalidCertificate(f"A certified relation must be one of {sorted(_RELATIONS)}, not {shown(kind)}.")
-    if set(relation) != _RELATIONS[kind]:
-        raise InvalidCertificate(f"A {kind} has exactly the fields {sorted(_RELATIONS[kind])}.")
-    for name, value in relation.items():
-        if name in ("radius", "lipschitz", "largest_reward"):
-            positive(f"The relation's {name}", value)
-        elif name in ("actions", "count") or (name in ("people", "horizon") and value is not None):
-            count(f"The relation's {name}", value)
-        elif name == "kernel" and not (isinstance(value, Mapping) and isinstance(value.get("kind"), str)):
-            raise InvalidCertificate("The relation's kernel must be what kernel.describe() returns.")
-
-
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
-    if len(record) != len(pairs):
-        raise InvalidCertificate("A certificate must not state a field twice.")
+    require(len(record) == len(pairs), "A certificate must not state a field twice.")
     return record
+
+
+def _assumptions(records: object) -> tuple[Assumption, ...]:
+    found = _several(dict, "a text and enforced, each")("assumptions", records)
+    exact = all({name: type(value) for name, value in one.items()} == {"text": str, "enforced": bool} for one in found)
+    require(exact, "Each assumption must have exactly a text and enforced, true or false.")
+    return tuple(Assumption(**one) for one in found)
 
 
 def _restored(record: dict[str, Any]) -> Certificate:
@@ -314,61 +303,40 @@ def _restored(record: dict[str, Any]) -> Certificate:
     return Certificate.from_dict(record)
 
 
-def _is_assumption(record: object) -> bool:
-    return (
-        isinstance(record, dict)
-        and set(record) == {"text", "enforced"}
-        and isinstance(record["text"], str)
-        and isinstance(record["enforced"], bool)
-    )
+def _check_relation(method: str, relation: Mapping[str, Any], certified: bool) -> None:
+    """A relation as its own `describe()` has it; another kind goes by only where nothing is certified."""
+    try:
+        RELATIONS.find(relation, method)
+    except UnknownKind:
+        if certified:
+            raise
 
 
-def _check_claims(certificate: Certificate) -> None:
-    """Nothing may be promised that the parts don't add up to."""
-    c = certificate
-    if c.standing not in get_args(Standing) or c.schema != SCHEMA or not c.method.strip():
-        raise InvalidCertificate(f"standing must be one of {get_args(Standing)}, schema {SCHEMA}, and method named.")
-    if c.standing == "none":
-        if (c.epsilon, c.delta, c.mu) != (None, None, None):
-            raise InvalidCertificate("A certificate of standing 'none' must not state epsilon, delta or mu.")
-        return
-    if c.reproducible:
-        raise InvalidCertificate(
-            f"A reproducible draw is not private, so its standing must be 'none', not {c.standing!r}."
-        )
-    if c.epsilon is None or c.delta is None or not c.relation:
-        raise InvalidCertificate(f"Standing {c.standing!r} needs epsilon, delta and the relation that they hold for.")
-    if c.standing == "claimed":
-        if not c.remarks:
-            raise InvalidCertificate("A claim must remark what keeps it from being certified.")
-        return
-    _check_certified(c, c.epsilon, c.delta, c.relation)
-
-
-def _check_certified(c: Certificate, epsilon: float, delta: float, relation: Mapping[str, Any]) -> None:
+def _check_certified(c: Any) -> None:
     """What is certified has a method, assumptions, and numbers that follow from each other."""
-    if _METHOD.fullmatch(c.method) is None:
-        raise InvalidCertificate(f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
-    if c.method == "published":
-        raise InvalidCertificate("The published theorem does not hold, so it can be 'claimed' but not 'certified'.")
-    if not c.assumptions:
-        raise InvalidCertificate("A certified promise must state what it assumes, even if all of it is enforced.")
+    plain = _METHOD.fullmatch(c.method) is not None
+    require(plain, f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
+    require(c.method != "published", "The published theorem does not hold: it can be 'claimed' but not 'certified'.")
     _check_assumptions(c.assumptions)
-    if c.norm is None or c.sensitivity is None:
-        raise InvalidCertificate("What is certified needs the sensitivity, and the norm that it is measured in.")
-    needed = largest_difference(c.norm, relation)
-    if not c.sensitivity >= needed * (1 - _CLOSE):
-        raise InvalidCertificate(
-            f"sensitivity {c.sensitivity!r} is below {needed!r}, which {relation_in_words(relation)} can come to in "
-            f"{norm_in_words(c.norm)}."
-        )
-    coordinates = dimension(c.norm)
-    if coordinates is not None and (c.domain is None or len(c.domain) != coordinates):
-        raise InvalidCertificate(f"domain must be the box that the norm is defined on, of {coordinates} coordinate(s).")
+    require(
+        None not in (c.norm, c.sensitivity),
+        "What is certified needs the sensitivity, and the norm that it is measured in.",
+    )
+    norm = NORMS.find(c.norm, c.method)
+    needed, words = largest_difference(c.norm, c.relation), norm_in_words(c.norm)
+    require(
+        c.sensitivity >= needed * (1 - _CLOSE),
+        f"sensitivity {c.sensitivity!r} is below {needed!r}, which {relation_in_words(c.relation)} can come to in "
+        f"{words}.",
+    )
+    if norm.dimension is not None:
+        sides = norm.dimension(c.norm)
+        fits = c.domain is not None and len(c.domain) == sides
+        require(fits, f"domain must be the box that the norm is defined on, of {sides} coordinate(s).")
     if c.mu is not None:
-        _check_gaussian(c, epsilon, delta, c.mu, c.sensitivity)
+        _check_gaussian(c, norm)
     else:
-        _check_other_noise(c, c.norm, epsilon, delta, c.sensitivity)
+        _check_other_noise(c, norm)
 
 
 def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
@@ -376,66 +344,38 @@ def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
 
     Sentences are plain ASCII, so that none can look like another and be read differently.
     """
-    for assumption in assumptions:
-        if not assumption.text.isascii():
-            raise InvalidCertificate(f"A certified assumption must be plain ASCII text, not {shown(assumption.text)}.")
-        if assumption.enforced and any(words in assumption.text for words in _NEVER_ENFORCED):
-            raise InvalidCertificate(f"No code can enforce this, so it must be trusted: {assumption.text}")
-    if CHOSEN not in assumptions:
-        raise InvalidCertificate(f"A certified promise must trust somebody for this, in these words: {CHOSEN.text}")
+    require(bool(assumptions), "A certified promise must state what it assumes, even if all of it is enforced.")
+    for one in assumptions:
+        require(one.text.isascii(), f"A certified assumption must be plain ASCII text, not {shown(one.text)}.")
+        by_nature = any(words in one.text for words in _NEVER_ENFORCED)
+        require(not (one.enforced and by_nature), f"No code can enforce this, so it must be trusted: {one.text}")
+    in_words = f"A certified promise must trust somebody for this, in these words: {CHOSEN.text}"
+    require(CHOSEN in assumptions, in_words)
 
 
-def _check_gaussian(c: Certificate, epsilon: float, delta: float, mu: float, sensitivity: float) -> None:
-    if delta == 0:
-        raise InvalidCertificate("mu must be absent when delta is 0: Gaussian noise is never pure.")
-    if not delta_from_mu(mu, epsilon) <= delta * (1 + _CLOSE):
-        raise InvalidCertificate(f"mu {mu!r} does not imply ({epsilon!r}, {delta!r})-DP.")
-    if c.sigma is None or c.scale is not None or (c.norm or {}).get("kind") not in GAUSSIAN:
-        raise InvalidCertificate("A certified mu needs the sigma of Gaussian noise that it comes from, and no scale.")
-    if not mu >= sensitivity / c.sigma * (1 - _CLOSE):
-        raise InvalidCertificate(
-            f"Noise of sigma {c.sigma!r} on sensitivity {sensitivity!r} is mu = {sensitivity / c.sigma!r}, "
-            f"more than the stated {mu!r}."
-        )
+def _check_gaussian(c: Any, norm: Norm) -> None:
+    require(c.delta > 0, "mu must be absent when delta is 0: Gaussian noise is never pure.")
+    implied = delta_from_mu(c.mu, c.epsilon) <= c.delta * (1 + _CLOSE)
+    require(implied, f"mu {c.mu!r} does not imply ({c.epsilon!r}, {c.delta!r})-DP.")
+    gaussian = c.sigma is not None and c.scale is None and "gaussian" in norm.families
+    require(gaussian, "A certified mu needs the sigma of Gaussian noise that it comes from, and no scale.")
+    _check_size(c, f"sigma {c.sigma!r}", "mu", c.mu, c.sensitivity / c.sigma)
 
 
-def _check_other_noise(
-    c: Certificate, norm: Mapping[str, Any], epsilon: float, delta: float, sensitivity: float
-) -> None:
-    if c.scale is None:
-        raise InvalidCertificate("What is certified without a mu needs the scale of its noise.")
-    if norm["kind"] == "smooth-bound" and delta > 0:
-        if c.sigma is not None:
-            raise InvalidCertificate("Noise that follows the data has no sigma that could be stated.")
-        found = smooth_epsilon(norm, c.scale / sensitivity, delta)
-    elif norm["kind"] in PURE and delta == 0:
-        found = sensitivity / c.scale
+def _check_other_noise(c: Any, norm: Norm) -> None:
+    require(c.scale is not None, "What is certified without a mu needs the scale of its noise.")
+    if norm.epsilon is not None and c.delta > 0:
+        require(c.sigma is None, "Noise that follows the data has no sigma that could be stated.")
+        found = norm.epsilon(c.norm, c.scale / c.sensitivity, c.delta)
     else:
-        raise InvalidCertificate(f"Without a mu, delta {delta!r} does not belong to {norm_in_words(norm)}.")
-    if not epsilon >= found * (1 - _CLOSE):
-        raise InvalidCertificate(
-            f"Noise of scale {c.scale!r} on sensitivity {sensitivity!r} is epsilon = {found!r}, more than the stated "
-            f"{epsilon!r}."
-        )
+        pure = "pure" in norm.families and c.delta == 0
+        require(pure, f"Without a mu, delta {c.delta!r} does not belong to {norm_in_words(c.norm)}.")
+        found = c.sensitivity / c.scale
+    _check_size(c, f"scale {c.scale!r}", "epsilon", c.epsilon, found)
 
 
-def _frozen(what: str, value: Any) -> Any:
-    if isinstance(value, Mapping):
-        if not all(isinstance(key, str) for key in value):
-            raise InvalidCertificate(f"The {what}'s keys must be text.")
-        for key in value:
-            _check_line(f"The {what}'s text", key)
-        return MappingProxyType({key: _frozen(what, item) for key, item in value.items()})
-    if isinstance(value, list | tuple):
-        return tuple(_frozen(what, item) for item in value)
-    if isinstance(value, str):
-        _check_line(f"The {what}'s text", value)
-    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise InvalidCertificate(f"The {what} must hold JSON values only, not {type(value).__name__}.")
-
-
-def _thawed(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _thawed(item) for key, item in value.items()}
-    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
+def _check_size(c: Any, size: str, name: str, stated: float, found: float) -> None:
+    require(
+        stated >= found * (1 - _CLOSE),
+        f"Noise of {size} on sensitivity {c.sensitivity!r} is {name} = {found!r}, more than the stated {stated!r}.",
+    )

@@ -5,13 +5,17 @@ Numbers are kept between 1e-100 and 1e100 in size, so that nothing computed from
 
 import math
 import os
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
 
+Check = Callable[[str, object], Any]
+"""By the name and value of a field: the value as it is to be kept, or a refusal."""
 LARGEST = 1e100
 SMALLEST = 1e-100
 MOST = 10**15
@@ -99,6 +103,11 @@ def count(name: str, value: object, least: int = 1, most: int | None = MOST) -> 
             return int(value)
         raise InvalidInput(f"{name} must be at most {most}, not {shown(value)}.")
     raise InvalidInput(f"{name} must be a whole number of at least {least}, not {shown(value)}.")
+
+
+def optional(check: Check) -> Check:
+    """The same check, which lets None pass."""
+    return lambda name, value: None if value is None else check(name, value)
 
 
 def instance(name: str, value: object, kind: object, hint: str) -> None:

@@ -54,19 +54,14 @@ def compare(budget: Budget, rounds: int = 1) -> list[Comparison]:
     instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
     rounds = count("rounds", rounds, most=MOST_ROUNDS)
     exact_noise = math.sqrt(rounds) / budget.mu
-    rows = [Comparison("exact", budget.epsilon, exact_noise, 1.0)]
+    rows = []
     for theorem, curve in _CURVES.items():
         epsilon = _charge(curve, exact_noise, budget.delta, rounds)
         noise = _noise_for(curve, budget, rounds, exact_noise)
-        rows.append(
-            Comparison(
-                theorem,
-                epsilon if math.isfinite(epsilon) else None,
-                noise,
-                None if noise is None else noise / exact_noise,
-            )
-        )
-    return rows[:1] + sorted(rows[1:], key=lambda row: (row.ratio is None, row.ratio))
+        ratio = None if noise is None else noise / exact_noise
+        rows.append(Comparison(theorem, epsilon if math.isfinite(epsilon) else None, noise, ratio))
+    rows.sort(key=lambda row: (row.ratio is None, row.ratio))
+    return [Comparison("exact", budget.epsilon, exact_noise, 1.0), *rows]
 
 
 def _charge(curve: _Curve, noise: float, delta: float, rounds: int) -> float:

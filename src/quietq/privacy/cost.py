@@ -17,13 +17,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import count, not_negative, positive, positive_delta, probability
+from quietq.privacy.checks import count, instance, not_negative, positive, positive_delta, probability
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu
 
 if TYPE_CHECKING:
     import dp_accounting
 
+_PAIR = ("epsilon", "delta")
 TOLERANCE = 1e-12
 """Relative, for sums of squares that meet the cap but for rounding; `Budget.mu` keeps as much back."""
 
@@ -41,8 +42,8 @@ class Cost:
     delta: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.mu is None) == (self.epsilon is None):
-            raise InvalidInput("A cost has either a mu or an epsilon, and not both.")
+        if (self.mu is None) == (self.epsilon is None) or (self.epsilon is None) != (self.delta is None):
+            raise InvalidInput("A cost has either a mu or an epsilon and a delta, and not both.")
         if self.mu is not None:
             object.__setattr__(self, "mu", positive("mu", self.mu))
         else:
@@ -58,11 +59,6 @@ class Cost:
     def apart(cls, epsilon: float, delta: float = 0.0) -> "Cost":
         """Of a release that has no mu: pure noise, or a bound that is only (epsilon, delta)."""
         return cls(epsilon=epsilon, delta=delta)
-
-    @classmethod
-    def of(cls, budget: Budget) -> "Cost":
-        """Of noise that uses a budget up: Gaussian, or pure if the budget is."""
-        return cls.apart(budget.epsilon) if budget.is_pure else cls.gaussian(budget.mu)
 
     def __str__(self) -> str:
         return f"mu = {self.mu:g}" if self.mu is not None else f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
@@ -81,10 +77,8 @@ class Spending:
         """Whether another release of this cost stays within the caps."""
         if cost.mu is not None:
             return self._squares() + cost.mu**2 <= self.mu**2 * (1 + TOLERANCE)
-        if self.apart is None:
-            return False
-        (epsilon, delta), cap = self._sums(), self.apart
-        return epsilon + _exact(cost.epsilon) <= _exact(cap.epsilon) and delta + _exact(cost.delta) <= _exact(cap.delta)
+        left = self._left()
+        return left is not None and _exact(cost.epsilon) <= left[0] and _exact(cost.delta) <= left[1]
 
     @property
     def mu(self) -> float:
@@ -93,7 +87,6 @@ class Spending:
 
     @property
     def spent_mu(self) -> float:
-        """Of all Gaussian noise together."""
         return math.sqrt(self._squares())
 
     @property
@@ -103,17 +96,14 @@ class Spending:
 
     @property
     def spent_apart(self) -> tuple[float, float]:
-        """Epsilon and delta of all that has no mu."""
         epsilon, delta = self._sums()
         return float(epsilon), float(delta)
 
     @property
     def remaining_apart(self) -> tuple[float, float]:
         """What is left for releases without a mu."""
-        if self.apart is None:
-            return 0.0, 0.0
-        epsilon, delta = self._sums()
-        return _at_most(_exact(self.apart.epsilon) - epsilon), _at_most(_exact(self.apart.delta) - delta)
+        left = self._left()
+        return (0.0, 0.0) if left is None else (_at_most(left[0]), _at_most(left[1]))
 
     @property
     def promised(self) -> tuple[float, float]:
@@ -122,7 +112,6 @@ class Spending:
         return math.fsum(cap.epsilon for cap in caps), math.fsum(cap.delta for cap in caps)
 
     def get_epsilon(self, delta: float) -> float:
-        """The epsilon of what was spent so far, for a schedule fixed beforehand; else the promise are the caps."""
         delta = positive_delta(delta)
         epsilon_apart, delta_apart = self.spent_apart
         if self.spent_mu == 0 and delta >= delta_apart:
@@ -132,7 +121,6 @@ class Spending:
         return epsilon_from_mu(self.spent_mu, delta - delta_apart) + epsilon_apart
 
     def get_delta(self, epsilon: float) -> float:
-        """The delta of what was spent so far, for a schedule fixed beforehand; else the promise are the caps."""
         epsilon = not_negative("epsilon", epsilon)
         epsilon_apart, delta_apart = self.spent_apart
         if epsilon < epsilon_apart:
@@ -143,10 +131,6 @@ class Spending:
         return min(rest + delta_apart, 1.0)
 
     def to_event(self, *, fixed_schedule: bool = False) -> "dp_accounting.DpEvent":
-        """The promise as a dp-accounting event: the whole cap or, for a schedule fixed beforehand, what was spent.
-
-        There is no event for releases without a mu: their epsilon and delta are to be added to those of the rest.
-        """
         if any(self.spent_apart) if fixed_schedule else self.apart is not None:
             raise InvalidInput(
                 "There is a part without a mu, and dp-accounting has no event for that: add its epsilon and delta to "
@@ -155,16 +139,56 @@ class Spending:
         spent = {cost.mu: n for cost, n in self.costs.items() if cost.mu is not None}
         return gaussian_event(spent if fixed_schedule else {self.mu: 1})
 
+    def shortage(self, cost: Cost) -> str:
+        """Why a cost is not covered: what is left."""
+        if cost.mu is not None and self.budget is not None:
+            return f"{cost} is more than what is left, mu = {self.remaining_mu:g} of {self.mu:g}"
+        if cost.mu is not None:
+            return f"{cost} was asked for, and there is no budget for Gaussian noise"
+        if self.apart is None:
+            return (
+                f"{cost} has no mu, and nothing was set apart for that: use Gaussian noise, or an account with "
+                "apart=Budget(epsilon, delta)"
+            )
+        return f"{cost} is more than what is left apart, {self.left_apart()}"
+
+    def left_apart(self) -> str:
+        (epsilon, delta), cap = self.remaining_apart, self.apart
+        whole = (0.0, 0.0) if cap is None else (cap.epsilon, cap.delta)
+        return f"epsilon = {epsilon:g} of {whole[0]:g} and delta = {delta:g} of {whole[1]:g}"
+
     def _squares(self) -> float:
         return math.fsum(n * cost.mu**2 for cost, n in self.costs.items() if cost.mu is not None)
 
     def _sums(self) -> tuple[Fraction, Fraction]:
         """Of epsilons and of deltas as the decimal numbers that were written: three times 0.1 is 0.3."""
         apart = [(cost, n) for cost, n in self.costs.items() if cost.mu is None]
-        return (
-            sum((n * _exact(cost.epsilon) for cost, n in apart), Fraction()),
-            sum((n * _exact(cost.delta) for cost, n in apart), Fraction()),
+        epsilon, delta = (sum((n * _exact(getattr(cost, name)) for cost, n in apart), Fraction()) for name in _PAIR)
+        return epsilon, delta
+
+    def _left(self) -> tuple[Fraction, Fraction] | None:
+        if self.apart is None:
+            return None
+        epsilon, delta = self._sums()
+        return _exact(self.apart.epsilon) - epsilon, _exact(self.apart.delta) - delta
+
+
+def check_caps(budget: Budget | None, apart: Budget | None) -> None:
+    """Refuses caps under which nothing could be released, or nothing be promised."""
+    for name, cap in (("budget", budget), ("apart", apart)):
+        instance(name, cap, Budget | None, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4), or None")
+    if budget is None:
+        if apart is None:
+            raise InvalidInput("There must be a budget, or something set apart: give budget, apart, or both.")
+        return
+    if budget.is_pure:
+        raise InvalidInput(
+            "budget caps Gaussian noise, which has no delta of 0: give a delta above 0, or give this amount as apart, "
+            "for pure noise."
         )
+    _ = budget.mu  # refuses numbers that cannot be computed with
+    if apart is not None and budget.delta + apart.delta >= 1:
+        raise InvalidInput("delta of budget and apart must be below 1 together, or nothing is promised.")
 
 
 def gaussian_event(rounds: Mapping[float, int]) -> "dp_accounting.DpEvent":

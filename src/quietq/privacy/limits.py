@@ -9,9 +9,10 @@ input is perfectly private and right by luck under one of the two.
 
 import math
 
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import MOST, count, positive, real
 from quietq.privacy.errors import InvalidInput
 
@@ -27,10 +28,10 @@ def steps_between(
     10
     """
     steps = _ceiling("distance", distance, "radius", radius)
-    if slope_distance is None and lipschitz is None:
-        return steps
-    if slope_distance is None or lipschitz is None:
+    if (slope_distance is None) != (lipschitz is None):
         raise InvalidInput("slope_distance and lipschitz belong together: give both or neither.")
+    if slope_distance is None or lipschitz is None:
+        return steps
     return max(steps, _ceiling("slope_distance", slope_distance, "lipschitz", lipschitz))
 
 
@@ -107,3 +108,15 @@ def people_needed(score: float, budget: Budget, *, distance: float, width: float
     if needed > MOST:
         raise InvalidInput(f"score {score!r} needs more than {MOST:g} people of width {width!r} at {budget}.")
     return math.floor(needed) + 1
+
+
+def guess(certificate: Certificate) -> float:
+    """The most often that somebody who knows all but one person is right about that one, where a coin is right half
+    the time: Phi(mu/2) for Gaussian noise, and for any (epsilon, delta) what a randomised answer gives.
+    """
+    if certificate.mu is not None:
+        return float(ndtr(certificate.mu / 2))
+    if certificate.epsilon is None:
+        raise InvalidInput(f"A certificate of standing {certificate.standing!r} promises nothing to bet on.")
+    share = float(expit(certificate.epsilon))
+    return share + (1 - share) * (certificate.delta or 0.0)

@@ -15,7 +15,7 @@ from quietq.privacy.checks import count, instance, positive, positive_delta
 from quietq.privacy.comparison import paper_noise
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import SupBall
-from quietq.privacy.roots import root
+from quietq.privacy.roots import falling_root
 
 _LEMMA_CONSTANT = 8.68  # lemma 8 of the paper: E max g <= 8.68 sqrt(beta) sigma
 
@@ -37,12 +37,12 @@ class PublishedCheck:
     @property
     def failures(self) -> tuple[str, ...]:
         """The conditions that fail, in words; empty if the theorem's hypotheses are met."""
-        found = []
-        if not self.left > self.right:
+        found, larger = [], self.left > self.right
+        if not larger:
             found.append(f"2k > 8.68 sqrt(beta) sigma fails: 2k is {self.left:.4g}, the right side {self.right:.4g}.")
         if self.sigma < self.sigma_required * (1 - 1e-12):
             found.append(f"sigma is {self.sigma:.4g}, below the required {self.sigma_required:.4g}.")
-        if self.left > self.right and self.delta_path > self.delta_path_allowed * (1 + 1e-6):
+        if larger and self.delta_path > self.delta_path_allowed * (1 + 1e-6):
             found.append(f"delta_g is {self.delta_path:.4g}, above the {self.delta_path_allowed:.4g} set apart for it.")
         return tuple(found)
 
@@ -90,13 +90,8 @@ class PublishedTheorem:
 
     @property
     def v(self) -> float:
-        """4 alpha (k + 1)/B, the claimed movement of Q in one step, over L."""
+        """4 alpha (k + 1)/B, the claimed movement of Q in one step, over L; the kernel's parameter beta is 1/v."""
         return 4 * self.learning_rate * (self.bound + 1) / self.batch
-
-    @property
-    def beta(self) -> float:
-        """1/v, the kernel's parameter."""
-        return 1 / self.v
 
     @property
     def sensitivity(self) -> float:
@@ -107,14 +102,13 @@ class PublishedTheorem:
     @property
     def sigma(self) -> float:
         """The noise that the theorem asks for."""
-        return (
-            self.sensitivity * paper_noise(self.budget.epsilon, self.budget.delta) * math.sqrt(self.steps / self.batch)
-        )
+        each = paper_noise(self.budget.epsilon, self.budget.delta)
+        return self.sensitivity * each * math.sqrt(self.steps / self.batch)
 
     def check(self, sigma: float | None = None) -> PublishedCheck:
         """Both conditions, for the given sigma or for the one that the theorem asks for."""
         sigma = self.sigma if sigma is None else positive("sigma", sigma)
-        left, right = 2 * self.bound, _LEMMA_CONSTANT * math.sqrt(self.beta) * sigma
+        left, right = 2 * self.bound, _LEMMA_CONSTANT * math.sqrt(1 / self.v) * sigma
         delta_path = min(self.resets * math.exp(-((left - right) ** 2) / 2), 1.0) if left > right else 1.0
         return PublishedCheck(sigma, self.sigma, left, right, delta_path, self.delta_path)
 
@@ -131,13 +125,10 @@ class PublishedTheorem:
             check = replace(self, bound=bound).check()
             return check.right + margin - check.left
 
-        high = 1.0
-        while shortfall(high) > 0:
-            high *= 2
-            if high > 1e12:
-                raise InvalidInput("No k meets the theorem's conditions for these parameters.")
-        bound = root(shortfall, high / 2 if high > 1 else 1e-12, high, 1e-10) * (1 + 1e-9)
-        return replace(self, bound=bound)
+        bound = falling_root(shortfall, 1e-12, 1e12)
+        if bound is None:
+            raise InvalidInput("No k meets the theorem's conditions for these parameters.")
+        return replace(self, bound=bound * (1 + 1e-9))
 
     def certificate(self, sigma: float | None = None) -> Certificate:
         """What the paper claims for this sigma, with standing `claimed` and every failed condition named."""
@@ -175,11 +166,9 @@ def claimed_budget(sigma: float) -> Budget:
     def excess(epsilon: float) -> float:
         return PublishedTheorem(Budget(epsilon, 5e-5), bound=23.0).sigma - sigma
 
-    low, high = 1e-9, 1.0
-    while excess(high) > 0:
-        high *= 2
-        if high > 1e9:
-            raise InvalidInput(f"sigma = {sigma!r} is too small for the paper's theorem to claim anything.")
-    if excess(low) < 0:
+    if excess(1e-9) < 0:
         raise InvalidInput(f"sigma = {sigma!r} is too large for the paper's theorem to claim anything.")
-    return Budget(root(excess, low, high, 1e-10), 5e-5)
+    epsilon = falling_root(excess, 1e-9, 1e9)
+    if epsilon is None:
+        raise InvalidInput(f"sigma = {sigma!r} is too small for the paper's theorem to claim anything.")
+    return Budget(epsilon, 5e-5)

@@ -3,15 +3,21 @@
 All are of the kind "replace". For the balls, r and r' are neighbours when their difference lies in a ball, so what
 protects is noise scaled to the ball's radius in the noise kernel's own norm (`rkhs_radius`). A kernel is anything that
 can bound a Lipschitz ball in its norm; the kernels themselves live in `quietq.noise`.
+
+A relation is one class: its fields with their checks, what neighbours may differ by, and its words. Certificates and
+ledgers keep it as JSON (`describe`), so what they ask of it is answered from JSON.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from quietq.privacy.checks import count, instance, positive, real
+from quietq.privacy.checks import Check, count, instance, optional, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
-from quietq.privacy.words import kernel_in_words, relation_in_words
+from quietq.privacy.kinds import Kinds, Record
+from quietq.privacy.norms import kernel_in_words, kernel_norm
+from quietq.privacy.words import UNKNOWN, plural, spelled_out
 
 
 @runtime_checkable
@@ -19,31 +25,69 @@ class NoiseKernel(Protocol):
     """What a relation needs to know of a kernel."""
 
     @property
-    def dimension(self) -> int:
-        """Number of coordinates of a state."""
-        ...
+    def dimension(self) -> int: ...
 
     def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
         """Sup of the kernel norm over functions on [0, 1] with |f| <= radius and slope at most lipschitz."""
         ...
 
+    def describe(self) -> dict[str, object]: ...
+
+
+class Relation:
+    """Which two inputs must look alike. A subclass with a `kind` of its own is known to certificates."""
+
+    kind: ClassVar[str]
+    fields: ClassVar[Mapping[str, Check]]
+    """In JSON's order, each with its check."""
+    unit: ClassVar[str | None] = None
+    """What neighbours differ by, where that is the same for all relations of the kind."""
+    no_radius: ClassVar[str]
+    """Why it has no radius in any kernel, if it has none, and what works instead."""
+    people: Any
+    """Their number, if there is one; it is public."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls):
+            RELATIONS[cls.kind] = cls
+
+    def __post_init__(self) -> None:
+        for name, check in self.fields.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
     def describe(self) -> dict[str, object]:
-        """The kernel in JSON."""
-        ...
+        """The relation in JSON."""
+        return {"kind": self.kind, **{name: getattr(self, name) for name in self.fields}}
+
+    def rkhs_radius(self, kernel: NoiseKernel) -> float:
+        """The largest kernel norm of a difference of neighbours; raises NoRkhsRadius where there is none."""
+        raise NoRkhsRadius(self.no_radius)
+
+    def best_beta(self) -> float:
+        """The beta of the exponential kernel in which the relation is smallest; NoRkhsRadius where there is none."""
+        raise NoRkhsRadius(self.no_radius)
+
+    @staticmethod
+    def words(record: Record) -> str:
+        raise NotImplementedError
+
+    @staticmethod
+    def sup_radius(record: Record) -> float:
+        """The most that one reward can differ between neighbours; refused where nothing bounds it."""
+        raise InvalidInput(
+            "This method needs to know how much one reward can change: state a SupBall (for features of length at most "
+            "c, its radius is c times that of the weights), or use 'reward'."
+        )
+
+    def __str__(self) -> str:
+        return relation_in_words(self.describe())
 
 
-_ROUGH = (
-    "A SupBall has no radius in any smooth kernel, because the difference of two neighbours may be arbitrarily "
-    "rough; declare a slope (LipschitzBall), or add independent noise to every observed reward."
-)
-_NO_FUNCTION = (
-    "Trajectories are no function, so they have no radius in any kernel: release a value function of theirs with "
-    "`quietq.mechanisms.evaluation`, or declare a ball of rewards."
-)
+RELATIONS: Kinds[type[Relation]] = Kinds("relation", "A certified relation must be one of those that are known here")
 
 
 @dataclass(frozen=True)
-class SupBall:
+class SupBall(Relation):
     """r ~ r' when |r - r'| <= radius everywhere: the paper's relation, with radius 1.
 
     >>> SupBall(radius=1.0).best_beta()
@@ -52,30 +96,27 @@ class SupBall:
     quietq.privacy.errors.NoRkhsRadius: A SupBall has no radius in any smooth kernel ...
     """
 
+    kind = "sup-ball"
+    fields: ClassVar = {"radius": positive, "people": optional(count)}
+    no_radius = (
+        "A SupBall has no radius in any smooth kernel, because the difference of two neighbours may be arbitrarily "
+        "rough; declare a slope (LipschitzBall), or add independent noise to every observed reward."
+    )
+
     radius: float
     people: int | None = None
 
-    def __post_init__(self) -> None:
-        _store(self, radius=positive("radius", self.radius), people=_people(self.people))
+    @staticmethod
+    def words(record: Record) -> str:
+        return f"rewards that differ by at most {record['radius']:g} anywhere"
 
-    def rkhs_radius(self, kernel: NoiseKernel) -> float:
-        """None exists: raises NoRkhsRadius and says what works instead."""
-        raise NoRkhsRadius(_ROUGH)
-
-    def best_beta(self) -> float:
-        """None exists: raises NoRkhsRadius."""
-        raise NoRkhsRadius(_ROUGH)
-
-    def describe(self) -> dict[str, object]:
-        """The relation in JSON."""
-        return {"kind": "sup-ball", "radius": self.radius, "people": self.people}
-
-    def __str__(self) -> str:
-        return relation_in_words(self.describe())
+    @staticmethod
+    def sup_radius(record: Record) -> float:
+        return record["radius"]
 
 
 @dataclass(frozen=True)
-class LipschitzBall:
+class LipschitzBall(Relation):
     """r ~ r' when r - r' is at most `radius` in size and at most `lipschitz` in slope, on [0, 1].
 
     With one reward function per action, `actions` is the number of them that may change at once: their squared norms
@@ -86,54 +127,54 @@ class LipschitzBall:
     (0.01, 0.04, 4.0)
     """
 
+    kind = "lipschitz-ball"
+    fields: ClassVar = {"radius": positive, "lipschitz": positive, "actions": count, "people": optional(count)}
+
     radius: float
     lipschitz: float
     actions: int = 1
     people: int | None = None
 
-    def __post_init__(self) -> None:
-        _store(
-            self,
-            radius=positive("radius", self.radius),
-            lipschitz=positive("lipschitz", self.lipschitz),
-            actions=count("actions", self.actions),
-            people=_people(self.people),
-        )
-
     def rkhs_radius(self, kernel: NoiseKernel) -> float:
-        """The largest kernel norm of a difference of neighbours; raises NoRkhsRadius where there is none."""
         if kernel.dimension != 1:
             raise NoRkhsRadius(
                 f"A LipschitzBall speaks of one dimension, but the kernel has {kernel.dimension}: state an RkhsBall, "
-                "whose radius for an Additive kernel is Additive.radius_of([...]), one ball a coordinate."
+                "whose radius for an Additive kernel is Additive.radius_of([...]), one ball for each coordinate."
             )
         return math.sqrt(self.actions) * kernel.lipschitz_radius(self.radius, self.lipschitz)
 
     def best_beta(self) -> float:
-        """The beta of the exponential kernel in which this ball is smallest, lipschitz/radius."""
         return positive("lipschitz/radius", self.lipschitz / self.radius)
 
-    def describe(self) -> dict[str, object]:
-        """The relation in JSON."""
-        return {
-            "kind": "lipschitz-ball",
-            "radius": self.radius,
-            "lipschitz": self.lipschitz,
-            "actions": self.actions,
-            "people": self.people,
-        }
+    @staticmethod
+    def words(record: Record) -> str:
+        return (
+            f"rewards that differ by at most {record['radius']:g}, with a difference of slope at most "
+            f"{record['lipschitz']:g} per width of the box{_each(record['actions'])}"
+        )
 
-    def __str__(self) -> str:
-        return relation_in_words(self.describe())
+    @staticmethod
+    def sup_radius(record: Record) -> float:
+        return record["radius"]
+
+
+def _kernel(name: str, value: object) -> object:
+    if isinstance(value, NoiseKernel) or (isinstance(value, Mapping) and isinstance(value.get("kind"), str)):
+        return value
+    raise InvalidInput(f"{name} must be what kernel.describe() returns.")
 
 
 @dataclass(frozen=True)
-class RkhsBall:
+class RkhsBall(Relation):
     """r ~ r' when the norm of r - r' in `kernel` is at most `radius`: features, additive and product kernels.
 
     With one reward function per action, `radius` is that of each, and `actions` is the number of them that may change
     at once: their squared norms add.
     """
+
+    kind = "rkhs-ball"
+    fields: ClassVar = {"radius": positive, "kernel": _kernel, "actions": count, "people": optional(count)}
+    no_radius = "An RkhsBall names its kernel: there is no beta left to choose; use `relation.kernel`."
 
     radius: float
     kernel: NoiseKernel = field(repr=False)
@@ -142,18 +183,16 @@ class RkhsBall:
 
     def __post_init__(self) -> None:
         instance("kernel", self.kernel, NoiseKernel, "a kernel, e.g. Exponential(beta=4.0)")
-        _store(
-            self,
-            radius=positive("radius", self.radius),
-            people=_people(self.people),
-            actions=count("actions", self.actions),
-        )
+        super().__post_init__()
 
     @classmethod
     def of_people(cls, n: int, kernel: NoiseKernel, norm: float, actions: int = 1) -> "RkhsBall":
         """The mean of n people's functions, each of kernel norm at most `norm`: replacing one moves it by 2 norm/n."""
         n = count("people", n)
         return cls(positive("2 norm/people", 2 * positive("norm", norm) / n), kernel, people=n, actions=actions)
+
+    def describe(self) -> dict[str, object]:
+        return {**super().describe(), "kernel": self.kernel.describe()}
 
     def rkhs_radius(self, kernel: NoiseKernel) -> float:
         """The radius of all actions together, if `kernel` is the one that it was declared in."""
@@ -164,81 +203,62 @@ class RkhsBall:
             f"about the norm in {kernel_in_words(kernel.describe())}: use the same kernel for the noise."
         )
 
-    def best_beta(self) -> float:
-        """The kernel is part of the relation, so there is nothing to choose: raises NoRkhsRadius."""
-        raise NoRkhsRadius("An RkhsBall names its kernel: there is no beta left to choose; use `relation.kernel`.")
+    @staticmethod
+    def words(record: Record) -> str:
+        kernel, known = kernel_in_words(record["kernel"]), kernel_norm(record["kernel"])
+        norm = f"norm at most {record['radius']:g}{known.aside if known else ''}"
+        return f"rewards whose difference has {norm} in {kernel}{_each(record['actions'])}"
 
-    def describe(self) -> dict[str, object]:
-        """The relation in JSON."""
-        return {
-            "kind": "rkhs-ball",
-            "radius": self.radius,
-            "kernel": self.kernel.describe(),
-            "actions": self.actions,
-            "people": self.people,
-        }
-
-    def __str__(self) -> str:
-        return relation_in_words(self.describe())
+    @staticmethod
+    def sup_radius(record: Record) -> float:
+        """|f(x)| <= |f| sqrt(K(x, x))."""
+        known = kernel_norm(record["kernel"])
+        if known is None or known.largest_value is None:
+            return Relation.sup_radius(record)
+        return record["radius"] * known.largest_value(record["kernel"])
 
 
 @dataclass(frozen=True)
-class Trajectories:
+class Trajectories(Relation):
     """X ~ X' when one of `count` trajectories, states and rewards alike, is replaced by any other.
 
     >>> print(Trajectories(count=20_000, largest_reward=1.0, horizon=50))
     sets of 20000 trajectories that differ in one, of which any state and reward may differ (rewards within ...)
     """
 
+    kind = "replace-trajectory"
+    fields: ClassVar = {"count": count, "largest_reward": positive, "horizon": optional(count)}
+    unit = "any one trajectory"
+    no_radius = (
+        "Trajectories are no function, so they have no radius in any kernel: release a value function of theirs with "
+        "`quietq.mechanisms.evaluation`, or declare a ball of rewards."
+    )
+
     count: int
-    """Number of trajectories, one a person; it is public."""
+    """Number of trajectories, one for each person; it is public."""
     largest_reward: float
     """Rewards are clipped to this size."""
     horizon: int | None = None
     """Trajectories are cut after this many steps; None if they may have any length."""
 
-    def __post_init__(self) -> None:
-        _store(
-            self,
-            count=count("count", self.count),
-            largest_reward=positive("largest_reward", self.largest_reward),
-            horizon=None if self.horizon is None else count("horizon", self.horizon),
-        )
-
     @property
     def people(self) -> int:
-        """One trajectory a person, so the count."""
         return self.count
 
-    def rkhs_radius(self, kernel: NoiseKernel) -> float:
-        """None exists: raises NoRkhsRadius and says what works instead."""
-        raise NoRkhsRadius(_NO_FUNCTION)
-
-    def best_beta(self) -> float:
-        """None exists: raises NoRkhsRadius."""
-        raise NoRkhsRadius(_NO_FUNCTION)
-
-    def describe(self) -> dict[str, object]:
-        """The relation in JSON."""
-        return {
-            "kind": "replace-trajectory",
-            "count": self.count,
-            "largest_reward": self.largest_reward,
-            "horizon": self.horizon,
-        }
-
-    def __str__(self) -> str:
-        return relation_in_words(self.describe())
-
-
-Relation = SupBall | LipschitzBall | RkhsBall | Trajectories
+    @staticmethod
+    def words(record: Record) -> str:
+        length = "" if record["horizon"] is None else f", at most {plural(record['horizon'], 'step')} each"
+        return (
+            f"sets of {plural(record['count'], 'trajectory', 'trajectories')} that differ in one, of which any state "
+            f"and reward may differ (rewards within {record['largest_reward']:g} of 0{length})"
+        )
 
 
 def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> LipschitzBall:
     """The relation "replace one of n people", when the reward is the mean of theirs.
 
     Each person's reward lies in [low, high] and changes by at most `slope` over the width of the box (it must be
-    *enforced*, not hoped for: `quietq.rewards` does). Replacing one moves the mean by at most (high - low)/n, with
+    *enforced*, not hoped for: `quietq.feedback` does). Replacing one moves the mean by at most (high - low)/n, with
     slope at most 2 slope/n.
 
     >>> people(50, low=0, high=0.5, slope=1).radius
@@ -253,10 +273,47 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
     return LipschitzBall(radius, positive("2 slope/people", 2 * slope / n), actions=actions, people=n)
 
 
-def _store(ball: object, **fields: object) -> None:
-    for name, value in fields.items():
-        object.__setattr__(ball, name, value)
+def sup_radius(record: Record) -> float:
+    """The most that one reward can differ between neighbours.
+
+    >>> sup_radius({"kind": "sup-ball", "radius": 0.01, "people": None})
+    0.01
+    """
+    return RELATIONS.find(record).sup_radius(record)
 
 
-def _people(value: int | None) -> int | None:
-    return None if value is None else count("people", value)
+def relation_in_words(record: Record) -> str:
+    """A relation's `describe()` as a phrase; whatever JSON there is in a file, spelled out if it is no relation.
+
+    >>> relation_in_words({"kind": "sup-ball", "radius": 1.0, "people": None})
+    'rewards that differ by at most 1 anywhere'
+    """
+    try:
+        return RELATIONS[record["kind"]].words(record) + _of_people(record.get("people"))
+    except UNKNOWN:
+        return spelled_out(record)
+
+
+def unit_of(record: Record) -> str:
+    """What neighbours differ by. One person is one person, whatever their number was when something was released.
+
+    >>> unit_of({"kind": "sup-ball", "radius": 0.01, "people": 50})
+    'any one person'
+    """
+    kind = record.get("kind")
+    known = RELATIONS.get(kind) if isinstance(kind, str) else None
+    if known is not None and known.unit is not None:
+        return known.unit
+    if record.get("people") is not None:
+        return "any one person"
+    return "".join(letter if letter.isprintable() else "?" for letter in relation_in_words(record))
+
+
+def _each(actions: int) -> str:
+    return "" if actions == 1 else f" for each of {actions:d} actions"
+
+
+def _of_people(number: int | None) -> str:
+    if number is None:
+        return ""
+    return " (replacing the one person)" if number == 1 else f" (replacing any one of {number:d} people)"

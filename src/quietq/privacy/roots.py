@@ -14,6 +14,16 @@ def root(f: Callable[[float], float], low: float, high: float, tolerance: float 
     return float(brentq(f, low, high, xtol=tolerance))  # pyright: ignore[reportArgumentType]
 
 
+def falling_root(f: Callable[[float], float], low: float, most: float) -> float | None:
+    """The zero of a function that falls, beyond `low`; None if there is none up to `most`."""
+    high = 1.0
+    while f(high) > 0:
+        high *= 2
+        if high > most:
+            return None
+    return root(f, low, high, 1e-10)
+
+
 def threshold(holds: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-13) -> tuple[float, float]:
     """The last number without and the first with a property that, once it holds, goes on to hold; by bisection.
 

@@ -22,13 +22,12 @@ from gymnasium.vector import VectorEnv
 from quietq.noise.box import Domain
 from quietq.noise.evaluation import coarse_type
 from quietq.noise.rounding import rounding_in_words
-from quietq.privacy.account import Account
+from quietq.privacy.account import Account, accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import instance
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
-from quietq.privacy.once import accounted
 from quietq.privacy.relations import Relation
 from quietq.worlds.guards import Hidden, is_reset_by_itself, refuse_recorders, scrub
 from quietq.worlds.independence import independence

@@ -10,7 +10,7 @@ from quietq.cli.folder import write_json
 from quietq.cli.report.look import checked, new_figure, save
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.words import relation_in_words
+from quietq.privacy.relations import relation_in_words
 from quietq.publishing import open_release
 from quietq.publishing.server.audits import audit_beside
 

@@ -18,7 +18,7 @@ from quietq.cli.report.released import plot_reward, plot_values
 from quietq.cli.report.truth import plot_outcome
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.guessing import guess
+from quietq.privacy.limits import guess
 from quietq.worlds import WALK, plan
 
 RETURNS = {"the agent": "return", "the best policy": "best", "random actions": "random", "the worst policy": "worst"}

@@ -9,9 +9,9 @@ from typing import Any
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.guessing import guess
-from quietq.privacy.limits import cap_any_dp, cap_gdp
-from quietq.privacy.words import plural, relation_in_words
+from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
+from quietq.privacy.relations import relation_in_words
+from quietq.privacy.words import plural
 from quietq.publishing.loading import NOT_PRIVATE, Release
 from quietq.publishing.network import PrivateNetwork
 

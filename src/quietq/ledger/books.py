@@ -1,0 +1,172 @@
+"""What a source's entries add up to: its caps, what was reserved of them, what is left; for code, people and JSON."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, canonical, tampered
+from quietq.privacy.budget import Budget
+from quietq.privacy.cost import Cost, Spending
+from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.privacy.relations import unit_of
+from quietq.privacy.words import plural
+
+SHOWN = 3
+"""Charges that a refusal lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Booking(Reserved):
+    """What one reservation took, and the release that it was for, if that is known."""
+
+    release: str | None = None
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.mu, self.epsilon, self.delta)
+
+    def __str__(self) -> str:
+        size = f"mu {self.mu:g}" if self.mu is not None else f"epsilon {self.epsilon:g}"
+        return f"{self.at} ({self.method + ', ' if self.method else ''}{size})"
+
+
+@dataclass(frozen=True)
+class Balance:
+    """A source as it stands."""
+
+    source: str
+    budget: Budget | None
+    """The cap on all Gaussian releases together; None if there can be none."""
+    apart: Budget | None
+    """The cap on the sums of epsilon and of delta of releases without a mu; None if there can be none."""
+    opened: str
+    bookings: tuple[Booking, ...] = ()
+
+    @cached_property
+    def spending(self) -> Spending:
+        """The caps, and what was booked under them."""
+        return Spending(self.budget, self.apart, Counter(booking.cost for booking in self.bookings))
+
+    @property
+    def unit(self) -> str | None:
+        """What neighbours differ by, once something was booked."""
+        return unit_of(self.bookings[0].relation) if self.bookings else None
+
+    @property
+    def without_release(self) -> tuple[Booking, ...]:
+        """Bookings whose release was not noted: the process ended in between, or the release was never written."""
+        return tuple(booking for booking in self.bookings if booking.release is None)
+
+    def adds_up_with(self, relation: Mapping[str, Any]) -> bool:
+        """Whether a release for this relation protects what all others of the source protect."""
+        return not self.bookings or _key(self.bookings[0].relation) == _key(relation)
+
+    def refusal(self, cost: Cost) -> str:
+        """Why a charge was refused: what was asked, what is left, and when the rest was spent."""
+        gaussian = cost.mu is not None
+        if (self.budget if gaussian else self.apart) is None:
+            lacks, instead = (
+                ("no budget for Gaussian noise, only for releases without a mu: use pure noise", "a budget")
+                if gaussian
+                else ("nothing set apart for releases without a mu, such as pure noise: use Gaussian noise",
+                      "apart=Budget(epsilon, delta)")
+            )  # fmt: skip
+            return f"Source {self.source!r} has {lacks}, or a source opened with {instead}; nothing was booked."
+        left = f"mu = {self.spending.remaining_mu:g} of {self.spending.mu:g}{self._in_epsilon()}"
+        bookings = [booking for booking in self.bookings if (booking.mu is not None) == gaussian]
+        return (
+            f"Source {self.source!r} has {left if gaussian else self.spending.left_apart()} left, and {cost} was asked "
+            f"for; nothing was booked. {_spent_on(bookings)}"
+        )
+
+    def _in_epsilon(self) -> str:
+        """What is left for Gaussian releases, as one budget at the source's delta; nothing if nothing is left."""
+        if self.budget is None or self.spending.remaining_mu == 0:
+            return ""
+        epsilon = epsilon_from_mu(self.spending.remaining_mu, self.budget.delta)
+        return f" (epsilon {epsilon:.4g} at delta {self.budget.delta:g})"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Its caps, one row each: the source, the cap, what was spent, what is left, charges, and since when."""
+        rows, spending = [], self.spending
+        gaussian = sum(booking.mu is not None for booking in self.bookings)
+        if self.budget is not None:
+            cap = f"{_pair((self.budget.epsilon, self.budget.delta))}, mu {spending.mu:.4g}"
+            left = f"mu {spending.remaining_mu:.4g}{self._in_epsilon()}"
+            rows.append((cap, f"mu {spending.spent_mu:.4g}", left, str(gaussian)))
+        if self.apart is not None:
+            cap = f"apart {_pair((self.apart.epsilon, self.apart.delta))}"
+            apart = str(len(self.bookings) - gaussian)
+            rows.append((cap, _pair(spending.spent_apart), _pair(spending.remaining_apart), apart))
+        return [(self.source, *row, self.opened[:10]) for row in rows]
+
+    def to_json(self) -> dict[str, Any]:
+        """The source with its caps, what was spent, what is left, and every booking."""
+        amounts = ("promised", "spent_apart", "remaining_apart")
+        return {
+            "source": self.source,
+            "opened": self.opened,
+            "protects": self.unit,
+            "budget": self.budget and asdict(self.budget),
+            "apart": self.apart and asdict(self.apart),
+            **{name: getattr(self.spending, name) for name in ("mu", "spent_mu", "remaining_mu")},
+            **{name: dict(zip(("epsilon", "delta"), getattr(self.spending, name), strict=True)) for name in amounts},
+            "bookings": [vars(booking) for booking in self.bookings],
+            "without_release": [booking.id for booking in self.without_release],
+        }
+
+
+def balances(entries: Sequence[LedgerEntry]) -> dict[str, Balance]:
+    """Every source, by its name, from entries whose chain was verified; TamperedLedger if they make no sense."""
+    found: dict[str, Balance] = {}
+    bookings: dict[str, dict[str, Booking]] = {}
+    used: set[str] = set()
+    for entry in entries:
+        said, own = entry.read(), bookings.get(entry.source)
+        booking = None if own is None else own.get(said.id)
+        if isinstance(said, Opened) and own is None and said.id not in used:
+            found[entry.source] = Balance(entry.source, said.budget, said.apart, said.at)
+            bookings[entry.source] = {}
+        elif isinstance(said, Reserved) and own is not None and said.id not in used:
+            own[said.id] = Booking(**vars(said))
+        elif isinstance(said, Committed) and own is not None and booking is not None and booking.release is None:
+            own[said.id] = replace(booking, release=said.release)
+        else:
+            raise tampered(entry.number)
+        used.add(said.id)
+    return {name: replace(balance, bookings=tuple(bookings[name].values())) for name, balance in found.items()}
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """An entry's JSON in one line."""
+    if row["what"] == "open":
+        caps = [(name, row[key]) for name, key in (("", "budget"), ("apart ", "apart")) if row[key] is not None]
+        text = ", ".join(f"{name}{_pair((cap['epsilon'], cap['delta']))}" for name, cap in caps)
+    elif row["what"] == "reserve":
+        text = f"mu {row['mu']:.4g}" if row["mu"] is not None else f"apart {_pair((row['epsilon'], row['delta']))}"
+        text += f", id {row['id']}" + (f", {row['method']}" if row["method"] else "")
+    else:
+        text = f"id {row['id']}, release {row['release']}"
+    return f"{row['number']}  {row['at']}  {row['what']} {row['source']!r}: {text}; hash {row['hash'][:12]}"
+
+
+def _key(relation: Mapping[str, Any]) -> str:
+    """What has to be the same for a sum to mean something: words leave out digits."""
+    unit = unit_of(relation)
+    return unit if unit.startswith("any one ") else canonical(relation)
+
+
+def _pair(amounts: tuple[float, float]) -> str:
+    return f"({amounts[0]:.4g}, {amounts[1]:.4g})"
+
+
+def _spent_on(bookings: list[Booking]) -> str:
+    if not bookings:
+        return "Nothing was spent of it yet: it is too small for this release."
+    *earlier, last = bookings[-SHOWN:]
+    more = len(bookings) - len(earlier) - 1
+    listed = [f"{plural(more, 'release')} before {earlier[0].at if earlier else last.at}"] if more else []
+    listed += [str(booking) for booking in earlier]
+    return f"It was spent on {', '.join(listed)}{' and ' if listed else ''}{last}."

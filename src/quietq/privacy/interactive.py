@@ -1,0 +1,86 @@
+"""Norms of what noises as it goes: observed rewards, rounds of averages and gradients, values.
+
+All that such methods see of a relation is how much one reward can change (`sup_radius`). These norms are registered
+here and not with their methods, because a certificate is read also where there is no JAX.
+"""
+
+import math
+from collections.abc import Callable
+
+from quietq.privacy.checks import count, positive, real, shown
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import Norm, Record, register, rounding
+from quietq.privacy.relations import sup_radius
+from quietq.privacy.words import plural
+
+
+def _operations(name: str, value: object) -> None:
+    """Of float32, whose rounding counts; none in float64."""
+    count(name, value, 0)
+
+
+def _discount(name: str, value: object) -> None:
+    if not 0 <= real(name, value) < 1:
+        raise InvalidInput(f"{name} must be at least 0 and below 1, not {shown(value)}.")
+
+
+def _together(counted: str) -> Callable[[Record, Record], float]:
+    def together(norm: Record, relation: Record) -> float:
+        rounded = rounding(norm["operations"], relation["people"]) if norm["operations"] else 1.0
+        return rounded * sup_radius(relation) * math.sqrt(norm[counted])
+
+    return together
+
+
+def _of_gradients(norm: Record, relation: Record) -> float:
+    """Each round's own sensitivity, as rewards that differ by the norm's radius move it, counts as 1."""
+    return math.sqrt(norm["rounds"]) * max(1.0, sup_radius(relation) / norm["radius"])
+
+
+register(
+    "rewards",
+    Norm(
+        fields={"count": count, "operations": _operations},
+        difference=_together("count"),
+        words=lambda norm: f"the Euclidean norm of {plural(norm['count'], 'observed reward')} together",
+        families=("gaussian",),
+    ),
+)
+register(
+    "mean-rewards",
+    Norm(
+        fields={"rounds": count, "operations": _operations},
+        difference=_together("rounds"),
+        words=lambda norm: (
+            f"units of the root of the number of mean rewards in a round, of {plural(norm['rounds'], 'round')} together"
+        ),
+        families=("gaussian",),
+    ),
+)
+for _kind, _of, _one in (
+    ("reward-gradients", "round's gradient", "round"),
+    ("clipped-gradients", "gradient step", "step"),
+):
+    register(
+        _kind,
+        Norm(
+            fields={"rounds": count, "radius": positive},
+            difference=_of_gradients,
+            words=lambda norm, of=_of, one=_one: (
+                f"units of what rewards that differ by {norm['radius']:g} do to a {of}, of "
+                f"{plural(norm['rounds'], one)} together"
+            ),
+            families=("gaussian",),
+        ),
+    )
+register(
+    "values",
+    Norm(
+        fields={"count": count, "discount": _discount, "operations": _operations},
+        difference=lambda norm, relation: _together("count")(norm, relation) / (1 - norm["discount"]),
+        words=lambda norm: (
+            f"the Euclidean norm of {plural(norm['count'], 'value')} at knots, with discount {norm['discount']:g}"
+        ),
+        families=("gaussian",),
+    ),
+)
