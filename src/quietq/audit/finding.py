@@ -1,10 +1,12 @@
 """What an audit found, beside what was promised: a lower bound and an upper bound of the same thing."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
+from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Scores, Thresholds
+from quietq.mechanisms.mechanism import Mechanism
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
@@ -22,13 +24,18 @@ class Promise:
     mu: float | None = None
 
     @classmethod
-    def certified(cls, budget: Budget, pure: bool = False) -> "Promise":
-        """What noise of this budget promises: Gaussian noise a mu too, pure noise epsilon alone."""
-        return cls("certified", budget.epsilon, 0.0 if pure else budget.delta, None if pure else budget.mu)
+    def certified(cls, budget: Budget) -> "Promise":
+        """What Gaussian noise of this budget promises."""
+        return cls("certified", budget.epsilon, budget.delta, budget.mu)
+
+    @classmethod
+    def of_mechanism(cls, mechanism: Mechanism) -> "Promise":
+        """As its certificate will state it: pure noise has no mu and needs no delta."""
+        cost, budget = mechanism.cost, mechanism.budget
+        return cls("certified", budget.epsilon, budget.delta if cost.mu is not None else cost.delta or 0.0, cost.mu)
 
     @classmethod
     def of(cls, certificate: Certificate) -> "Promise":
-        """As a certificate states it."""
         if certificate.epsilon is None or certificate.delta is None:
             raise InvalidInput("There is nothing to audit: this certificate promises nothing.")
         return cls(certificate.standing, certificate.epsilon, certificate.delta, certificate.mu)
@@ -84,11 +91,10 @@ class Finding:
         return "refuted" if beyond or self.epsilon_lower > self.promise.epsilon else "consistent"
 
     def at(self, confidence: float) -> "Finding":
-        """The same errors at another confidence."""
         return replace(self, confidence=confidence)
 
     def to_dict(self) -> dict[str, object]:
-        """All of it in JSON; the promise's epsilon goes by its standing."""
+        """In JSON; the promise's epsilon goes by its standing."""
         promise = self.promise
         return {
             **asdict(self.attack),
@@ -106,16 +112,38 @@ class Finding:
         }
 
 
-def judge(
-    scores: Scores,
-    thresholds: Thresholds,
-    attack: Attack,
-    promise: Promise,
-    confidence: float = 0.95,
-    learned_on: int = 0,
-    seconds: float | None = None,
-) -> Finding:
-    """Counts the errors of a test that was fixed before."""
+def count_errors(
+    scores: Scores, thresholds: Thresholds, attack: Attack, promise: Promise, confidence: float = 0.95,
+    learned_on: int = 0, seconds: float | None = None,
+) -> Finding:  # fmt: skip
+    """The finding of a test that was fixed before these scores were looked at."""
     runs = len(scores.first) + learned_on
     by_epsilon, by_mu = scores.errors(thresholds.epsilon), scores.errors(thresholds.mu)
     return Finding(attack, promise, runs, by_epsilon, by_mu, confidence, seconds)
+
+
+def in_words(finding: Finding) -> str:
+    """The outcome: refuted or consistent, what was promised and what was measured."""
+    promise, bound = finding.promise, finding.epsilon_lower
+    word = "claims" if promise.standing == "claimed" else "is certified for"
+    text = f"{finding.attack.method} {word} epsilon {promise.epsilon:g} at delta {promise.delta:g}"
+    if promise.mu is not None:
+        text += f" (mu {promise.mu:.4g})"
+    text += f"; measured: epsilon at least {bound:.3g}, mu at least {finding.mu_lower:.3g}"
+    text += f", at confidence {finding.confidence:g}, by {finding.runs} runs a world."
+    if finding.verdict == "refuted":
+        return f"REFUTED. {text}"
+    text = f"Consistent. {text} A lower bound cannot prove a promise; it can only fail to break it."
+    if promise.mu is not None:
+        text += f" The best test would see twice the promised mu by {_needed(finding, promise.mu, 2.0)} runs a world"
+        text += f", a tenth more by {_needed(finding, promise.mu, 1.1)}."
+    return text
+
+
+def _needed(finding: Finding, promised: float, times: float) -> str:
+    """Runs a world, those included that are not judged, to refute the promise nine times out of ten."""
+    try:
+        judged = runs_needed(times * promised, promised, finding.each)
+    except InvalidInput:  # beyond what is worth computing
+        return "more than a million"
+    return str(math.ceil(judged * finding.runs / finding.by_mu.runs_with))

@@ -43,13 +43,5 @@ class Movement:
         return not self.found <= self.stated * (1 + TOLERANCE)  # True for NaN
 
     def to_dict(self) -> dict[str, object]:
-        """In JSON."""
-        return {
-            "name": self.name,
-            "norm": self.norm,
-            "stated": self.stated,
-            "found": self.found,
-            "share": self.share,
-            "by": self.by,
-            "exceeds": self.exceeds,
-        }
+        names = ("name", "norm", "stated", "found", "share", "by", "exceeds")
+        return {name: getattr(self, name) for name in names}

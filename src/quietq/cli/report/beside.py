@@ -45,6 +45,4 @@ def _is_of(attacked: str, method: str) -> bool:
     kind = {"gaussian-process": "reward/path", "independent-gaussian": "reward/observed"}.get(method, method)
     if attacked in ("reward", "actor-critic"):
         return kind.startswith("reward/")
-    if attacked.startswith("reward/weights, "):
-        return kind == f"reward/{attacked.removeprefix('reward/weights, ')}"
     return attacked in (kind, kind.partition("/")[0])
