@@ -1,4 +1,4 @@
-"""What the audits of broken copies share: how sure they are, what was promised, the verdict, and ways to break a copy."""
+"""What the audits of broken copies share: how sure they are, what was promised, and ways to break a copy."""
 
 import copy
 from collections.abc import Callable

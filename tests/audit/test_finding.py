@@ -13,9 +13,7 @@ from quietq import Budget, InvalidInput, SupBall
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.audit.draws import audit_mechanism
-from quietq.audit.finding import Attack, Finding, Promise, count_errors
-from quietq.audit.movement import Unprotected
-from quietq.audit.table import COLUMNS, write_table
+from quietq.audit.finding import COLUMNS, Attack, Finding, Promise, Unprotected, count_errors, write_table
 from quietq.learning import InputNoise, NoNoise
 from quietq.learning.published import Published
 from quietq.learning.trainer import spaces_of

@@ -11,9 +11,9 @@ import pytest
 from frozen_cases import BUDGET, PROMISE, SPACES, WEIGHTS
 
 from quietq import people
+from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.frozen_step import Emptied, FrozenStep, Search, freeze, frozen_sensitivity
-from quietq.audit.movement import Movement
 from quietq.audit.neighbours import Look, moves
 from quietq.audit.plan import plan_checks, sensitivities
 from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, Promising, ValueNoise

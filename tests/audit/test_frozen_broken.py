@@ -12,9 +12,9 @@ from test_best_test import TwoLooks
 from quietq import Budget, people
 from quietq.audit.draws import mechanism_for
 from quietq.audit.evaluation import frozen_trajectories
+from quietq.audit.finding import Unprotected
 from quietq.audit.frozen_release import frozen_people, frozen_release
 from quietq.audit.frozen_step import frozen_sensitivity
-from quietq.audit.movement import Unprotected
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
 from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise

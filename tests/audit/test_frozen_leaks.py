@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from frozen_cases import PROMISE, SPACES
 
+from quietq.audit.finding import Unprotected
 from quietq.audit.frozen_step import check_ways, freeze, frozen_sensitivity
-from quietq.audit.movement import Unprotected
 from quietq.learning import GradientNoise, InputNoise, OutputNoise, ValueNoise, averages
 from quietq.privacy.errors import InvalidInput
 

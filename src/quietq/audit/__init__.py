@@ -35,13 +35,16 @@ from quietq.audit.evaluation import audit_evaluation as audit_evaluation
 from quietq.audit.finding import (
     Attack as Attack,
     Finding as Finding,
+    Movement as Movement,
     Promise as Promise,
+    Unprotected as Unprotected,
     count_errors as count_errors,
     in_words as in_words,
+    write_movements as write_movements,
+    write_table as write_table,
 )
 from quietq.audit.frozen_release import frozen_people as frozen_people, frozen_release as frozen_release
 from quietq.audit.frozen_step import frozen_sensitivity as frozen_sensitivity
-from quietq.audit.movement import Movement as Movement, Unprotected as Unprotected
 from quietq.audit.pairs import MOVES as MOVES, Pair as Pair, neighbours as neighbours
 from quietq.audit.person import PersonAttack as PersonAttack, attack_person as attack_person
 from quietq.audit.plan import (
@@ -57,5 +60,4 @@ from quietq.audit.successive import (
     released_rounds as released_rounds,
     rewards_from_successive as rewards_from_successive,
 )
-from quietq.audit.table import write_movements as write_movements, write_table as write_table
 from quietq.audit.training import audit_training as audit_training

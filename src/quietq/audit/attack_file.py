@@ -7,6 +7,7 @@ from typing import Any
 
 from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Reconstruction, RecoveredReward, discount, reconstruct
 from quietq.learning import Agent, agent_file
+from quietq.learning.actor_critic import ActorCritic
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.publishing import open_release
@@ -64,7 +65,7 @@ def attack_agent(file: Path, world: str | None = None, points: int | None = None
     # Seeds of one release are averaged; simulated draws are releases of their own.
     members = [None] if agent.draws == 1 else range(agent.members)
     # Probabilities are no values: there is no Bellman equation to turn round.
-    attacks = ON_POLICIES if agent.method.name == "actor-critic" else ATTACKS
+    attacks = ON_POLICIES if isinstance(agent.method, ActorCritic) else ATTACKS
     found = [
         reconstruct(
             lambda states, member=member: agent.q_values(states, member),

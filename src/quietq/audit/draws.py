@@ -23,8 +23,7 @@ from scipy.special import chdtr
 
 from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import LEARNED_SHARE, Expected, Scores, Seen, learn
-from quietq.audit.finding import Attack, Finding, Promise, count_errors
-from quietq.audit.movement import Unprotected
+from quietq.audit.finding import Attack, Finding, Promise, Unprotected, count_errors
 from quietq.audit.neighbours import add_move, farthest_move
 from quietq.audit.pairs import neighbours
 from quietq.feedback.own_function import OwnFunction

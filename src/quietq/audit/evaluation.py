@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from quietq.audit.draws import audit_draws
-from quietq.audit.finding import Attack, Finding, Promise
-from quietq.audit.movement import Movement
+from quietq.audit.finding import Attack, Finding, Movement, Promise
 from quietq.feedback.trajectories import Cells, Trajectory, Visits
 from quietq.mechanisms.evaluation import Evaluation
 from quietq.mechanisms.smooth_sensitivity import Admissible

@@ -2,7 +2,7 @@
 
 The real release runs twice on neighbours, with the noise of one seed: what moves between the two is the secret alone,
 and must be, but for rounding, the numbers that the query says. A mechanism with several queries is sent one transcript
-both times, so that its queries are the same. How far apart the numbers are is measured by the law's own distance, and held against
+both times, so that its queries are the same. How far apart the numbers are, in the law's own distance, is held against
 
 - the query's stated sensitivity,
 - the promise: at a difference v, Gaussian noise gives away mu = sqrt(-2 log p(v)/p(0)), and pure noise epsilon =
@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammainc
 
-from quietq.audit.movement import Movement, Unprotected
+from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.neighbours import Look, Moves, add_move, moves, run_search
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.ratings import Ratings

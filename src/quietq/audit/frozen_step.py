@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from quietq.audit.movement import Movement, Unprotected
+from quietq.audit.finding import Movement, Unprotected
 from quietq.learning.method import Spaces, Transition
 from quietq.learning.private_step import PrivateStep
 from quietq.learning.promise import Promising, UnitNoise
@@ -230,7 +230,7 @@ def _bits(arrays: list[np.ndarray]) -> list[bytes]:
 
 
 class Farthest(NamedTuple):
-    """The best that was found: how far neighbours are apart, the noise's scale, each reward's move in radii, by what."""
+    """The best that was found: how far apart neighbours are, the noise's scale, each reward's move in radii, how."""
 
     found: float
     scale: float

@@ -82,7 +82,7 @@ def run_search(search: Moves, length: Callable[[Any], float]) -> tuple[float, st
 
 def add_move(source: Any, move: Any, part: float = 1.0) -> Any:
     """The source, moved by so much of the move: functions, one per coordinate, or weights; None is nothing."""
-    if callable(move):
+    if not isinstance(move, np.ndarray | Sequence):
         return lambda states: (0.0 if source is None else source(states)) + part * move(states)
     if isinstance(move, np.ndarray):
         return (0.0 if source is None else np.asarray(source, np.float64)) + part * move
@@ -166,10 +166,10 @@ def _(ball: LipschitzBall, look: Look, rng: np.random.Generator) -> Moves:
         states = look.mechanism.box.from_unit(at)
         return lambda where: np.interp(where, states, values)
 
-    yield from attempt("constant", np.full(len(ends), ball.radius))
-    yield from attempt("line", ball.lipschitz * (ends - 0.5))
     for values in _zigzags(ball, ends):
         yield from attempt("zigzag", values)
+    yield from attempt("constant", np.full(len(ends), ball.radius))
+    yield from attempt("line", ball.lipschitz * (ends - 0.5))
     if not few:
         return
     if (corner := _farthest_corner(ball, places, lambda values: look.length(function(values, places)))) is not None:

@@ -11,10 +11,9 @@ import numpy as np
 from quietq.audit.bounds import significance_of
 from quietq.audit.draws import Progress, audit_mechanism, audit_reward, mechanism_for
 from quietq.audit.evaluation import audit_evaluation, frozen_trajectories
-from quietq.audit.finding import Finding
+from quietq.audit.finding import Finding, Movement
 from quietq.audit.frozen_release import frozen_people, frozen_release
 from quietq.audit.frozen_step import frozen_sensitivity
-from quietq.audit.movement import Movement
 from quietq.audit.person import attack_person
 from quietq.audit.runs import Privatising, View
 from quietq.audit.training import ScoreKind, audit_training

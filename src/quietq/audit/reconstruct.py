@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.audit import bellman
-from quietq.audit.apprenticeship import apprenticeship
 from quietq.audit.discretised import Discretised, best_actions, discretise, mixed
-from quietq.audit.inverse_rl import WRONG, inverse_rl
+from quietq.audit.inverse_rl import WRONG, apprenticeship, inverse_rl
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.checks import instance, real
 from quietq.privacy.errors import InvalidInput
@@ -51,7 +50,6 @@ class Comparison:
     """The recovered reward, with what the attack is blind to fitted to the truth."""
 
     def to_dict(self) -> dict[str, float]:
-        """The three numbers."""
         return {"correlation": self.correlation, "rmse": self.rmse, "relative_error": self.relative_error}
 
 
@@ -85,7 +83,6 @@ class Reconstruction:
         return None if self.truth is None else float(self.truth.std())
 
     def __getitem__(self, name: str) -> RecoveredReward:
-        """The attack of that name."""
         for one in self.recovered:
             if one.name == name:
                 return one
@@ -104,8 +101,8 @@ def reconstruct(
     """Recovers the reward from a release, on a grid of so many `points` a coordinate.
 
     A release is a private reward, or values of all actions, (n, m), as a function of states, (n, d), like an agent's
-    `q_values`. `gamma` is the discount that the values were learnt with (`discount` has it from an agent's settings); a private
-    reward has none. `truth` is what to compare with: that part of the result is not private.
+    `q_values`; then `gamma` is the discount that they were learnt with (`discount` has it from an agent's settings).
+    `truth` is what to compare with: that part of the result is not private.
 
     >>> from quietq.worlds.walk import WALK, walk_reward
     >>> grid = discretise(WALK)

@@ -34,7 +34,7 @@ class PrivateStep(NamedTuple):
 
 
 def update_and_finish(method: Any, state: Any) -> Callable[[Transition, Any], Any]:
-    """A round that ends with the training. What branches of `update` that are not taken would noise is not looked at."""
+    """A round that ends with the training. What untaken branches of `update` would noise is not looked at."""
 
     def one_round(seen: Transition, noise: Any) -> Any:
         with watched():

@@ -5,11 +5,13 @@ import os
 from pathlib import Path
 
 from quietq.audit.finding import Finding
+from quietq.cli.options import kinds
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import relation_in_words
 from quietq.publishing import open_release
 from quietq.publishing.server.audits import audit_beside
+from quietq.registry import METHODS
 
 
 def write_beside(finding: Finding, file: Path) -> Path:
@@ -43,6 +45,6 @@ def _difference(finding: Finding, certificate: Certificate) -> str | None:
 def _is_of(attacked: str, method: str) -> bool:
     """Whether an attack was on this method; one on a training with a private reward is on any kind of such a reward."""
     kind = {"gaussian-process": "reward/path", "independent-gaussian": "reward/observed"}.get(method, method)
-    if attacked in ("reward", "actor-critic"):
+    if attacked in METHODS and kinds(attacked)[0]:
         return kind.startswith("reward/")
     return attacked in (kind, kind.partition("/")[0])
