@@ -72,7 +72,7 @@ SOUND = {
 }
 
 
-def coarse_path(kind: type[Path], levels: int = 6) -> Path:
+def coarse_path(kind: type[Path], levels: int = 5) -> Path:
     kernel = Exponential(BALL.best_beta())
     return kind(BALL, BUDGET, kernel, BALL.rkhs_radius(kernel), UNIT, levels=levels)
 
@@ -82,7 +82,7 @@ def test_a_sensitivity_that_is_too_small_is_caught(name: str) -> None:
     """Noise and sensitivity fit each other and the budget, but neighbours are twice as far apart."""
     move = frozen_release(altered(SOUND[name](), numbers=lambda numbers, feedback: 2 * numbers(feedback)))
     assert move.exceeds
-    assert move.share >= 1.95
+    assert move.share >= (1.9 if name == "path" else 1.99)
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -124,13 +124,13 @@ class OffGrid(Path):
 
 
 def test_a_path_off_its_grid_is_caught() -> None:
-    move = frozen_release(coarse_path(OffGrid))
+    move = frozen_release(coarse_path(OffGrid, levels=6))
     assert move.exceeds
     assert move.share >= 1.1
 
 
 def test_people_who_are_steeper_than_the_noise_is_for_are_caught() -> None:
-    move = frozen_people(BUDGET, slope=4.0, levels=6, mechanism=coarse_path(Path))
+    move = frozen_people(BUDGET, slope=4.0, levels=6, mechanism=coarse_path(Path, levels=6))
     assert people(50, 0, 0.5, 1) == BALL
     assert move.exceeds
     assert move.share >= 1.5

@@ -216,6 +216,7 @@ output alone: a function of many outputs, told apart output by output, is as man
 def audit_mechanism(
     mu: float, runs: int, *, beta: float = 4.0, levels: int = 6, delta: float = 1e-4, seed: int | None = 0,
     confidence: float = 0.95, kind: type[GaussianProcessMechanism] = GaussianProcessMechanism,
+    progress: Progress | None = None,
 ) -> Finding:  # fmt: skip
     """Tells `runs` releases of 0 from as many of a function as far away as the promise covers.
 
@@ -243,9 +244,12 @@ def audit_mechanism(
         return private.values
 
     def scores(side: int) -> Float[np.ndarray, " runs"]:
-        found = [weights @ released(side, turn) for turn in range(-(-runs // TOGETHER))]
-        for row in found:
-            _check_independent(row * budget.mu)
+        found, turns = [], -(-runs // TOGETHER)
+        for turn in range(turns):
+            found.append(weights @ released(side, turn))
+            _check_independent(found[-1] * budget.mu)
+            if progress is not None:
+                progress(side * turns + turn + 1, 2 * turns)
         return np.concatenate(found)[:runs]
 
     expected = Expected(0.0, 1 / budget.mu, float(weights @ move), 1 / budget.mu)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from quietq.audit.bounds import Errors, significance_of
-from quietq.audit.draws import BestTest
+from quietq.audit.draws import BestTest, Progress
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms.mechanism import Task
@@ -110,7 +110,8 @@ class PersonAttack:
 
 def attack_person(
     ratings: object, target: object, instead: object, budget: Budget, *, releases: int = 500, seed: int = 0,
-    confidence: float = 0.95, noise: str = "auto", pieces: int | None = None, **reading: Any,
+    confidence: float = 0.95, noise: str = "auto", pieces: int | None = None, progress: Progress | None = None,
+    **reading: Any,
 ) -> PersonAttack:  # fmt: skip
     """Attacks one person, the `target`, whose rows in `ratings` are replaced by the rows `instead`: (state, rating).
 
@@ -136,7 +137,11 @@ def attack_person(
     declared = before.declared
     task = Task(before.relation, budget, declared.box, declared.slope, before.largest, pieces=pieces)
     test = BestTest(choose(noise, task), before, after)
-    scores = [[test.score(side, int(stream)) for stream in seeds[side:-1:2]] for side in range(2)]
+    scores: list[list[float]] = [[], []]
+    for number, stream in enumerate(seeds[:-1]):
+        scores[number % 2].append(test.score(number % 2, int(stream)))
+        if progress is not None:
+            progress(number + 1, 2 * releases)
     return PersonAttack(
         "rating" if len(numbers("instead", instead)) else "presence", Promise.of_mechanism(test.mechanism), releases,
         confidence, Errors.at_threshold(*scores, threshold=0.0), test.mu, len(names),

@@ -34,7 +34,8 @@ from quietq.registry import MECHANISMS, METHODS
 from quietq.worlds.walk import WALK
 from quietq.worlds.world import World, find_world
 
-Audit = Callable[[Progress | None], Finding]
+Audit = Callable[..., Finding]
+"""Takes what is told how far it is, as `progress`."""
 QUERIES = {"final": 65, "policy": 65, "every": 9}
 """States a coordinate that are asked for, unless told otherwise."""
 OF_TRAINING = ("score", "queries", "moments", "steps", "public_walk")
@@ -59,7 +60,7 @@ def plan_audit(
     common: dict[str, Any] = {"seed": count("seed", seed, 0), "confidence": confidence}
     entry = METHODS[method]
     if not entry.in_worlds:
-        return lambda progress: audit_evaluation(people, budget, runs, progress=progress, **common)
+        return partial(audit_evaluation, people, budget, runs, **common)
     kind, world = entry.load(), find_world(options.get("world", "walk"))
     relation = SupBall(options["radius"]) if "radius" in options else world.relation(people)
     train = partial(_plan_training, world=world, runs=runs, options=options, folder=folder, common=common)
@@ -77,7 +78,7 @@ def plan_audit(
     used = {name: options[name] for name in ("noise", "pieces", "move") if name in options}
     _refuse_unused(method, relation, used)
     mechanism_for(world, relation, budget, used.get("noise"), used.get("pieces"))  # refused now, if at all
-    return lambda progress: audit_reward(world, relation, budget, runs, progress=progress, **used, **common)
+    return partial(audit_reward, world, relation, budget, runs, **used, **common)
 
 
 def _plan_training(
@@ -89,9 +90,7 @@ def _plan_training(
         raise InvalidInput("--moments is for --view every.")
     view = View(seen, options.get("queries", QUERIES[seen]), options.get("moments", 10))
     extra = {name: options[name] for name in ("move", "score", "public_walk", "steps") if name in options}
-    return lambda progress: audit_training(
-        method, world, runs, view=view, folder=folder, private=private, progress=progress, **extra, **common
-    )
+    return partial(audit_training, method, world, runs, view=view, folder=folder, private=private, **extra, **common)
 
 
 def _refuse_unused(method: str, relation: Relation, options: Mapping[str, Any]) -> None:
@@ -129,27 +128,26 @@ def plan_everything(runs: int, budget: Budget, people: int, folder: Path | None)
     relation = WALK.relation(people)
     for sigma in (0.32, 0.74):
         train = partial(audit_training, Published.code(sigma), WALK, runs, folder=folder)
-        yield PlannedAudit(f"published, sigma {sigma:g}", lambda progress, train=train: train(progress=progress))
+        yield PlannedAudit(f"published, sigma {sigma:g}", train)
     for title, seed in (("gaussian-process", 0), ("gaussian-process, real noise", None)):
         audit = partial(audit_mechanism, budget.mu, max(200_000, runs), delta=budget.delta, seed=seed)
-        yield PlannedAudit(title, lambda progress, audit=audit: audit())
+        yield PlannedAudit(title, audit)
     for name, (world, own) in rewards_of_all_kinds(people).items():
-        audit = partial(audit_reward, world, own, budget, 4 * runs, noise=name)
-        yield PlannedAudit(f"reward, {name}", lambda progress, audit=audit: audit(progress=progress))
-    observed = partial(audit_reward, WALK, SupBall(relation.radius), budget, 4 * runs)
-    yield PlannedAudit("reward, observed", lambda progress: observed(progress=progress))
+        yield PlannedAudit(f"reward, {name}", partial(audit_reward, world, own, budget, 4 * runs, noise=name))
+    rough = SupBall(relation.radius)
+    yield PlannedAudit("reward, observed", partial(audit_reward, WALK, rough, budget, 4 * runs))
     for kind, instead in EXTREME.items():
         attack = partial(_attack_somebody, people, instead, budget, runs)
-        yield PlannedAudit(f"reward, one person's {kind}", lambda progress, attack=attack: attack())
+        yield PlannedAudit(f"reward, one person's {kind}", attack)
     for name, kind in noising_methods().items():
         times, view, score = WORTH.get(name, (1, EVERY, "mean"))
         method = kind(relation=relation, budget=budget)
         train = partial(audit_training, method, WALK, times * runs, view=view, score=score, folder=folder)
-        yield PlannedAudit(name, lambda progress, train=train: train(progress=progress))
+        yield PlannedAudit(name, train)
     bumpy = METHODS["input"].load()(relation=relation, budget=budget)
     train = partial(audit_training, bumpy, WALK, 4 * runs, move="bumps", view=EVERY, folder=folder)
-    yield PlannedAudit("input, bumps", lambda progress: train(progress=progress))
-    yield PlannedAudit("evaluation", lambda progress: audit_evaluation(60, budget, runs, progress=progress))
+    yield PlannedAudit("input, bumps", train)
+    yield PlannedAudit("evaluation", partial(audit_evaluation, 60, budget, runs))
 
 
 def noising_methods() -> dict[str, type[Promising]]:
@@ -169,7 +167,9 @@ def rewards_of_all_kinds(people: int) -> dict[str, tuple[World, Relation]]:
     return found
 
 
-def _attack_somebody(people: int, instead: list[tuple[float, float]], budget: Budget, runs: int) -> Finding:
+def _attack_somebody(
+    people: int, instead: list[tuple[float, float]], budget: Budget, runs: int, progress: Progress | None = None
+) -> Finding:
     """Somebody who likes everything, among people who each like one place."""
     import polars as pl
 
@@ -180,7 +180,7 @@ def _attack_somebody(people: int, instead: list[tuple[float, float]], budget: Bu
     ratings = pl.DataFrame(rows, schema=["person", "state", "rating"], orient="row")
     return attack_person(
         ratings, "somebody", instead, budget, releases=runs, noise="path", box=(0, 1), low=0.0, high=0.5, slope=1.0,
-        count=people,
+        count=people, progress=progress,
     ).finding()  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def audit(method: str, values: dict[str, Any]) -> None:
     if release is not None:
         open_release(release)  # refused now rather than after the audit
     with _bar(method) as progress:
-        finding = run(progress)
+        finding = run(progress=progress)
     beside = None if release is None else write_beside(finding, release)
     if as_json:
         print_json(finding.to_dict() | ({} if beside is None else {"written": str(beside)}))
@@ -134,7 +134,7 @@ def audit_all(values: dict[str, Any]) -> None:
     findings: dict[str, Finding] = {}
     for planned in audits:
         with _bar(planned.title) as progress:
-            findings[planned.title] = planned.run(progress).at(each)
+            findings[planned.title] = planned.run(progress=progress).at(each)
     with _bar("sensitivity, with frozen noise"):
         movements = sensitivities(budget)
     files = [*write_table(findings, out), *write_movements(movements, out), out / "audit.png"]
