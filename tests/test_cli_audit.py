@@ -51,6 +51,8 @@ def test_a_private_reward(quietq):
     [
         pytest.param("reward --radius 0.01 --runs 40", "reward/observed", marks=pytest.mark.slow),
         ("reward --world recommender --people 100 --runs 40", "reward/weights"),
+        ("reward --world recommender --noise ball --runs 40", "reward/ball"),
+        ("reward --world navigation --runs 40", "reward/path"),
         ("evaluation --people 12 --runs 40", "evaluation"),
         ("input --steps 50 --runs 40 --view policy --no-cache", "input"),
     ],

@@ -12,7 +12,7 @@ import typer
 import quietq as qq
 from quietq.cli.app import Commands, app, print_json, show_help
 from quietq.cli.options import JSON, NOISE, PROMISE, LazyCommand, Options, hyper_parameters, kinds, option
-from quietq.registry import METHODS
+from quietq.registry import MECHANISMS, METHODS
 
 if TYPE_CHECKING:
     from quietq.audit import Finding
@@ -75,7 +75,8 @@ def _options(name: str) -> Options:
     if name == EVALUATION:
         return {**RUNS, **BUDGET, **ONE, **JSON}
     on_reward, promises = kinds(name)
-    promise, noise = {**PROMISE, **BUDGET} if promises else {}, NOISE if on_reward else {}
+    of_all_kinds = option(Literal[("auto", *MECHANISMS)], "Of the reward; default the first that does it.")  # pyright: ignore
+    promise, noise = {**PROMISE, **BUDGET} if promises else {}, NOISE | {"noise": of_all_kinds} if on_reward else {}
     view = {"view": VIEW_OF_REWARD if on_reward else VIEW}
     return {**RUNS, **promise, **noise, **ATTACK, **view, **ONE, **CACHE, **JSON, **hyper_parameters(name)}
 
