@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import quietq as qq
 from paper.comparison.scores import PIECES, budget, name_of
 from paper.experiment import Row
-from quietq.audit import Finding, Trainings, View, audit_observed, audit_reward, audit_training, neighbours
-from quietq.audit.everything import TRAINED
+from quietq.audit import Finding, Trainings, View, audit_reward, audit_training, neighbours
+from quietq.audit.plan import EVERY, WORTH, noising_methods
 from quietq.audit.training import ScoreKind, relation_of
-from quietq.learning import METHODS
 from quietq.learning.cache import cache_folder
 from quietq.learning.method import Method
 from quietq.learning.published import Published
@@ -34,7 +33,7 @@ def measure_draws(noise: Any, people: int, runs: int) -> list[Row]:
     """Draws of a private reward and of its worst neighbour's, told apart as well as can be."""
     relation, pieces = WALK.relation(people), None if noise == "path" else PIECES["walk"]
     if noise == "observed":
-        found = audit_observed(WALK, qq.SupBall(relation.radius), budget(), runs, confidence=CONFIDENCE)
+        found = audit_reward(WALK, qq.SupBall(relation.radius), budget(), runs, confidence=CONFIDENCE)
     else:
         found = audit_reward(WALK, relation, budget(), runs, noise=noise, pieces=pieces, confidence=CONFIDENCE)
     return [row_of(name_of("reward", noise), found)]
@@ -68,8 +67,9 @@ def audits_of_trainings() -> Iterator[Audit]:
     for sigma in (0.32, 0.74):
         yield Audit(f"published, sigma {sigma:g}", Published.code(sigma), RUNS, View(), "mean")
     promise: dict[str, Any] = {"relation": WALK.relation(PEOPLE), "budget": budget()}
-    for name, (times, view, score) in TRAINED.items():
-        yield Audit(name, METHODS[name](**promise), times * RUNS, view, score)
+    for name, kind in noising_methods().items():
+        times, view, score = WORTH.get(name, (1, EVERY, "mean"))
+        yield Audit(name, kind(**promise), times * RUNS, view, score)
 
 
 def look_up() -> list[Row]:

@@ -12,16 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from broken_copies import BALL, DELTA, MU, PURE, STRONG, SURE, both, check
+from broken_copies import BALL, DELTA, PURE, STRONG, SURE, altered, both, check, halve_draws
 
-from quietq import Budget, SupBall, privatise
-from quietq.audit import other_releases
+from quietq import Budget, SupBall
 from quietq.audit.distinguisher import Scores
-from quietq.audit.finding import Attack, Finding, Promise, judge
-from quietq.audit.other_releases import audit_evaluation, audit_observed, audit_weights
-from quietq.audit.release import audit_reward
+from quietq.audit.draws import audit_reward, mechanism_for
+from quietq.audit.evaluation import audit_evaluation
+from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.mechanisms import evaluation
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.mechanisms.mechanism import Mechanism
 from quietq.noise import increments
 from quietq.noise.ball import Ball
 from quietq.noise.box import Box
@@ -30,22 +30,9 @@ from quietq.noise.increments import IncrementBody
 from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds import WALK
-from quietq.worlds.observed import observe
 from quietq.worlds.world import World
 
 # Half the noise, on rewards
-
-
-TWICE = Budget.from_mu(2 * MU, DELTA)
-
-
-def half_noise(source: Any, budget: Budget, **options: Any) -> Any:
-    twice = Budget(2 * budget.epsilon, 0.0) if budget.is_pure else TWICE
-    return privatise(source, twice, **options)
-
-
-def half_observed(world: Any, relation: SupBall, budget: Budget, **options: Any) -> Any:
-    return observe(world, SupBall(relation.radius / 2), budget, **options)
 
 
 @dataclass(frozen=True)
@@ -78,47 +65,36 @@ class Likings(World):
         return [0.3, 0.6]
 
 
-class HalfPath(GaussianProcessMechanism):
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.sigma /= 2
+def audit_half(mechanism: Mechanism, broken: bool, runs: int = 200, world: World = WALK) -> Finding:
+    """With noise as it should be, or half of it."""
+    audited = altered(mechanism, law=halve_draws) if broken else mechanism
+    return audit_reward(world, mechanism.relation, mechanism.budget, runs, mechanism=audited)
 
 
-def path_audit(broken: bool) -> Finding:
-    kind = HalfPath if broken else GaussianProcessMechanism
-
-    def release(source: Any, budget: Budget, *, relation: Any, domain: Any, simulate: int, **_: Any) -> Any:
-        return kind.for_relation(relation, budget, domain=domain, levels=8).simulate(source, simulate)
-
-    return audit_reward(WALK, BALL, STRONG, 200, noise="path", release=release)
+def liked(noise: str, budget: Budget) -> Mechanism:
+    return mechanism_for(Likings(), Likings().relation(50), budget, noise)
 
 
-def knots_audit(noise: str, runs: int, budget: Budget, broken: bool) -> Finding:
-    return audit_reward(WALK, BALL, budget, runs, noise=noise, pieces=2, release=half_noise if broken else privatise)
-
-
+PATH = GaussianProcessMechanism.for_relation(BALL, STRONG, levels=8).mechanism
 REWARDS: dict[str, Callable[[bool], Finding]] = {
-    "path": path_audit,
-    "knots": lambda broken: knots_audit("knots", 200, STRONG, broken),
-    "weights, gaussian": lambda broken: audit_weights(Likings(), 50, STRONG, 200, noise="path"),
-    "observed": lambda broken: audit_observed(WALK, SupBall(0.1), STRONG, 200, rewards=60),
+    "path": lambda broken: audit_half(PATH, broken),
+    "knots": lambda broken: audit_half(mechanism_for(WALK, BALL, STRONG, "knots", 2), broken),
+    "weights": lambda broken: audit_half(liked("weights", STRONG), broken, world=Likings()),
+    "observed": lambda broken: audit_half(mechanism_for(WALK, SupBall(0.1), STRONG, rewards=60), broken),
+    "k-norm": lambda broken: audit_half(mechanism_for(WALK, BALL, Budget(PURE, 0.0), "k-norm", 2), broken, 2000),
+    "ball": lambda broken: audit_half(liked("ball", Budget(PURE, 0.0)), broken, 2000, Likings()),
 }
-MANY: dict[str, Callable[[bool], Finding]] = {
-    "k-norm": lambda broken: knots_audit("k-norm", 2000, Budget(PURE, 0.0), broken),
-    "weights, k-norm": lambda broken: audit_weights(Likings(), 50, Budget(PURE, 0.0), 2000, noise="k-norm"),
-}
-"""Pure noise has to be drawn more often, so these releases take a while: the same law is audited below, in bulk."""
 
 
 @both
-@pytest.mark.parametrize("name", [*REWARDS, *(pytest.param(name, marks=pytest.mark.slow) for name in MANY)])
+@pytest.mark.parametrize("name", REWARDS)
 def test_half_the_noise_on_a_reward_is_caught(name: str, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the promise 42 of 400 runs are mistaken, 15 would refute it, 2.5 are expected with half the noise: 8 SE."""
+    """At the promise 42 of 400 runs are mistaken, 15 would refute it, 2.5 are expected with half the noise: 8 SE.
+
+    Pure noise has to be drawn more often.
+    """
     monkeypatch.setattr(increments, "_AT_ONCE", 64)  # exact in any portions, and faster in small ones
-    if broken:
-        monkeypatch.setattr(other_releases, "privatise", half_noise)
-        monkeypatch.setattr(other_releases, "observe", half_observed)
-    check((REWARDS | MANY)[name](broken), broken)
+    check(REWARDS[name](broken), broken)
 
 
 def gauge(increments: np.ndarray, body: IncrementBody) -> np.ndarray:
@@ -150,7 +126,7 @@ def test_half_the_pure_noise_is_caught(kind: str, broken: bool) -> None:
 
     judged, taught = (Scores(scores(0, learning), scores(1, learning)) for learning in (0, 1))
     attack = Attack(f"{kind}, k-norm", "none", "one move", "one move", "2 numbers", "likelihood ratio")
-    check(judge(judged, taught.thresholds(runs, 0.0, SURE), attack, promise), broken)
+    check(count_errors(judged, taught.thresholds(runs, 0.0, SURE), attack, promise), broken)
 
 
 # Policy evaluation

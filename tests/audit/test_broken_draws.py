@@ -2,23 +2,22 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
-from broken_copies import BALL, DELTA, both, check
+from broken_copies import BALL, DELTA, altered, both, check, swap_draws
 
 from quietq import Budget
 from quietq.audit.distinguisher import Expected
-from quietq.audit.draws import audit_draws
+from quietq.audit.draws import audit_draws, optimal_weights
 from quietq.audit.finding import Attack, Finding, Promise
-from quietq.audit.projection import distance, optimal_weights
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
-from quietq.mechanisms.private_function import PrivateTable
+from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.path import GridShape
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.grid_path import draw_grid, grid_points
 from quietq.noise.kernels import Exponential
-from quietq.noise.rounding import round_release
 from quietq.noise.sorted_path import SortedPath
 from quietq.noise.tree_path import TreePath
 
@@ -27,11 +26,13 @@ from quietq.noise.tree_path import TreePath
 TENT = np.maximum(0, 1 - 4 * np.abs(np.linspace(0, 1, 129) - 0.5))
 """A move on a grid of 2^7 cells."""
 KERNEL = Exponential(4.0)
+LAW = Gaussian(1.0, GridShape(KERNEL, 7))
+LENGTH, WEIGHTS = LAW.distance(TENT), optimal_weights(LAW, TENT)
 
 
-def mechanism(mu: float, kind: type[GaussianProcessMechanism] = GaussianProcessMechanism) -> GaussianProcessMechanism:
+def mechanism(mu: float) -> GaussianProcessMechanism:
     """For moves as large as the tent."""
-    return kind(KERNEL, distance(KERNEL, TENT) * (1 + 1e-9), Budget.from_mu(mu, DELTA), levels=7)
+    return GaussianProcessMechanism(KERNEL, LENGTH * (1 + 1e-9), Budget.from_mu(mu, DELTA), levels=7)
 
 
 def audit_tent(draw: Callable[[int, int], np.ndarray], mu: float, weights: np.ndarray, deviation: float) -> Finding:
@@ -56,8 +57,8 @@ def test_one_noise_for_two_releases_is_caught(broken: bool) -> None:
         grid = grid_points(one.box, one.levels)
         return np.asarray(first(grid)) - np.asarray(second(grid)) + np.cos(grid)
 
-    weights = optimal_weights(KERNEL, TENT)
-    deviation = one.sigma * distance(KERNEL, TENT) * math.sqrt(2)
+    weights = WEIGHTS
+    deviation = one.sigma * LENGTH * math.sqrt(2)
     check(audit_tent(draw, math.sqrt(2), weights, deviation), broken)
 
 
@@ -71,14 +72,14 @@ def test_a_known_seed_is_caught(broken: bool) -> None:
         guessed = SeededEntropy(stream if broken else stream + 2**128)
         return np.asarray(private(grid_points(one.box, 7))) - one.sigma * draw_grid(KERNEL, 7, (), guessed)
 
-    deviation = one.sigma * distance(KERNEL, TENT) * math.sqrt(2)
-    check(audit_tent(draw, 1.0, optimal_weights(KERNEL, TENT), deviation), broken)
+    deviation = one.sigma * LENGTH * math.sqrt(2)
+    check(audit_tent(draw, 1.0, WEIGHTS, deviation), broken)
 
 
 @both
 def test_a_known_key_is_caught(broken: bool) -> None:
     """The same for a path that is a function of its key."""
-    sigma, grid = distance(KERNEL, TENT), np.linspace(0, 1, 129)
+    sigma, grid = LENGTH, np.linspace(0, 1, 129)
 
     def path(number: int) -> np.ndarray:
         return TreePath(KERNEL, levels=7, sigma=sigma, key=number.to_bytes(32))(grid)
@@ -86,7 +87,7 @@ def test_a_known_key_is_caught(broken: bool) -> None:
     def draw(side: int, stream: int) -> np.ndarray:
         return side * TENT + path(stream) - path(stream if broken else stream + 2**128)
 
-    check(audit_tent(draw, 1.0, optimal_weights(KERNEL, TENT), sigma**2 * math.sqrt(2)), broken)
+    check(audit_tent(draw, 1.0, WEIGHTS, sigma**2 * math.sqrt(2)), broken)
 
 
 # f at the raw state, noise at the snapped one
@@ -125,28 +126,26 @@ def test_a_function_at_raw_states_with_noise_on_a_grid_is_caught(kind: str) -> N
 # Random features that merely approximate the kernel
 
 
-class Approximate(GaussianProcessMechanism):
-    """Noise of 48 random cosines whose covariance is nearly the exponential kernel's: of rank 48 on 129 points."""
-
-    features: ClassVar[np.ndarray] = np.empty((0, 0))
-
-    def _release(self, values: Any, entropy: Any, certificate: Any) -> PrivateTable:
-        noise = self.sigma * self.features @ entropy.normals((self.features.shape[1],))
-        return PrivateTable(round_release(values[0], noise, self.sigma), self.levels, self.box, certificate)
-
-
 def random_cosines(number: int) -> np.ndarray:
     rng, grid = np.random.default_rng(5), np.linspace(0, 1, 129)
     frequencies, phases = KERNEL.beta * rng.standard_cauchy(number), rng.uniform(0, 2 * np.pi, number)
     return math.sqrt(2 / number) * np.cos(grid[:, None] * frequencies + phases)
 
 
+class Approximate(Gaussian):
+    def draw(self, shape: Any, entropy: Any) -> np.ndarray:
+        return self.sigma * random_cosines(48) @ entropy.normals((48,))
+
+
 @both
-def test_noise_of_random_features_is_caught(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the directions that no feature has, there is no noise. The exact noise has some in each."""
-    features = random_cosines(48)
-    monkeypatch.setattr(Approximate, "features", features)
-    one = mechanism(1.0, Approximate if broken else GaussianProcessMechanism)
+def test_noise_of_random_features_is_caught(broken: bool) -> None:
+    """48 random cosines whose covariance is nearly the exponential kernel's: of rank 48 on 129 points.
+
+    In the directions that no feature has, there is no noise. The exact noise has some in each.
+    """
+    features, one = random_cosines(48), mechanism(1.0)
+    if broken:
+        one.mechanism = altered(one.mechanism, law=lambda law: swap_draws(law, Approximate(law.sigma, law.shape)))
     inside = np.linalg.svd(features, full_matrices=False)
     basis = inside.U[:, inside.S / inside.S[0] > 1e-9]
     weights = TENT - basis @ (basis.T @ TENT)

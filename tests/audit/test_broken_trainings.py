@@ -12,8 +12,8 @@ from broken_copies import STRONG, SURE, both, check
 
 from quietq import SupBall
 from quietq.audit.finding import Finding
+from quietq.audit.runs import View
 from quietq.audit.training import audit_training
-from quietq.audit.views import View
 from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, Promising, ValueNoise
 from quietq.noise.box import Box
 from quietq.privacy.relations import LipschitzBall

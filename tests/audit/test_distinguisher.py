@@ -10,7 +10,7 @@ from quietq import Budget, InvalidInput, SupBall
 from quietq.audit import distinguisher, draws, training
 from quietq.audit.distinguisher import Expected, Scores, Seen, Thresholds, learn
 from quietq.audit.draws import audit_draws
-from quietq.audit.finding import Attack, Finding, Promise, judge
+from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.audit.runs import Trainings
 from quietq.audit.training import audit_training
 from quietq.learning import InputNoise
@@ -72,7 +72,7 @@ def test_what_never_varies_teaches_nothing() -> None:
     still = np.ones((20, 3))
     weights, expected = learn(Seen(still, still))
     assert not weights.any()
-    found = judge(Seen(still, still).scored(weights), expected.thresholds(20, 0.0, 0.95), ATTACK, NOTHING)
+    found = count_errors(Seen(still, still).scored(weights), expected.thresholds(20, 0.0, 0.95), ATTACK, NOTHING)
     assert (found.epsilon_lower, found.mu_lower, found.verdict) == (0.0, 0.0, "consistent")
 
 
@@ -94,7 +94,7 @@ def audit(seen: Seen, promise: Promise, learned: bool) -> Finding:
     else:
         weights = np.ones(seen.first.shape[1])
         thresholds = taught.scored(weights).thresholds(runs, promise.delta, 0.95)
-    return judge(judged.scored(weights), thresholds, ATTACK, promise)
+    return count_errors(judged.scored(weights), thresholds, ATTACK, promise)
 
 
 def refuted(audits: int, law: Any, promise: Promise, learned: bool) -> int:
@@ -151,14 +151,14 @@ def test_thresholds_lie_where_they_tell_the_most() -> None:
 
 
 def judged_by(monkeypatch: pytest.MonkeyPatch, module: Any) -> list[tuple[Scores, Thresholds]]:
-    """What `judge` is given, from here on."""
+    """What `count_errors` is given, from here on."""
     given: list[tuple[Scores, Thresholds]] = []
 
     def noting(scores: Scores, thresholds: Thresholds, *rest: Any) -> Finding:
         given.append((scores, thresholds))
-        return judge(scores, thresholds, *rest)
+        return count_errors(scores, thresholds, *rest)
 
-    monkeypatch.setattr(module, "judge", noting)
+    monkeypatch.setattr(module, "count_errors", noting)
     return given
 
 

@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from quietq import Budget, FeatureKernel, InvalidInput
 from quietq.audit.bounds import Errors, mu_lower
+from quietq.audit.finding import Promise
 from quietq.audit.person import PersonAttack, attack_person, replace_person
 
 SURE = 1 - 1e-6
@@ -69,10 +70,11 @@ def test_one_rule_breaks_a_promise(pure: bool) -> None:
     """With 79 errors of 200 each, mu alone at 0.95 would refute what epsilon and mu together, at 0.95, do not."""
     edge = Errors(79, 200, 79, 200)
     budget = Budget.from_mu((mu_lower(edge, 0.95) + mu_lower(edge, 0.975)) / 2, 1e-4)
+    promise = Promise("certified", budget.epsilon, 0.0) if pure else Promise.certified(budget)
     outcomes = set()
     for wrong in (10, 40, 70, 79, 100):
         errors = Errors(wrong, 200, wrong, 200)
-        found = PersonAttack("rating", budget, pure, 200, 0.95, errors, None if pure else budget.mu)
+        found = PersonAttack("rating", promise, 200, 0.95, errors, promise.mu)
         finding = found.finding()
         assert found.broken == (finding.verdict == "refuted") == ("BROKEN" in found.verdict)
         assert (found.epsilon_lower, found.mu_lower) == (finding.epsilon_lower, finding.mu_lower)
@@ -96,7 +98,7 @@ def test_noise_on_knots_keeps_its_promise(noise: Any, releases: int) -> None:
     turned = [(0.0, 1.0), (1.0, 0.0)]
     found = attack_person(data, "ann", turned, budget, releases=releases, confidence=SURE, **reading)
     assert not found.broken
-    assert found.pure == (noise == "k-norm") == (found.exact_mu is None)
+    assert (found.promise.mu is None) == (noise == "k-norm") == (found.exact_mu is None)
     assert 0.55 < found.accuracy < found.ceiling + 0.05
     assert found.exact_mu is None or 0.5 * budget.mu < found.exact_mu <= budget.mu
 
@@ -105,11 +107,11 @@ def test_noise_on_knots_keeps_its_promise(noise: Any, releases: int) -> None:
 def test_weights_of_features_keep_their_promise(delta: float) -> None:
     """Two features, so pure noise is the smaller one and is taken whenever it may be."""
     features = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    noise = "k-norm" if delta == 0 else "path"
+    noise = "ball" if delta == 0 else "weights"
     reading = READING | {"features": features, "norm": 1.0, "noise": noise}
     found = attack_person(table("ann"), "ann", LOW, Budget(3.0, delta), releases=120, confidence=SURE, **reading)
     assert not found.broken
-    assert found.pure == (delta == 0)
+    assert (found.promise.mu is None) == (delta == 0)
     assert 0.55 < found.accuracy < found.ceiling + 0.1
 
 

@@ -5,6 +5,7 @@ import pytest
 from quietq import Budget
 from quietq.audit import View, audit_reward, audit_training
 from quietq.learning import InputNoise, Published
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.worlds import WALK
 
 SURE = 1 - 1e-6
@@ -27,7 +28,8 @@ def test_the_papers_program_gives_away_far_more_than_it_claims(sigma: float, cla
 
 
 def test_a_private_reward_gives_away_no_more_than_certified_and_the_audit_sees_most_of_it() -> None:
-    finding = audit_reward(WALK, WALK.relation(50), BUDGET, 1000)
+    path = GaussianProcessMechanism.for_relation(WALK.relation(50), BUDGET, levels=8).mechanism
+    finding = audit_reward(WALK, path.relation, BUDGET, 1000, mechanism=path)
     assert finding.verdict == finding.at(SURE).verdict == "consistent"
     assert BUDGET.mu / 2 <= finding.mu_lower <= BUDGET.mu
     assert finding.at(SURE).mu_lower <= BUDGET.mu

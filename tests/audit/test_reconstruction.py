@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from quietq import Budget, InvalidInput, people, privatise
-from quietq.audit.apprenticeship import apprenticeship
 from quietq.audit.bellman import implied_rewards, invert
 from quietq.audit.discretised import best_actions, discretise, mixed
-from quietq.audit.inverse_rl import inverse_rl
+from quietq.audit.inverse_rl import apprenticeship, inverse_rl
 from quietq.audit.reconstruct import ATTACKS, compare, discount, reconstruct
 from quietq.worlds import WALK, RecommenderWorld, find_world, walk_reward
 from quietq.worlds.environment import world_reward
@@ -143,10 +142,10 @@ def test_margins_fall_until_the_policy_is_matched() -> None:
 def test_reconstruct_aligns_what_an_attack_is_blind_to_and_nothing_else() -> None:
     _, truth, values = planned("walk")
     found = reconstruct(lambda states: values, WALK, GAMMA, truth=walk_reward)
-    assert [attack.name for attack in found.attacks] == list(ATTACKS)
-    assert [attack.blind_to for attack in found.attacks] == [(), ("scale", "shift"), ("scale", "shift")]
+    assert [attack.name for attack in found.recovered] == list(ATTACKS)
+    assert [attack.blind_to for attack in found.recovered] == [(), ("scale", "shift"), ("scale", "shift")]
     assert found.constant_error == pytest.approx(truth.std())
-    for attack in found.attacks:
+    for attack in found.recovered:
         judged = attack.not_private
         assert judged is not None
         assert judged.relative_error == pytest.approx(judged.rmse / truth.std())
@@ -180,7 +179,7 @@ def test_little_is_recovered_from_a_reward_of_one_person_and_more_as_people_grow
             release = private(number, seed)
             values = grid.best_values(release(grid.states[:, 0]), GAMMA)
             attacked = reconstruct(lambda _, v=values: v, WALK, GAMMA, truth=walk_reward, points=17)
-            rewards = [release(grid.states[:, 0]), *(attack.rewards for attack in attacked.attacks)]
+            rewards = [release(grid.states[:, 0]), *(attack.rewards for attack in attacked.recovered)]
             rows.append([correlation(found, walk_reward(grid.states[:, 0])) for found in rewards])
         means.append(np.mean(rows, axis=0))
     one, five, fifty = means
@@ -192,7 +191,7 @@ def test_little_is_recovered_from_a_reward_of_one_person_and_more_as_people_grow
 
 def test_a_private_reward_is_read_and_planned_on() -> None:
     found = reconstruct(private(200, 1), WALK, truth=walk_reward)
-    (read,) = found.attacks
+    (read,) = found.recovered
     assert (read.name, read.blind_to) == ("read", ())
     assert read.not_private is not None
     assert read.not_private.correlation > 0.95
@@ -220,7 +219,7 @@ def test_an_agent_without_noise_gives_the_reward_away() -> None:
 
     agent = Agent("walk", NoNoise(), seed=1).learn(5000)
     found = reconstruct(agent.q_values, WALK, discount(agent.method.settings(), WALK.steps), truth=walk_reward)
-    scores = {attack.name: attack.not_private.correlation for attack in found.attacks if attack.not_private}
+    scores = {attack.name: attack.not_private.correlation for attack in found.recovered if attack.not_private}
     assert scores["bellman"] > 0.95  # measured 0.99
     assert scores["inverse-rl"] > 0.75
     assert scores["apprenticeship"] > 0.75

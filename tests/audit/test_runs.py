@@ -14,10 +14,9 @@ from quietq import Budget, InvalidInput, SupBall
 from quietq.audit import runs, store
 from quietq.audit.distinguisher import Seen
 from quietq.audit.pairs import neighbours
-from quietq.audit.runs import Privatising, Trainings
+from quietq.audit.runs import Privatising, Trainings, View
 from quietq.audit.store import Store
 from quietq.audit.training import audit_training
-from quietq.audit.views import View
 from quietq.learning import InputNoise, NetworkValueNoise, NoNoise
 from quietq.learning.published import ACTING, Published
 from quietq.learning.trainer import spaces_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quietq import Budget, SupBall
-from quietq.audit.private_steps import private_step
+from quietq.audit.frozen_step import freeze
 from quietq.learning.method import Transition
 from quietq.learning.protect import watched
 from quietq.learning.sums import total
@@ -33,7 +33,7 @@ def farthest(look: Any, largest: float, radius: float, copies: int) -> float:
 
 def test_value_with_many_copies() -> None:
     method, copies = ValueNoise(**PROMISE), 2**14
-    step = private_step(method, SPACES, rewards=copies, same=True)
+    step = freeze(method, SPACES, rewards=copies, same=True)
     assert farthest(jax.jit(step.look), method.largest, method.radius, copies) / step.mu <= 1
 
 

@@ -25,27 +25,39 @@ from quietq.audit.distinguisher import (
     Thresholds as Thresholds,
     learn as learn,
 )
-from quietq.audit.draws import audit_draws as audit_draws
-from quietq.audit.everything import Entry as Entry, entries as entries
-from quietq.audit.finding import Attack as Attack, Finding as Finding, Promise as Promise, judge as judge
-from quietq.audit.frozen import frozen_sensitivity as frozen_sensitivity, sensitivities as sensitivities
-from quietq.audit.mechanism import audit_mechanism as audit_mechanism
-from quietq.audit.movement import Movement as Movement, Unprotected as Unprotected
-from quietq.audit.other_releases import (
-    audit_evaluation as audit_evaluation,
-    audit_observed as audit_observed,
-    audit_weights as audit_weights,
+from quietq.audit.draws import (
+    BestTest as BestTest,
+    audit_draws as audit_draws,
+    audit_mechanism as audit_mechanism,
+    audit_reward as audit_reward,
 )
+from quietq.audit.evaluation import audit_evaluation as audit_evaluation
+from quietq.audit.finding import (
+    Attack as Attack,
+    Finding as Finding,
+    Movement as Movement,
+    Promise as Promise,
+    Unprotected as Unprotected,
+    count_errors as count_errors,
+    in_words as in_words,
+    write_movements as write_movements,
+    write_table as write_table,
+)
+from quietq.audit.frozen_release import frozen_people as frozen_people, frozen_release as frozen_release
+from quietq.audit.frozen_step import frozen_sensitivity as frozen_sensitivity
 from quietq.audit.pairs import MOVES as MOVES, Pair as Pair, neighbours as neighbours
 from quietq.audit.person import PersonAttack as PersonAttack, attack_person as attack_person
+from quietq.audit.plan import (
+    PlannedAudit as PlannedAudit,
+    plan_audit as plan_audit,
+    plan_everything as plan_everything,
+    sensitivities as sensitivities,
+)
 from quietq.audit.reconstruct import reconstruct as reconstruct
-from quietq.audit.release import audit_reward as audit_reward
-from quietq.audit.runs import Privatising as Privatising, Trainings as Trainings
+from quietq.audit.runs import Privatising as Privatising, Trainings as Trainings, View as View
 from quietq.audit.successive import (
     Steps as Steps,
     released_rounds as released_rounds,
     rewards_from_successive as rewards_from_successive,
 )
-from quietq.audit.table import write_movements as write_movements, write_table as write_table
 from quietq.audit.training import audit_training as audit_training
-from quietq.audit.views import View as View

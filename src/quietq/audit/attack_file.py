@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Attack, Reconstruction, discount, reconstruct
+from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Reconstruction, RecoveredReward, discount, reconstruct
 from quietq.learning import Agent, agent_file
+from quietq.learning.actor_critic import ActorCritic
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.publishing import open_release
@@ -34,7 +35,7 @@ class AttackedFile:
             "standing": self.certificate.standing,
             "points": first.grid.points,
             "draws": len(self.draws),
-            "attacks": [_average(same) for same in zip(*(one.attacks for one in self.draws), strict=True)],
+            "attacks": [_average(same) for same in zip(*(one.recovered for one in self.draws), strict=True)],
             "not_private": compared | ({} if first.planned is None else {"planned_score": first.planned}),
         }
 
@@ -64,7 +65,7 @@ def attack_agent(file: Path, world: str | None = None, points: int | None = None
     # Seeds of one release are averaged; simulated draws are releases of their own.
     members = [None] if agent.draws == 1 else range(agent.members)
     # Probabilities are no values: there is no Bellman equation to turn round.
-    attacks = ON_POLICIES if agent.method.name == "actor-critic" else ATTACKS
+    attacks = ON_POLICIES if isinstance(agent.method, ActorCritic) else ATTACKS
     found = [
         reconstruct(
             lambda states, member=member: agent.q_values(states, member),
@@ -83,7 +84,7 @@ def _own_world(name: str) -> World:
     return place
 
 
-def _average(same: tuple[Attack, ...]) -> dict[str, Any]:
+def _average(same: tuple[RecoveredReward, ...]) -> dict[str, Any]:
     """One attack on all draws: means, and each draw's correlation if there are several."""
     judged = [attack.not_private.to_dict() for attack in same if attack.not_private is not None]
     means: dict[str, Any] = {name: statistics.fmean(one[name] for one in judged) for name in judged[0]}

@@ -41,16 +41,7 @@ class Inversion:
 
 
 def implied_rewards(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
-    """Mean rewards of each state and action that make these the values, (n, m), of the best policy.
-
-    >>> from quietq.audit.discretised import discretise
-    >>> from quietq.worlds.walk import WALK
-    >>> grid = discretise(WALK, points=9)
-    >>> truth = WALK.reward(grid.states, np)
-    >>> implied = implied_rewards(grid, grid.best_values(truth, gamma=0.9), gamma=0.9)
-    >>> bool(np.allclose(implied, grid.expected(truth)))
-    True
-    """
+    """Mean rewards of each state and action that make these the values, (n, m), of the best policy."""
     given, shape = numbers("values", values), grid.transitions.shape[:2]
     if given.shape != shape or not np.isfinite(given).all():
         raise InvalidInput(f"values must be {shape[1]} finite numbers for each of {shape[0]} states.")

@@ -32,11 +32,7 @@ _AT_ONCE = 4096
 
 
 class Errors(NamedTuple):
-    """How often a fixed test was wrong.
-
-    >>> Errors.at_threshold([0.1, 0.7], [0.4, 0.9, 1.2], threshold=0.5)
-    Errors(false_alarms=1, runs_without=2, misses=1, runs_with=3)
-    """
+    """How often a fixed test was wrong."""
 
     false_alarms: int
     """Runs from r that the test took for r'."""
@@ -62,11 +58,7 @@ class Errors(NamedTuple):
 
 
 def significance_of(confidence: object) -> float:
-    """1 - confidence, the chance of being wrong, for a confidence above a half.
-
-    >>> significance_of(0.75)
-    0.25
-    """
+    """1 - confidence, the chance of being wrong, for a confidence above a half."""
     number = real("confidence", confidence)
     if 0.5 < number < 1:
         return 1 - number
@@ -92,9 +84,6 @@ def mu_lower(errors: Errors, confidence: float = 0.95) -> float:
     """At this confidence no mu-GDP mechanism with a smaller mu is behind these errors.
 
     Equal numbers of runs in both worlds give the tighter bound, by the theorem above.
-
-    >>> round(mu_lower(Errors(60, 200, 65, 200)), 3), round(mu_lower(Errors(60, 200, 65, 201)), 3)
-    (0.755, 0.607)
     """
     significance = significance_of(confidence)
     _check(errors)
@@ -162,7 +151,6 @@ def _upper(wrong: int, runs: int, significance: float) -> float:
 
 
 def _least_right(wrong: int, runs: int, significance: float) -> float:
-    """1 - `_upper`, with all of its digits."""
     return 0.0 if wrong == runs else float(betaincinv(runs - wrong, wrong + 1, significance))
 
 

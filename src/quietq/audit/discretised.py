@@ -41,7 +41,6 @@ class Discretised:
     """Chances of the first state."""
 
     def expected(self, rewards: np.ndarray) -> Float[np.ndarray, "n m"]:
-        """The mean after a step of rewards of the state that it leads to."""
         return self.transitions @ self.checked(rewards)
 
     def tabular(self, rewards: np.ndarray, gamma: float) -> Tabular:
@@ -49,13 +48,7 @@ class Discretised:
         return Tabular(self.transitions, self.expected(rewards), probability("gamma", gamma))
 
     def best_values(self, rewards: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
-        """Optimal values of all actions, by policy iteration.
-
-        >>> from quietq.worlds.walk import WalkWorld
-        >>> grid = discretise(WalkWorld(), points=5)
-        >>> grid.best_values(np.array([0.0, 0.0, 1.0, 0.0, 0.0]), gamma=0.5).argmax(axis=1)[[0, 1, 3, 4]]
-        array([1, 1, 0, 0])
-        """
+        """Optimal values of all actions, by policy iteration."""
         table = self.tabular(rewards, gamma)
         q = table.rewards
         policy = q.argmax(axis=1)
@@ -105,10 +98,6 @@ def discretise(world: World, points: int | None = None) -> Discretised:
     """A world of one or two coordinates on a grid of so many points a coordinate.
 
     Chance is integrated by the midpoint rule, which for uniform moves is exact but for the ends.
-
-    >>> from quietq.worlds.walk import WalkWorld
-    >>> discretise(WalkWorld(), points=9).transitions.shape
-    (9, 2, 9)
     """
     instance("world", world, World, "one of quietq's worlds, e.g. find_world('walk')")
     box = world.box

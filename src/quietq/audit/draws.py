@@ -1,29 +1,59 @@
-"""Many simulated draws of a release, from r and from r', told apart by a score: what cheap audits have in common."""
+"""Audits of releases: many simulated draws from r and from r', told apart by the best test there is.
 
+Theorem (Neyman & Pearson). Of all tests with as many false alarms, a threshold on the likelihood ratio misses least.
+The law of the noise knows its density, so the log of that ratio is, summed over a mechanism's queries,
+
+    log p(seen - numbers') - log p(seen - numbers).
+
+For Gaussian noise it is normal with means -mu^2/2 and mu^2/2 and deviation mu, where mu is the distance of the two over
+sigma: then the worlds are exactly mu-GDP apart, and the threshold in the middle errs with Phi(-mu/2) in both. For pure
+noise thresholds are set on draws of their own.
+"""
+
+import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import chdtr
 
 from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import LEARNED_SHARE, Expected, Scores, Seen, learn
-from quietq.audit.finding import Attack, Finding, Promise, judge
-from quietq.privacy.checks import count
+from quietq.audit.finding import Attack, Finding, Promise, Unprotected, count_errors
+from quietq.audit.neighbours import add_move, farthest_move
+from quietq.audit.pairs import neighbours
+from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.mechanism import Mechanism, Query, Task
+from quietq.mechanisms.model import RewardModel
+from quietq.mechanisms.path import GridShape
+from quietq.mechanisms.privatise import choose
+from quietq.noise.entropy import Entropy, SeededEntropy
+from quietq.noise.kernels import Exponential
+from quietq.privacy.budget import Budget
+from quietq.privacy.checks import count, positive
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.privacy.relations import Relation, RkhsBall, SupBall
+from quietq.registry import MECHANISMS
+from quietq.worlds.observed import Observed
+from quietq.worlds.world import World
 
 Draw = Callable[[int, int], Any]
-"""A simulated release, by side (0 for r, 1 for r') and seed."""
-Score = Callable[[Any], float]
-"""Of a release: larger where r' is likelier."""
+"""What is seen of a simulated release, or its score, by side (0 for r, 1 for r') and seed."""
 Progress = Callable[[int, int], None]
 
 
 def audit_draws(
-    draw: Draw, score: Score | None, runs: int, attack: Attack, promise: Promise, *, expected: Expected | None = None,
-    seed: int = 0, confidence: float = 0.95, progress: Progress | None = None,
+    draw: Draw, score: Callable[[Any], float] | None, runs: int, attack: Attack, promise: Promise, *,
+    expected: Expected | None = None, seed: int = 0, confidence: float = 0.95, progress: Progress | None = None,
 ) -> Finding:  # fmt: skip
-    """Draws `runs` releases a world and judges them.
+    """Draws `runs` releases a world, scores them (larger where r' is likelier) and counts errors.
 
     Thresholds are set by what is `expected` of the scores; without that, on a quarter of the draws, which are not
     judged. Without a `score`, for draws that are rows of numbers, a linear one is learned on those too.
@@ -49,4 +79,203 @@ def audit_draws(
         judged = Scores(first[pilot:], second[pilot:])
     known = Scores(first[:pilot], second[:pilot]) if expected is None else expected
     thresholds = known.thresholds(runs - pilot, promise.delta, confidence)
-    return judge(judged, thresholds, attack, promise, confidence, pilot, time.monotonic() - began)
+    return count_errors(judged, thresholds, attack, promise, confidence, pilot, time.monotonic() - began)
+
+
+@dataclass(frozen=True, eq=False)
+class BestTest:
+    """Neyman and Pearson's test between what a mechanism makes of two neighbours' feedback."""
+
+    mechanism: Mechanism
+    before: Any
+    after: Any
+
+    @cached_property
+    def _first(self) -> tuple[Query, list[np.ndarray]]:
+        query = next(self.mechanism.run())
+        return query, self._numbers(query)
+
+    def _numbers(self, query: Query) -> list[np.ndarray]:
+        return [query.numbers(feedback) for feedback in (self.before, self.after)]
+
+    @cached_property
+    def _asks_once(self) -> bool:
+        steps = self.mechanism.run()
+        next(steps)
+        try:
+            steps.send(self._first[1][0])
+        except StopIteration:
+            return True
+        return False
+
+    def score(self, side: int, seed: int) -> float:
+        """Of a simulated release of `before` (side 0) or `after`: above 0 where the second is the likelier."""
+        entropy = SeededEntropy(seed)
+        query, numbers = self._first
+        seen, score = _compare(query, numbers, side, entropy)
+        if self._asks_once:
+            return score
+        steps, scores = self.mechanism.run(), [score]
+        next(steps)
+        while True:
+            try:
+                query = steps.send(seen)
+            except StopIteration:
+                return math.fsum(scores)
+            seen, score = _compare(query, self._numbers(query), side, entropy)
+            scores.append(score)
+
+    @cached_property
+    def mu(self) -> float | None:
+        """How far apart the two are in Gaussian DP, exactly; None for pure noise and for more than one query."""
+        query, (before, after) = self._first
+        unit = query.law.cost(1.0).mu
+        return None if unit is None or not self._asks_once else unit * query.law.distance(after - before)
+
+    @property
+    def expected(self) -> Expected | None:
+        """How scores come out, which is known for Gaussian noise."""
+        return None if self.mu is None else Expected(-(self.mu**2) / 2, self.mu, self.mu**2 / 2, self.mu)
+
+    @property
+    def count(self) -> int:
+        """How many numbers are released first."""
+        return self._first[1][0].size
+
+    def audit(self, runs: int, attack: Attack, **options: Any) -> Finding:
+        """The finding of so many simulated releases a world, beside the mechanism's promise."""
+        promise = Promise.of_mechanism(self.mechanism)
+        return audit_draws(self.score, float, runs, attack, promise, expected=self.expected, **options)
+
+
+def _compare(query: Query, numbers: list[np.ndarray], side: int, entropy: Entropy) -> tuple[np.ndarray, float]:
+    """What is seen of one query, and the log of its likelihood ratio."""
+    seen = query.law.add(numbers[side], entropy)
+    before, after = (query.law.log_density(seen - each) for each in numbers)
+    return seen, after - before
+
+
+def mechanism_for(
+    world: World, relation: Relation, budget: Budget, noise: str | None = None, pieces: int | None = None,
+    rewards: int = 5000,
+) -> Mechanism:  # fmt: skip
+    """What makes a world's reward private: noise of this kind, or the first in the registry that does it.
+
+    Rewards that need not be smooth are observed one by one, as in `observe`, here at equally spaced states.
+    """
+    if isinstance(relation, SupBall):
+        if world.box.dimension != 1:
+            raise InvalidInput(f"A reward model has one coordinate, but this world has {world.box.dimension}.")
+        states = np.linspace(world.box.low[0], world.box.high[0], count("rewards", rewards))
+        true = np.asarray(world.mean_reward()(states))
+        low, high = float(true.min()) - relation.radius, float(true.max()) + relation.radius
+        return Observed(relation, budget, states, RewardModel(low=low, high=high, domain=world.box), low, high)
+    task = Task(relation, budget, world.box, pieces=pieces)
+    if noise is None:
+        noise = next((name for name, entry in MECHANISMS.items() if entry.load().propose(task)), "auto")
+    return choose(noise, task)
+
+
+def audit_reward(
+    world: World, relation: Relation, budget: Budget, runs: int = 1000, *, noise: str | None = None,
+    pieces: int | None = None, move: str = "worst", rewards: int = 5000, mechanism: Mechanism | None = None,
+    **options: Any,
+) -> Finding:  # fmt: skip
+    """Draws the private reward `runs` times from the world's reward and as often from its neighbour.
+
+    `move` is a move of `pairs`, or "worst": the farthest that a search finds in the law's own distance. `mechanism` is
+    what is audited, if it is not `mechanism_for`: perhaps a copy that is broken. `options` are those of `audit_draws`.
+
+    >>> from quietq.worlds import WALK
+    >>> audit_reward(WALK, WALK.relation(50), Budget(0.9, 1e-4), runs=50).verdict
+    'consistent'
+    """
+    if mechanism is None:
+        mechanism = mechanism_for(world, relation, budget, noise, pieces, rewards)
+    before = world.mean_reward()
+    if move == "worst":
+        by, farthest = farthest_move(mechanism)
+        after, name = add_move(before, farthest), f"worst ({by})"
+    else:
+        pair = neighbours(world, relation, move)
+        before, after, name = pair.first, pair.second, move
+    test = BestTest(mechanism, OwnFunction(before, relation), OwnFunction(after, relation))
+    seen = f"the private reward, {test.count} numbers"
+    attack = Attack(f"reward/{mechanism.name}", world.name, str(relation), name, seen, "likelihood ratio")
+    return test.audit(runs, attack, **options)
+
+
+# The Gaussian process mechanism itself, as often as it takes for a tight bound on mu
+
+
+TOGETHER = 2000
+"""Outputs of one release. Their noise is independent, so each is a release of its own when neighbours differ in that
+output alone: a function of many outputs, told apart output by output, is as many audits of one function."""
+
+
+def audit_mechanism(
+    mu: float, runs: int, *, beta: float = 4.0, levels: int = 6, delta: float = 1e-4, seed: int | None = 0,
+    confidence: float = 0.95, kind: type[GaussianProcessMechanism] = GaussianProcessMechanism,
+    progress: Progress | None = None,
+) -> Finding:  # fmt: skip
+    """Tells `runs` releases of 0 from as many of a function as far away as the promise covers.
+
+    Without a `seed` they are real releases, with noise from the operating system, of a function that is nobody's.
+
+    >>> finding = audit_mechanism(mu=1.0, runs=4000)
+    >>> finding.verdict, bool(finding.mu_lower > 0.8)
+    ('consistent', True)
+    """
+    began, runs = time.monotonic(), count("runs", runs, 20)
+    kernel, budget = Exponential(beta), Budget(epsilon_from_mu(positive("mu", mu), delta), delta)
+    relation = RkhsBall(1 / math.sqrt(TOGETHER), kernel, actions=TOGETHER)
+    law, grid = Gaussian(1.0, GridShape(kernel, levels)), np.linspace(0, 1, 2**levels + 1)
+    bump = np.maximum(0, 1 - 4 * np.abs(grid - 0.5))
+    move = bump / law.distance(bump)
+    weights = optimal_weights(law, move)
+
+    def released(side: int, turn: int) -> Float[np.ndarray, "points outputs"]:
+        f = side * np.repeat(move[:, None], TOGETHER, axis=1)
+        mechanism = kind(kernel, 1.0, budget, relation=relation, levels=levels)
+        if seed is None:
+            private: Any = mechanism.apply(lambda states: f)
+        else:
+            private = mechanism.simulate(lambda states: f, (seed << 64) + 2 * turn + side)
+        return private.values
+
+    def scores(side: int) -> Float[np.ndarray, " runs"]:
+        found, turns = [], -(-runs // TOGETHER)
+        for turn in range(turns):
+            found.append(weights @ released(side, turn))
+            _check_independent(found[-1] * budget.mu)
+            if progress is not None:
+                progress(side * turns + turn + 1, 2 * turns)
+        return np.concatenate(found)[:runs]
+
+    expected = Expected(0.0, 1 / budget.mu, float(weights @ move), 1 / budget.mu)
+    noise = "simulated noise" if seed is not None else "the operating system's noise"
+    seen = f"the released function, {len(grid)} numbers, with {noise}"
+    attack = Attack("gaussian-process", "none", str(RkhsBall(1.0, kernel)), "bump", seen, "likelihood ratio")
+    return count_errors(
+        Scores(scores(0), scores(1)), expected.thresholds(runs, delta, confidence), attack, Promise.certified(budget),
+        confidence, 0, time.monotonic() - began,
+    )  # fmt: skip
+
+
+def optimal_weights(law: Gaussian, difference: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
+    """K^-1 `difference` for noise of covariance K and size 1, by polarisation of the law's own distance.
+
+    >>> law = Gaussian(1.0, GridShape(Exponential(2.0), 2))
+    >>> weights = optimal_weights(law, np.exp(-2.0 * np.linspace(0, 1, 5)))  # K(., 0): evaluation at 0
+    >>> bool(np.allclose(weights, [1, 0, 0, 0, 0]))
+    True
+    """
+    units = np.eye(len(difference))
+    return np.array([law.distance(difference + e) ** 2 - law.distance(difference - e) ** 2 for e in units]) / 4
+
+
+def _check_independent(scores: Float[np.ndarray, " outputs"]) -> None:
+    """Scores of one release, in units of their deviation: if outputs shared noise, they would lie closer together."""
+    spread = float(((scores - scores.mean()) ** 2).sum())
+    if chdtr(len(scores) - 1, spread) < 1e-12:
+        raise Unprotected("The outputs of one release share their noise, so each gives the others away.")

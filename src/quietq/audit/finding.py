@@ -1,13 +1,19 @@
-"""What an audit found, beside what was promised: a lower bound and an upper bound of the same thing."""
+"""What audits found, beside what was promised: lower bounds of the same thing, in words and as tables."""
 
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Literal
 
-from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
+from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Scores, Thresholds
+from quietq.mechanisms.mechanism import Mechanism
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.errors import InvalidInput, QuietqError
 
 Verdict = Literal["refuted", "consistent"]
 
@@ -22,13 +28,18 @@ class Promise:
     mu: float | None = None
 
     @classmethod
-    def certified(cls, budget: Budget, pure: bool = False) -> "Promise":
-        """What noise of this budget promises: Gaussian noise a mu too, pure noise epsilon alone."""
-        return cls("certified", budget.epsilon, 0.0 if pure else budget.delta, None if pure else budget.mu)
+    def certified(cls, budget: Budget) -> "Promise":
+        """What Gaussian noise of this budget promises."""
+        return cls("certified", budget.epsilon, budget.delta, budget.mu)
+
+    @classmethod
+    def of_mechanism(cls, mechanism: Mechanism) -> "Promise":
+        """As its certificate will state it: pure noise has no mu and needs no delta."""
+        cost, budget = mechanism.cost, mechanism.budget
+        return cls("certified", budget.epsilon, budget.delta if cost.mu is not None else cost.delta or 0.0, cost.mu)
 
     @classmethod
     def of(cls, certificate: Certificate) -> "Promise":
-        """As a certificate states it."""
         if certificate.epsilon is None or certificate.delta is None:
             raise InvalidInput("There is nothing to audit: this certificate promises nothing.")
         return cls(certificate.standing, certificate.epsilon, certificate.delta, certificate.mu)
@@ -84,11 +95,10 @@ class Finding:
         return "refuted" if beyond or self.epsilon_lower > self.promise.epsilon else "consistent"
 
     def at(self, confidence: float) -> "Finding":
-        """The same errors at another confidence."""
         return replace(self, confidence=confidence)
 
     def to_dict(self) -> dict[str, object]:
-        """All of it in JSON; the promise's epsilon goes by its standing."""
+        """In JSON; the promise's epsilon goes by its standing."""
         promise = self.promise
         return {
             **asdict(self.attack),
@@ -106,16 +116,128 @@ class Finding:
         }
 
 
-def judge(
-    scores: Scores,
-    thresholds: Thresholds,
-    attack: Attack,
-    promise: Promise,
-    confidence: float = 0.95,
-    learned_on: int = 0,
-    seconds: float | None = None,
-) -> Finding:
-    """Counts the errors of a test that was fixed before."""
+def count_errors(
+    scores: Scores, thresholds: Thresholds, attack: Attack, promise: Promise, confidence: float = 0.95,
+    learned_on: int = 0, seconds: float | None = None,
+) -> Finding:  # fmt: skip
+    """The finding of a test that was fixed before these scores were looked at."""
     runs = len(scores.first) + learned_on
     by_epsilon, by_mu = scores.errors(thresholds.epsilon), scores.errors(thresholds.mu)
     return Finding(attack, promise, runs, by_epsilon, by_mu, confidence, seconds)
+
+
+def in_words(finding: Finding) -> str:
+    """The outcome: refuted or consistent, what was promised and what was measured."""
+    promise, bound = finding.promise, finding.epsilon_lower
+    word = "claims" if promise.standing == "claimed" else "is certified for"
+    text = f"{finding.attack.method} {word} epsilon {promise.epsilon:g} at delta {promise.delta:g}"
+    if promise.mu is not None:
+        text += f" (mu {promise.mu:.4g})"
+    text += f"; measured: epsilon at least {bound:.3g}, mu at least {finding.mu_lower:.3g}"
+    text += f", at confidence {finding.confidence:g}, by {finding.runs} runs a world."
+    if finding.verdict == "refuted":
+        return f"REFUTED. {text}"
+    text = f"Consistent. {text} A lower bound cannot prove a promise; it can only fail to break it."
+    if promise.mu is not None:
+        text += f" The best test would see twice the promised mu by {_needed(finding, promise.mu, 2.0)} runs a world"
+        text += f", a tenth more by {_needed(finding, promise.mu, 1.1)}."
+    return text
+
+
+def _needed(finding: Finding, promised: float, times: float) -> str:
+    """Runs a world, those included that are not judged, to refute the promise nine times out of ten."""
+    try:
+        judged = runs_needed(times * promised, promised, finding.each)
+    except InvalidInput:  # beyond what is worth computing
+        return "more than a million"
+    return str(math.ceil(judged * finding.runs / finding.by_mu.runs_with))
+
+
+# With the noise held fixed
+
+
+TOLERANCE = 1e-5
+"""Movements are computed in float32 where the method computes in it: this part of them may be rounding."""
+
+
+class Unprotected(QuietqError):
+    """There is no noise of the kind that was promised between the reward and what is released."""
+
+
+@dataclass(frozen=True)
+class Movement:
+    """The farthest that neighbours were found apart before noise, and how far apart the noise takes them to be."""
+
+    name: str
+    """What was audited."""
+    stated: float
+    """The sensitivity that the noise in it is enough for, by the noise itself and the budget."""
+    found: float
+    """The largest movement that the search found, in the same norm: the sensitivity is at least this."""
+    by: str
+    """Which search found it."""
+    norm: str = "Euclidean"
+    """What both are measured in."""
+
+    @property
+    def share(self) -> float:
+        """What part of the stated sensitivity was found: above 1, the promise is broken; far below, noise is wasted."""
+        return self.found / self.stated
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether neighbours are farther apart than the noise is made for, by more than rounding."""
+        return not self.found <= self.stated * (1 + TOLERANCE)  # True for NaN
+
+    def to_dict(self) -> dict[str, object]:
+        names = ("name", "norm", "stated", "found", "share", "by", "exceeds")
+        return {name: getattr(self, name) for name in names}
+
+
+# Tables
+
+
+COLUMNS = (
+    "name", "standing", "epsilon", "delta", "mu", "epsilon_lower", "mu_lower", "confidence", "runs", "move", "view",
+    "score", "verdict",
+)  # fmt: skip
+
+
+def write_table(findings: Mapping[str, Finding], folder: Path) -> list[Path]:
+    """Writes audit.md, audit.csv and audit.json to a folder that exists."""
+    rows = [_row(name, finding) for name, finding in findings.items()]
+    files = [folder / f"audit.{ending}" for ending in ("md", "csv", "json")]
+    files[0].write_text(_markdown(COLUMNS, rows), encoding="utf-8")
+    with files[1].open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list[str](COLUMNS))
+        writer.writeheader()
+        writer.writerows(rows)
+    table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
+    files[2].write_text(json.dumps(table, indent=1))
+    return files
+
+
+def write_movements(movements: Sequence[Movement], folder: Path) -> list[Path]:
+    """Writes sensitivity.md and sensitivity.json: how far private steps were moved, with their noise held fixed."""
+    columns = ("name", "norm", "stated", "found", "share", "by")
+    rows = [movement.to_dict() for movement in movements]
+    files = [folder / "sensitivity.md", folder / "sensitivity.json"]
+    files[0].write_text(_markdown(columns, rows), encoding="utf-8")
+    files[1].write_text(json.dumps(rows, indent=1))
+    return files
+
+
+def _row(name: str, finding: Finding) -> dict[str, object]:
+    promise = {f"{finding.promise.standing}_{word}": word for word in ("epsilon", "mu")}
+    known = {promise.get(column, column): value for column, value in finding.to_dict().items()}
+    known |= {"name": name, "standing": finding.promise.standing}
+    return {column: known[column] for column in COLUMNS}
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
+    lines = [columns, ("---",) * len(columns), *([_written(row[column]) for column in columns] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _written(value: object) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

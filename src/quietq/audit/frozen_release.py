@@ -1,61 +1,235 @@
-"""A release whose noise is held fixed: what moves between two of them is the secret alone.
+"""The frozen-noise check of releases: neighbours are no farther apart than stated, and the noise is of its law.
 
-The theorems of `reward` are of one form: if neighbours are at most 1 apart in some norm, noise of some law is enough,
-and noise c times as large is enough for neighbours that are c apart. Here c is read off the release itself, against a
-draw of that law from the same seed; and neighbours' distance in that norm from the difference of two releases, less
-what the rounding of both can have added to it.
+The real release runs twice on neighbours, with the noise of one seed: what moves between the two is the secret alone,
+and must be, but for rounding, the numbers that the query says. A mechanism with several queries is sent one transcript
+both times, so that its queries are the same. How far apart the numbers are, in the law's own distance, is held against
+
+- the query's stated sensitivity,
+- the promise: at a difference v, Gaussian noise gives away mu = sqrt(-2 log p(v)/p(0)), and pure noise epsilon =
+  -log p(v)/p(0), which is all that a budget has to be enough for,
+- the noise that is really there: the release's against the law's own draw from the same seed, and the law's draws
+  against its density. If that is proportional to exp(-|z|^k) in n numbers, then |z|^k ~ Gamma(n/k).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+import math
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import gammainc
 
-from quietq.audit.movement import Unprotected
+from quietq.audit.finding import Movement, Unprotected
+from quietq.audit.neighbours import Look, Moves, add_move, moves, run_search
+from quietq.feedback.own_function import OwnFunction
+from quietq.feedback.ratings import Ratings
+from quietq.mechanisms.laws import Law
+from quietq.mechanisms.mechanism import Mechanism, Query
+from quietq.mechanisms.path import Path
+from quietq.mechanisms.release import simulate
+from quietq.noise.box import UNIT
+from quietq.noise.entropy import SeededEntropy
+from quietq.noise.kernels import Exponential
 from quietq.noise.rounding import rounding_step
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.cost import Cost
+from quietq.privacy.errors import MissingExtra
 
-Released = tuple[Float[np.ndarray, " numbers"], float]
-"""Released numbers, and the noise's sigma as the release states it, which fixes what they are rounded to."""
+Release = Callable[[Mechanism, Any, int], Any]
+"""`simulate`, or a copy of it that may be broken: from mechanism, feedback and seed."""
+_NUMBERS = 600  # drawn to judge a law by
+_SURE = 1e-9
 _DRAWS = 3  # noise of another law can be the same up to its size once
 
 
-@dataclass(frozen=True, eq=False)
-class FrozenRelease:
-    """A release from a seed, as a function of the secret."""
+def frozen_release(
+    mechanism: Mechanism, *, name: str | None = None, release: Release = simulate, seed: int = 0
+) -> Movement:
+    """How far apart a search finds neighbours of the mechanism's relation, beside what its noise is enough for.
 
-    name: str
-    norm: str
-    release: Callable[[Any, int], Released]
-    """From the secret and the seed of the noise."""
-    nothing: Any
-    """The secret of which all numbers that are looked at are 0."""
-    unit: Callable[[int], Float[np.ndarray, " numbers"]]
-    """A seed's noise by the theorem, for neighbours that are 1 apart and the promised budget."""
-    length: Callable[[Float[np.ndarray, " numbers"]], float]
-    """The theorem's norm."""
-    seed: int
+    >>> from quietq.mechanisms.mechanism import Task
+    >>> from quietq.mechanisms.privatise import choose
+    >>> from quietq.privacy import people
+    >>> move = frozen_release(choose("knots", Task(people(50, 0, 0.5, 1), Budget(0.9, 1e-4), pieces=4)))
+    >>> move.exceeds, move.share > 0.999
+    (False, True)
+    """
+    search = moves(mechanism.relation, Look.of(mechanism), np.random.default_rng(seed))
+    frozen = _Frozen(mechanism, release, OwnFunction(add_move(None, next(search)[1], 0.0), mechanism.relation), seed)
 
-    @cached_property
-    def stated(self) -> float:
-        """How far apart neighbours may be, for the noise that is in the release."""
-        seeds = range(self.seed, self.seed + _DRAWS)
-        released = [self.release(self.nothing, seed) for seed in seeds]
-        noise, unit = np.array([numbers for numbers, _ in released]), np.array([self.unit(seed) for seed in seeds])
-        size = float(np.sum(noise * unit) / np.sum(unit**2))
-        if not np.allclose(noise, size * unit, rtol=0, atol=rounding_step(released[0][1])):
-            raise Unprotected(f"The noise of {self.name} is not of the law that its theorem asks for.")
-        return size
+    def moved(move: Any) -> float:
+        halves = (OwnFunction(add_move(None, move, part), mechanism.relation) for part in (0.5, -0.5))
+        return frozen.share(*halves)
 
-    @cached_property
-    def _rounding(self) -> float:
-        """The most that rounding two releases can add to the length of their difference, by the triangle inequality."""
-        numbers, sigma = self.release(self.nothing, self.seed)
-        return sum(self.length(row) for row in rounding_step(sigma) * np.eye(len(numbers)))
+    search = moves(mechanism.relation, Look.of(mechanism), np.random.default_rng(seed))
+    share, by, _ = run_search(search, moved)
+    return frozen.movement(name or f"reward, {mechanism.name}", share, by)
 
-    def moved(self, one: Any, other: Any) -> float:
-        """How far apart two secrets are in the norm, by two releases with the same noise."""
-        difference = self.release(one, self.seed)[0] - self.release(other, self.seed)[0]
-        return max(self.length(difference) - self._rounding, 0.0)
+
+class Answer(NamedTuple):
+    """What a release was asked, and what it said."""
+
+    query: Query
+    noised: Float[np.ndarray, "..."]
+
+
+class Replay(Mechanism):
+    """A mechanism whose release is all of its answers; if a transcript is given, that is what it is sent instead."""
+
+    def __init__(self, mechanism: Mechanism, transcript: list[Answer] | None = None) -> None:
+        self._mechanism, self._transcript = mechanism, transcript
+        self._answers: list[Answer] = []
+        for name in ("name", "relation", "budget", "box", "largest", "error", "conditions"):
+            setattr(self, name, getattr(mechanism, name))
+
+    @property
+    def cost(self) -> Cost:
+        return self._mechanism.cost
+
+    def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
+        steps, self._answers = self._mechanism.run(), []
+        query = next(steps)
+        while True:
+            self._answers.append(Answer(query, (yield query)))
+            sent = self._answers if self._transcript is None else self._transcript
+            try:
+                query = steps.send(sent[len(self._answers) - 1].noised)
+            except StopIteration:
+                return np.zeros(0)
+
+    def result(self, released: np.ndarray, certificate: Certificate) -> list[Answer]:
+        return self._answers
+
+
+class _Frozen:
+    """The release of a mechanism from one seed, as a function of the data."""
+
+    def __init__(self, mechanism: Mechanism, release: Release, feedback: Any, seed: int) -> None:
+        self._mechanism, self._release, self._seed = mechanism, release, seed
+        self._transcript: list[Answer] = release(Replay(mechanism), feedback, seed)
+        self._size = self._size_of_noise(feedback)
+
+    def share(self, one: Any, other: Any) -> float:
+        """How far apart two neighbours are, over what the noise is enough for."""
+        both = [self._release(Replay(self._mechanism, self._transcript), each, self._seed) for each in (one, other)]
+        shares, losses = [], []
+        for (query, _), first, second in zip(self._transcript, *both, strict=True):
+            difference = query.numbers(one) - query.numbers(other)
+            if not np.allclose(
+                first.noised - second.noised, difference, rtol=0, atol=1.01 * rounding_step(query.law.sigma)
+            ):
+                raise Unprotected(f"A release by {self._mechanism.name!r} holds other numbers than its query says.")
+            shares.append(query.law.distance(difference) / query.sensitivity)
+            losses.append(-query.law.log_density(difference))
+        budget, given_away = self._mechanism.budget, math.fsum(losses)
+        pure = self._mechanism.cost.mu is None
+        promised = given_away / budget.epsilon if pure else math.sqrt(2 * given_away) / budget.mu
+        return max(*shares, promised) / self._size
+
+    def movement(self, name: str, share: float, by: str) -> Movement:
+        """Of one query in its own norm; of several, over what is stated."""
+        stated = self._transcript[0].query.sensitivity if len(self._transcript) == 1 else 1.0
+        norm = str(self._transcript[0].query.law.measured()["norm"]["kind"]) if len(self._transcript) == 1 else "stated"
+        return Movement(name, stated, share * stated, by, norm)
+
+    def _size_of_noise(self, feedback: Any) -> float:
+        """The noise of the release, in units of what its law says: 1, unless there is too little of it."""
+        drawn = [self._noise(feedback, seed) for seed in range(self._seed, self._seed + _DRAWS)]
+        found = []
+        for (query, noised), pairs in zip(self._transcript, zip(*drawn, strict=True), strict=True):
+            noise, own = np.array(pairs).swapaxes(0, 1)
+            size = float(np.sum(noise * own) / np.sum(own**2))
+            if not np.allclose(noise, size * own, rtol=0, atol=rounding_step(query.law.sigma)):
+                raise Unprotected(f"The noise of {self._mechanism.name!r} is not what its law draws.")
+            found.append((size if abs(size - 1) > 1e-3 else 1.0) * _size_of_draws(query.law, noised.shape))
+        return min(found)
+
+    def _noise(self, feedback: Any, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """A release's noise by query, and what the law draws from the same seed."""
+        entropy = SeededEntropy(seed)
+        answers = self._release(Replay(self._mechanism, self._transcript), feedback, seed)
+        return [(noised - query.numbers(feedback), query.law.draw(noised.shape, entropy)) for query, noised in answers]
+
+
+def _size_of_draws(law: Law, shape: tuple[int, ...]) -> float:
+    """The law's draws, in units of what its density says: 1, unless they are clearly smaller."""
+    numbers = math.prod(shape)
+    draws = max(3, -(-_NUMBERS // numbers))
+    entropy = SeededEntropy(1)
+    total = math.fsum(-law.log_density(law.draw(shape, entropy)) for _ in range(draws))
+    degree = 1 if law.cost(1.0).mu is None else 2
+    freedom = draws * numbers / degree
+    below = float(gammainc(freedom, total))
+    if below > 1 - _SURE:
+        raise Unprotected("The noise is not of the law that its density says: its draws are too long.")
+    return (total / freedom) ** (1 / degree) if below < _SURE else 1.0
+
+
+# One person of many
+
+
+Rows = tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]
+"""One person's states and ratings."""
+_RANDOM = 12
+_TURNS = 24
+
+
+def frozen_people(
+    budget: Budget, *, count: int = 50, low: float = 0.0, high: float = 0.5, slope: float = 1.0, levels: int = 6,
+    mechanism: Mechanism | None = None, seed: int = 0,
+) -> Movement:  # fmt: skip
+    """One person's rows, all of them, replaced by whatever an adversary likes, in the mean of so many people's rewards.
+
+    The rows go all the way: read, held to range and slope, averaged, made private. Nothing is assumed of how a person
+    becomes a function, so rows may contradict each other, leave the range and be any number. `mechanism` is what makes
+    the mean private, by default the path of the people's own relation.
+
+    >>> move = frozen_people(Budget(0.9, 1e-4), count=20, levels=5)
+    >>> round(move.stated, 4), 0.95 < move.share < 1  # 0.5/20 times the root of 5
+    (0.0559, True)
+    """
+    try:
+        import polars
+    except ImportError as error:
+        raise MissingExtra.of("people", "Auditing people's ratings needs Polars") from error
+    rng = np.random.default_rng(seed)
+    others = [(np.full(4, person), rng.random(4), rng.uniform(low, high, 4)) for person in range(1, count)]
+    fixed = [np.concatenate(column) for column in zip(*others, strict=True)]  # whoever they are: the mean is a sum
+
+    def everyone(rows: Rows) -> Ratings:
+        columns = zip((np.zeros(len(rows[0]), np.int64), *rows), fixed, strict=True)
+        data = dict(zip(("person", "state", "rating"), map(np.concatenate, columns), strict=True))
+        frame = polars.DataFrame(data)
+        return Ratings.read(frame, box=(0, 1), low=low, high=high, slope=slope, count=count, levels=levels)
+
+    def search() -> Moves:
+        """Two people near the top and the bottom at full slope; anything; a rating to the other end of the range."""
+        states = np.linspace(0, 1, 2**levels + 1)
+        tooth = slope / 2**levels * (np.arange(len(states)) % 2)
+        first, second = (states, high - tooth), (states, low + tooth)
+        found = yield "zigzags", (first, second)
+        for number in rng.integers(1, 60, _RANDOM):
+            one, other = (_anything(rng, int(number), low, high) for _ in range(2))
+            if (distance := (yield "random", (one, other))) > found:
+                found, first, second = distance, one, other
+        for turn in rng.integers(0, len(first[1]), _TURNS):
+            ratings = first[1].copy()
+            ratings[turn] = low + high - ratings[turn]
+            if (distance := (yield "greedy", ((first[0], ratings), second))) > found:
+                found, first = distance, (first[0], ratings)
+
+    nobody = everyone((np.zeros(0), np.zeros(0)))
+    if mechanism is None:
+        kernel = Exponential(nobody.relation.best_beta())
+        mechanism = Path(nobody.relation, budget, kernel, nobody.relation.rkhs_radius(kernel), UNIT, levels=levels)
+    frozen = _Frozen(mechanism, simulate, nobody, seed)
+    share, by, _ = run_search(search(), lambda pair: frozen.share(*map(everyone, pair)))
+    return frozen.movement("reward, one of many people", share, by)
+
+
+def _anything(rng: np.random.Generator, number: int, low: float, high: float) -> Rows:
+    """Rows that need not agree with each other or with the range."""
+    states = rng.choice([0.0, 1.0, *rng.random(8)], number)
+    extreme = rng.choice([low, high, low - 1e6, high + 1e6], number)
+    return states, np.where(rng.random(number) < 0.5, extreme, rng.uniform(low, high, number))

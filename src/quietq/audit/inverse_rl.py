@@ -1,19 +1,29 @@
-"""Linear-programming inverse reinforcement learning (Ng & Russell, 2000): the reward from a policy alone.
+"""The reward from a policy alone, up to scale and shift: inverse reinforcement learning, in two ways.
 
-A policy pi is optimal for the reward r of the state that a step leads to if and only if, for every action a,
+`inverse_rl` is a linear program (Ng & Russell, 2000). A policy pi is optimal for the reward r of the state that a step
+leads to if and only if, for every action a,
 
     (P_pi - P_a) (I - gamma P_pi)^-1 r >= 0
 
 (with V the values, r + gamma V = (I - gamma P_pi)^-1 r, and P_a of that is what action a is worth). Of all such rewards
 within [-1, 1], the one is taken by which the best action is ahead of the next best by most, summed over states, less
-`size` times the sum of |r|. A policy tells nothing of scale and shift, so neither does this.
+`size` times the sum of |r|.
+
+`apprenticeship` is a projection (Abbeel & Ng, 2004). A reward that is a sum of weights times features is worth, under a
+policy, the weights times its *feature expectations*: the discounted sums of features that it meets. The thief looks for
+weights by which the released policy beats every other: the difference between its feature expectations and the nearest
+mixture of those of the policies tried so far. Each round tries the policy that is best for these weights, and moves the
+mixture towards it; the length of the difference, the margin, falls until nothing tells the released policy from the
+mixture.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.audit.discretised import Discretised, mixed
-from quietq.privacy.checks import not_negative, positive, probability
+from quietq.audit.discretised import Discretised, best_actions, mixed
+from quietq.privacy.checks import count, not_negative, positive, probability
 from quietq.privacy.errors import InvalidInput, QuietqError
 
 SIZE = 0.5
@@ -31,14 +41,6 @@ def inverse_rl(
     to be, and the state adds to the lead only if some action is left out. `wrong` is for policies that are not quite
     optimal for any reward, such as noised ones: the policy need not be optimal, but a lead below zero counts so many
     times.
-
-    >>> from quietq.audit.discretised import best_actions, discretise
-    >>> from quietq.worlds.walk import WALK
-    >>> grid = discretise(WALK, points=9)
-    >>> best = best_actions(grid.best_values(WALK.reward(grid.states, np), gamma=0.9))
-    >>> found = inverse_rl(grid, best, gamma=0.9)
-    >>> bool(found[4] == found.max() > found[[0, 8]].max())  # the middle of nine, against the ends
-    True
     """
     from scipy.optimize import linprog  # slow to import
 
@@ -74,3 +76,58 @@ def inverse_rl(
     if not found.success:
         raise QuietqError(f"HiGHS found no reward for this policy ({found.status}).")
     return np.asarray(found.x[:n])
+
+
+KNOTS = {1: 17, 2: 7}
+"""Of the hat functions that features are, a coordinate."""
+ROUNDS = 30
+CLOSE = 1e-3
+"""A margin below this part of the first is taken for none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Apprentice:
+    """What the rounds found."""
+
+    weights: Float[np.ndarray, " features"]
+    """Of the features, those whose best policy came nearest to the released one; up to scale and shift."""
+    rewards: Float[np.ndarray, " n"]
+    """The reward that they make, at the grid's points."""
+    margins: tuple[float, ...]
+    """By round: how far the released policy is from the mixture of those tried; it never grows."""
+    distance: float
+    """Between the feature expectations of the released policy and of the one that is best for `weights`."""
+
+
+def apprenticeship(
+    grid: Discretised, policy: np.ndarray, gamma: float, *, knots: int | None = None, rounds: int = ROUNDS,
+    close: float = CLOSE,
+) -> Apprentice:  # fmt: skip
+    """Weights of hat functions for which a policy, the chances of actions at each state (n, m), is the best."""
+    n, m = grid.transitions.shape[:2]
+    policy, gamma = np.asarray(policy, dtype=np.float64), probability("gamma", gamma)
+    if policy.shape != (n, m) or not ((policy >= 0).all() and np.allclose(policy.sum(axis=1), 1)):
+        raise InvalidInput(f"policy must give {m} probabilities for each of {n} states.")
+    default = min(KNOTS[grid.world.box.dimension], grid.points)
+    features = grid.hats(default if knots is None else count("knots", knots, 2, grid.points))
+    rounds, close = count("rounds", rounds), positive("close", close)
+    goal = grid.visits(policy, gamma) @ features
+    mixture = grid.visits(np.full((n, m), 1 / m), gamma) @ features
+    margins: list[float] = []
+    weights, nearest = np.zeros(features.shape[1]), np.inf
+    for _ in range(rounds):
+        difference = goal - mixture
+        margins.append(float(np.linalg.norm(difference)))
+        if margins[-1] <= close * margins[0]:
+            break
+        unit = difference / margins[-1]
+        values = grid.best_values(features @ unit, gamma)
+        tried = grid.visits(mixed(best_actions(values)), gamma) @ features
+        if (distance := float(np.linalg.norm(tried - goal))) < nearest:
+            weights, nearest = unit, distance
+        step = tried - mixture
+        length = float(step @ step)
+        if length <= 1e-24:
+            break
+        mixture = mixture + np.clip(step @ difference / length, 0, 1) * step
+    return Apprentice(weights, features @ weights, tuple(margins), nearest)

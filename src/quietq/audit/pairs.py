@@ -7,6 +7,7 @@ for a sample path of the exponential kernel, whose norm it drives to its bound (
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,7 +44,6 @@ class Shift(Move):
     name: ClassVar[str] = "shift"
 
     def at(self, unit: Any, xp: Any) -> Any:
-        """A constant."""
         return xp.full(unit.shape[:-1], self.radius)
 
 
@@ -55,7 +55,6 @@ class Bumps(Move):
     lipschitz: float = math.inf
 
     def at(self, unit: Any, xp: Any) -> Any:
-        """From the radius down to its negative and up again."""
         waves = min(self.lipschitz / (4 * self.radius), 16.0)
         phase = unit[..., 0] * waves % 1.0
         return self.radius * (xp.abs(4 * phase - 2) - 1)
@@ -78,19 +77,6 @@ class Zigzag(Move):
 
 
 @dataclass(frozen=True)
-class Through(Move):
-    """Straight lines through values at equally spaced knots."""
-
-    name: ClassVar[str] = "through"
-    values: tuple[float, ...] = (0.0, 0.0)
-
-    def at(self, unit: Any, xp: Any) -> Any:
-        """Interpolated."""
-        values = xp.asarray(self.values)
-        return xp.interp(unit[..., 0], xp.linspace(0, 1, len(self.values)), values)
-
-
-@dataclass(frozen=True)
 class Flip(Move):
     """The preference turned over, as far as the relation allows: a part t of the way from r to its mirror image."""
 
@@ -100,12 +86,8 @@ class Flip(Move):
     part: float
 
     def at(self, unit: Any, xp: Any) -> Any:
-        """-2 t (r - middle)."""
         low, high = (xp.asarray(side) for side in (self.world.box.low, self.world.box.high))
         return -2 * self.part * (self.world.reward(low + unit * (high - low), xp) - self.middle)
-
-
-MOVES = ("shift", "flip", "bumps", "zigzag")
 
 
 @dataclass(frozen=True)
@@ -122,11 +104,9 @@ class Pair:
     move: Move
 
     def first(self, states: Any) -> Float[np.ndarray, " states"]:
-        """r, in NumPy."""
         return self._reward(states, 0.0)
 
     def second(self, states: Any) -> Float[np.ndarray, " states"]:
-        """r', in NumPy."""
         return self._reward(states, 1.0)
 
     def _reward(self, states: Any, side: float) -> Float[np.ndarray, " states"]:
@@ -146,12 +126,11 @@ class PairReward(JaxReward):
         self.side, self.pair, self.by_action = jnp.asarray(side, jnp.float32), pair, False
 
     def at(self, state: Array) -> Array:
-        """The reward at one state."""
         world = self.pair.world
         return world.reward(state, jnp) + self.side * self.pair.move.at(_unit(state, world, jnp), jnp)
 
 
-def neighbours(world: World, relation: Relation, move: str, cells: int = 2**10) -> Pair:
+def neighbours(world: World, relation: Relation, move: str) -> Pair:
     """The pair that a move of this name makes, as large as the relation allows."""
     if not isinstance(relation, SupBall | LipschitzBall):
         raise InvalidInput(f"Pairs are made for a SupBall or a LipschitzBall, not for a {type(relation).__name__}.")
@@ -159,18 +138,9 @@ def neighbours(world: World, relation: Relation, move: str, cells: int = 2**10) 
     slope = relation.lipschitz if isinstance(relation, LipschitzBall) else math.inf
     if move != "shift" and world.box.dimension != 1:
         raise InvalidInput(f"The move {move!r} is for worlds of one coordinate; take 'shift'.")
-    match move:
-        case "shift":
-            made: Move = Shift(radius)
-        case "bumps":
-            made = Bumps(radius, slope)
-        case "zigzag":
-            made = Zigzag(radius, slope, cells)
-        case "flip":
-            made = _flip(world, radius, slope)
-        case _:
-            raise InvalidInput(f"move must be one of {', '.join(MOVES)}, not {move!r}.")
-    return Pair(world, made)
+    if move not in MOVES:
+        raise InvalidInput(f"move must be one of {', '.join(MOVES)}, not {move!r}.")
+    return Pair(world, MOVES[move](world, radius, slope))
 
 
 def _flip(world: World, radius: float, slope: float) -> Flip:
@@ -180,6 +150,15 @@ def _flip(world: World, radius: float, slope: float) -> Flip:
     size, steepest = float(np.ptp(rewards)), 2 * float(np.abs(np.diff(rewards)).max()) * (POINTS - 1)
     part = min(1.0, radius / size, slope / steepest) * (1 - 1e-9)  # so that rounding does not lead out of the relation
     return Flip(2 * part * size / 2, world, middle, part)
+
+
+MOVES: dict[str, Callable[[World, float, float], Move]] = {
+    "shift": lambda world, radius, slope: Shift(radius),
+    "flip": _flip,
+    "bumps": lambda world, radius, slope: Bumps(radius, slope),
+    "zigzag": lambda world, radius, slope: Zigzag(radius, slope),
+}
+"""By name, as large as radius and slope allow."""
 
 
 def _unit(states: Any, world: World, xp: Any) -> Any:

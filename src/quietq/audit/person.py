@@ -23,16 +23,15 @@ import numpy as np
 from scipy.special import ndtr
 
 from quietq.audit.bounds import Errors, significance_of
+from quietq.audit.draws import BestTest, Progress
 from quietq.audit.finding import Attack, Finding, Promise
-from quietq.audit.likelihood import best_test
 from quietq.feedback.ratings import Ratings
-from quietq.mechanisms.private_function import PrivateFunction
-from quietq.mechanisms.privatise import privatise
+from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.privatise import choose
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count, numbers
 from quietq.privacy.errors import InvalidInput
 
-Kind = Literal["rating", "presence"]
 _NO_NAME = "target must be a person's name, a text or a number, or a list of one person's names."
 
 
@@ -40,10 +39,8 @@ _NO_NAME = "target must be a person's name, a text or a number, or a list of one
 class PersonAttack:
     """What the best test made of one person, beside what was promised."""
 
-    kind: Kind
-    budget: Budget
-    pure: bool
-    """Whether the noise is pure, so that epsilon alone was promised."""
+    kind: Literal["rating", "presence"]
+    promise: Promise
     releases: int
     """Of each population."""
     confidence: float
@@ -61,16 +58,15 @@ class PersonAttack:
     @property
     def ceiling(self) -> float:
         """The accuracy that the promise allows at most."""
-        return 1 / (1 + math.exp(-self.budget.epsilon)) if self.pure else float(ndtr(self.budget.mu / 2))
+        mu, epsilon = self.promise.mu, self.promise.epsilon
+        return 1 / (1 + math.exp(-epsilon)) if mu is None else float(ndtr(mu / 2))
 
     @property
     def epsilon_lower(self) -> float:
-        """The finding's lower bound of epsilon."""
         return self.finding().epsilon_lower
 
     @property
     def mu_lower(self) -> float:
-        """The finding's lower bound of mu."""
         return self.finding().mu_lower
 
     @property
@@ -98,48 +94,25 @@ class PersonAttack:
         Its errors, bounds and verdict, in its `to_dict` as well, come from the true ratings and are not marked. Where
         ratings are private, `to_dict` of this attack is the record to keep: there they stand under `not_private`.
         """
-        promise = Promise.certified(self.budget, self.pure)
         attack = Attack("reward", "none", "one person", self.kind, "the private reward", "likelihood ratio")
-        return Finding(attack, promise, self.releases, self.errors, self.errors, self.confidence)
+        return Finding(attack, self.promise, self.releases, self.errors, self.errors, self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """In JSON types; what comes of true ratings stands under `not_private`."""
+        found = ("accuracy", "exact_mu", "epsilon_lower", "mu_lower", "broken", "verdict")
+        promise = {name: getattr(self.promise, name) for name in ("epsilon", "delta", "mu")}
         return {
-            "kind": self.kind,
-            "names": self.names,
-            "releases": self.releases,
-            "confidence": self.confidence,
-            "promised": {
-                "epsilon": self.budget.epsilon,
-                "delta": 0.0 if self.pure else self.budget.delta,
-                "mu": None if self.pure else self.budget.mu,
-                "accuracy": self.ceiling,
-            },
-            "not_private": {
-                "accuracy": self.accuracy,
-                "errors": self.errors._asdict(),
-                "exact_mu": self.exact_mu,
-                "epsilon_lower": self.epsilon_lower,
-                "mu_lower": self.mu_lower,
-                "broken": self.broken,
-                "verdict": self.verdict,
-            },
+            **{name: getattr(self, name) for name in ("kind", "names", "releases", "confidence")},
+            "promised": {**promise, "accuracy": self.ceiling},
+            "not_private": {"errors": self.errors._asdict(), **{name: getattr(self, name) for name in found}},
         }
 
 
 def attack_person(
-    ratings: object,
-    target: object,
-    instead: object,
-    budget: Budget,
-    *,
-    releases: int = 500,
-    seed: int = 0,
-    confidence: float = 0.95,
-    noise: str = "auto",
-    pieces: int | None = None,
+    ratings: object, target: object, instead: object, budget: Budget, *, releases: int = 500, seed: int = 0,
+    confidence: float = 0.95, noise: str = "auto", pieces: int | None = None, progress: Progress | None = None,
     **reading: Any,
-) -> PersonAttack:
+) -> PersonAttack:  # fmt: skip
     """Attacks one person, the `target`, whose rows in `ratings` are replaced by the rows `instead`: (state, rating).
 
     With no rows `instead` it is their presence that is attacked. `target` is a name; several, in a list, are one person
@@ -161,32 +134,24 @@ def attack_person(
     after = Ratings.read(replace_person(ratings, list(names.values()), instead, **columns), **reading)
     seeds = np.random.SeedSequence(count("seed", seed, 0)).generate_state(2 * releases + 1, np.uint64)
 
-    def release(people: Ratings, simulate: int) -> PrivateFunction:
-        return privatise(people, budget, noise=noise, pieces=pieces, simulate=simulate)
-
-    score, exact_mu = best_test(before, after, before.relation, budget, release(before, int(seeds[-1])))
-    scores = [[score(release(people, int(s))) for s in seeds[i:-1:2]] for i, people in enumerate((before, after))]
+    declared = before.declared
+    task = Task(before.relation, budget, declared.box, declared.slope, before.largest, pieces=pieces)
+    test = BestTest(choose(noise, task), before, after)
+    scores: list[list[float]] = [[], []]
+    for number, stream in enumerate(seeds[:-1]):
+        scores[number % 2].append(test.score(number % 2, int(stream)))
+        if progress is not None:
+            progress(number + 1, 2 * releases)
     return PersonAttack(
-        kind="rating" if len(numbers("instead", instead)) else "presence",
-        budget=budget,
-        pure=exact_mu is None,
-        releases=releases,
-        confidence=confidence,
-        errors=Errors.at_threshold(*scores, threshold=0.0),
-        exact_mu=exact_mu,
-        names=len(names),
-    )
+        "rating" if len(numbers("instead", instead)) else "presence", Promise.of_mechanism(test.mechanism), releases,
+        confidence, Errors.at_threshold(*scores, threshold=0.0), test.mu, len(names),
+    )  # fmt: skip
 
 
 def replace_person(
-    ratings: object,
-    names: Sequence[object],
-    instead: object,
-    *,
-    person: str = "person",
-    state: str | Sequence[str] = "state",
-    rating: str = "rating",
-) -> Any:
+    ratings: object, names: Sequence[object], instead: object, *, person: str = "person",
+    state: str | Sequence[str] = "state", rating: str = "rating",
+) -> Any:  # fmt: skip
     """The ratings as a Polars frame, with all rows under these names replaced by the rows `instead` under each.
 
     Spellings of one name are one name. A refusal shows no name and no rating.

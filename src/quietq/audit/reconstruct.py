@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.audit import bellman
-from quietq.audit.apprenticeship import apprenticeship
 from quietq.audit.discretised import Discretised, best_actions, discretise, mixed
-from quietq.audit.inverse_rl import WRONG, inverse_rl
+from quietq.audit.inverse_rl import WRONG, apprenticeship, inverse_rl
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.checks import instance, real
 from quietq.privacy.errors import InvalidInput
@@ -36,9 +35,6 @@ EPISODES = 500
 _FLAT = 1e-9
 """A reward that varies by less, relative to its size, is a constant."""
 
-Release = Callable[[np.ndarray], np.ndarray] | PrivateFunction
-"""Values of all actions, (n, m), as a function of states, (n, d), like an agent's `q_values`; or a private reward."""
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -54,12 +50,11 @@ class Comparison:
     """The recovered reward, with what the attack is blind to fitted to the truth."""
 
     def to_dict(self) -> dict[str, float]:
-        """The three numbers."""
         return {"correlation": self.correlation, "rmse": self.rmse, "relative_error": self.relative_error}
 
 
 @dataclass(frozen=True, eq=False)
-class Attack:
+class RecoveredReward:
     """One attack, and what it recovered."""
 
     name: str
@@ -76,7 +71,7 @@ class Reconstruction:
     """All attacks on one release."""
 
     grid: Discretised
-    attacks: tuple[Attack, ...]
+    recovered: tuple[RecoveredReward, ...]
     truth: Float[np.ndarray, " n"] | None
     """The true reward at the grid's points. NOT private."""
     planned: float | None = None
@@ -87,16 +82,15 @@ class Reconstruction:
         """Root mean squared error of the best constant guess: the true reward's deviation. NOT private."""
         return None if self.truth is None else float(self.truth.std())
 
-    def __getitem__(self, name: str) -> Attack:
-        """The attack of that name."""
-        for attack in self.attacks:
-            if attack.name == name:
-                return attack
-        raise InvalidInput(f"There is no attack {name!r} here: there are {', '.join(a.name for a in self.attacks)}.")
+    def __getitem__(self, name: str) -> RecoveredReward:
+        for one in self.recovered:
+            if one.name == name:
+                return one
+        raise InvalidInput(f"There is no attack {name!r} here: there are {', '.join(a.name for a in self.recovered)}.")
 
 
 def reconstruct(
-    release: Release,
+    release: Callable[[np.ndarray], np.ndarray] | PrivateFunction,
     world: World,
     gamma: float | None = None,
     *,
@@ -106,8 +100,9 @@ def reconstruct(
 ) -> Reconstruction:
     """Recovers the reward from a release, on a grid of so many `points` a coordinate.
 
-    `gamma` is the discount that the values were learnt with (`discount` has it from an agent's settings); a private
-    reward has none. `truth` is what to compare with: that part of the result is not private.
+    A release is a private reward, or values of all actions, (n, m), as a function of states, (n, d), like an agent's
+    `q_values`; then `gamma` is the discount that they were learnt with (`discount` has it from an agent's settings).
+    `truth` is what to compare with: that part of the result is not private.
 
     >>> from quietq.worlds.walk import WALK, walk_reward
     >>> grid = discretise(WALK)
@@ -126,13 +121,13 @@ def reconstruct(
         # K-norm noise goes into increments: where the released reward starts means nothing.
         blind = ("shift",) if release.certificate.method.endswith("k-norm") else BLIND_TO[READ]
         score = None if truth is None else _planned(world, release, truth)
-        return Reconstruction(grid, (_judged(Attack(READ, blind, rewards), true),), true, score)
+        return Reconstruction(grid, (_judged(RecoveredReward(READ, blind, rewards), true),), true, score)
     if gamma is None:
         raise InvalidInput("gamma must be the discount that the values were learnt with, and is missing.")
     values = np.asarray(release(grid.states), dtype=np.float64)
     if values.shape != grid.transitions.shape[:2] or not np.isfinite(values).all():
         raise InvalidInput(f"release must give {world.actions} finite numbers for each of many states.")
-    found = [Attack(name, BLIND_TO.get(name, ()), _attack(name, grid, values, gamma)) for name in attacks]
+    found = [RecoveredReward(name, BLIND_TO.get(name, ()), _attack(name, grid, values, gamma)) for name in attacks]
     return Reconstruction(grid, tuple(_judged(attack, true) for attack in found), true)
 
 
@@ -190,9 +185,9 @@ def _steepest(grid: Discretised) -> float | None:
     return relation.lipschitz / 2 / (grid.points - 1) if isinstance(relation, LipschitzBall) else None
 
 
-def _judged(attack: Attack, truth: np.ndarray | None) -> Attack:
+def _judged(attack: RecoveredReward, truth: np.ndarray | None) -> RecoveredReward:
     judged = None if truth is None else compare(attack.rewards, truth, attack.blind_to)
-    return Attack(attack.name, attack.blind_to, attack.rewards, judged)
+    return RecoveredReward(attack.name, attack.blind_to, attack.rewards, judged)
 
 
 def _planned(world: World, private: PrivateFunction, truth: RewardFunction) -> float:

@@ -8,7 +8,9 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,18 +20,76 @@ from jaxtyping import Float, PRNGKeyArray
 from quietq.audit.distinguisher import Seen
 from quietq.audit.pairs import Pair, PairReward
 from quietq.audit.store import Store
-from quietq.audit.views import View
+from quietq.feedback.own_function import OwnFunction
 from quietq.learning import trainer
-from quietq.learning.method import Method
+from quietq.learning.method import Method, Released
+from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.private_function import PrivateFunction
-from quietq.mechanisms.privatise import privatise
+from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.release import simulate
+from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.privacy.budget import Budget
+from quietq.privacy.checks import count
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 from quietq.worlds.jax_rewards import JaxReward, as_jax, stack
+from quietq.worlds.world import World
 
 BATCH = 64
 """Runs side by side, half of them under r'."""
+
+
+Sight = Literal["final", "policy", "every"]
+"""What the adversary sees of a training."""
+MOST_STATES = 100_000
+
+
+@dataclass(frozen=True)
+class View:
+    """`final`: the values of all actions, released at the end; `policy`: only which action is best; `every`: the values
+    at `moments` moments, of which the end is the last. Each at `queries` states a coordinate, equally spaced.
+    """
+
+    kind: Sight = "final"
+    queries: int = 65
+    moments: int = 10
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Sight):
+            raise InvalidInput(f"view must be one of {', '.join(get_args(Sight))}, not {self.kind!r}.")
+        count("queries", self.queries, 1, 10_000)
+        count("moments", self.moments, 1, 1000)
+
+    def check(self, box: Box, steps: int) -> None:
+        if self.looks > steps:
+            raise InvalidInput(f"moments must be at most the number of steps, {steps}, not {self.moments}.")
+        if self.queries**box.dimension * self.looks > MOST_STATES:
+            raise InvalidInput(
+                f"queries must be fewer: {self.queries} a coordinate, {box.dimension} coordinate(s) and {self.looks} "
+                f"look(s) are more than {MOST_STATES} states."
+            )
+
+    @property
+    def looks(self) -> int:
+        return self.moments if self.kind == "every" else 1
+
+    def states(self, box: Box) -> Float[np.ndarray, "points d"]:
+        sides = [np.linspace(low, high, self.queries) for low, high in zip(box.low, box.high, strict=True)]
+        return np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, box.dimension)
+
+    def seen(self, method: Method, released: Released, box: Box) -> Float[np.ndarray, "runs numbers"]:
+        """What is seen of each run's release, a row a run."""
+        values = np.asarray(_values(method, released, jnp.asarray(self.states(box), jnp.float32)))
+        if self.kind == "policy":
+            values = np.eye(values.shape[-1])[values.argmax(axis=-1)]  # the first of those that are equal, as agents do
+        # What is not finite counts as 0: a score stays a number, whatever training came to.
+        return np.where(np.isfinite(values), values, 0.0).reshape(len(values), -1).astype(np.float32)
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(method: Method, released: Released, states: Any) -> Any:
+    return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, states)
 
 
 @dataclass(frozen=True)
@@ -41,12 +101,13 @@ class Privatising:
     noise: str = "path"
     pieces: int | None = None
 
+    def mechanism(self, world: World) -> Mechanism:
+        return choose(self.noise, Task(self.relation, self.budget, world.box, pieces=self.pieces))
+
     def __call__(self, pair: Pair, side: int, seed: int) -> PrivateFunction:
         """A simulated release of r (side 0) or of r' (side 1)."""
-        return privatise(
-            pair.second if side else pair.first, self.budget, relation=self.relation, domain=pair.world.box,
-            noise=self.noise, pieces=self.pieces, simulate=seed,
-        )  # fmt: skip
+        feedback = OwnFunction(pair.second if side else pair.first, self.relation)
+        return simulate(self.mechanism(pair.world), feedback, seed)
 
 
 @dataclass(frozen=True)
@@ -104,7 +165,6 @@ class Trainings:
         return Seen(flat[0], flat[1])
 
     def _batch(self, number: int) -> Float[np.ndarray, "2 runs numbers"]:
-        """One batch: an equal number of runs under r and under r'."""
         spaces, core = trainer.spaces_of(self.pair.world), self.method.core()
         drawn = [self.method.draw(spaces, self.steps, SeededEntropy(self._stream(number, run))) for run in range(BATCH)]
         noise = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)

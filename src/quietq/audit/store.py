@@ -9,17 +9,7 @@ import numpy as np
 
 from quietq.version import hash_of_code
 
-CODE = (
-    "privacy",
-    "noise",
-    "feedback",
-    "mechanisms",
-    "worlds",
-    "learning",
-    "audit/pairs.py",
-    "audit/runs.py",
-    "audit/views.py",
-)
+CODE = ("privacy", "noise", "feedback", "mechanisms", "worlds", "learning", "audit/pairs.py", "audit/runs.py")
 """What results can depend on: rooms, and files."""
 
 

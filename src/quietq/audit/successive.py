@@ -59,14 +59,7 @@ class Recovered(NamedTuple):
 def rewards_from_successive(
     before: object, after: object, steps: Steps, learning_rate: float, gamma: float, by: By = "next_state"
 ) -> Recovered:
-    """The rewards that lie between two releases, by least squares; `by` says which state they are a function of.
-
-    >>> steps = Steps(*(np.array(x) for x in ([0, 1], [0, 0], [1, 0], [False, False])))
-    >>> before, rewards = np.array([[0.3], [-2.0]]), np.array([5.0, 7.0])
-    >>> after = before + 0.1 / 2 * (rewards[[1, 0]][:, None] + 0.9 * before[[1, 0]] - before)
-    >>> bool(np.allclose(rewards_from_successive(before, after, steps, 0.1, 0.9).reward, rewards))
-    True
-    """
+    """The rewards that lie between two releases, by least squares; `by` says which state they are a function of."""
     first, second = numbers("before", before), numbers("after", after)
     if first.ndim != 2 or first.shape != second.shape:
         raise InvalidInput(f"before and after must be tables of one shape, not {first.shape} and {second.shape}.")

@@ -9,12 +9,10 @@ import numpy as np
 from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import LEARNED_SHARE, Seen, learn
 from quietq.audit.draws import Progress
-from quietq.audit.finding import Attack, Finding, Promise, judge
-from quietq.audit.likelihood import is_pure
+from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.audit.pairs import neighbours
-from quietq.audit.runs import Privatising, Trainings
+from quietq.audit.runs import Privatising, Trainings, View
 from quietq.audit.store import Store
-from quietq.audit.views import View
 from quietq.learning.method import Method
 from quietq.learning.promise import Promising
 from quietq.learning.published import Published
@@ -28,21 +26,11 @@ ScoreKind = Literal["mean", "learned"]
 
 
 def audit_training(
-    method: Method,
-    world: World,
-    runs: int = 1000,
-    *,
-    move: str = "shift",
-    view: View | None = None,
-    score: ScoreKind | None = None,
-    steps: int = 5000,
-    seed: int = 0,
-    confidence: float = 0.95,
-    folder: Path | None = None,
-    private: Privatising | None = None,
-    public_walk: bool | None = None,
+    method: Method, world: World, runs: int = 1000, *, move: str = "shift", view: View | None = None,
+    score: ScoreKind | None = None, steps: int = 5000, seed: int = 0, confidence: float = 0.95,
+    folder: Path | None = None, private: Privatising | None = None, public_walk: bool | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> Finding:  # fmt: skip
     """Trains `runs` times under the world's reward and as often under its neighbour, and tells them apart if it can.
 
     The score is the mean of all values seen where r' is r shifted, which raises them all, and else one that is learned.
@@ -66,7 +54,7 @@ def audit_training(
         own = method.promised()[1] if isinstance(method, Promising) else None
         promise = Promise.of(method.certificate(spaces_of(world), steps)) if own is None else Promise.certified(own)
     else:
-        promise = Promise.certified(private.budget, is_pure(private(pair, 0, 0)))
+        promise = Promise.of_mechanism(private.mechanism(world))
     trainings = Trainings(method, pair, view, steps, count("seed", seed, 0), private, public_walk)
     store = Store(folder if trainings.known else None, trainings.describe())
     seen = trainings.run(runs, store, progress)
@@ -78,7 +66,9 @@ def audit_training(
         expected = taught.scored(weights).normal()
     thresholds = expected.thresholds(runs - learned_on, promise.delta, confidence)
     attack = Attack(method.name, world.name, str(relation), move, _in_words(view, seen, public_walk), score)
-    return judge(judged.scored(weights), thresholds, attack, promise, confidence, learned_on, time.monotonic() - began)
+    return count_errors(
+        judged.scored(weights), thresholds, attack, promise, confidence, learned_on, time.monotonic() - began
+    )
 
 
 def relation_of(method: Method) -> Relation:

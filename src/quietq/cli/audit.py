@@ -77,8 +77,7 @@ def _options(name: str) -> Options:
 
 def audit(method: str, values: dict[str, Any]) -> None:
     """Attacks one method, and tells what came of it."""
-    from quietq.audit.by_name import plan_audit
-    from quietq.audit.words import in_words
+    from quietq.audit import in_words, plan_audit
     from quietq.cli.report.audit import write_beside
     from quietq.learning.options import read_options
     from quietq.publishing import open_release
@@ -93,7 +92,7 @@ def audit(method: str, values: dict[str, Any]) -> None:
     if release is not None:
         open_release(release)  # refused now rather than after the audit
     with _bar(method) as progress:
-        finding = run(progress)
+        finding = run(progress=progress)
     beside = None if release is None else write_beside(finding, release)
     if as_json:
         return answer(True, finding.to_dict() | ({} if beside is None else {"written": str(beside)}))
@@ -112,23 +111,23 @@ def _promise(values: dict[str, Any]) -> "tuple[int, qq.Budget, int]":
 
 def audit_all(values: dict[str, Any]) -> None:
     """Attacks every method, and writes a table and a plot."""
-    from quietq.audit import entries, sensitivities, write_movements, write_table
-    from quietq.audit.by_name import check_confidence
+    from quietq.audit import plan_everything, sensitivities, write_movements, write_table
+    from quietq.audit.plan import check_confidence
     from quietq.cli.report import require
     from quietq.cli.report.audit import plot_findings
     from quietq.privacy.checks import count
 
     (runs, budget, people), confidence = _promise(values), values.get("confidence", 0.95)
     check_confidence(confidence)
-    audits = list(entries(count("runs", runs, 40), budget, people, _find_cache(values)))
+    audits = list(plan_everything(count("runs", runs, 40), budget, people, _find_cache(values)))
     require()
     out = values.get("out", Path("runs/audit"))
     out.mkdir(parents=True, exist_ok=True)
     each = 1 - (1 - confidence) / len(audits)  # so that all bounds hold together with this confidence
     findings: dict[str, Finding] = {}
-    for entry in audits:
-        with _bar(entry.title) as progress:
-            findings[entry.title] = entry.run(progress).at(each)
+    for planned in audits:
+        with _bar(planned.title) as progress:
+            findings[planned.title] = planned.run(progress=progress).at(each)
     with _bar("sensitivity, with frozen noise"):
         movements = sensitivities(budget)
     files = [*write_table(findings, out), *write_movements(movements, out), out / "audit.png"]

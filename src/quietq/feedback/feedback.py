@@ -17,10 +17,10 @@ import numpy as np
 
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
+from quietq.privacy.account import Once
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import count as checked_count
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.account import Once
 from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:

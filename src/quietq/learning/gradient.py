@@ -10,7 +10,7 @@ pay again every time.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -26,6 +26,7 @@ from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
+from quietq.learning.private_step import ROUNDS, PrivateStep, hide_replay
 from quietq.learning.promise import Promising, not_below
 from quietq.learning.protect import protect
 from quietq.learning.sums import total
@@ -165,3 +166,15 @@ class GradientNoise(DeepQ, Promising):
             Assumption(f"Each transition's gradient was clipped to length {self.clip:g}.", True),
             Assumption("Networks, targets and actions come from noised parameters only.", True),
         )
+
+    def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
+        """Around rewards that are no surprise: from there, clipping cuts off the least of what rewards move."""
+        number = len(batch.action)
+        method = replace(self, batch=number, start=1, train_every=1, replay=ROUNDS * number)
+        network = method.init(spaces, key).network
+
+        def one_round(seen: Transition, noise: Noise) -> Any:
+            return method.noised(network, network, seen, noise, jnp.array(1))
+
+        centre = chosen(jax.vmap(network)(batch.state), batch.action) - method.goals(network, batch)
+        return PrivateStep(method, ROUNDS, ROUNDS, one_round, hide_replay, centre=centre)

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from quietq.learning.averages import Averages, Averaging, add, at_random, best_values, weighed
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
+from quietq.learning.private_step import ROUNDS, PrivateStep
 from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
@@ -87,3 +88,12 @@ class InputNoise(Averaging, Promising):
             steps,
             Assumption(f"At most {steps} rewards were seen, each noised once, before anything looked at it.", True),
         )
+
+    def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
+        """Each reward is a round of its own; those of one call of `update` are looked at together."""
+        state = self.init(spaces, key, len(batch.action))
+
+        def one_round(seen: Transition, noise: Noise) -> InputState:
+            return self.update(state, seen, jnp.array(0), key, noise)
+
+        return PrivateStep(self, ROUNDS * len(batch.action), ROUNDS, one_round, lambda state: state)

@@ -19,6 +19,7 @@ from quietq.learning.averages import Averages, Averaging, add, at_random, best_v
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option
+from quietq.learning.private_step import PrivateStep, update_and_finish
 from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
@@ -93,3 +94,8 @@ class OutputNoise(Averaging, Promising):
             Assumption("Actions were uniformly random, so that the states seen do not depend on the reward.", True),
             Assumption("Values are a fixed point of averages, which contracts by gamma.", True),
         )
+
+    def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
+        number = len(batch.action)
+        one_round = update_and_finish(self, self.init(spaces, key, number))
+        return PrivateStep(self, number, 1, one_round, lambda state: state.network, rounds=1)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PRNGKeyArray
 
-from quietq.learning.method import Method, Spaces
+from quietq.learning.method import Method, Spaces, Transition
+from quietq.learning.private_step import PrivateStep
 from quietq.noise.allowance import size_bound
 from quietq.noise.entropy import Entropy
 from quietq.privacy import norms
@@ -149,6 +150,10 @@ class Promising(Method):
             ),
             remarks=("Scores, returns and learning curves look at the true reward and are not covered.",),
         )  # fmt: skip
+
+    def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
+        """One round with all rewards of the batch in it, for an audit to look into."""
+        raise InvalidInput(f"There is no private step to audit in {type(self).__name__}.")
 
 
 def sup_radius(relation: Relation) -> float:

@@ -7,7 +7,7 @@ mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. Policy, moves and v
 released (docs/theory.md, section 4). No amplification by subsampling: every reward may differ.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -20,6 +20,7 @@ from quietq.learning.averages import Averages, Averaging, add, at_random, best_v
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option
+from quietq.learning.private_step import ROUNDS, PrivateStep, update_and_finish
 from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
 from quietq.noise.entropy import Entropy
@@ -136,3 +137,9 @@ class ValueNoise(Averaging, Promising):
             steps,
             Assumption("Policy, moves and values were computed from public states and released means only.", True),
         )
+
+    def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
+        """The first of a round's two steps ends none; the last round is ended by the training."""
+        method = replace(self, round_steps=2)
+        steps, one_round = 2 * ROUNDS - 1, update_and_finish(method, method.init(spaces, key, len(batch.action)))
+        return PrivateStep(method, steps, steps, one_round, lambda state: state._replace(unreleased=None))

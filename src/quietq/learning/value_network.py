@@ -8,7 +8,7 @@ network, a snapshot, are post-processing (docs/theory.md, section 4). Each round
 rewards would pay again.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -24,6 +24,7 @@ from quietq.learning.gradient import STEEPEST, GradientNoiseDraw
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
+from quietq.learning.private_step import ROUNDS, PrivateStep, hide_replay
 from quietq.learning.promise import Promising, not_below
 from quietq.learning.protect import protect
 from quietq.learning.sums import total
@@ -136,6 +137,16 @@ class NetworkValueNoise(DeepQ, Promising):
             Assumption("Each transition was used in one round only; one that is seen again counts as another.", True),
             Assumption("Networks, targets and actions come from noised parameters only.", True),
         )
+
+    def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
+        number = len(batch.action)
+        method = replace(self, batch=number)
+        network = method.init(spaces, key, number).network
+
+        def one_round(seen: Transition, noise: Noise) -> Network:
+            return method.noised(network, network, seen, jnp.array(1), noise)
+
+        return PrivateStep(method, ROUNDS * number, ROUNDS, one_round, hide_replay)
 
 
 def unit_sensitivity(slopes: Float[Array, "batch parameters"]) -> Float[Array, ""]:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from quietq.audit.finding import Finding
 from quietq.cli.folder import write_json
+from quietq.cli.options import kinds
 from quietq.cli.report.look import checked, new_figure, save
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import relation_in_words
 from quietq.publishing import open_release
 from quietq.publishing.server.audits import audit_beside
+from quietq.registry import METHODS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,8 +94,6 @@ def _difference(finding: Finding, certificate: Certificate) -> str | None:
 def _is_of(attacked: str, method: str) -> bool:
     """Whether an attack was on this method; one on a training with a private reward is on any kind of such a reward."""
     kind = {"gaussian-process": "reward/path", "independent-gaussian": "reward/observed"}.get(method, method)
-    if attacked in ("reward", "actor-critic"):
+    if attacked in METHODS and kinds(attacked)[0]:
         return kind.startswith("reward/")
-    if attacked.startswith("reward/weights, "):
-        return kind == f"reward/{attacked.removeprefix('reward/weights, ')}"
     return attacked in (kind, kind.partition("/")[0])

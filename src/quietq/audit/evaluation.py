@@ -1,27 +1,47 @@
-"""The frozen-noise check of policy evaluation: one person's trajectory replaced by any other.
-
-The noise follows the data, so the same seed gives noise of another size for a neighbour: what is held fixed is the
-smooth bound of the data at hand, read off the noise that is in its release, and no replacement may exceed it.
-"""
+"""Audits of policy evaluation, whose noise follows the data."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from quietq.audit.movement import Movement
-from quietq.feedback.trajectories import Trajectory, Visits
+from quietq.audit.draws import audit_draws
+from quietq.audit.finding import Attack, Finding, Movement, Promise
+from quietq.feedback.trajectories import Cells, Trajectory, Visits
 from quietq.mechanisms.evaluation import Evaluation
 from quietq.mechanisms.smooth_sensitivity import Admissible
 from quietq.noise.entropy import SeededEntropy
+from quietq.privacy.budget import Budget
+from quietq.privacy.relations import Trajectories
 
+_HORIZON, _REWARD = 3, 1.0
 _RANDOM = 20
 _LONGEST = 40
+
+
+def audit_evaluation(people: int, budget: Budget, runs: int = 1000, **options: Any) -> Finding:
+    """The value of a policy from people's trajectories: one of them gained the most there is, or lost it.
+
+    `options` are those of `audit_draws`.
+    """
+    relation = Trajectories(count=people, largest_reward=_REWARD, horizon=_HORIZON)
+    evaluation = Evaluation(budget=budget, relation=relation, gamma=0.5, cells=Cells.states(_HORIZON))
+    others: list[Trajectory] = [(list(range(_HORIZON)), [0.0] * _HORIZON)] * (people - 1)
+    worlds = [[*others, (list(range(_HORIZON)), [sign * _REWARD] * _HORIZON)] for sign in (-1, 1)]
+    moved, seen = "one trajectory's rewards", "the released weights"
+    attack = Attack("evaluation", "a chain of three states", str(relation), moved, seen, "learned")
+    return audit_draws(
+        lambda side, stream: evaluation.release(worlds[side], simulate=stream).weights, None, runs, attack,
+        Promise("certified", budget.epsilon, budget.delta), **options,
+    )  # fmt: skip
 
 
 def frozen_trajectories(evaluation: Evaluation, trajectories: Sequence[Trajectory], *, seed: int = 0) -> Movement:
     """How far replacing the last trajectory moves the weights, beside what the noise on them is enough for.
 
-    Cells are taken for whole numbers, as with `Cells.states`.
+    The same seed gives noise of another size for a neighbour: what is held fixed is the smooth bound of the data at
+    hand, read off the noise that is in its release, and no replacement may exceed it. Cells are taken for whole
+    numbers, as with `Cells.states`.
     """
     rng, cells, largest = np.random.default_rng(seed), evaluation.cells.count, evaluation.relation.largest_reward
     fit = evaluation._fit()

@@ -1,0 +1,255 @@
+"""The adversary's search among the neighbours that a relation allows, whatever the noise.
+
+A search is a generator: it yields a move, the difference of two neighbours, in the form that the mechanism takes (a
+function of states, one per coordinate, or weights), and is sent how far that moved the numbers. What is maximised is a
+norm, or close to one, so the farthest are corners of the relation's ball. A new relation registers its own with
+`moves.register`.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.mechanism import Mechanism, Query
+from quietq.noise.box import Box
+from quietq.noise.kernels import FiniteRank
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.knot_body import MOST_PIECES, vertices
+from quietq.privacy.relations import LipschitzBall, RkhsBall, SupBall
+
+Moves = Generator[tuple[str, Any], float, None]
+"""How a move was found, and the move; what is sent is its length."""
+Values = Float[np.ndarray, " ends"]
+BETTER = 1 + 1e-6
+"""What is the same but for rounding is the simpler search's, which came first."""
+_FEW = 300
+_RANDOM = 12
+_CLIMBS = 8
+_SWEEPS = 2
+_DIRECTIONS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The first look of a mechanism at its data: how long a move is there, and where functions are looked at."""
+
+    mechanism: Mechanism
+    query: Query
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> "Look":
+        return cls(mechanism, next(mechanism.run()))
+
+    def length(self, move: Any) -> float:
+        return self.query.law.distance(self.query.numbers(OwnFunction(move, self.mechanism.relation)))
+
+    def places(self) -> Float[np.ndarray, " places"]:
+        """The public states at which a function of one coordinate is looked at, in the unit interval."""
+        seen: list[np.ndarray] = []
+
+        def note(states: np.ndarray) -> np.ndarray:
+            seen.append(np.asarray(states))
+            return np.zeros(len(states))
+
+        self.length(note)
+        return np.unique(self.mechanism.box.to_unit(np.concatenate(seen)))
+
+
+def farthest_move(mechanism: Mechanism, seed: int = 0) -> tuple[str, Any]:
+    """The move that is the longest in the distance of the mechanism's own law, and how it was found."""
+    look = Look.of(mechanism)
+    return run_search(moves(mechanism.relation, look, np.random.default_rng(seed)), look.length)[1:]
+
+
+def run_search(search: Moves, length: Callable[[Any], float]) -> tuple[float, str, Any]:
+    """The longest move of a search, by which it was found, and the move itself."""
+    best: tuple[float, str, Any] = (0.0, "nothing", None)
+    sent: float | None = None
+    while True:
+        try:
+            by, move = next(search) if sent is None else search.send(sent)
+        except StopIteration:
+            return best
+        sent = length(move)
+        if not sent <= best[0] * BETTER:  # NaN is the worst of all
+            best = (sent, by, move)
+
+
+def add_move(source: Any, move: Any, part: float = 1.0) -> Any:
+    """The source, moved by so much of the move: functions, one per coordinate, or weights; None is nothing."""
+    if not isinstance(move, np.ndarray | Sequence):
+        return lambda states: (0.0 if source is None else source(states)) + part * move(states)
+    if isinstance(move, np.ndarray):
+        return (0.0 if source is None else np.asarray(source, np.float64)) + part * move
+    sources: Sequence[Any] = [None] * len(move) if source is None else source
+    return [add_move(*each, part) for each in zip(sources, move, strict=True)]
+
+
+@singledispatch
+def moves(relation: Any, look: Look, rng: np.random.Generator) -> Moves:
+    """All searches for neighbours by this relation, one after the other."""
+    raise InvalidInput(f"There is no search among the neighbours of a {type(relation).__name__}.")
+
+
+@moves.register
+def _(ball: SupBall, look: Look, rng: np.random.Generator) -> Moves:
+    """As rough as one likes."""
+    yield "constant", lambda states: np.full(len(states), ball.radius)
+    for frequency in rng.uniform(1e5, 1e6, _DIRECTIONS):
+        yield "random", lambda states, f=frequency: ball.radius * np.sign(np.cos(f * states))
+        yield "random", lambda states, f=frequency: ball.radius * np.cos(f * states)
+
+
+@moves.register
+def _(ball: RkhsBall, look: Look, rng: np.random.Generator) -> Moves:
+    """Weights in any direction, or sections of the kernel at points of a grid, whose norm is known."""
+    kernel: Any = ball.kernel
+    if isinstance(kernel, FiniteRank):
+        tries = np.concatenate([np.eye(kernel.rank), rng.normal(size=(_DIRECTIONS, kernel.rank))])
+        for number, row in enumerate(tries):
+            weights = ball.radius * row / np.linalg.norm(row)
+            by = "one weight" if number < kernel.rank else "random"
+            yield by, weights if ball.actions == 1 else np.repeat(weights[:, None], ball.actions, axis=1)
+        return
+    tables, box = kernel.tables, look.mechanism.box
+    for centre in (0.5, 0.0, 0.25, 0.75, 1.0):
+        for number, factors in enumerate(tables):
+            part = box if len(tables) == 1 else box.coordinate(number)
+            section = _section(factors, part, centre, ball)
+            rest = [np.zeros_like] * (len(tables) - 1)
+            yield "kernel section", section if not rest else [*rest[:number], section, *rest[number:]]
+
+
+def _section(factors: Sequence[Any], box: Box, centre: float, ball: RkhsBall) -> Callable[[np.ndarray], np.ndarray]:
+    """The kernel of a table with one place fixed: of norm 1 times the radius, in every action."""
+
+    def function(states: np.ndarray) -> Float[np.ndarray, "..."]:
+        unit = box.to_unit(states).reshape(len(states), -1)
+        sides = [one.covariance(unit[:, i], np.array([centre]))[:, 0] for i, one in enumerate(factors)]
+        values = ball.radius * np.prod(sides, axis=0)
+        return values if ball.actions == 1 else np.repeat(values[:, None], ball.actions, axis=1)
+
+    return function
+
+
+@moves.register
+def _(ball: LipschitzBall, look: Look, rng: np.random.Generator) -> Moves:
+    """Straight lines between values at most `radius` in size, no steeper than `lipschitz`.
+
+    Zigzags close under the lid; the corners of the body of knots; walks that are always at full slope; the corner that
+    a gradient points to (a linear program, again and again); and corners that are one value away. Lines may bend where
+    the mechanism looks and, if that is at few places, half way between them.
+    """
+    if ball.actions != 1:
+        raise InvalidInput("Only the LipschitzBall of one reward function can be searched so far.")
+    places = look.places()
+    ends = np.union1d(places, [0.0, 1.0])
+    if few := len(ends) <= _FEW:
+        ends = np.union1d(ends, (ends[1:] + ends[:-1]) / 2)
+    best = (0.0, np.zeros(len(ends)))
+    walk = None
+
+    def attempt(by: str, values: Values) -> Generator[tuple[str, Any], float, float]:
+        nonlocal best
+        values = _into_ball(values, ends, ball)
+        found = yield by, function(values, ends)
+        if found > best[0] * BETTER:
+            best = (found, values)
+        return found
+
+    def function(values: Values, at: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        states = look.mechanism.box.from_unit(at)
+        return lambda where: np.interp(where, states, values)
+
+    for values in _zigzags(ball, ends):
+        yield from attempt("zigzag", values)
+    yield from attempt("constant", np.full(len(ends), ball.radius))
+    yield from attempt("line", ball.lipschitz * (ends - 0.5))
+    if not few:
+        return
+    if (corner := _farthest_corner(ball, places, lambda values: look.length(function(values, places)))) is not None:
+        yield from attempt("corner", np.interp(ends, places, corner))
+    for _ in range(_RANDOM):
+        values = _random_walk(ball, ends, rng)
+        found = yield from attempt("random", values)
+        walk = (found, values) if walk is None or found > walk[0] else walk
+    assert walk is not None
+    for values in _climb(lambda values: look.length(function(values, ends)), ball, walk[1], ends):
+        yield from attempt("gradient", values)
+    values, farthest = best[1].copy(), best[0]
+    for _ in range(_SWEEPS):
+        before = farthest
+        for place in range(len(values)):
+            for end in _allowed(ball, ends, values, place):
+                other = values.copy()
+                other[place] = end
+                if (found := (yield from attempt("greedy", other))) > farthest * (1 + 1e-9):
+                    values, farthest = other, found
+        if farthest <= before * BETTER:
+            return
+
+
+def _into_ball(values: Values, ends: np.ndarray, ball: LipschitzBall) -> Values:
+    """The same if it lies in the ball, else shrunk until it does."""
+    steepest = np.abs(np.diff(values) / np.diff(ends)).max() / ball.lipschitz
+    return values / max(1.0, np.abs(values).max() / ball.radius, steepest)
+
+
+def _zigzags(ball: LipschitzBall, ends: np.ndarray) -> Iterator[Values]:
+    """Down from the lid and up to it again at full slope, over one, two or four pieces each way, from any place."""
+    steps = ball.lipschitz * np.diff(ends)
+    for half in (half for half in (1, 2, 4) if half <= len(steps)):
+        for phase in range(half):
+            turns = (np.arange(len(steps)) + phase) // half % 2
+            path = np.append(0.0, np.cumsum(steps * (2 * turns - 1)))
+            yield np.maximum(path - path.max() + ball.radius, -ball.radius)
+
+
+def _farthest_corner(ball: LipschitzBall, places: np.ndarray, length: Callable[[Values], float]) -> Values | None:
+    """Of the body of values at a few equally spaced knots, if it has few enough."""
+    pieces = len(places) - 1
+    if not 1 <= pieces <= MOST_PIECES or not np.allclose(places, np.linspace(0, 1, pieces + 1)):
+        return None
+    return max(ball.radius * vertices(ball.lipschitz / pieces / ball.radius, pieces), key=length)
+
+
+def _random_walk(ball: LipschitzBall, ends: np.ndarray, rng: np.random.Generator) -> Values:
+    """Up or down at full slope, piece by piece, held to the ball."""
+    values = [rng.choice([-1.0, 1.0]) * ball.radius]
+    for step in ball.lipschitz * np.diff(ends) * rng.choice([-1.0, 1.0], len(ends) - 1):
+        values.append(float(np.clip(values[-1] + step, -ball.radius, ball.radius)))
+    return np.array(values)
+
+
+def _climb(
+    length: Callable[[Values], float], ball: LipschitzBall, values: Values, ends: np.ndarray
+) -> Iterator[Values]:
+    """The corner of the ball that the gradient of the squared length points to, then from there (Frank & Wolfe)."""
+    from scipy.optimize import linprog  # slow to import
+
+    differences, tiny = np.diff(np.eye(len(ends)), axis=0), 1e-3 * ball.radius * np.eye(len(ends))
+    steepest = ball.lipschitz * np.diff(ends) / ball.radius  # in units of the radius
+    for _ in range(_CLIMBS):
+        gradient = np.array([length(values + e) ** 2 - length(values - e) ** 2 for e in tiny])
+        gradient = gradient / np.abs(gradient).max(initial=1e-300)
+        both = np.concatenate([differences, -differences])
+        solved = linprog(-gradient, A_ub=both, b_ub=np.tile(steepest, 2), bounds=(-1, 1))
+        corner = ball.radius * np.asarray(solved.x)
+        if np.allclose(corner, values, atol=1e-6 * ball.radius):
+            return
+        values = corner
+        yield values
+
+
+def _allowed(ball: LipschitzBall, ends: np.ndarray, values: Values, place: int) -> tuple[float, float]:
+    """The largest and the smallest value at a place that its neighbours and the lid allow."""
+    beside = [other for other in (place - 1, place + 1) if 0 <= other < len(ends)]
+    reach = [ball.lipschitz * abs(float(ends[other] - ends[place])) for other in beside]
+    highest = min(ball.radius, *(values[other] + most for other, most in zip(beside, reach, strict=True)))
+    lowest = max(-ball.radius, *(values[other] - most for other, most in zip(beside, reach, strict=True)))
+    return highest, lowest
