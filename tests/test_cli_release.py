@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import quietq as qq
+from quietq.mechanisms.container import pack, unpack
 from quietq.privacy import people
-from quietq.publishing.container import pack, unpack
 
 BUDGET = qq.Budget(0.9, 1e-4)
 
@@ -119,7 +119,7 @@ def test_publish_an_agent(quietq, tmp_path):
     code, out, _ = quietq("publish run --out agent.qq --not-private")
     assert code == 0
     assert "NOT PRIVATE, and says so: agent.qq" in out
-    agent = qq.Agent.load(tmp_path / "run" / "agent.npz")
+    agent = qq.Agent.load(tmp_path / "run" / "agent.qq")
     states = np.linspace(0, 1, 7)
     assert np.allclose(qq.load(tmp_path / "agent.qq")(states), agent.q_values(states[:, None]), atol=1e-5)
     code, out, _ = quietq("publish run --out agent.onnx --not-private --json")

@@ -95,7 +95,7 @@ def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
         with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
             pass
         if suffixes is None:
-            from quietq.publishing.container import check_target
+            from quietq.mechanisms.container import check_target
 
             check_target(path)  # before anything is spent
         if suffixes is not None and path.suffix.lower() not in suffixes:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from quietq.publishing.loading import NOT_PRIVATE
+from quietq.mechanisms.release_file import NOT_PRIVATE
 
 
 class Marked(BaseModel):
