@@ -118,23 +118,21 @@ def test_a_private_reward_of_unknown_making_is_compared_with_nothing(quietq, tmp
 
 def test_wrong_input_is_one_sentence(quietq, tmp_path):
     saved("agent.qq", "walk", NoNoise(widths=(8,)))
-    saved("genres.npz", "recommender", NoNoise(widths=(8,)))
+    saved("genres.qq", "recommender", NoNoise(widths=(8,)))
     (tmp_path / "empty").mkdir()
     (tmp_path / "other.qq").write_text("not a release")
-    (tmp_path / "other.npz").write_text("not an agent")
     (tmp_path / "folder.png").mkdir()
     for arguments, words in {
-        "nothing.npz": "There is no file 'nothing.npz' to attack.",
+        "nothing.qq": "There is no file 'nothing.qq' to attack.",
         "empty": "There is no agent.qq in the folder 'empty' to attack.",
         "other.qq": "not a release",
-        "other.npz": "is not an agent that was saved",
         "agent.qq --world thermostat": "The agent was trained in the walk, not in the thermostat: leave --world out.",
         "agent.qq --world moon": "There is no world called 'moon'",
         "agent.qq --points 2": "points must be a whole number of at least 5, not 2.",
         "agent.qq --plot picture.gif": "plot must name a .png or .svg file",
         "agent.qq --plot nowhere/picture.png": "plot must name a .png or .svg file",
         "agent.qq --points 5 --plot folder.png": "path must be a file that can be written to, not 'folder.png'.",
-        "genres.npz": "at most 2 coordinates, but the recommender has 3.",
+        "genres.qq": "at most 2 coordinates, but the recommender has 3.",
     }.items():
         code, out, err = quietq(f"reconstruct {arguments}")
         assert (code, out) == (2, "")

@@ -8,6 +8,7 @@ import pytest
 import quietq as qq
 from quietq.mechanisms.container import pack, unpack
 from quietq.privacy import people
+from quietq.publishing import open_release
 
 BUDGET = qq.Budget(0.9, 1e-4)
 
@@ -111,7 +112,7 @@ def test_a_damaged_file_is_refused(quietq, reward):
 def test_publish_an_agent(quietq, tmp_path):
     pytest.importorskip("jax")
     quietq("train none walk --steps 100 --widths 8 --batch 16 --start 16 --replay 100 --out run")
-    assert not (tmp_path / "run" / "agent.qq").exists()
+    assert not open_release(tmp_path / "run" / "agent.qq").private
     code, out, err = quietq("publish run --out agent.qq")
     assert (code, out) == (2, "")
     assert "--not-private" in err

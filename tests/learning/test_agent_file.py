@@ -9,11 +9,10 @@ import optax
 import pytest
 from agent_cases import SMALL, SPENDERS, answers, private
 
-from quietq import Budget, InvalidInput, SupBall, publish
+from quietq import Budget, InvalidInput, SupBall, load, publish
 from quietq.learning import ActorCritic, Agent, NoNoise, OutputNoise, Published, RewardNoise
 from quietq.learning.private_source import ReleasedValues
 from quietq.mechanisms.container import pack, unpack
-from quietq.mechanisms.release_file import open_file
 
 SETTINGS = ("details", "training", "settings")
 
@@ -125,9 +124,10 @@ def test_simulated_draws_are_kept_apart_and_marked(tmp_path):
     assert (loaded.draws, loaded.members) == (2, 6)
     with pytest.raises(InvalidInput, match="name the member"):
         loaded.q_values([[0.5]])
-    for act in (lambda: publish(loaded, tmp_path / "out.qq", not_private=True), lambda: open_file(path).function(0.5)):
-        with pytest.raises(InvalidInput, match="simulated releases"):
-            act()
+    with pytest.raises(InvalidInput, match="2 simulated releases"):
+        publish(loaded, tmp_path / "out.qq", not_private=True)
+    with pytest.raises(InvalidInput, match="2 simulated releases"):
+        load(path)(0.5)
 
 
 def test_the_papers_agent_comes_back_on_its_grid(tmp_path):

@@ -1,12 +1,13 @@
 """Noise of a new kind is a file (`laplace_knots.py`) and a line in the registry; nothing else knows of it."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 from scipy.stats import kstest
 
 from quietq import Budget, InvalidInput, Ratings, load, people, privatise, publish, registry
@@ -64,10 +65,14 @@ def test_it_is_published_loaded_verified_and_served(tmp_path: Path, quietq) -> N
     np.testing.assert_array_equal(again([0.1, 0.5]), released([0.1, 0.5]))
     assert again.certificate == released.certificate
     assert quietq(f"verify {file}")[0] == 0
-    client = TestClient(create_app(open_catalogue([read_served(file)])))
-    (listed,) = client.get("/releases").json()["releases"]
-    answer = client.get(f"/releases/{listed['id']}/values", params={"state": 0.5})
-    assert answer.json()["values"] == pytest.approx([float(released(0.5))])
+    catalogue = open_catalogue([read_served(file)])
+    transport = httpx.ASGITransport(create_app(catalogue))
+
+    async def answer() -> httpx.Response:
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.get(f"/v1/releases/{next(iter(catalogue))}/values", params={"state": 0.5})
+
+    assert asyncio.run(answer()).json()["values"] == [[float(released(0.5))]]
 
 
 def test_it_is_audited() -> None:

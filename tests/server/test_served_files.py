@@ -9,12 +9,12 @@ import pytest
 from serving import TOKEN, ask, catalogue_of, make_files
 
 from quietq import InvalidInput
+from quietq.mechanisms.signature import create_key, read_public_key
 from quietq.publishing import open_release
 from quietq.publishing.publish import copy_release
 from quietq.publishing.server.audits import MOST_AUDIT_BYTES
 from quietq.publishing.server.catalogue import open_catalogue, read_served
 from quietq.publishing.server.run import start_worker
-from quietq.publishing.signature import create_key, read_public_key
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Attack, Reconstruction, discount, reconstruct
 from quietq.learning import Agent
 from quietq.mechanisms.private_network import PrivateNetwork
-from quietq.mechanisms.release_file import open_file
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.publishing import open_release
@@ -50,7 +49,7 @@ def attack_reward(file: Path, world: str, points: int | None = None) -> Attacked
 
 def attack_agent(file: Path, world: str | None = None, points: int | None = None) -> AttackedFile:
     """Attacks an agent, and compares with the reward of its own world."""
-    network = open_file(file).function
+    network = open_release(file).function
     if isinstance(network, PrivateNetwork) and (network.training or {}).get("world") is None:
         raise InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one names none.")
     agent = Agent.load(file)

@@ -14,7 +14,7 @@ def keygen(
     as_json: AsJson = False,
 ) -> None:
     """Make a pair of keys to sign releases with (Ed25519)."""
-    from quietq.publishing.signature import create_key
+    from quietq.mechanisms.signature import create_key
 
     private, public, fingerprint = create_key(key)
     if as_json:

@@ -47,9 +47,9 @@ def reconstruct(
     if not file.is_file():
         what = f"{folder.AGENT} in the folder" if release.is_dir() else "file"
         raise qq.InvalidInput(f"There is no {what} {str(release)!r} to attack.")
-    from quietq.mechanisms.release_file import open_file
+    from quietq.mechanisms.release_file import open_release
 
-    opened = open_file(file)
+    opened = open_release(file)
     if opened.what == "function" and world is None:
         if plot is not None or points is not None:
             raise qq.InvalidInput(

@@ -15,8 +15,8 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a release: is it whole, who signed it, what does it promise? Exit code 2 if it is not one."""
+    from quietq.mechanisms.signature import fingerprint, read_public_key, require_signer, signed_in_words
     from quietq.publishing import open_release
-    from quietq.publishing.signature import fingerprint, read_public_key, require_signer, signed_in_words
 
     wanted = None if key is None else read_public_key(key)
     release = open_release(file)

@@ -25,7 +25,7 @@ from quietq.learning.method import Method, Released, Spaces
 from quietq.learning.trainer import spaces_of
 from quietq.learning.training import Training
 from quietq.mechanisms.private_network import PrivateNetwork
-from quietq.mechanisms.release_file import open_file, write_release
+from quietq.mechanisms.release_file import open_release, write_release
 from quietq.privacy.account import Account, Receipted
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, numbers
@@ -207,7 +207,7 @@ class Agent(Receipted):
 
         `world` is needed if it was an environment that is not known by name.
         """
-        network = open_file(path).function
+        network = open_release(path).function
         if not isinstance(network, PrivateNetwork) or network.training is None:
             raise InvalidInput(f"{str(path)!r} is a release, but not of an agent that was saved.")
         method = saved.method_from(network.training["settings"])

@@ -25,7 +25,6 @@ from quietq.mechanisms.publishable import (
     freeze,
     outputs_of,
     require,
-    require_outputs,
 )
 from quietq.noise.box import Box, Domain, box_for
 from quietq.privacy.certificate import Certificate
@@ -82,7 +81,7 @@ class FittedReward(Publishable):
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         fits = norm["kind"] not in IN_TRAINING or norm["kind"] == _OBSERVED
         require(fits, "it must be fitted to rewards, and its certificate is for something else")
-        require_outputs(self.mean.size // len(self.mean), certificate)
+        self.require_outputs(certificate)
 
     def _shape(self) -> str:
         return f"knots={len(self.mean)}"

@@ -4,7 +4,6 @@ Nothing else is in here: no key, no cache, no raw value. It answers any number o
 be copied, pickled and shared.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,7 +20,6 @@ from quietq.mechanisms.publishable import (
     freeze,
     outputs_of,
     require,
-    require_outputs,
 )
 from quietq.noise.box import UNIT, Box
 from quietq.noise.feature_path import weighted_features
@@ -43,6 +41,7 @@ class PrivateFunction(Publishable):
         form = _FORMS.get(norm["kind"], type(self))
         fits = form is type(self) and norm["kind"] not in IN_TRAINING
         require(fits, f"its noise must be that of a {type(self).__name__}")
+        self.require_outputs(certificate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,10 +69,6 @@ class PrivateTable(PrivateFunction):
         details, arrays, box = stored.expect({"levels"}, {"values"})
         outputs_of(arrays["values"], _grids(details["levels"], 1) * box.dimension)
         return cls(arrays["values"], details["levels"][0], box, stored.certificate)
-
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        super().check_norm(norm, certificate)
-        require_outputs(int(np.prod(self.values.shape[self.box.dimension :])), certificate)
 
     def _shape(self) -> str:
         return f"shape={self.values.shape}"
@@ -149,10 +144,6 @@ class PrivateSum(PrivateFunction):
         ]
         return cls(tuple(parts), box, stored.certificate)
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        super().check_norm(norm, certificate)
-        require_outputs(int(np.prod(self.parts[0].values.shape[1:])), certificate)
-
     def _shape(self) -> str:
         return f"parts={len(self.parts)}"
 
@@ -199,9 +190,8 @@ class PrivateWeights(PrivateFunction):
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         super().check_norm(norm, certificate)
-        own = norm["kind"] not in _FORMS or _json(self.kernel.describe()) == _json(norm)
+        own = norm["kind"] not in _FORMS or self.kernel.describe() == norm
         require(own, "its kernel must be that of its certificate")
-        require_outputs(int(np.prod(self.weights.shape[1:])), certificate)
 
     def _shape(self) -> str:
         return f"shape={self.weights.shape}"
@@ -297,9 +287,3 @@ def _at_some_points(kernel: Features) -> Float[np.ndarray, "points features"]:
     """A feature map at a few public points, to recognise it by."""
     points = (1 + np.sin(np.outer(np.arange(1, 6), np.arange(1, kernel.dimension + 1)))) / 2
     return kernel.features(points if kernel.dimension > 1 else points[:, 0])
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _json(item) for key, item in value.items()}
-    return [_json(item) for item in value] if isinstance(value, list | tuple) else value

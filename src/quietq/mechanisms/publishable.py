@@ -86,7 +86,16 @@ class Publishable(Receipted, ABC):
         follows_data = certificate.mu is None and certificate.delta  # noise of people's trajectories, which have no box
         named = certificate.domain is not None and tuple(map(tuple, certificate.domain)) == sides
         require(named or (follows_data and certificate.domain is None), "its certificate must name its box")
-        self.check_norm(dict(certificate.norm or {}), certificate)
+        self.check_norm(certificate.to_dict()["norm"], certificate)
+
+    @property
+    def outputs(self) -> int:
+        """How many values a state has."""
+        return np.size(self([self.box.low] if self.box.dimension > 1 else self.box.low[0]))
+
+    def require_outputs(self, certificate: Certificate) -> None:
+        most = dict(certificate.relation or {}).get("actions", 1)
+        require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
     def as_function(self) -> "Publishable":
         """What of it may leave."""
@@ -124,8 +133,3 @@ def outputs_of(array: np.ndarray, start: list[int]) -> tuple[int, ...]:
     require(list(array.shape[: len(start)]) == start, f"an array has shape {array.shape} and must start with {start}")
     require(array.ndim <= len(start) + 1, "values must be numbers, or rows of numbers")
     return array.shape[len(start) :]
-
-
-def require_outputs(outputs: int, certificate: Certificate) -> None:
-    most = dict(certificate.relation or {}).get("actions", 1)
-    require(outputs <= most, "it has more outputs than its certificate lets change")

@@ -1,13 +1,12 @@
 """The one file of a release: what was released, and its certificate. It may come from anywhere.
 
 No code in it is run, sizes are checked before anything is read, and whatever is not a release is answered with
-`InvalidRelease`. A hash shows damage, and not who made the file: that takes a signature (`publishing.signature`).
+`InvalidRelease`. A hash shows damage, and not who made the file: that takes a signature.
 """
 
 import json
 import os
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from quietq.mechanisms import signature
 from quietq.mechanisms.container import hash_of, pack, read, replace_file, unpack
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
@@ -47,10 +47,8 @@ class OpenedFile:
     function: Publishable
     certificate: Certificate
     version: str
-    signed: dict[str, str] | None = None
-    """Signature and signer, as they are."""
     signer: bytes | None = None
-    """The public key that it was signed with, if the signature was looked at and found to be right."""
+    """The public key that it was signed with; the signature was found to be right."""
 
     @property
     def what(self) -> str:
@@ -63,7 +61,7 @@ class OpenedFile:
 
     @property
     def privacy(self) -> str:
-        """ "certified"; everything else says NOT PRIVATE wherever it is shown."""
+        """Certified, or NOT PRIVATE, which is said wherever it is shown."""
         return mark(self.certificate)
 
     @property
@@ -78,7 +76,7 @@ class OpenedFile:
     @property
     def outputs(self) -> int:
         """How many values a state has."""
-        return self.values(np.array([self.box.low])).shape[1]
+        return self.function.outputs
 
     def policy(self, states: Float[np.ndarray, "points d"]) -> Int[np.ndarray, " points"]:
         """The best action at each state; only an agent has one."""
@@ -93,9 +91,12 @@ def mark(certificate: Certificate) -> str:
 
 
 def write_release(
-    function: Publishable, path: str | os.PathLike[str], sign: Callable[[str], dict[str, str]] | None = None
+    function: Publishable, path: str | os.PathLike[str], sign: str | os.PathLike[str] | None = None
 ) -> str:
-    """Writes the file, whole or not at all, and gives its hash; what is not certified is marked as NOT PRIVATE."""
+    """Writes the file, whole or not at all, and gives its hash; what is not certified is marked as NOT PRIVATE.
+
+    `sign` is the file of a private key.
+    """
     certificate = function.certificate
     if certificate is None:
         raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
@@ -112,14 +113,23 @@ def write_release(
         "certificate": certificate.to_dict(),
     }
     text = json.dumps(record, allow_nan=False)
-    data = pack(text, arrays, None if sign is None else sign(hash_of(text, arrays)))
+    data = pack(text, arrays, None if sign is None else signature.sign(hash_of(text, arrays), sign))
     opened = open_bytes(data, getattr(function, "features", None))  # what would be refused is not written
     replace_file(Path(path), data)
     return opened.hash
 
 
-def open_file(path: str | os.PathLike[str], features: Features | None = None) -> OpenedFile:
-    """The release in a file; its signature is not looked at."""
+def load(path: str | os.PathLike[str], *, features: Features | None = None) -> Publishable:
+    """The private function in a file that `publish` wrote; InvalidRelease for any other file. It needs no JAX.
+
+    Weights of a Features kernel need that kernel again, as `features`, because its feature map is code; it is checked
+    against what the map gave at a few public points.
+    """
+    return open_release(path, features=features).function
+
+
+def open_release(path: str | os.PathLike[str], *, features: Features | None = None) -> OpenedFile:
+    """The same with what else is known of the file: its hash, what it is, who signed it."""
     data = read(path)
     try:
         return open_bytes(data, features)
@@ -147,7 +157,8 @@ def open_bytes(data: bytes, features: Features | None = None) -> OpenedFile:
     if certificate.standing == "certified":
         function.check_certificate(certificate)
     _loaded.add(function)
-    return OpenedFile(unpacked.hash, function, certificate, record["version"], unpacked.signed)
+    signer = None if unpacked.signed is None else signature.checked(unpacked.hash, **unpacked.signed)
+    return OpenedFile(unpacked.hash, function, certificate, record["version"], signer)
 
 
 def was_loaded(function: object) -> bool:

@@ -2,5 +2,5 @@
 
 from quietq.mechanisms.private_network import PrivateNetwork as PrivateNetwork
 from quietq.mechanisms.publishable import InvalidRelease as InvalidRelease
-from quietq.mechanisms.release_file import OpenedFile as OpenedFile
-from quietq.publishing.publish import load as load, open_release as open_release, publish as publish
+from quietq.mechanisms.release_file import OpenedFile as OpenedFile, load as load, open_release as open_release
+from quietq.publishing.publish import publish as publish

@@ -1,18 +1,16 @@
-"""One file that may leave: what was released and its certificate, by allow-list; and the way back."""
+"""One file that may leave: what was released and its certificate, by allow-list."""
 
 import os
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from quietq.mechanisms import signature
 from quietq.mechanisms.container import pack, read, replace_file, unpack
 from quietq.mechanisms.private_network import PrivateNetwork
-from quietq.mechanisms.publishable import InvalidRelease, Publishable
-from quietq.mechanisms.release_file import OpenedFile, open_bytes, open_file, write_release
-from quietq.noise.kernels import Features
+from quietq.mechanisms.publishable import Publishable
+from quietq.mechanisms.release_file import open_bytes, write_release
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
-from quietq.publishing import signature
 
 FilePath = str | os.PathLike[str]
 
@@ -34,7 +32,7 @@ def publish(thing: Any, path: FilePath, *, not_private: bool = False, sign: File
     (True, 64)
     """
     function = function_of(thing, not_private)
-    name = write_release(function, path, None if sign is None else lambda hash: signature.sign(hash, sign))
+    name = write_release(function, path, sign)
     try:
         if thing.receipt is not None:
             thing.receipt.commit(name)
@@ -74,32 +72,7 @@ def copy_release(source: FilePath, path: FilePath, *, not_private: bool = False,
     """Writes a release once more, to sign it: its content and its hash stay; without `sign`, so does a signature."""
     data = read(source)
     unpacked = unpack(data)
-    opened = verified(open_bytes(data))
-    function_of(opened.function, not_private)
+    function_of(open_bytes(data).function, not_private)
     signed = unpacked.signed if sign is None else signature.sign(unpacked.hash, sign)
     replace_file(Path(path), pack(unpacked.text, unpacked.arrays, signed))
     return unpacked.hash
-
-
-def load(path: FilePath, *, features: Features | None = None) -> Publishable:
-    """The private function in a file that `publish` wrote; InvalidRelease for any other file. It needs no JAX.
-
-    Weights of a Features kernel need that kernel again, as `features`, because its feature map is code; it is checked
-    against what the map gave at a few public points.
-    """
-    return open_release(path, features=features).function
-
-
-def open_release(path: FilePath, *, features: Features | None = None) -> OpenedFile:
-    """The same with what else is known of the file: its hash, what it is, who signed it."""
-    return verified(open_file(path, features))
-
-
-def verified(opened: OpenedFile) -> OpenedFile:
-    """With its signer, if it was signed; refused if the signature is not that of its content, or it is several."""
-    function = opened.function
-    if isinstance(function, PrivateNetwork) and function.draws > 1:
-        raise InvalidRelease(f"This file holds {function.draws} simulated releases, which only Agent.load reads.")
-    if opened.signed is None:
-        return opened
-    return replace(opened, signer=signature.checked(opened.hash, **opened.signed))
