@@ -81,7 +81,7 @@ def test_answers_as_it_did_in_the_plane(tmp_path, network):
     release = open_release(tmp_path / "agent.qq")
     x = agent.spaces.box.from_unit(np.random.default_rng(0).random((300, 2)))
     values = agent.q_values(x)
-    assert release.outputs == agent.spaces.actions
+    assert release.function.outputs == agent.spaces.actions
     assert np.abs(release.values(x) - values).max() < 1e-5 * (1 + np.abs(values).max())
 
 

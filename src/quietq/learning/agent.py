@@ -24,11 +24,11 @@ from quietq.learning.events import Event
 from quietq.learning.method import Method, Released, Spaces
 from quietq.learning.trainer import spaces_of
 from quietq.learning.training import Training
-from quietq.mechanisms.private_network import PrivateNetwork
+from quietq.mechanisms.private_network import PrivateNetwork, observed
 from quietq.mechanisms.release_file import open_release, write_release
 from quietq.privacy.account import Account, Receipted
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import count, instance, numbers
+from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
 from quietq.worlds import find_place
 from quietq.worlds.world import World
@@ -153,15 +153,15 @@ class Agent(Receipted):
 
         Several seeds are averaged; `member` picks one run. Simulated draws are different releases: pick one.
         """
-        points, many = self._points(observation)
+        points = observed(observation, self.spaces.box.dimension)
         if member is None and self._draws > 1:
             raise InvalidInput(f"These are {self._draws} simulated releases: name the member, 0 to {self.members - 1}.")
-        asked = self.method.core(), self.released, points.astype(np.float32)
+        asked = self.method.core(), self.released, np.atleast_2d(points).astype(np.float32)
         if member is None:
             values = np.asarray(_values(*asked)).mean(axis=0)
         else:
             values = np.asarray(_values_of(*asked, self._member(member)))
-        return values if many else values[0]
+        return values if points.ndim == 2 else values[0]
 
     def predict(
         self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True,
@@ -228,15 +228,6 @@ class Agent(Receipted):
     def __repr__(self) -> str:
         trained = "not trained" if self._released is None else f"{self.members} run(s), {self.certificate.standing}"
         return f"Agent({_name(self.world)}, {self.method.name}, {trained})"
-
-    def _points(self, observation: object) -> tuple[Float[np.ndarray, "points d"], bool]:
-        points = numbers("observation", observation)
-        dimension = self.spaces.box.dimension
-        if points.ndim not in (1, 2) or points.shape[-1] != dimension:
-            raise InvalidInput(
-                f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}."
-            )
-        return np.atleast_2d(points), points.ndim == 2
 
     def _member(self, member: int) -> int:
         if not 0 <= count("member", member, 0) < self.members:

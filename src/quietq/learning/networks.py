@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.mechanisms.private_network import (
+    MOST_FEATURES,
     Form,
     Output,
     PrivateNetwork,
@@ -29,7 +30,6 @@ from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 
 Kind = Literal["mlp", "splines", "fourier", "random"]
-MOST_FEATURES = 4096
 
 
 class Scaled(eqx.Module):

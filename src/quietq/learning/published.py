@@ -192,8 +192,8 @@ class Published(DeepQ):
 
     def to_private(self, released: PublishedRelease, spaces: Spaces, certificate: Certificate) -> PrivateNetwork:
         """The sum of network and noise, on the noise's grid; the two apart stay behind."""
-        grid = spaces.box.from_unit(np.linspace(0, 1, 2**self.levels + 1))[:, None].astype(np.float32)
-        values = jax.vmap(jax.vmap(self.values, in_axes=(None, 0)), in_axes=(0, None))(released, grid)
+        grid = spaces.box.from_unit(np.linspace(0, 1, 2**self.levels + 1))[:, None]
+        values = jax.vmap(jax.vmap(self.values, in_axes=(None, 0)), in_axes=(0, None))(released, jnp.float32(grid))
         table = np.asarray(values, np.float64).swapaxes(1, 2).copy()
         return PrivateNetwork("grid", len(grid), (table,), (), self.output, spaces.box, certificate)
 

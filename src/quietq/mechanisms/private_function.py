@@ -35,7 +35,7 @@ MOST_RANK = 2**14  # a larger band-limited kernel takes minutes to rebuild
 class PrivateFunction(Publishable):
     """What a mechanism releases; call it with states."""
 
-    certificate: Certificate
+    certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         form = _FORMS.get(norm["kind"], type(self))

@@ -1,7 +1,7 @@
 """A released agent without JAX: the values of all actions by NumPy, from the numbers that were released.
 
-The networks are those of `learning.networks`, written once more in NumPy because whoever loads a release should not
-have to install what trained it; a test holds the two against each other.
+The networks are those of `learning.networks`, in NumPy because whoever loads a release should not have to install what
+trained it; a test holds the two against each other.
 """
 
 import functools
@@ -147,10 +147,7 @@ class PrivateNetwork(PrivateFunction):
 
     def q_values(self, observation: object) -> Float[np.ndarray, "... actions"]:
         """The values of all actions at one or many observations, shape (d,) or (points, d)."""
-        points = numbers("observation", observation)
-        if points.ndim not in (1, 2) or points.shape[-1] != self.box.dimension:
-            d = self.box.dimension
-            raise InvalidInput(f"observation must have shape ({d},) or (points, {d}), not {points.shape}.")
+        points = observed(observation, self.box.dimension)
         return self(points[..., 0] if self.box.dimension == 1 else points)
 
     def predict(
@@ -211,6 +208,14 @@ class PrivateNetwork(PrivateFunction):
         return (layers[-1][:, :-1] @ hidden).swapaxes(1, 2)
 
 
+def observed(observation: object, dimension: int) -> Float[np.ndarray, "... d"]:
+    """One or many observations as numbers."""
+    points = numbers("observation", observation)
+    if points.ndim not in (1, 2) or points.shape[-1] != dimension:
+        raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
+    return points
+
+
 def _with_bias(
     weight: Float[np.ndarray, "runs out in"], bias: Float[np.ndarray, "runs out"]
 ) -> Float[np.ndarray, "runs more columns"]:
@@ -238,8 +243,8 @@ def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
 
 @functools.lru_cache
 def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
-    """Directions and kinks of the random layer: the same numbers as in `learning.networks`."""
-    source = np.random.default_rng(20191208)
+    """Directions and kinks of the random layer."""
+    source = np.random.default_rng(20191208)  # any fixed number: the features are public
     directions = source.normal(size=(size, dimension)).astype(np.float32)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     return directions, (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)

@@ -94,7 +94,7 @@ class Publishable(Receipted, ABC):
         return np.size(self([self.box.low] if self.box.dimension > 1 else self.box.low[0]))
 
     def require_outputs(self, certificate: Certificate) -> None:
-        most = dict(certificate.relation or {}).get("actions", 1)
+        most: Any = dict(certificate.relation or {}).get("actions", 1)
         require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
     def as_function(self) -> "Publishable":

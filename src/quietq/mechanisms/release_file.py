@@ -9,7 +9,7 @@ import os
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,7 +30,7 @@ FORMAT = 3
 NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
-KINDS: dict[object, type[Publishable]] = {
+KINDS: dict[str, type[Publishable]] = {
     kind.kind: kind
     for kind in (PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, FittedReward, PrivateNetwork)
 }
@@ -51,8 +51,8 @@ class OpenedFile:
     """The public key that it was signed with; the signature was found to be right."""
 
     @property
-    def what(self) -> str:
-        """An agent, if its outputs are values of actions to choose from, or a function."""
+    def what(self) -> Literal["agent", "function"]:
+        """An agent, if its outputs are values of actions to choose from."""
         return self.function.what
 
     @property
@@ -72,11 +72,6 @@ class OpenedFile:
         """The released values at so many states, always with an axis of outputs."""
         found = self.function(states[:, 0] if self.box.dimension == 1 else states)
         return np.asarray(found, np.float64).reshape(len(states), -1)
-
-    @property
-    def outputs(self) -> int:
-        """How many values a state has."""
-        return self.function.outputs
 
     def policy(self, states: Float[np.ndarray, "points d"]) -> Int[np.ndarray, " points"]:
         """The best action at each state; only an agent has one."""

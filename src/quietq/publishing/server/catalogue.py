@@ -62,7 +62,7 @@ def _open(file: ServedFile, key: bytes | None) -> Served:
         require_signer("it", release.signer, key)
         # No key signs an audit: beside what one did sign, it would be taken for the signer's word.
         audit = None if file.audit is None or key is not None else parse_audit(file.audit, release.hash)
-        certificate, outputs = release.certificate, release.outputs
+        certificate, outputs = release.certificate, release.function.outputs
     except InvalidInput as error:
         raise InvalidInput(f"{shown(file.name)} cannot be served: {error}") from error
     marks: Any = {"privacy": release.privacy, "signed": signed_in_words(release.signer, key)}
