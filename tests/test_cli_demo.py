@@ -16,7 +16,7 @@ from quietq.cli import main  # noqa: E402
 from quietq.learning import Agent  # noqa: E402
 
 RELEASED = {
-    "reward.qq", "reward.png", "reward.audit.json", "agent.qq", "agent.npz", "agent.audit.json", "values.png",
+    "reward.qq", "reward.png", "reward.audit.json", "agent.qq", "agent.audit.json", "values.png",
     "certificate.json", "report.html",
 }  # fmt: skip
 KEPT = {
@@ -52,7 +52,7 @@ def test_from_ratings_to_a_private_agent(quietq, tmp_path):
     assert told["worst"] < told["random"] < told["return"] <= told["best"]
     folder = tmp_path / "here"
     assert {path.name for path in folder.iterdir()} == RELEASED | KEPT
-    assert qq.load(folder / "reward.qq").certificate == Agent.load(folder / "agent.npz").certificate
+    assert qq.load(folder / "reward.qq").certificate == Agent.load(folder / "agent.qq").certificate
     for path in folder.glob("*.png"):
         assert path.read_bytes().startswith(b"\x89PNG")
     true = base64.b64encode((folder / "NOT-PRIVATE-outcome.png").read_bytes()).decode()

@@ -44,9 +44,9 @@ def saved(name: str, world: str, method: Method, draws: int = 1) -> None:
 
 def test_an_agent_by_its_file_or_its_folder(quietq, tmp_path):
     (tmp_path / "run").mkdir()
-    saved("run/agent.npz", "walk", NoNoise(widths=(8,)))
+    saved("run/agent.qq", "walk", NoNoise(widths=(8,)))
     found = result(quietq, "run --points 17")
-    assert found == result(quietq, "run/agent.npz --points 17 --world walk")
+    assert found == result(quietq, "run/agent.qq --points 17 --world walk")
     assert set(found) == FIELDS
     assert (found["release"], found["world"], found["standing"]) == ("agent (none)", "walk", "none")
     assert (found["points"], found["draws"]) == (17, 1)
@@ -69,8 +69,8 @@ def test_an_agent_by_its_file_or_its_folder(quietq, tmp_path):
 
 
 def test_simulated_draws_are_attacked_one_by_one_and_with_their_noise(quietq):
-    saved("agent.npz", "walk", Published.code(0.32, replay=200), draws=3)
-    found = result(quietq, "agent.npz --points 17 --plot picture.svg")
+    saved("agent.qq", "walk", Published.code(0.32, replay=200), draws=3)
+    found = result(quietq, "agent.qq --points 17 --plot picture.svg")
     assert (found["release"], found["draws"]) == ("agent (published)", 3)
     for attack in found["attacks"]:
         each = attack["not_private"]["correlations"]
@@ -80,8 +80,8 @@ def test_simulated_draws_are_attacked_one_by_one_and_with_their_noise(quietq):
 
 def test_a_policy_of_probabilities_has_no_bellman_equation(quietq):
     private = qq.privatise(walk_reward, BUDGET, relation=FIFTY, noise="path")
-    saved("agent.npz", "walk", ActorCritic(private))
-    found = result(quietq, "agent.npz --points 17")
+    saved("agent.qq", "walk", ActorCritic(private))
+    found = result(quietq, "agent.qq --points 17")
     assert found["standing"] == "certified"
     assert [attack["name"] for attack in found["attacks"]] == ["inverse-rl", "apprenticeship"]
 
@@ -117,24 +117,22 @@ def test_a_private_reward_of_unknown_making_is_compared_with_nothing(quietq, tmp
 
 
 def test_wrong_input_is_one_sentence(quietq, tmp_path):
-    saved("agent.npz", "walk", NoNoise(widths=(8,)))
-    saved("genres.npz", "recommender", NoNoise(widths=(8,)))
+    saved("agent.qq", "walk", NoNoise(widths=(8,)))
+    saved("genres.qq", "recommender", NoNoise(widths=(8,)))
     (tmp_path / "empty").mkdir()
     (tmp_path / "other.qq").write_text("not a release")
-    (tmp_path / "other.npz").write_text("not an agent")
     (tmp_path / "folder.png").mkdir()
     for arguments, words in {
-        "nothing.npz": "There is no file 'nothing.npz' to attack.",
-        "empty": "There is no agent.npz in the folder 'empty' to attack.",
+        "nothing.qq": "There is no file 'nothing.qq' to attack.",
+        "empty": "There is no agent.qq in the folder 'empty' to attack.",
         "other.qq": "not a release",
-        "other.npz": "is not an agent that was saved",
-        "agent.npz --world thermostat": "The agent was trained in the walk, not in the thermostat: leave --world out.",
-        "agent.npz --world moon": "There is no world called 'moon'",
-        "agent.npz --points 2": "points must be a whole number of at least 5, not 2.",
-        "agent.npz --plot picture.gif": "plot must name a .png or .svg file",
-        "agent.npz --plot nowhere/picture.png": "plot must name a .png or .svg file",
-        "agent.npz --points 5 --plot folder.png": "path must be a file that can be written to, not 'folder.png'.",
-        "genres.npz": "at most 2 coordinates, but the recommender has 3.",
+        "agent.qq --world thermostat": "The agent was trained in the walk, not in the thermostat: leave --world out.",
+        "agent.qq --world moon": "There is no world called 'moon'",
+        "agent.qq --points 2": "points must be a whole number of at least 5, not 2.",
+        "agent.qq --plot picture.gif": "plot must name a .png or .svg file",
+        "agent.qq --plot nowhere/picture.png": "plot must name a .png or .svg file",
+        "agent.qq --points 5 --plot folder.png": "path must be a file that can be written to, not 'folder.png'.",
+        "genres.qq": "at most 2 coordinates, but the recommender has 3.",
     }.items():
         code, out, err = quietq(f"reconstruct {arguments}")
         assert (code, out) == (2, "")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import quietq as qq
+from quietq.mechanisms.container import pack, unpack
 from quietq.privacy import people
-from quietq.publishing.container import pack, unpack
+from quietq.publishing import open_release
 
 BUDGET = qq.Budget(0.9, 1e-4)
 
@@ -111,7 +112,7 @@ def test_a_damaged_file_is_refused(quietq, reward):
 def test_publish_an_agent(quietq, tmp_path):
     pytest.importorskip("jax")
     quietq("train none walk --steps 100 --widths 8 --batch 16 --start 16 --replay 100 --out run")
-    assert not (tmp_path / "run" / "agent.qq").exists()
+    assert not open_release(tmp_path / "run" / "agent.qq").private
     code, out, err = quietq("publish run --out agent.qq")
     assert (code, out) == (2, "")
     assert "--not-private" in err
@@ -119,7 +120,7 @@ def test_publish_an_agent(quietq, tmp_path):
     code, out, _ = quietq("publish run --out agent.qq --not-private")
     assert code == 0
     assert "NOT PRIVATE, and says so: agent.qq" in out
-    agent = qq.Agent.load(tmp_path / "run" / "agent.npz")
+    agent = qq.Agent.load(tmp_path / "run" / "agent.qq")
     states = np.linspace(0, 1, 7)
     assert np.allclose(qq.load(tmp_path / "agent.qq")(states), agent.q_values(states[:, None]), atol=1e-5)
     code, out, _ = quietq("publish run --out agent.onnx --not-private --json")

@@ -59,7 +59,7 @@ def test_a_private_agent(run_of_reward):
         assert all(isinstance(value, float) for value in values)
     assert result["out"] == str(folder)
     assert {path.name for path in folder.iterdir()} == {
-        "config.json", "certificate.json", "agent.npz", "agent.qq", "NOT-PRIVATE-scores.json", "PRIVATE-checkpoint.npz",
+        "config.json", "certificate.json", "agent.qq", "NOT-PRIVATE-scores.json", "PRIVATE-checkpoint.npz",
         "reward.qq", "README.txt",
     }  # fmt: skip
     for path in folder.iterdir():
@@ -68,12 +68,12 @@ def test_a_private_agent(run_of_reward):
     assert (
         private.certificate.to_dict() == result["certificate"] == json.loads((folder / "certificate.json").read_text())
     )
-    agent = Agent.load(folder / "agent.npz")
+    agent = Agent.load(folder / "agent.qq")
     assert agent.evaluate().returns == result["not_private"]["return"]
     config = json.loads((folder / "config.json").read_text())
     assert (config["steps"], config["people"], config["options"]["widths"], config["seed"]) == (100, 50, [8], 1)
     note = (folder / "README.txt").read_text()
-    assert note.index("may be published") < note.index("agent.npz") < note.index("NOT PRIVATE") < note.index("PRIVATE.")
+    assert note.index("may be published") < note.index("agent.qq") < note.index("NOT PRIVATE") < note.index("PRIVATE.")
 
 
 def test_words_for_people(quietq, tmp_path):
@@ -92,7 +92,7 @@ def test_words_for_people(quietq, tmp_path):
 def test_what_is_not_certified_is_not_to_be_published(quietq, tmp_path):
     code, out, _ = quietq("train published walk --preset text --sigma 0.74 --levels 6 --steps 100 --out run")
     assert code == 0
-    assert "Not private, so not to be published: run/agent.npz" in out
+    assert "Not private, so not to be published: run/agent.qq" in out
     assert "May be published" not in out
     assert "Publish nothing of it" in (tmp_path / "run" / "README.txt").read_text()
     options = json.loads((tmp_path / "run" / "config.json").read_text())["options"]  # those of the preset, and ours
@@ -108,7 +108,7 @@ def test_simulated_rewards(quietq, tmp_path):
     result = trained(quietq, f"reward walk {TINY} {PROMISE} --simulate 3 --out run")
     assert result["certificate"]["standing"] == "none"
     assert len(result["not_private"]["score"]) == 3
-    agent = Agent.load(tmp_path / "run" / "agent.npz")
+    agent = Agent.load(tmp_path / "run" / "agent.qq")
     assert len({float(agent.q_values([0.5], member)[0]) for member in range(3)}) == 3
     assert not (tmp_path / "run" / "reward.qq").exists()
 
@@ -167,7 +167,7 @@ def test_an_interrupted_training_goes_on(quietq, tmp_path, method, monkeypatch):
     assert (code, out) == (130, "")
     assert f"to go on: quietq train {name} --resume --out run" in err
     assert (tmp_path / "run" / "PRIVATE-checkpoint.npz").exists()
-    assert not (tmp_path / "run" / "agent.npz").exists()
+    assert not (tmp_path / "run" / "agent.qq").exists()
     assert "nothing here may leave yet" in (tmp_path / "run" / "README.txt").read_text()
     code, _, err = quietq(f"train {command} --out run")
     assert code == 2

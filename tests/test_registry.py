@@ -103,7 +103,7 @@ def test_a_method_is_a_file_and_a_line(echo, quietq):
     code, out, err = quietq(f"train echo walk {promise} --steps 100 --loudness 2 --out run --json")
     assert (code, err) == (0, "")
     assert json.loads(out)["certificate"]["method"] == "echo"
-    agent = qq.Agent.load("run/agent.npz")
+    agent = qq.Agent.load("run/agent.qq")
     assert (type(agent.method).__name__, getattr(agent.method, "loudness")) == ("Echo", 2.0)  # noqa: B009
     states = np.linspace(0, 1, 9)
     assert np.allclose(qq.load("run/agent.qq")(states), agent.q_values(states[:, None]), atol=1e-5)

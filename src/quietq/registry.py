@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class Method(Entry):
     summary: str
     in_worlds: bool = True
     """Whether it is trained in a world, by `Agent` and `quietq train`."""
+    norm: str | None = None
+    """The norm that its noise is measured in, if every run is a release of its own."""
+    releases: Literal["network", "knots", "noised knots"] = "network"
+    """What its agents are made of: any network, or values at knots, which may be the very numbers that were noised."""
 
     def build(self, values: Mapping[str, Any], **further: Any) -> Any:
         """The method with these hyper-parameters; `published` starts from its preset's."""
@@ -61,19 +65,19 @@ METHODS = {
     "actor-critic": Method("quietq.learning.actor_critic:ActorCritic", "certified",
                            "the reward function, once, before training", "A policy and a critic on a private reward."),
     "value": Method("quietq.learning.value:ValueNoise", "certified", "mean rewards by knot, every round",
-                    "The paper's idea repaired, on a grid of knots."),
+                    "The paper's idea repaired, on a grid of knots.", norm="mean-rewards", releases="knots"),
     "value-network": Method("quietq.learning.value_network:NetworkValueNoise", "certified",
                             "the reward part of each gradient, every round",
-                            "The paper's idea repaired, for any network."),
+                            "The paper's idea repaired, for any network.", norm="reward-gradients"),
     "gradient": Method("quietq.learning.gradient:GradientNoise", "certified", "clipped gradients, every step",
-                       "Deep Q-learning with noised gradients (DP-SGD)."),
+                       "Deep Q-learning with noised gradients (DP-SGD).", norm="clipped-gradients"),
     "input": Method("quietq.learning.input:InputNoise", "certified", "each observed reward",
-                    "Values from averages of noised rewards."),
+                    "Values from averages of noised rewards.", norm="rewards", releases="knots"),
     "output": Method("quietq.learning.output:OutputNoise", "certified", "the solved values, once, at the end",
-                     "Values without noise, noised as a whole."),
+                     "Values without noise, noised as a whole.", norm="values", releases="noised knots"),
     "evaluation": Method("quietq.mechanisms.evaluation:Evaluation", "certified",
                          "the value function of a policy, once", "From people's trajectories; from Python only.",
-                         in_worlds=False),
+                         in_worlds=False, norm="smooth-bound"),
 }  # fmt: skip
 WORLDS = {
     "walk": World("quietq.worlds.walk:WalkWorld", "quietq/Walk-v0"),

@@ -38,10 +38,10 @@ from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, Output
 from quietq.learning.method import Spaces
 from quietq.learning.trainer import spaces_of
 from quietq.mechanisms import k_norm, knots, weights
+from quietq.mechanisms.container import pack, unpack
 from quietq.mechanisms.evaluation import Evaluation
 from quietq.noise.entropy import Entropy
 from quietq.privacy.relations import Trajectories
-from quietq.publishing.container import pack, unpack
 from quietq.worlds import WALK, walk_reward
 from quietq.worlds.observed import observe
 from quietq.worlds.own_noise import NOISES

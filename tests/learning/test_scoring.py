@@ -47,8 +47,8 @@ def single() -> Agent:
 @pytest.fixture
 def elsewhere(single: Agent, tmp_path: Any) -> Any:
     """The same agent in another environment: nothing is trained again."""
-    single.save(tmp_path / "agent.npz")
-    return lambda env: Agent.load(tmp_path / "agent.npz", world=env)
+    single.save(tmp_path / "agent.qq")
+    return lambda env: Agent.load(tmp_path / "agent.qq", world=env)
 
 
 def test_the_environment_s_own_reward_or_another(single: Agent) -> None:

@@ -250,7 +250,7 @@ def test_seeded_noise_is_not_made_private():
         (lambda: MODELS[0].fit([[0.1]], [[0.1]], 1.0), "states and rewards must be equally many"),
         (lambda: MODELS[0].fit([1.1], [0.1], 1.0), "states must lie within"),
         (lambda: MODELS[0].fit([0.1], [math.nan], 1.0), "rewards must be finite"),
-        (lambda: MODELS[0].fit([0.1], ["good"], 1.0), "rewards must be numbers"),
+        (lambda: MODELS[0].fit([0.1], ["good"], 1.0), "rewards must be real numbers"),
         (lambda: MODELS[0].fit([0.1], [0.1], 0.0), "noise must be above 0"),
         (lambda: MODELS[0].fit([0.1], [0.1], 1e-200), "noise must be at least 1e-08 of the reward's range"),
         (lambda: MODELS[0].fit([0.1], [0.1], [1.0, 2.0]), "noise must be one number or one a sample"),

@@ -65,14 +65,14 @@ def test_it_is_published_loaded_verified_and_served(tmp_path: Path, quietq) -> N
     np.testing.assert_array_equal(again([0.1, 0.5]), released([0.1, 0.5]))
     assert again.certificate == released.certificate
     assert quietq(f"verify {file}")[0] == 0
-    transport = httpx.ASGITransport(create_app(open_catalogue([read_served(file)])))
+    catalogue = open_catalogue([read_served(file)])
+    transport = httpx.ASGITransport(create_app(catalogue))
 
-    async def values() -> list[float]:
+    async def answer() -> httpx.Response:
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            (listed,) = (await client.get("/releases")).json()["releases"]
-            return (await client.get(f"/releases/{listed['id']}/values", params={"state": 0.5})).json()["values"]
+            return await client.get(f"/v1/releases/{next(iter(catalogue))}/values", params={"state": 0.5})
 
-    assert asyncio.run(values()) == pytest.approx([float(released(0.5))])
+    assert asyncio.run(answer()).json()["values"] == [[float(released(0.5))]]
 
 
 def test_it_is_audited() -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from releases import KINDS, arrays_of, features, make, record_of, states
 
 from quietq import InvalidInput
+from quietq.mechanisms.container import pack
 from quietq.publishing import InvalidRelease, load, publish
-from quietq.publishing.container import pack
 
 MEMORY = 512 * 2**20
 SECONDS = 5.0

@@ -17,17 +17,24 @@ from quietq import (
     people,
 )
 from quietq.mechanisms import RewardModel, privatise
+from quietq.mechanisms.container import pack
 from quietq.mechanisms.model import FittedReward
-from quietq.mechanisms.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
-from quietq.publishing.cells import PrivateCells
-from quietq.publishing.container import pack
-from quietq.publishing.network import PrivateNetwork
+from quietq.mechanisms.private_function import PrivateCells, PrivateTable
+from quietq.mechanisms.private_network import PrivateNetwork
+from quietq.mechanisms.publishable import Publishable
 
 BUDGET = Budget(0.9, 1e-4)
 SECRET = 0.123456789
 PHI = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1]], axis=-1), rank=3, dimension=2)
 FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum", "band-limited", "features")
-KINDS = (*FUNCTIONS, "fitted", "cells", "mlp", "splines", "policy")
+NETWORKS = ("mlp", "splines", "policy", "grid", "agent")
+KINDS = (*FUNCTIONS, "fitted", "cells", *NETWORKS)
+TRAINING = {
+    "world": "walk",
+    "episode": 50,
+    "steps": None,
+    "settings": {"method": "reward", "gamma": 0.9, "widths": [4]},
+}
 
 
 def tent(s):
@@ -38,8 +45,8 @@ def pair(s):
     return np.stack([s, tent(s)], axis=-1)
 
 
-def make(kind: str, simulate: int | None = None) -> PrivateFunction | FittedReward:
-    if kind in ("mlp", "splines", "policy"):
+def make(kind: str, simulate: int | None = None) -> Publishable:
+    if kind in NETWORKS:
         return network(kind, make("table", simulate))  # type: ignore[arg-type]
     if kind == "cells":
         covered = make("table", simulate)
@@ -71,26 +78,19 @@ def make(kind: str, simulate: int | None = None) -> PrivateFunction | FittedRewa
 def network(kind: str, covered: PrivateTable) -> PrivateNetwork:
     """Made from released numbers alone, so that what covers them covers it."""
     numbers = covered.values
-    if kind == "splines":
+    if kind in ("splines", "grid"):
         weights = np.stack([numbers[:6], numbers[6:12]]).reshape(1, 2, 6)
-        return PrivateNetwork("splines", 6, (weights,), (), "values", covered.box, covered.certificate)
+        return PrivateNetwork(kind, 6, (weights,), (), "values", covered.box, covered.certificate)
     weights = (numbers[:8].reshape(2, 4, 1).copy(), numbers[8:32].reshape(2, 3, 4).copy())
     biases = (numbers[:8].reshape(2, 4).copy(), numbers[3:9].reshape(2, 3).copy())
-    output = "values" if kind == "mlp" else "log-probabilities"
-    return PrivateNetwork("mlp", 0, weights, biases, output, covered.box, covered.certificate)
+    output, training = "log-probabilities" if kind == "policy" else "values", TRAINING if kind == "agent" else None
+    certificate = covered.certificate
+    return PrivateNetwork("mlp", 0, weights, biases, output, covered.box, certificate, training=training)
 
 
-def numbers(thing: PrivateFunction | FittedReward) -> list[np.ndarray]:
-    if isinstance(thing, PrivateTable | PrivateKnots | PrivateCells):
-        return [thing.values]
-    if isinstance(thing, PrivateSum):
-        return [part.values for part in thing.parts]
-    if isinstance(thing, FittedReward):
-        return [thing.mean, thing.covariance]
-    if isinstance(thing, PrivateNetwork):
-        return [*thing.weights, *thing.biases]
-    assert isinstance(thing, PrivateWeights)
-    return [thing.weights]
+def numbers(thing: Publishable) -> list[np.ndarray]:
+    """What was released: all arrays but public ones."""
+    return [array for name, array in thing.to_arrays()[1].items() if name not in ("check", "edges")]
 
 
 def states(box: Box) -> np.ndarray:

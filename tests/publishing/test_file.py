@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from releases import KINDS, SECRET, edit, features, header_of, make, numbers, record_of, states
+from releases import KINDS, NETWORKS, SECRET, edit, features, header_of, make, numbers, record_of, states
 
 from quietq import Certificate, InvalidInput
 from quietq.mechanisms.model import FittedReward
@@ -26,7 +26,7 @@ def test_round_trip(tmp_path, kind):
     assert release.hash == name
     assert release.private
     assert release.signer is None
-    assert release.what == ("agent" if kind in ("mlp", "splines", "policy") else "function")
+    assert release.what == ("agent" if kind in NETWORKS else "function")
     assert type(back) is type(private)
     assert back.box == private.box
     assert back.certificate == private.certificate
@@ -48,9 +48,9 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     metadata = header.pop("__metadata__")
     assert set(metadata) == {"quietq", "sha256"}
     record = json.loads(metadata["quietq"])
-    assert set(record) == {"format", "version", "privacy", "what", "kind", "box", "details", "certificate"}
+    assert set(record) == {"format", "version", "privacy", "kind", "box", "details", "certificate"}
     assert set(record["certificate"]) == {field.name for field in dataclasses.fields(Certificate)}
-    assert set(record["details"]) <= {"levels", "kernel", "form", "size", "output"}
+    assert set(record["details"]) <= {"levels", "kernel", "form", "size", "output", "draws", "training"}
     assert set(record["details"].get("kernel", ())) <= {
         *("kind", "half_width", "tolerance", "rank", "phi", "dimension")
     }

@@ -11,8 +11,8 @@ import pytest
 from releases import PHI, arrays_of, edit, header_of, make, numbers, record_of, rewrite, states
 
 from quietq import FeatureKernel
-from quietq.publishing import InvalidRelease, container, load, publish
-from quietq.publishing.container import pack
+from quietq.mechanisms.container import MOST_BYTES, pack
+from quietq.publishing import InvalidRelease, load, publish
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 
@@ -27,9 +27,9 @@ def fuzz(trials: int, seed: int) -> dict[str, int]:
 
 
 def test_mutations_are_refused_or_harmless():
-    found = fuzz(4_000, seed=1)
-    assert found["refused"] + found["loaded"] == 4_000
-    assert found["refused"] > 2_000
+    found = fuzz(1_000, seed=1)
+    assert found["refused"] + found["loaded"] == 1_000
+    assert found["refused"] > 500
     assert found["loaded"] > 10  # some get past everything, and are then asked
 
 
@@ -79,7 +79,7 @@ def test_features_are_needed_and_recognised(tmp_path):
 def test_hostile_fields(tmp_path):
     """Every field of the text, and every field of the certificate, set to every kind of nonsense."""
     nonsense = [None, True, -1, 1, 10**15, 1e-320, 1e308, 0.5, "", "x", [], [1], [[0.0, 1.0]], {"kind": "x"}]
-    for kind in ("table", "band-limited", "splines"):
+    for kind in ("table", "band-limited", "agent"):
         path = tmp_path / "reward.qq"
         publish(make(kind), path)
         record, arrays = record_of(path), arrays_of(path)
@@ -175,7 +175,7 @@ def test_arrays_must_fit_what_is_said_of_them(tmp_path):
 def test_sizes_are_checked_before_reading(tmp_path):
     path = tmp_path / "huge.qq"
     with path.open("wb") as stream:
-        stream.truncate(container.MOST_BYTES + 1)  # a hole: takes no room
+        stream.truncate(MOST_BYTES + 1)  # a hole: takes no room
     with pytest.raises(InvalidRelease, match="more than"):
         load(path)
     for wrong in (tmp_path, tmp_path / "nothing", "/dev/zero"):
@@ -199,9 +199,10 @@ def test_a_hostile_kernel_costs_nothing(tmp_path):
 def test_hostile_features_cost_nothing(tmp_path):
     path = tmp_path / "agent.qq"
     publish(make("splines"), path)
-    for form in ("splines", "fourier", "random"):
+    details = record_of(path)["details"]
+    for form in ("splines", "fourier", "random", "grid"):
         for size in (10**15, 4097, 1, 0, -5):
-            edit(path, details={"form": form, "size": size, "output": "values"})
+            edit(path, details={**details, "form": form, "size": size})
             with pytest.raises(InvalidRelease):
                 load(path)
 

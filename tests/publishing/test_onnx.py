@@ -7,8 +7,8 @@ import pytest
 from releases import make
 
 import quietq as qq
+from quietq.mechanisms.private_network import PrivateNetwork, number_of_features
 from quietq.noise.box import Box
-from quietq.publishing.network import PrivateNetwork, number_of_features
 from quietq.publishing.onnx_export import export_onnx
 
 runtime = pytest.importorskip("onnxruntime")

@@ -18,12 +18,12 @@ import quietq as qq
 from quietq.learning import Agent
 from quietq.learning.method import Spaces
 from quietq.learning.private_source import COVERED, ReleasedValues
+from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.publishing import open_release, publish
-from quietq.publishing.network import PrivateNetwork
 from quietq.worlds import walk_reward
 
 RELATION, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
-FIELDS = {"format", "version", "privacy", "what", "kind", "box", "details", "certificate"}
+FIELDS = {"format", "version", "privacy", "kind", "box", "details", "certificate"}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_answers_as_it_did_in_the_plane(tmp_path, network):
     release = open_release(tmp_path / "agent.qq")
     x = agent.spaces.box.from_unit(np.random.default_rng(0).random((300, 2)))
     values = agent.q_values(x)
-    assert release.outputs == agent.spaces.actions
+    assert release.function.outputs == agent.spaces.actions
     assert np.abs(release.values(x) - values).max() < 1e-5 * (1 + np.abs(values).max())
 
 
@@ -92,9 +92,13 @@ def test_takes_nothing_else_along(tmp_path, trained):
     texts = header.pop("__metadata__")
     record = json.loads(texts["quietq"])
     assert set(record) == FIELDS
-    assert record["details"] == {"form": "mlp", "size": 0, "output": "values"}
-    assert "987654321" not in texts["quietq"]
-    assert "1234" not in texts["quietq"]
+    details = record["details"]
+    training = details.pop("training")
+    assert details == {"form": "mlp", "size": 0, "output": "values", "draws": 1}
+    assert training == {"world": "walk", "episode": 50, "steps": None, "settings": agent.method.settings()}
+    public = texts["quietq"].replace(training["settings"]["private"], "")  # a hash of what was released
+    assert "987654321" not in public
+    assert "1234" not in public
     leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(agent.released)]
     assert len(data) == sum(leaf.nbytes for leaf in leaves)  # the released numbers, and no other
     assert sorted(array.tobytes() for array in arrays_of(tmp_path / "agent.qq").values()) == sorted(
@@ -111,10 +115,15 @@ def test_the_same_release_has_the_same_file_whatever_else_is_known(tmp_path, tra
     assert publish(trained, tmp_path / "second.qq") == first
 
 
-def test_what_is_claimed_simulated_or_nothing_is_refused_or_marked(tmp_path):
+@pytest.fixture(scope="module")
+def claimed():
+    return Agent("walk", qq.Published.code(), seed=1).learn(300)
+
+
+def test_what_is_claimed_simulated_or_nothing_is_refused_or_marked(tmp_path, claimed):
     simulated = qq.privatise(walk_reward, BUDGET, relation=RELATION, simulate=1)
     for agent in (
-        Agent("walk", qq.Published.code(), seed=1).learn(300),
+        claimed,
         as_if_trained("walk", qq.NoNoise(widths=(8,)), runs=1),
         as_if_trained("walk", qq.RewardNoise(simulated, widths=(8,)), runs=1),
     ):
@@ -129,15 +138,22 @@ def test_what_is_claimed_simulated_or_nothing_is_refused_or_marked(tmp_path):
         os.remove(tmp_path / "agent.qq")
 
 
-def test_the_papers_network_and_noise_leave_as_their_sum_only(tmp_path):
-    agent = Agent("walk", qq.Published.code(), seed=1).learn(300)
-    publish(agent, tmp_path / "agent.qq", not_private=True)
+def test_the_papers_network_and_noise_leave_as_their_sum_only(tmp_path, claimed):
+    publish(claimed, tmp_path / "agent.qq", not_private=True)
     arrays = arrays_of(tmp_path / "agent.qq")
-    assert set(arrays) == {"values"}
-    for leaf in jax.tree.leaves(agent.released):
-        assert np.asarray(leaf, np.float64).tobytes() not in arrays["values"].tobytes()
-    grid = np.linspace(0, 1, len(arrays["values"]))
-    assert np.abs(arrays["values"] - agent.q_values(grid[:, None])).max() < 1e-6
+    assert set(arrays) == {"weight.0"}
+    (table,) = arrays["weight.0"]
+    for leaf in jax.tree.leaves(claimed.released):
+        assert np.asarray(leaf, np.float64).tobytes() not in table.tobytes()
+        assert np.asarray(leaf, np.float64).swapaxes(1, -1).tobytes() not in table.tobytes()
+    grid = np.linspace(0, 1, table.shape[1])
+    values = claimed.q_values(grid[:, None])
+    assert np.abs(table.T - values).max() < 1e-6
+    # Between the points of the grid the file has the nearest one's values, in NumPy and in JAX.
+    x = np.random.default_rng(0).random(100)
+    nearest = values[np.rint(x * (len(grid) - 1)).astype(int)]
+    for loaded in (qq.load(tmp_path / "agent.qq").q_values, Agent.load(tmp_path / "agent.qq").q_values):
+        assert np.abs(loaded(x[:, None]) - nearest).max() < 1e-6
 
 
 def test_several_simulated_releases_are_not_one(tmp_path):

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from quietq import Box, Budget, Exponential, GaussianProcessMechanism, Product
 from quietq.publishing import PrivateNetwork, publish
 from quietq.publishing.server.app import create_app
-from quietq.publishing.server.catalogue import Catalogue, open_catalogue, read_file
+from quietq.publishing.server.catalogue import Catalogue, open_catalogue, read_served
 
 BUDGET = Budget(0.9, 1e-4)
 TOKEN = "a-token-of-24-characters"
@@ -64,7 +64,7 @@ def make_files(folder: Path) -> dict[str, Path]:
 
 
 def catalogue_of(*files: Path, key: bytes | None = None) -> Catalogue:
-    return open_catalogue([read_file(file) for file in files], key)
+    return open_catalogue([read_served(file) for file in files], key)
 
 
 def ask(app: FastAPI, method: str, path: str, raised: bool = True, **request: Any) -> httpx.Response:

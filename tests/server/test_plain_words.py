@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from quietq import Assumption, Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
+from quietq.mechanisms.private_network import Output
 from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
 from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
-from quietq.publishing import PrivateNetwork, Release
-from quietq.publishing.network import Output
+from quietq.publishing import OpenedFile, PrivateNetwork
 from quietq.publishing.server.plain_words import explain
 
 BUDGET = Budget(0.9, 1e-4)
@@ -39,9 +39,9 @@ def stated(relation, budget: Budget = BUDGET) -> Certificate:
     )  # fmt: skip
 
 
-def release(certificate: Certificate, output: Output = "values") -> Release:
+def release(certificate: Certificate, output: Output = "values") -> OpenedFile:
     network = PrivateNetwork("splines", 2, (np.zeros((1, 2, 2)),), (), output, Box.of((0, 1)), certificate)
-    return Release("0" * 64, "agent", network, certificate, "0", None)
+    return OpenedFile("0" * 64, network, certificate, "0")
 
 
 def words(certificate: Certificate) -> str:

@@ -9,12 +9,12 @@ import pytest
 from serving import TOKEN, ask, catalogue_of, make_files
 
 from quietq import InvalidInput
+from quietq.mechanisms.signature import create_key, read_public_key
 from quietq.publishing import open_release
-from quietq.publishing.publishing import copy_release
+from quietq.publishing.publish import copy_release
 from quietq.publishing.server.audits import MOST_AUDIT_BYTES
-from quietq.publishing.server.catalogue import open_catalogue, read_file
+from quietq.publishing.server.catalogue import open_catalogue, read_served
 from quietq.publishing.server.run import start_worker
-from quietq.publishing.signature import create_key, read_public_key
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def own(tmp_path):
 
 
 def test_a_worker_serves_what_was_checked_whatever_becomes_of_the_file(own):
-    checked = read_file(own["agent"])
+    checked = read_served(own["agent"])
     own["agent"].write_bytes(own["plane"].read_bytes())
     start = pickle.loads(pickle.dumps(partial(start_worker, [checked], ["*"], None, TOKEN)))  # as for a new process
     (entry,) = open_catalogue([checked]).values()
@@ -32,7 +32,7 @@ def test_a_worker_serves_what_was_checked_whatever_becomes_of_the_file(own):
 
 
 def test_a_worker_checks_the_bytes_again(own):
-    checked = read_file(own["agent"])
+    checked = read_served(own["agent"])
     damaged = replace(checked, content=checked.content[:-1] + b"x")
     with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served"):
         start_worker([damaged], ["*"], None, None)
@@ -101,14 +101,14 @@ def test_only_what_the_key_signed_is_served_by_any_worker(own):
     with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: it is signed by another key"):
         catalogue_of(own["agent"], key=key)
     with pytest.raises(InvalidInput, match="signed by another key"):
-        start_worker([read_file(own["agent"])], ["*"], key, None)
+        start_worker([read_served(own["agent"])], ["*"], key, None)
     copy_release(own["agent"], own["agent"], sign=mine)
     forged = {"release": open_release(own["agent"]).hash, "verdict": "found nothing"}
     own["agent"].with_name("agent.audit.json").write_text(json.dumps(forged))
     (entry,) = catalogue_of(own["agent"], key=key).values()
     assert entry.certificate.audit is None  # which the key did not sign
     assert entry.record.signed.startswith("signed by the key given, ")
-    assert start_worker([read_file(own["agent"])], ["*"], key, None)
+    assert start_worker([read_served(own["agent"])], ["*"], key, None)
 
 
 def test_links_and_folders_are_no_audits(own):
@@ -116,15 +116,15 @@ def test_links_and_folders_are_no_audits(own):
     (own["agent"].parent / "secret.json").write_text('{"key": "secret"}')
     beside.symlink_to("secret.json")
     with pytest.raises(InvalidInput, match=r"'agent.audit.json', must be a plain file"):
-        read_file(own["agent"])
+        read_served(own["agent"])
     beside.unlink()
     beside.mkdir()
     with pytest.raises(InvalidInput, match="must be a plain file"):
-        read_file(own["agent"])
+        read_served(own["agent"])
 
 
 def test_sizes_are_checked_before_anything_is_read(own):
     with own["agent"].open("r+b") as stream:
         stream.truncate(2**40)  # a hole, which takes no room
     with pytest.raises(InvalidInput, match=r"more than 268435456 bytes"):
-        read_file(own["agent"])
+        read_served(own["agent"])

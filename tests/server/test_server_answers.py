@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from serving import Asked, make_files
 
+from quietq.mechanisms.signature import create_key, read_public_key
 from quietq.publishing import load, publish
-from quietq.publishing.signature import create_key, read_public_key
 
 BYTES = {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"}
 NAMES = ("agent", "plane", "function", "open")

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Reconstruction, RecoveredReward, discount, reconstruct
-from quietq.learning import Agent, agent_file
-from quietq.learning.actor_critic import ActorCritic
+from quietq.learning import Agent
+from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.publishing import open_release
-from quietq.worlds import find_place, find_world
+from quietq.worlds import find_place
 from quietq.worlds.environment import world_reward
 from quietq.worlds.world import World
 
@@ -43,20 +43,18 @@ class AttackedFile:
 def attack_reward(file: Path, world: str, points: int | None = None) -> AttackedFile:
     """Attacks a private reward, and compares with the world's own."""
     release, place = open_release(file), _own_world(world)
-    if release.what == "agent":
-        raise InvalidInput(
-            f"{str(file)!r} does not say how its agent was trained, which the attack needs: give its agent.npz."
-        )
     found = reconstruct(release.function, place, truth=world_reward(place), points=points)  # type: ignore[arg-type]
     return AttackedFile("private reward", release.certificate, place, [found])
 
 
 def attack_agent(file: Path, world: str | None = None, points: int | None = None) -> AttackedFile:
     """Attacks an agent, and compares with the reward of its own world."""
-    record, leaves = agent_file.read(file)
-    if record.get("world") is None:
-        raise InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one has another.")
-    agent, place = agent_file.restore(Agent, record, leaves, None), find_world(record["world"])
+    network = open_release(file).function
+    if isinstance(network, PrivateNetwork) and (network.training or {}).get("world") is None:
+        raise InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one names none.")
+    agent = Agent.load(file)
+    place = agent.world
+    assert isinstance(place, World)
     if world is not None and _own_world(world) != place:
         raise InvalidInput(
             f"The agent was trained in the {place.name}, not in the {_own_world(world).name}: leave --world out."

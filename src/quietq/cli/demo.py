@@ -15,15 +15,14 @@ from quietq.cli.ledger import LedgerSource, LedgerUrl, open_account
 BUDGET = (0.5, 1e-5)
 RATINGS, REWARD_PLOT, VALUES_PLOT = "PRIVATE-ratings.csv", "reward.png", "values.png"
 OUTCOME, REPORT, OUTCOME_REPORT = "NOT-PRIVATE-outcome.png", "report.html", "NOT-PRIVATE-report.html"
-AUDITS = {folder.REWARD: "reward.audit.json", folder.PUBLISHED: "agent.audit.json"}
+AUDITS = {folder.REWARD: "reward.audit.json", folder.AGENT: "agent.audit.json"}
 """Where `quietq serve` looks for what an audit found."""
 AUDITED = 100_000
 """Releases of each of two functions, to attack the mechanism with."""
 NOTE = f"""\
 What may be published, under the promise in {folder.CERTIFICATE}:
   {folder.REWARD}: the voters' mean reward, made private; {REWARD_PLOT} shows it
-  {folder.PUBLISHED}: an agent that was trained on it; {VALUES_PLOT} shows its values
-  {folder.AGENT}: the same with its settings, for Agent.load
+  {folder.AGENT}: an agent that was trained on it; {VALUES_PLOT} shows its values
   {folder.CERTIFICATE}: what was promised, to whom and under which assumptions
   {REPORT}: all of this in words and pictures, with an audit
   {" and ".join(AUDITS.values())}: what the audit found, for `quietq serve`
@@ -36,7 +35,7 @@ NOT PRIVATE, for you only, because they look at the true reward:
 PRIVATE:
   {RATINGS}: what the voters like; it is not needed any more
 """
-OWN = {folder.REWARD, folder.PUBLISHED, folder.AGENT, folder.CERTIFICATE, folder.SCORES, folder.README, RATINGS,
+OWN = {folder.REWARD, folder.AGENT, folder.CERTIFICATE, folder.SCORES, folder.README, RATINGS,
        REWARD_PLOT, VALUES_PLOT, OUTCOME, REPORT, OUTCOME_REPORT, *AUDITS.values()}  # fmt: skip
 
 
@@ -80,8 +79,7 @@ def demo(
     true = people.functions()[0]
     agent = Agent(WALK, RewardNoise(private), reward=true)
     agent.learn(1000 if quick else 5000, progress=sys.stderr.isatty())
-    agent.save(out / folder.AGENT)
-    names[folder.PUBLISHED] = qq.publish(agent, out / folder.PUBLISHED)
+    names[folder.AGENT] = qq.publish(agent, out / folder.AGENT)
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
     tell("4/4 Drawing pictures, and looking at how well it does")
     returns, scores = agent.evaluate()
@@ -110,6 +108,6 @@ def demo(
         f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the "
         f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
         f"{result['worst']:.2f}.",
-        f"To look at it in a browser: {program} serve {out / folder.PUBLISHED} {out / folder.REWARD}",
+        f"To look at it in a browser: {program} serve {out / folder.AGENT} {out / folder.REWARD}",
         f"Read {out / REPORT}, or {out / OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.",
     )

@@ -9,15 +9,13 @@ from typing import Any
 
 import quietq as qq
 
-CONFIG, CERTIFICATE, AGENT = "config.json", "certificate.json", "agent.npz"
-REWARD, PUBLISHED = "reward.qq", "agent.qq"
+CONFIG, CERTIFICATE, AGENT, REWARD = "config.json", "certificate.json", "agent.qq", "reward.qq"
 CHECKPOINT = "PRIVATE-checkpoint.npz"
 METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
 README, LOG = "README.txt", "tensorboard"
 SCHEMA = 2
 RELEASED = {
-    PUBLISHED: "the agent, as it may leave: released values and certificate; quietq.load and quietq serve read it",
-    AGENT: "the agent with its settings, for Agent.load; nothing in it but what was released",
+    AGENT: "the agent: released values, certificate and settings; Agent.load, quietq.load and quietq serve read it",
     CERTIFICATE: "what is promised, to whom and under which assumptions",
     REWARD: "the private reward that the agent was trained on",
 }

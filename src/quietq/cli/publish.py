@@ -14,7 +14,7 @@ Sign = Annotated[Path | None, typer.Option(help="Sign with this private key, whi
 
 @app.command()
 def publish(
-    agent: Annotated[Path, typer.Argument(help="A trained agent (agent.npz), the folder of its run, or a release.")],
+    agent: Annotated[Path, typer.Argument(help="A trained agent (agent.qq), the folder of its run, or any release.")],
     out: Annotated[Path, typer.Option(help="The file that may leave, e.g. value.qq; or .onnx for other programs.")],
     sign: Sign = None,
     not_private: Annotated[
@@ -23,13 +23,10 @@ def publish(
     as_json: AsJson = False,
 ) -> None:
     """Write the one file of an agent that may leave; nothing that its certificate does not cover is in it."""
-    from quietq.publishing import open_release
-    from quietq.publishing.container import check_target
-    from quietq.publishing.publishing import copy_release
+    from quietq.mechanisms.container import check_target
+    from quietq.publishing.publish import copy_release
 
-    source = agent
-    if agent.is_dir():
-        source = agent / (folder.PUBLISHED if (agent / folder.PUBLISHED).exists() else folder.AGENT)
+    source = agent / folder.AGENT if agent.is_dir() else agent
     check_target(out)
     if out.resolve() == source.resolve():
         raise qq.InvalidInput(f"--out must not be the file that is read, {str(source)!r}.")
@@ -42,15 +39,11 @@ def publish(
             raise qq.InvalidInput("An ONNX file cannot be signed: publish a .qq file, and sign that.")
         from quietq.publishing.onnx_export import export_onnx
 
-        thing = qq.Agent.load(source) if source.suffix == ".npz" else qq.load(source)
-        export_onnx(thing, out, not_private=not_private)  # pyright: ignore[reportArgumentType]
-        name, certificate = None, thing.certificate
+        export_onnx(qq.load(source), out, not_private=not_private)
+        name = None
     else:
-        if source.suffix == ".npz":
-            name = qq.publish(qq.Agent.load(source), out, not_private=not_private, sign=sign)
-        else:
-            name = copy_release(source, out, not_private=not_private, sign=sign)
-        certificate = open_release(out).certificate
+        name = copy_release(source, out, not_private=not_private, sign=sign)
+    certificate = qq.load(source).certificate
     assert certificate is not None
     may = "May be published" if certificate.standing == "certified" else "NOT PRIVATE, and says so"
     lines = [certificate, f"\n{may}: {out}", *([] if name is None else [f"Hash: {name}"])]
@@ -64,8 +57,8 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a release: is it whole, who signed it, what does it promise? Exit code 2 if it is not one."""
+    from quietq.mechanisms.signature import fingerprint, read_public_key, require_signer, signed_in_words
     from quietq.publishing import open_release
-    from quietq.publishing.signature import fingerprint, read_public_key, require_signer, signed_in_words
 
     wanted = None if key is None else read_public_key(key)
     release = open_release(file)
@@ -97,7 +90,7 @@ def keygen(
     as_json: AsJson = False,
 ) -> None:
     """Make a pair of keys to sign releases with (Ed25519)."""
-    from quietq.publishing.signature import create_key
+    from quietq.mechanisms.signature import create_key
 
     private, public, fingerprint = create_key(key)
     record = {"private": str(private), "public": str(public), "fingerprint": fingerprint}

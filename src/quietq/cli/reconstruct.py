@@ -22,7 +22,7 @@ ALONE = (
 @app.command()
 def reconstruct(
     release: Annotated[
-        Path, typer.Argument(help="An agent (agent.npz, or its run's folder) or a private reward (.qq).")
+        Path, typer.Argument(help="An agent (agent.qq, or its run's folder) or a private reward (.qq).")
     ],
     world: Annotated[
         str | None,
@@ -47,15 +47,18 @@ def reconstruct(
     if not file.is_file():
         what = f"{folder.AGENT} in the folder" if release.is_dir() else "file"
         raise qq.InvalidInput(f"There is no {what} {str(release)!r} to attack.")
-    if file.suffix == ".qq" and world is None:
+    from quietq.mechanisms.release_file import open_release
+
+    opened = open_release(file)
+    if opened.what == "function" and world is None:
         if plot is not None or points is not None:
             raise qq.InvalidInput(
                 "--plot and --points need --world, the world whose own reward this one was made from."
             )
-        return _show_alone(file, as_json)
+        return _show_alone(opened.certificate.standing, as_json)
     from quietq.audit.attack_file import attack_agent, attack_reward
 
-    attack = attack_reward(file, str(world), points) if file.suffix == ".qq" else attack_agent(file, world, points)
+    attack = attack_agent(file, world, points) if opened.what == "agent" else attack_reward(file, str(world), points)
     if plot is not None:
         from quietq.cli.report.truth import plot_reconstruction
 
@@ -68,11 +71,8 @@ def reconstruct(
     _show(record)
 
 
-def _show_alone(file: Path, as_json: bool) -> None:
+def _show_alone(standing: str, as_json: bool) -> None:
     """A private reward of which nobody said what it was made from."""
-    from quietq.publishing import open_release
-
-    standing = open_release(file).certificate.standing
     record = {"release": "private reward", "world": None, "standing": standing, "points": None, "draws": 1}
     record |= {"attacks": [], "caveat": ALONE, "not_private": None}
     answer(as_json, record, f"The release: private reward. Its standing: {standing}. {ALONE}")

@@ -75,7 +75,7 @@ def reward(
 
 def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
     """Before anything is read or spent: can the results be written, and over nothing that is needed?"""
-    from quietq.publishing.container import check_target
+    from quietq.mechanisms.container import check_target
 
     sources = {path.resolve() for path in ratings}
     results = {"out": out} if plot is None else {"out": out, "plot": plot}

@@ -24,7 +24,7 @@ def serve(
     as_json: AsJson = False,
 ) -> None:
     """Answers for releases over HTTP: values, policies, certificates, a page at / and counters at /metrics."""
-    from quietq.publishing.signature import read_public_key
+    from quietq.mechanisms.signature import read_public_key
 
     try:
         from quietq.publishing.server.run import read_token, serve as run

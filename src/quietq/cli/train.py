@@ -158,9 +158,10 @@ def carry_out(plan: "Plan", out: Path, account: Any = None) -> tuple["qq.Agent",
         if new and not (out / folder.CHECKPOINT).exists():  # nothing was booked, and nothing is left behind
             shutil.rmtree(out)
         raise
-    agent.save(out / folder.AGENT)
     if agent.certificate.standing == "certified":
-        qq.publish(agent, out / folder.PUBLISHED)
+        qq.publish(agent, out / folder.AGENT)
+    else:
+        agent.save(out / folder.AGENT)  # marked as NOT PRIVATE
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
     if agent.method.uses_true_reward:
         folder.write_returns(out, agent.not_private["episode_returns"])

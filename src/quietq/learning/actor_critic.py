@@ -27,6 +27,7 @@ from quietq.learning.options import option
 from quietq.learning.private_source import OnPrivateReward, ReleasedValues
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.private_network import Output
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
 
@@ -46,6 +47,7 @@ class ActorCritic(OnPrivateReward):
     """Advantage actor-critic on a private reward, or on released values of all actions."""
 
     name: ClassVar[str] = "actor-critic"
+    output: ClassVar[Output] = "log-probabilities"
     sources: ClassVar[tuple[type, ...]] = (PrivateFunction, FittedReward, ReleasedValues)
     network: Kind = option("mlp", "Policy and critic: mlp, or linear weights on splines, fourier or random features.")
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")

@@ -6,7 +6,8 @@ What looks at the true reward is under `not_private` and in `evaluate`: for the 
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,17 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from jaxtyping import Float, Int
 
-from quietq.learning import agent_file, scoring as judge
+from quietq.learning import saved, scoring as judge
 from quietq.learning.cache import disk_cache
 from quietq.learning.events import Event
 from quietq.learning.method import Method, Released, Spaces
 from quietq.learning.trainer import spaces_of
 from quietq.learning.training import Training
+from quietq.mechanisms.private_network import PrivateNetwork, observed
+from quietq.mechanisms.release_file import open_release, write_release
 from quietq.privacy.account import Account, Receipted
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import count, instance, numbers
+from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
 from quietq.worlds import find_place
 from quietq.worlds.world import World
@@ -65,8 +68,9 @@ class Agent(Receipted):
         self._spent, self._training = False, threading.Lock()
         self._released: Released | None = None
         self._draws = self._seeds = 1
-        self._promised = 0  # steps that the certificate is for
+        self.steps = self._promised = 0  # taken, and those that the certificate is for
         self._certificate: Certificate | None = None
+        self._loaded_from: Mapping[str, Any] | None = None
         self.not_private: dict[str, Any] = {}
         """What training saw of the true reward: episode returns, one list a run. For the operator only."""
 
@@ -116,6 +120,7 @@ class Agent(Receipted):
             self._spent |= training.charged and self.method.spends and simulate is None
         self._released, self._certificate = result.released, result.certificate
         self.with_receipt(training.receipt)
+        self._loaded_from = None
         self._draws, self._seeds, self._promised = training.draws, seeds, training.steps
         self.not_private = {"episode_returns": result.returns} if self.method.uses_true_reward else {}
         self.steps = result.steps
@@ -148,15 +153,15 @@ class Agent(Receipted):
 
         Several seeds are averaged; `member` picks one run. Simulated draws are different releases: pick one.
         """
-        points, many = self._points(observation)
+        points = observed(observation, self.spaces.box.dimension)
         if member is None and self._draws > 1:
             raise InvalidInput(f"These are {self._draws} simulated releases: name the member, 0 to {self.members - 1}.")
-        asked = self.method.core(), self.released, points.astype(np.float32)
+        asked = self.method.core(), self.released, np.atleast_2d(points).astype(np.float32)
         if member is None:
             values = np.asarray(_values(*asked)).mean(axis=0)
         else:
             values = np.asarray(_values_of(*asked, self._member(member)))
-        return values if many else values[0]
+        return values if points.ndim == 2 else values[0]
 
     def predict(
         self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True,
@@ -178,31 +183,51 @@ class Agent(Receipted):
         with disk_cache(public=False):  # the reward may be a function that compiles something
             return judge.evaluate(self.world, judged, self.q_values, self.members, episodes, seed, progress)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what was released, the certificate and the settings, and nothing else.
+    def as_function(self) -> PrivateNetwork:
+        """What of it may leave: released values, and public settings. Seeds, returns and steps taken stay behind."""
+        network = self.method.to_private(self.released, self.spaces, self.certificate)
+        training = self._loaded_from or {
+            "world": self.world.name if isinstance(self.world, World) else None,
+            "episode": self.spaces.steps,
+            "steps": self._promised if self.method.spends else None,
+            "settings": self.method.settings(),
+        }
+        return replace(network, draws=self._draws, training=training)
 
-        Whether the file may leave is what its certificate says: `none` and `claimed` protect nobody.
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what was released, the certificate and the settings, and nothing else, as `quietq.publish` does.
+
+        What is not certified protects nobody, and the file says NOT PRIVATE.
         """
-        agent_file.write(Path(path), self)
+        write_release(self.as_function(), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], world: Place | None = None) -> "Agent":
-        """Reads an agent that was saved; `world` is needed if it was an environment that is not known by name."""
-        record, leaves = agent_file.read(Path(path))
-        return agent_file.restore(cls, record, leaves, world)
+        """Reads an agent that was saved or published: it answers, and can be evaluated.
+
+        `world` is needed if it was an environment that is not known by name.
+        """
+        network = open_release(path).function
+        if not isinstance(network, PrivateNetwork) or network.training is None:
+            raise InvalidInput(f"{str(path)!r} is a release, but not of an agent that was saved.")
+        method = saved.method_from(network.training["settings"])
+        if network.output != method.output:
+            raise InvalidInput(f"The file's network gives {network.output}, which {method.name!r} does not release.")
+        place = saved.find_name(network.training["world"]) if world is None else world
+        agent = cls(place, method, seed=0)
+        if agent.spaces.box != network.box or agent.spaces.actions != network.actions:
+            raise InvalidInput(
+                "The world has other observations or actions than the one that the agent was trained in."
+            )
+        saved.check_promise(method, network)
+        agent._released, agent._certificate = method.from_private(network, agent.spaces), network.certificate
+        agent._draws, agent._seeds = network.draws, network.runs // network.draws
+        agent._loaded_from, agent._spent = network.training, method.spends
+        return agent
 
     def __repr__(self) -> str:
         trained = "not trained" if self._released is None else f"{self.members} run(s), {self.certificate.standing}"
         return f"Agent({_name(self.world)}, {self.method.name}, {trained})"
-
-    def _points(self, observation: object) -> tuple[Float[np.ndarray, "points d"], bool]:
-        points = numbers("observation", observation)
-        dimension = self.spaces.box.dimension
-        if points.ndim not in (1, 2) or points.shape[-1] != dimension:
-            raise InvalidInput(
-                f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}."
-            )
-        return np.atleast_2d(points), points.ndim == 2
 
     def _member(self, member: int) -> int:
         if not 0 <= count("member", member, 0) < self.members:

@@ -13,9 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from quietq.learning.networks import Network, from_private
+from quietq.mechanisms.private_network import Output, PrivateNetwork
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput
 
 State = Any
 """A learner's state: a pytree of arrays."""
@@ -54,6 +57,8 @@ class Method(ABC):
     """Whether it noises as it goes, so that every run is a release of its own."""
     uses_true_reward: ClassVar[bool] = True
     """Whether training looks at the true reward; if not, even its learning curve is covered."""
+    output: ClassVar[Output] = "values"
+    """What its released networks give for each action."""
 
     @abstractmethod
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> State:
@@ -80,6 +85,16 @@ class Method(ABC):
     @abstractmethod
     def values(self, released: Released, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The released values of the actions at one observation."""
+
+    def to_private(self, released: Released, spaces: Spaces, certificate: Certificate) -> PrivateNetwork:
+        """What all runs released, as it may leave: networks, by default."""
+        if not isinstance(released, Network):
+            raise InvalidInput(f"What {self.name!r} releases cannot be published: {type(released).__name__}.")
+        return released.to_private(self.output, spaces.box, certificate)
+
+    def from_private(self, private: PrivateNetwork, spaces: Spaces) -> Released:
+        """The way back, from a network of this method's output."""
+        return from_private(private)
 
     @abstractmethod
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:

@@ -7,7 +7,7 @@ cosines (Fourier), or the last hidden layer of a random network.
 
 import itertools
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -15,12 +15,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from quietq.mechanisms.private_network import (
+    MOST_FEATURES,
+    Form,
+    Output,
+    PrivateNetwork,
+    frequencies,
+    number_of_features,
+    random_units,
+)
 from quietq.noise.box import Box
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 
 Kind = Literal["mlp", "splines", "fourier", "random"]
-MOST_FEATURES = 4096
 
 
 class Scaled(eqx.Module):
@@ -35,70 +44,69 @@ class Scaled(eqx.Module):
         return (state - low) / (high - low)
 
 
-class Hats(eqx.Module):
-    """Products of hat functions on a regular grid of knots: non-negative, and 1 in sum at each state."""
+class Features(eqx.Module):
+    """A fixed, public map from a point of the unit box to features; `units` is what it is made of."""
 
-    knots: int = eqx.field(static=True)
+    form: ClassVar[Form]
+    units: int = eqx.field(static=True)
 
     def size(self, dimension: int) -> int:
         """Number of features."""
-        return self.knots**dimension
+        return number_of_features(self.form, self.units, dimension)
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
         """The features at a point of the unit box."""
-        each = jax.nn.relu(1 - jnp.abs(unit[:, None] * (self.knots - 1) - np.arange(self.knots, dtype=np.float32)))
+        raise NotImplementedError
+
+
+class Hats(Features):
+    """Products of hat functions on a regular grid of knots: non-negative, and 1 in sum at each state."""
+
+    form: ClassVar[Form] = "splines"
+
+    def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
+        each = jax.nn.relu(1 - jnp.abs(unit[:, None] * (self.units - 1) - np.arange(self.units, dtype=np.float32)))
         features = each[0]
         for more in each[1:]:
             features = (features[:, None] * more[None, :]).reshape(-1)
         return features
 
 
-class Cosines(eqx.Module):
-    """cos(pi c . u) for all non-negative integer vectors c with entries below `order`, scaled to length at most 1."""
+class Cosines(Features):
+    """cos(pi c . u) for all non-negative integer vectors c with entries below `units`, scaled to length at most 1."""
 
-    order: int = eqx.field(static=True)
-
-    def size(self, dimension: int) -> int:
-        """Number of features."""
-        return self.order**dimension
+    form: ClassVar[Form] = "fourier"
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        """The features at a point of the unit box."""
-        frequencies = np.array(list(itertools.product(range(self.order), repeat=unit.shape[0])), np.float32)
-        return jnp.cos(math.pi * (frequencies @ unit)) / math.sqrt(len(frequencies))
+        waves = frequencies(self.units, unit.shape[0]).astype(np.float32)
+        return jnp.cos(math.pi * (waves @ unit)) / math.sqrt(len(waves))
 
 
-class RandomLayer(eqx.Module):
+class RandomLayer(Features):
     """The hidden layer of a random ReLU network, public and fixed: the same for every run, scaled to length about 1."""
 
-    width: int = eqx.field(static=True)
-
-    def size(self, dimension: int) -> int:
-        """Number of features."""
-        return self.width
+    form: ClassVar[Form] = "random"
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        """The features at a point of the unit box."""
-        source = np.random.default_rng(20191208)  # any fixed number: the features are public
-        directions = source.normal(size=(self.width, unit.shape[0])).astype(np.float32)
-        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        kinks = (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)
-        return jax.nn.relu(directions @ unit - kinks) * (2 / math.sqrt(self.width))
-
-
-Features = Hats | Cosines | RandomLayer
+        directions, kinks = random_units(self.units, unit.shape[0])
+        return jax.nn.relu(directions @ unit - kinks) * (2 / math.sqrt(self.units))
 
 
 class LinearQ(eqx.Module):
     """weights . features(state), one row of weights an action."""
 
-    weights: Float[Array, "actions features"]
+    weights: Float[Array, "*runs actions features"]
     scaled: Scaled
     features: Features
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The actions' values at a state."""
         return self.weights @ self.features(self.scaled(state))
+
+    def to_private(self, output: Output, box: Box, certificate: Certificate) -> PrivateNetwork:
+        """Networks of some runs, as they may leave."""
+        weights = np.asarray(self.weights, np.float64)
+        return PrivateNetwork(self.features.form, self.features.units, (weights,), (), output, box, certificate)
 
 
 class DeepQNetwork(eqx.Module):
@@ -114,8 +122,30 @@ class DeepQNetwork(eqx.Module):
             hidden = jax.nn.relu(layer(hidden))
         return self.layers[-1](hidden)
 
+    def to_private(self, output: Output, box: Box, certificate: Certificate) -> PrivateNetwork:
+        """Networks of some runs, as they may leave."""
+        weights = tuple(np.asarray(layer.weight, np.float64) for layer in self.layers)
+        biases = tuple(np.asarray(layer.bias, np.float64) for layer in self.layers)
+        return PrivateNetwork("mlp", 0, weights, biases, output, box, certificate)
+
 
 Network = LinearQ | DeepQNetwork
+_FEATURES: dict[str, type[Features]] = {kind.form: kind for kind in (Hats, Cosines, RandomLayer)}
+
+
+def from_private(private: PrivateNetwork) -> Network:
+    """The way back: the same numbers, as JAX computes with them."""
+    if private.form == "grid":
+        raise InvalidInput("The file's arrays do not fit its settings.")
+    scaled = Scaled(private.box.low, private.box.high)
+    weights = [jnp.asarray(weight, jnp.float32) for weight in private.weights]
+    if private.form in _FEATURES:
+        return LinearQ(weights[0], scaled, _FEATURES[private.form](private.size))
+    layers = []
+    for weight, bias in zip(weights, private.biases, strict=True):
+        layer = eqx.nn.Linear(weight.shape[2], weight.shape[1], key=jax.random.key(0))
+        layers.append(eqx.tree_at(lambda one: (one.weight, one.bias), layer, (weight, jnp.asarray(bias, jnp.float32))))
+    return DeepQNetwork(tuple(layers), scaled)
 
 
 def make_network(kind: Kind, box: Box, actions: int, widths: tuple[int, ...], size: int, key: PRNGKeyArray) -> Network:
@@ -136,10 +166,9 @@ def make_network(kind: Kind, box: Box, actions: int, widths: tuple[int, ...], si
 
 def make_features(kind: Kind, size: int, dimension: int) -> Features:
     """A fixed feature map; refused if it would have too many features for the dimension."""
-    kinds = {"splines": Hats, "fourier": Cosines, "random": RandomLayer}
-    if kind not in kinds:
-        raise InvalidInput(f"network must be one of {('mlp', *kinds)}, not {kind!r}.")
-    features = kinds[kind](count("features", size, 2))
+    if kind not in _FEATURES:
+        raise InvalidInput(f"network must be one of {('mlp', *_FEATURES)}, not {kind!r}.")
+    features = _FEATURES[kind](count("features", size, 2))
     if features.size(dimension) > MOST_FEATURES:
         fewer = f"use features={most}, or fewer" if (most := most_features(kind, dimension)) >= 2 else ""
         other = "" if kind == "random" else "use network='mlp' or 'random'"

@@ -19,12 +19,12 @@ from jaxtyping import Array, Float
 from quietq.learning.method import Method, Spaces
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.private_network import PrivateNetwork
+from quietq.mechanisms.release_file import OpenedFile, was_loaded
 from quietq.noise.box import Box
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput
-from quietq.publishing.loading import Release, was_loaded
-from quietq.publishing.network import PrivateNetwork
 from quietq.worlds.jax_rewards import JaxReward
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class ReleasedValues(JaxReward):
         self.box, self.promise, self.by_action = box, certificate.to_json(), True
 
     @classmethod
-    def of(cls, source: "Agent | Release | PrivateNetwork", member: int = 0) -> "ReleasedValues":
+    def of(cls, source: "Agent | OpenedFile | PrivateNetwork", member: int = 0) -> "ReleasedValues":
         """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs."""
         from quietq.learning.agent import Agent
 
-        if isinstance(source, Release):
+        if isinstance(source, OpenedFile):
             source = source.function  # pyright: ignore[reportAssignmentType]
         if isinstance(source, Agent):
             if not 0 <= count("member", member, 0) < source.members:

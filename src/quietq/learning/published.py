@@ -27,8 +27,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, chosen, when
 from quietq.learning.method import Noise, Spaces, Transition
-from quietq.learning.networks import Network
+from quietq.learning.networks import Hats, LinearQ, Network, Scaled
 from quietq.learning.options import option
+from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.noise.entropy import Entropy
 from quietq.noise.grid_path import draw_grid
 from quietq.noise.kernels import Exponential
@@ -188,6 +189,21 @@ class Published(DeepQ):
     def values(self, released: PublishedRelease, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """Network plus noise."""
         return released.network(observation) + released.path[self._cell(released.network, observation)]
+
+    def to_private(self, released: PublishedRelease, spaces: Spaces, certificate: Certificate) -> PrivateNetwork:
+        """The sum of network and noise, on the noise's grid; the two apart stay behind."""
+        grid = spaces.box.from_unit(np.linspace(0, 1, 2**self.levels + 1))[:, None]
+        values = jax.vmap(jax.vmap(self.values, in_axes=(None, 0)), in_axes=(0, None))(released, jnp.float32(grid))
+        table = np.asarray(values, np.float64).swapaxes(1, 2).copy()
+        return PrivateNetwork("grid", len(grid), (table,), (), self.output, spaces.box, certificate)
+
+    def from_private(self, private: PrivateNetwork, spaces: Spaces) -> PublishedRelease:
+        if (private.form, private.size) != ("grid", 2**self.levels + 1):
+            raise InvalidInput("The file's arrays do not fit its settings.")
+        path = jnp.asarray(private.weights[0].swapaxes(1, 2), jnp.float32)
+        scaled = Scaled(spaces.box.low, spaces.box.high)
+        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), scaled, Hats(2))
+        return PublishedRelease(nothing, path)
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """What the paper claims for this sigma, with every condition that fails."""

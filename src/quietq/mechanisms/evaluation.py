@@ -20,9 +20,11 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.trajectories import Cells, Trajectory, Visits, largest_return
+from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, largest_return
 from quietq.mechanisms.least_squares import LeastSquares, Ridge, Weighted
+from quietq.mechanisms.private_function import PrivateCells
 from quietq.mechanisms.smooth_sensitivity import Admissible, smooth_bound
+from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.rounding import largest_value, round_release, rounding_step
 from quietq.privacy.account import Account, Receipted, accounted
@@ -57,6 +59,14 @@ class ReleasedValue(Receipted):
             raise InvalidInput("states must be an array of finite numbers, one row per state.")
         index = self.cells.index(points)
         return np.where(index < 0, np.nan, (self.features @ self.weights)[index])
+
+    def as_function(self) -> PrivateCells:
+        """What of it may leave: the value of each cell, which its noised weights give."""
+        if not isinstance(self.cells.rule, Bins):
+            raise InvalidInput("Only a value function on Cells.between(edges) can be published: other cells are code.")
+        edges = np.array(self.cells.rule.edges)
+        box = Box((float(edges[0]),), (float(edges[-1]),))
+        return PrivateCells(edges, self.features @ self.weights, box, self.certificate)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,26 +11,37 @@ Gaussian process a priori, with the middle of the reward's public range as mean.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from quietq.mechanisms.publishable import (
+    IN_TRAINING,
+    Arrays,
+    Details,
+    Publishable,
+    Stored,
+    freeze,
+    outputs_of,
+    require,
+)
 from quietq.noise.box import Box, Domain, box_for
-from quietq.privacy.account import Receipted
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import count, numbers, positive, real
 from quietq.privacy.errors import InvalidInput
 
 Smoothness = Literal["squared-exponential", "matern"]
 _LENGTHS = {"squared-exponential": 0.2, "matern": 0.3}  # robust in the experiments of docs/theory.md
 _LEAST_NOISE = 1e-8  # below, the posterior drowns in rounding
+_OBSERVED = "rewards"  # the norm of rewards that were noised one by one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedReward(Receipted):
+class FittedReward(Publishable):
     """The posterior: call it with states for its mean; `std` says how sure it is."""
 
+    kind: ClassVar[str] = "fitted"
     box: Box
     mean: Float[np.ndarray, "knots *outputs"]
     """Posterior mean of the knots' values."""
@@ -40,7 +51,7 @@ class FittedReward(Receipted):
     """What covers the numbers that the model was fitted to, if they came with a certificate."""
 
     def __post_init__(self) -> None:
-        self.mean.flags.writeable = self.covariance.flags.writeable = False
+        freeze(self.mean, self.covariance)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """Posterior mean of the reward; further axes are outputs, if there is more than one."""
@@ -55,10 +66,25 @@ class FittedReward(Receipted):
         variance = (1 - share) ** 2 * c[left, left] + share**2 * c[right, right]
         return np.asarray(np.sqrt(np.maximum(variance + 2 * share * (1 - share) * c[left, right], 0.0)))
 
-    def __repr__(self) -> str:
-        standing = None if self.certificate is None else self.certificate.standing
-        shown = f"FittedReward(knots={len(self.mean)}, domain={self.box}, standing={standing})"
-        return shown if standing == "certified" else f"NOT PRIVATE: {shown}"
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        return {}, {"mean": self.mean, "covariance": self.covariance}
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "FittedReward":
+        _, arrays, box = stored.expect(set(), {"mean", "covariance"})
+        mean, covariance = arrays["mean"], arrays["covariance"]
+        require(box.dimension == 1 and len(mean) > 1, "a fitted reward has one coordinate and two knots or more")
+        outputs_of(mean, [len(mean)])
+        require(covariance.shape == (len(mean), len(mean)), "mean and covariance must have the same knots")
+        return cls(box, mean, covariance, stored.certificate)
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        fits = norm["kind"] not in IN_TRAINING or norm["kind"] == _OBSERVED
+        require(fits, "it must be fitted to rewards, and its certificate is for something else")
+        self.require_outputs(certificate)
+
+    def _shape(self) -> str:
+        return f"knots={len(self.mean)}"
 
 
 @dataclass(frozen=True)
@@ -160,10 +186,7 @@ def _add(index: np.ndarray, values: np.ndarray, knots: int) -> Float[np.ndarray,
 
 
 def _numbers(name: str, values: object) -> Float[np.ndarray, "..."]:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} must be numbers.") from error
+    array = numbers(name, values)
     if not np.isfinite(array).all():
         raise InvalidInput(f"{name} must be finite numbers.")
     return array

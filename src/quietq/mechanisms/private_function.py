@@ -4,52 +4,51 @@ Nothing else is in here: no key, no cache, no raw value. It answers any number o
 be copied, pickled and shared.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from quietq.mechanisms.publishable import (
+    IN_TRAINING,
+    Arrays,
+    Details,
+    InvalidRelease,
+    Publishable,
+    Stored,
+    freeze,
+    outputs_of,
+    require,
+)
 from quietq.noise.box import UNIT, Box
 from quietq.noise.feature_path import weighted_features
 from quietq.noise.grid_path import look_up
-from quietq.noise.kernels import FiniteRank
-from quietq.privacy.account import Receipted
+from quietq.noise.kernels import BandLimited, FeatureKernel, FiniteRank
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count
+from quietq.privacy.errors import InvalidInput
+
+MOST_RANK = 2**14  # a larger band-limited kernel takes minutes to rebuild
 
 
-class PrivateFunction(Receipted, ABC):
-    """What `GaussianProcessMechanism.apply` returns; call it with states."""
+class PrivateFunction(Publishable):
+    """What a mechanism releases; call it with states."""
 
-    certificate: Certificate
-    box: Box
+    certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    @abstractmethod
-    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The released values; further axes are outputs, if the function has more than one."""
-
-    @abstractmethod
-    def _shape(self) -> str:
-        """What it is made of, in a word or two."""
-
-    def __repr__(self) -> str:
-        standing = self.certificate.standing
-        shown = f"{type(self).__name__}({self._shape()}, domain={self.box}, standing={standing})"
-        return shown if standing == "certified" else f"NOT PRIVATE: {shown}"
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        """Copies and what comes out of a pickle are read-only too."""
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-            if isinstance(value, np.ndarray):
-                _freeze(value)
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        form = _FORMS.get(norm["kind"], type(self))
+        fits = form is type(self) and norm["kind"] not in IN_TRAINING
+        require(fits, f"its noise must be that of a {type(self).__name__}")
+        self.require_outputs(certificate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateTable(PrivateFunction):
     """Released values on a dyadic grid; a query reads the nearest."""
 
+    kind: ClassVar[str] = "table"
     values: Float[np.ndarray, "..."]
     levels: int
     box: Box
@@ -57,11 +56,19 @@ class PrivateTable(PrivateFunction):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", count("levels", self.levels))
-        _freeze(self.values)
+        freeze(self.values)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The released values at the nearest grid points."""
         return look_up(self.values, self.box, self.levels, states)
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        return {"levels": [self.levels]}, {"values": self.values}
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateTable":
+        details, arrays, box = stored.expect({"levels"}, {"values"})
+        outputs_of(arrays["values"], _grids(details["levels"], 1) * box.dimension)
+        return cls(arrays["values"], details["levels"][0], box, stored.certificate)
 
     def _shape(self) -> str:
         return f"shape={self.values.shape}"
@@ -71,16 +78,32 @@ class PrivateTable(PrivateFunction):
 class PrivateKnots(PrivateFunction):
     """Released values at equally spaced knots of an interval, straight lines between them."""
 
+    kind: ClassVar[str] = "knots"
     values: Float[np.ndarray, " knots"]
     box: Box
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        _freeze(self.values)
+        freeze(self.values)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The released values, interpolated."""
         return np.asarray(np.interp(self.box.to_unit(states), np.linspace(0, 1, len(self.values)), self.values))
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        return {}, {"values": self.values}
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateKnots":
+        _, arrays, box = stored.expect(set(), {"values"})
+        values = arrays["values"]
+        require(box.dimension == values.ndim == 1 and len(values) > 1, "knots are a list of at least two values")
+        return cls(values, box, stored.certificate)
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        super().check_norm(norm, certificate)
+        knots = len(self.values)
+        named = len(norm["shape"]) if "shape" in norm else norm.get("pieces", knots - 1) + 1
+        require(named == knots, "its knots must be those that its certificate names")
 
     def _shape(self) -> str:
         return f"knots={len(self.values)}"
@@ -90,17 +113,36 @@ class PrivateKnots(PrivateFunction):
 class PrivateSum(PrivateFunction):
     """Released functions of one coordinate each, summed."""
 
+    kind: ClassVar[str] = "sum"
     parts: tuple[PrivateTable, ...]
     box: Box
     certificate: Certificate
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The released values."""
         x = self.box.to_unit(states)
         coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
         return np.asarray(
             sum(look_up(part.values, UNIT, part.levels, c) for part, c in zip(self.parts, coordinates, strict=True))
         )
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        if any(part.certificate != self.certificate for part in self.parts):
+            raise InvalidInput("Every part of a sum must be released under the sum's own certificate.")
+        arrays = {f"part.{i}": part.values for i, part in enumerate(self.parts)}
+        return {"levels": [part.levels for part in self.parts]}, arrays
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateSum":
+        names = [f"part.{i}" for i in range(stored.box.dimension)]
+        details, arrays, box = stored.expect({"levels"}, set(names))
+        grids = _grids(details["levels"], box.dimension)
+        outputs = {outputs_of(arrays[name], [grid]) for name, grid in zip(names, grids, strict=True)}
+        require(len(outputs) == 1, "the parts of a sum must have the same outputs")
+        parts = [
+            PrivateTable(arrays[name], levels, box.coordinate(i), stored.certificate)
+            for i, (name, levels) in enumerate(zip(names, details["levels"], strict=True))
+        ]
+        return cls(tuple(parts), box, stored.certificate)
 
     def _shape(self) -> str:
         return f"parts={len(self.parts)}"
@@ -110,21 +152,138 @@ class PrivateSum(PrivateFunction):
 class PrivateWeights(PrivateFunction):
     """Released weights of public features."""
 
+    kind: ClassVar[str] = "weights"
+    needs_code: ClassVar[bool] = True
     weights: Float[np.ndarray, "..."]
     kernel: FiniteRank
     box: Box
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        _freeze(self.weights)
+        freeze(self.weights)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The released values."""
         return weighted_features(self.kernel, self.weights, self.box, states)
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        arrays = {"weights": self.weights}
+        if self.features is not None:
+            arrays["check"] = _at_some_points(self.features)
+        return {"kernel": self.kernel.describe()}, arrays
+
+    @property
+    def features(self) -> FeatureKernel | None:
+        """Its kernel, if that is code, which a file does not hold."""
+        return self.kernel if isinstance(self.kernel, FeatureKernel) else None
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateWeights":
+        is_code = "check" in stored.arrays
+        require(is_code or stored.features is None, "only weights of features are loaded with features")
+        details, arrays, box = stored.expect({"kernel"}, {"weights", "check"} if is_code else {"weights"})
+        stated, rank = details["kernel"], len(arrays["weights"])
+        require(isinstance(stated, dict), "weights have a kernel")
+        kernel = _known_features(stated, arrays, stored.features) if is_code else _rebuilt(stated, rank)
+        outputs_of(arrays["weights"], [rank])
+        require(kernel.dimension == box.dimension, "kernel and box must have the same dimension")
+        return cls(arrays["weights"], kernel, box, stored.certificate)
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        super().check_norm(norm, certificate)
+        own = norm["kind"] not in _FORMS or self.kernel.describe() == norm
+        require(own, "its kernel must be that of its certificate")
 
     def _shape(self) -> str:
         return f"shape={self.weights.shape}"
 
 
-def _freeze(array: np.ndarray) -> None:
-    array.flags.writeable = False
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateCells(PrivateFunction):
+    """One released value per cell of one coordinate; cells lie between edges that rise from one end of the box to the
+    other.
+    """
+
+    kind: ClassVar[str] = "cells"
+    edges: Float[np.ndarray, " edges"]
+    values: Float[np.ndarray, " cells"]
+    box: Box
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        freeze(self.edges, self.values)
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        self.box.to_unit(states)  # refuses what lies outside
+        return np.asarray(self.values[np.searchsorted(self.edges[1:-1], np.asarray(states, float), side="right")])
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        return {}, {"edges": self.edges, "values": self.values}
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateCells":
+        _, arrays, box = stored.expect(set(), {"edges", "values"})
+        edges, values = arrays["edges"], arrays["values"]
+        flat = box.dimension == edges.ndim == values.ndim == 1
+        require(flat and len(edges) == len(values) + 1, "there is one value between two edges")
+        rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == (box.low[0], box.high[0])
+        require(rises, "the edges must rise from one end of the box to the other")
+        return cls(edges, values, box, stored.certificate)
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        """Cells may be computed from anything that was released, but not from an agent."""
+        alone = norm["kind"] not in IN_TRAINING or certificate.mu is None
+        require(alone, "its certificate is for an agent, and cells are not one")
+
+    def _shape(self) -> str:
+        return f"cells={len(self.values)}"
+
+
+_FORMS: dict[str, type[PrivateFunction]] = {
+    "exponential": PrivateTable, "product": PrivateTable, "additive": PrivateSum, "features": PrivateWeights,
+    "band-limited": PrivateWeights, "knots": PrivateKnots, "increments": PrivateKnots,
+}  # fmt: skip
+"""What noise in these norms is released as; noise in a norm of its own says so by what it releases."""
+
+
+def _grids(levels: Any, tables: int) -> list[int]:
+    """The number of grid points on a side of each table."""
+    require(isinstance(levels, list) and len(levels) == tables, "it must state the levels of each table")
+    require(all(type(level) is int and 1 <= level <= 26 for level in levels), "levels must be 1 to 26")
+    return [2**level + 1 for level in levels]
+
+
+def _rebuilt(kernel: Details, rank: int) -> BandLimited:
+    known = {"kind", "half_width", "rank", "tolerance"}
+    require(set(kernel) == known and kernel["kind"] == "band-limited", "its kernel is not known here")
+    width, tolerance = kernel["half_width"], kernel["tolerance"]
+    require(type(width) is type(tolerance) is float, "its kernel is not known here")
+    # A kernel of half-width W has more than W terms, so a rank that fits bounds the work of rebuilding it.
+    require(0 < width <= rank <= MOST_RANK, f"a band-limited kernel has at most {MOST_RANK} terms")
+    try:
+        rebuilt = BandLimited(width, tolerance)
+    except InvalidInput as error:
+        raise InvalidRelease(f"This is not a release: {error}") from error
+    require(rebuilt.rank == kernel["rank"] == rank, "the number of weights must be the kernel's rank")
+    return rebuilt
+
+
+def _known_features(kernel: Details, arrays: Arrays, features: FeatureKernel | None) -> FeatureKernel:
+    """The features that were given, if they are those that the weights were released for."""
+    phi = kernel.get("phi")
+    require(isinstance(phi, str), "features need their name")
+    if features is None:
+        raise InvalidRelease(
+            f"This release holds weights of the feature map {phi!r}, which is code and not in the file: "
+            "give the kernel that they were made with, load(path, features=kernel)."
+        )
+    there = _at_some_points(features)
+    same = features.rank == len(arrays["weights"]) and there.shape == arrays["check"].shape
+    if not (same and np.allclose(there, arrays["check"], rtol=1e-9, atol=1e-12)):
+        raise InvalidRelease(f"The features given are not those of the release, {phi!r}: they differ in value.")
+    return features
+
+
+def _at_some_points(kernel: FeatureKernel) -> Float[np.ndarray, "points features"]:
+    """A feature map at a few public points, to recognise it by."""
+    points = (1 + np.sin(np.outer(np.arange(1, 6), np.arange(1, kernel.dimension + 1)))) / 2
+    return kernel.features(points if kernel.dimension > 1 else points[:, 0])

@@ -7,24 +7,21 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from quietq.mechanisms.container import replace_file
+from quietq.mechanisms.private_network import PrivateNetwork, frequencies, random_units
+from quietq.mechanisms.release_file import NOT_PRIVATE, mark
 from quietq.privacy.errors import InvalidInput, MissingExtra
-from quietq.publishing.container import replace_file
-from quietq.publishing.loading import NOT_PRIVATE
-from quietq.publishing.network import PrivateNetwork, frequencies, random_units
-from quietq.publishing.publishing import released_part
+from quietq.publishing.publish import function_of
 from quietq.version import __version__
-
-if TYPE_CHECKING:
-    from quietq.learning import Agent
 
 _OPSET, _IR_VERSION = 17, 8  # old enough for the runtimes that people have
 
 
-def export_onnx(thing: "PrivateNetwork | Agent", path: str | os.PathLike[str], *, not_private: bool = False) -> None:
+def export_onnx(thing: Any, path: str | os.PathLike[str], *, not_private: bool = False) -> None:
     """Writes the graph: "states", float32 of shape (points, d), to "values", (points, actions).
 
     >>> import quietq as qq, tempfile
@@ -33,9 +30,10 @@ def export_onnx(thing: "PrivateNetwork | Agent", path: str | os.PathLike[str], *
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     export_onnx(agent, f"{folder}/agent.onnx", not_private=True)
     """
-    network, _ = released_part(thing, not_private)
-    if not isinstance(network, PrivateNetwork):
-        raise InvalidInput(f"Only networks are exported to ONNX, not a {type(network).__name__}: publish a .qq file.")
+    network = function_of(thing, not_private)
+    if not isinstance(network, PrivateNetwork) or network.form == "grid":
+        form = f"a {network.form}" if isinstance(network, PrivateNetwork) else f"a {type(network).__name__}"
+        raise InvalidInput(f"Only networks are exported to ONNX, not {form}: publish a .qq file.")
     try:
         import onnx
     except ImportError as error:
@@ -121,7 +119,7 @@ class _Graph:
             self.constants,
         )  # fmt: skip
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION)
-        privacy = "certified" if certificate.standing == "certified" else NOT_PRIVATE
+        privacy = mark(certificate)
         model.producer_name, model.producer_version = "quietq", __version__
         model.doc_string = f"{privacy}. {certificate}" if privacy == NOT_PRIVATE else str(certificate)
         sides = [list(side) for side in zip(network.box.low, network.box.high, strict=True)]

@@ -70,13 +70,8 @@ def _lines(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
     key, panel = figure.subplots(2, 1, height_ratios=rows)
     states = found.grid.states[:, 0]
     panel.plot(states, truth, color="black", linewidth=2.6, label="true reward (NOT PRIVATE)")
-<<<<<<< HEAD:src/quietq/cli/report/truth.py
     for attack, (color, line) in zip(found.recovered, STYLES, strict=False):
         label = ", ".join(_words(attack))
-=======
-    for attack, (color, line) in zip(found.recovered, STYLES, strict=False):
-        label = ", ".join([SAID.get(attack.name, attack.name), *_details(attack)])
->>>>>>> w-audit:src/quietq/cli/report/reconstruction.py
         panel.plot(states, _shown(attack), color=color, linestyle=line, linewidth=1.8, label=label)
     panel.set(xlim=(states[0], states[-1]))
     plain(panel, "state", "reward")
@@ -87,16 +82,11 @@ def _lines(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
 def _maps(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
     """One map each, all in the true reward's colours."""
     box, side = found.grid.world.box, found.grid.points
-<<<<<<< HEAD:src/quietq/cli/report/truth.py
     panels = figure.subplots(1, 1 + len(found.recovered), sharey=True, squeeze=False)[0]
     look = {"origin": "lower", "aspect": "auto", "cmap": "cividis", "interpolation": "nearest"}
     place = {"extent": (box.low[0], box.high[0], box.low[1], box.high[1]), "vmin": truth.min(), "vmax": truth.max()}
     named = [("\n".join(_words(attack)), _shown(attack)) for attack in found.recovered]
     image = None
-=======
-    panels = figure.subplots(1, 1 + len(found.recovered), sharey=True, squeeze=False)[0]
-    named = [("\n".join([SAID.get(one.name, one.name), *_details(one)]), _shown(one)) for one in found.recovered]
->>>>>>> w-audit:src/quietq/cli/report/reconstruction.py
     for panel, (name, rewards) in zip(panels, [("true reward\n(NOT PRIVATE)", truth), *named], strict=True):
         image = panel.imshow(rewards.reshape(side, side).T, **look, **place)
         panel.set_title(name.replace(", ", ",\n"), fontsize=10)
@@ -110,13 +100,8 @@ def _shown(attack: "RecoveredReward") -> np.ndarray:
     return attack.rewards if attack.not_private is None else attack.not_private.aligned
 
 
-<<<<<<< HEAD:src/quietq/cli/report/truth.py
 def _words(attack: "RecoveredReward") -> list[str]:
     """What it is, what had to be fitted, and how well it did."""
-=======
-def _details(attack: "RecoveredReward") -> list[str]:
-    """What had to be fitted, and how well it did."""
->>>>>>> w-audit:src/quietq/cli/report/reconstruction.py
     fitted = [f"{' and '.join(attack.blind_to)} fitted"] if attack.blind_to else []
     measured = [] if attack.not_private is None else [f"correlation {attack.not_private.correlation:.2f}"]
     return [SAID.get(attack.name, attack.name), *fitted, *measured]

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 
-from quietq.publishing.server.catalogue import ID_DIGITS, Catalogue, Entry
+from quietq.publishing.server.catalogue import ID_DIGITS, Catalogue, Served
 from quietq.publishing.server.guard import MOST_BYTES, Guard, Metrics
 from quietq.publishing.server.models import (
     Actions,
@@ -94,7 +94,7 @@ def _add_questions(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards:
     answers: Any = {200: {"content": {BYTES: numbers}}}
 
     def add(path: str, question: Question, model: type[Marked], *statuses: int) -> None:
-        def respond(entry: Entry, states: States, request: Request, response: Response) -> Any:
+        def respond(entry: Served, states: States, request: Request, response: Response) -> Any:
             found, record = answer(entry, question, states), entry.record
             metrics.states.labels(record.id, question).inc(len(states))
             if request.headers.get("accept", "").strip().lower() == BYTES:
@@ -158,7 +158,7 @@ def _add_records(app: FastAPI, catalogue: Catalogue, guards: Guards) -> None:
         return record
 
 
-def _find(catalogue: Catalogue, id: str) -> Entry:
+def _find(catalogue: Catalogue, id: str) -> Served:
     entry = catalogue.get(id[:ID_DIGITS])
     if entry is None or not entry.record.hash.startswith(id):
         raise HTTPException(404, "There is no release of that id: /v1/releases lists those that there are.")

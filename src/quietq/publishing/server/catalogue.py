@@ -1,17 +1,18 @@
-"""The releases that are served, by their ids."""
+"""The releases that are served, by their ids, each with what an audit of it found."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quietq.mechanisms.container import read
+from quietq.mechanisms.release_file import OpenedFile, open_bytes
+from quietq.mechanisms.signature import fingerprint, require_signer, signed_in_words
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
-from quietq.publishing.loading import NOT_PRIVATE, Release, opened, read
 from quietq.publishing.server.audits import parse_audit, read_audit_beside
 from quietq.publishing.server.models import CertificateRecord, ReleaseRecord, Sides
 from quietq.publishing.server.plain_words import explain
-from quietq.publishing.signature import fingerprint, require_signer, signed_in_words
 
 ID_DIGITS = 16
 """So many digits of its hash name a release; more of them work too."""
@@ -27,18 +28,18 @@ class ServedFile:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Served:
     """One release, and what is told about it."""
 
-    release: Release
+    release: OpenedFile
     record: ReleaseRecord
     certificate: CertificateRecord
 
 
-Catalogue = dict[str, Entry]
+Catalogue = dict[str, Served]
 
 
-def read_file(path: Path) -> ServedFile:
+def read_served(path: Path) -> ServedFile:
     """A release's file and the audit beside it."""
     return ServedFile(path.name, read(path), read_audit_beside(path))
 
@@ -47,25 +48,24 @@ def open_catalogue(files: Iterable[ServedFile], key: bytes | None = None) -> Cat
     """The releases of these files, all checked; with a public `key`, a file that it did not sign is refused."""
     catalogue: Catalogue = {}
     for file in files:
-        entry = _open_entry(file, key)
-        other = catalogue.setdefault(entry.record.id, entry)
-        if other is not entry:
+        served = _open(file, key)
+        other = catalogue.setdefault(served.record.id, served)
+        if other is not served:
             both = f"{shown(other.record.name)} and {shown(file.name)}"
-            raise InvalidInput(f"{both} hold the same release, {entry.record.id}: give it once.")
+            raise InvalidInput(f"{both} hold the same release, {served.record.id}: give it once.")
     return catalogue
 
 
-def _open_entry(file: ServedFile, key: bytes | None) -> Entry:
+def _open(file: ServedFile, key: bytes | None) -> Served:
     try:
-        release = opened(file.content, None)
+        release = open_bytes(file.content)
         require_signer("it", release.signer, key)
         # No key signs an audit: beside what one did sign, it would be taken for the signer's word.
         audit = None if file.audit is None or key is not None else parse_audit(file.audit, release.hash)
+        certificate, outputs = release.certificate, release.function.outputs
     except InvalidInput as error:
         raise InvalidInput(f"{shown(file.name)} cannot be served: {error}") from error
-    certificate, outputs = release.certificate, release.outputs
-    privacy = "certified" if release.private else NOT_PRIVATE
-    marks: Any = {"privacy": privacy, "signed": signed_in_words(release.signer, key)}
+    marks: Any = {"privacy": release.privacy, "signed": signed_in_words(release.signer, key)}
     record = ReleaseRecord(
         **marks, id=release.hash[:ID_DIGITS], hash=release.hash, name=file.name, what=release.what,
         box=Sides(low=list(release.box.low), high=list(release.box.high)),
@@ -76,4 +76,4 @@ def _open_entry(file: ServedFile, key: bytes | None) -> Entry:
     told = CertificateRecord(
         **marks, certificate=certificate.to_dict(), text=str(certificate), audit=audit, **explain(release)
     )
-    return Entry(release, record, told)
+    return Served(release, record, told)

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from quietq.publishing.loading import NOT_PRIVATE
+from quietq.mechanisms.release_file import NOT_PRIVATE
 
 
 class Marked(BaseModel):
@@ -15,20 +15,14 @@ class Marked(BaseModel):
 
 
 class Values(Marked):
-    """The values at each state."""
-
     values: list[list[float]]
 
 
 class Actions(Marked):
-    """The best action at each state."""
-
     actions: list[int]
 
 
 class Sides(BaseModel):
-    """Where a release is defined."""
-
     low: list[float]
     high: list[float]
 
@@ -76,13 +70,9 @@ class CertificateRecord(Marked):
 
 
 class Health(BaseModel):
-    """A sign of life."""
-
     status: Literal["ok"] = "ok"
     releases: int
 
 
 class Refusal(BaseModel):
-    """Why a request was refused, in one sentence."""
-
-    detail: str
+    detail: str = Field(description="Why a request was refused, in one sentence.")

@@ -6,28 +6,25 @@ Words alone; the numbers come from the certificate. What is not certified is sai
 import math
 from typing import Any
 
+from quietq.mechanisms.release_file import NOT_PRIVATE, OpenedFile
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
 from quietq.privacy.relations import relation_in_words
 from quietq.privacy.words import plural
-from quietq.publishing.loading import NOT_PRIVATE, Release
-from quietq.publishing.network import PrivateNetwork
 
 _SCALE = "(0 is the worst policy, 1 the best)"
 _NOTHING_LEFT = 0.995
 """From here on a cap reads 1.00, and says nothing that a reader could use."""
 
 
-def explain(release: Release) -> dict[str, Any]:
+def explain(release: OpenedFile) -> dict[str, Any]:
     """The certificate in sentences (`plain`), its assumptions, and the cap on what any private algorithm can score."""
     certificate = release.certificate
     plain = _promised(certificate) if release.private else _not_private(certificate)
-    if isinstance(release.function, PrivateNetwork) and release.function.output == "log-probabilities":
-        plain.append("The values of this agent are logarithms of the probabilities with which it would act, averaged.")
     return {
-        "plain": plain,
+        "plain": [*plain, *release.function.in_words()],
         "assumptions": [{"text": each.text, "enforced": each.enforced} for each in certificate.assumptions],
         "cap": _cap(certificate),
     }

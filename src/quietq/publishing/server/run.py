@@ -17,12 +17,12 @@ from uvicorn import Config
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from quietq.mechanisms.release_file import NOT_PRIVATE
 from quietq.privacy.checks import count, shown
 from quietq.privacy.errors import InvalidInput, QuietqError
 from quietq.privacy.words import plural
-from quietq.publishing.loading import NOT_PRIVATE
 from quietq.publishing.server.app import create_app
-from quietq.publishing.server.catalogue import Catalogue, ServedFile, open_catalogue, read_file
+from quietq.publishing.server.catalogue import Catalogue, ServedFile, open_catalogue, read_served
 
 TOKEN, LEAST_TOKEN = "QUIETQ_TOKEN", 16
 MOST_WORKERS = 256
@@ -42,7 +42,7 @@ def serve(
 ) -> None:  # fmt: skip
     """Serves the files until it is told to stop (SIGTERM or SIGINT); with a public `key`, only what it signed."""
     count("--workers", workers, most=MOST_WORKERS)
-    files = [read_file(path) for path in paths]
+    files = [read_served(path) for path in paths]
     catalogue = open_catalogue(files, key)
     with (
         _listen(host, count("--port", port, 0, 65535)) as listener,

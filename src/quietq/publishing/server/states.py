@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
-from quietq.publishing.server.catalogue import Catalogue, Entry
+from quietq.publishing.server.catalogue import Catalogue, Served
 
 MOST_STATES, MOST_VALUES = 65_536, 1_048_576
 """States in one request, and values in one answer."""
@@ -39,7 +39,7 @@ def schemas(catalogue: Catalogue) -> tuple[dict[str, Any], dict[str, Any]]:
     return state, body
 
 
-def parse(entry: Entry, kind: str, body: bytes) -> States:
+def parse(entry: Served, kind: str, body: bytes) -> States:
     """The states in a body: JSON, or little-endian float64 numbers, state by state."""
     box = entry.release.box
     if kind == BYTES:
@@ -62,7 +62,7 @@ def parse(entry: Entry, kind: str, body: bytes) -> States:
     return np.array(rows, np.float64)
 
 
-def answer(entry: Entry, question: Question, states: States) -> Shaped[np.ndarray, "points ..."]:
+def answer(entry: Served, question: Question, states: States) -> Shaped[np.ndarray, "points ..."]:
     """The release's own numbers, a bounded number of states at a time."""
     if len(states) > MOST_STATES or len(states) * entry.record.outputs > MOST_VALUES:
         raise _too_many(entry)
@@ -81,6 +81,6 @@ def sentence(errors: Any) -> str:
     return f"{where[:60] or 'body'}: {errors[0]['msg'][:160].rstrip('.')}."
 
 
-def _too_many(entry: Entry) -> HTTPException:
+def _too_many(entry: Served) -> HTTPException:
     most = min(MOST_STATES, MOST_VALUES // entry.record.outputs)
     return HTTPException(413, f"A request may hold at most {most} states here: send them in parts.")

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quietq.mechanisms.publishable import InvalidRelease
 from quietq.privacy.errors import InvalidInput, MissingExtra
-from quietq.publishing.checks import InvalidRelease
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -9,25 +9,25 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from quietq.mechanisms.publishable import Arrays, InvalidRelease, require
 from quietq.privacy.errors import InvalidInput
-from quietq.publishing.checks import parse, require
 
 MOST_BYTES = 256 * 2**20
 MOST_HEADER_BYTES = 2**20
 LARGEST = 1e100  # numbers beyond it could overflow between knots
+MOST_DEPTH = 12
 _BEGINNING, _MARK = 200, b"quietq"  # which a release and an exported network have near their beginning
 _TEXTS = {"quietq", "sha256"}
 _SIGNED = _TEXTS | {"signature", "signer"}
-
-Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,16 @@ class Unpacked:
     """Signature and signer, as they are."""
 
 
-def content_hash(text: str, shapes: Iterable[tuple[str, tuple[int, ...]]], numbers: bytes | memoryview) -> str:
+def hash_of(text: str, arrays: Arrays) -> str:
     """The name of a release: SHA-256 of its text, of its arrays' names and shapes, and of its numbers."""
     digest = hashlib.sha256(b"quietq release\0")
-    named = json.dumps([[name, list(shape)] for name, shape in shapes])
-    for part in (text.encode(), named.encode(), numbers):
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
+    named = json.dumps([[name, list(array.shape)] for name, array in arrays.items()])
+    for part in (text.encode(), named.encode()):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    digest.update(sum(8 * array.size for array in arrays.values()).to_bytes(8, "little"))
+    for array in arrays.values():
+        digest.update(_bytes(array))
     return digest.hexdigest()
-
-
-def hash_of(text: str, arrays: Arrays) -> str:
-    """The same of a record's text and its arrays."""
-    return content_hash(text, [(name, array.shape) for name, array in arrays.items()], _numbers(arrays))
 
 
 def pack(text: str, arrays: Arrays, signed: Mapping[str, str] | None = None) -> bytes:
@@ -72,7 +69,7 @@ def pack(text: str, arrays: Arrays, signed: Mapping[str, str] | None = None) -> 
         raise InvalidInput(f"The release would have more than {MOST_BYTES} bytes: use fewer levels.")
     written = json.dumps(header).encode()
     written += b" " * (-len(written) % 8)
-    return b"".join([len(written).to_bytes(8, "little"), written, _numbers(arrays)])
+    return b"".join([len(written).to_bytes(8, "little"), written, *map(_bytes, arrays.values())])
 
 
 def unpack(data: bytes) -> Unpacked:
@@ -95,16 +92,70 @@ def unpack(data: bytes) -> Unpacked:
         arrays[name] = np.frombuffer(numbers[begin:end], dtype="<f8").astype(np.float64).reshape(shape)
         require(bool((np.abs(arrays[name]) <= LARGEST).all()), "a number is not finite, or too large")
     require(end == len(numbers), "it has bytes that belong to nothing")
-    shapes = [(name, array.shape) for name, array in arrays.items()]
-    found = content_hash(texts["quietq"], shapes, numbers)
-    record = parse(texts["quietq"].encode())
+    text, found = texts["quietq"], hash_of(texts["quietq"], arrays)
+    record = parse(text.encode())
     signed = {name: texts[name] for name in sorted(_SIGNED - _TEXTS)} if set(texts) == _SIGNED else None
     require(texts["sha256"] == found, "its content does not have the hash that it states, so it was changed or damaged")
-    return Unpacked(texts["quietq"], record, arrays, found, signed)
+    return Unpacked(text, record, arrays, found, signed)
 
 
-def _numbers(arrays: Arrays) -> bytes:
-    return b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays.values())
+def _bytes(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array, dtype="<f8").tobytes()
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """A JSON object without surprises: no key twice, no NaN, no endless number, no depth, no control characters."""
+    try:
+        value = json.loads(
+            data.decode(), object_pairs_hook=_once, parse_constant=_number, parse_float=_number, parse_int=_whole
+        )
+        json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair
+    except InvalidRelease:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidRelease("This is not a release: its header is not JSON.") from error
+    require(isinstance(value, dict), "its header is not a JSON object")
+    _check_depth(value, MOST_DEPTH)
+    return value
+
+
+def _check_depth(value: object, depth: int) -> None:
+    require(depth > 0, "its header is nested too deeply")
+    if isinstance(value, str):
+        require(not re.search(r"[\x00-\x1f\x7f-\x9f]", value), "its text holds control characters")
+    for item in [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_depth(item, depth - 1)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    require(len(dict(pairs)) == len(pairs), "a key occurs twice")
+    return dict(pairs)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    require(math.isfinite(number), f"{text[:20]} is not a number")
+    return number
+
+
+def _whole(text: str) -> int:
+    require(len(text) <= 16, "a number is too long")
+    return int(text)
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """A file's bytes, unless they are too many."""
+    source = Path(path)
+    try:
+        if source.is_dir():
+            raise InvalidRelease(f"{str(source)!r} is a folder: name a release in it, a file that ends in .qq.")
+        if not source.is_file():
+            raise InvalidRelease(f"There is no file {str(source)!r}.")
+        require(source.stat().st_size <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
+        with source.open("rb") as stream:
+            return stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InvalidRelease(f"The file could not be read: {error}") from error
 
 
 def check_target(target: Path) -> None:

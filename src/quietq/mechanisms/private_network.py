@@ -1,29 +1,35 @@
 """A released agent without JAX: the values of all actions by NumPy, from the numbers that were released.
 
-The networks are those of `learning.networks`, written once more in NumPy because whoever loads a release should not
-have to install what trained it; a test holds the two against each other.
+The networks are those of `learning.networks`, in NumPy because whoever loads a release should not have to install what
+trained it; a test holds the two against each other.
 """
 
 import functools
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.publishable import Arrays, Details, Stored, freeze, require
 from quietq.noise.box import Box
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput
+from quietq.registry import METHODS
 
-Form = Literal["mlp", "splines", "fourier", "random"]
+Form = Literal["mlp", "splines", "fourier", "random", "grid"]
 Output = Literal["values", "log-probabilities"]
 LARGEST = 1e30
 """No hidden value may be able to get larger: far from overflow in float32."""
+MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
+_MOST_POINTS = 2**26 + 1  # of a grid
 _AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
+_TRAINING = frozenset({"world", "episode", "steps", "settings"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,23 +40,87 @@ class PrivateNetwork(PrivateFunction):
     has it, by `predict` and `q_values`.
     """
 
+    kind: ClassVar[str] = "network"
+    what: ClassVar[Literal["agent", "function"]] = "agent"
     form: Form
     size: int
-    """Of what a feature map is made: knots or frequencies a coordinate, or units; 0 for an mlp."""
+    """Of what a feature map is made: knots, frequencies or grid points a coordinate, or units; 0 for an mlp."""
     weights: tuple[Float[np.ndarray, "runs _ _"], ...]
-    """Layer by layer; linear weights are one layer."""
+    """Layer by layer; linear weights, and values on a grid, are one layer."""
     biases: tuple[Float[np.ndarray, "runs _"], ...]
     """Layer by layer, for an mlp."""
     output: Output
     box: Box
     certificate: Certificate
+    draws: int = 1
+    """How many releases the runs are of: more than one are simulated, and not answered for together."""
+    training: Mapping[str, Any] | None = None
+    """What is public about how it was trained, for `Agent.load`: the world's name, the longest episode, the steps that
+    a promise of the method's own is for, and the hyper-parameters."""
 
     def __post_init__(self) -> None:
-        for array in (*self.weights, *self.biases):
-            array.flags.writeable = False
+        freeze(*self.weights, *self.biases)
         with np.errstate(over="ignore"):  # what gets too large is refused by `largest`
             layers = [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
         object.__setattr__(self, "_layers", layers)
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        details: Details = {
+            "form": self.form, "size": self.size, "output": self.output, "draws": self.draws, "training": self.training,
+        }  # fmt: skip
+        named = [(f"weight.{i}", array) for i, array in enumerate(self.weights)]
+        return details, dict(named + [(f"bias.{i}", array) for i, array in enumerate(self.biases)])
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateNetwork":
+        layers = sum(name.startswith("weight.") for name in stored.arrays)
+        mlp = stored.details.get("form") == "mlp"
+        names = [f"weight.{i}" for i in range(layers)] + [f"bias.{i}" for i in range(layers if mlp else 0)]
+        details, arrays, box = stored.expect({"form", "size", "output", "draws", "training"}, set(names))
+        form, size, draws = details["form"], details["size"], details["draws"]
+        require(form in get_args(Form), "its network is not known here")
+        require(details["output"] in get_args(Output), "its network's output is not known here")
+        weights, biases = [arrays[name] for name in names[:layers]], [arrays[name] for name in names[layers:]]
+        require(layers and all(weight.ndim == 3 for weight in weights), "a layer's weights have three axes")
+        runs = weights[0].shape[0]
+        require(runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
+        require(type(draws) is int and draws > 0 and runs % draws == 0, "its draws must have the same number of runs")
+        inputs = _number_of_inputs(form, size, layers, box.dimension)
+        for i, weight in enumerate(weights):
+            require(weight.shape[0] == runs and weight.shape[2] == inputs, "its layers do not fit each other")
+            inputs = weight.shape[1]
+            require(not biases or biases[i].shape == (runs, inputs), "its layers do not fit each other")
+        training = _checked_training(details["training"])
+        network = cls(
+            form, size, tuple(weights), tuple(biases), details["output"], box, stored.certificate, draws, training
+        )
+        require(network.largest() <= LARGEST, "its values could get too large to compute with")
+        return network
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        """A method that noises as it goes has a certificate of its own name; others post-process what was released."""
+        require(self.draws == 1, "it has more runs than its certificate, which is for one release")
+        method = METHODS.get(certificate.method)
+        if method is None or self._post_processed():
+            return
+        require(norm["kind"] == method.norm, f"the method {certificate.method!r} has noise in another norm")
+        require(self.runs == 1, "it has more runs than its certificate, which is for one release")
+        if method.releases != "network":
+            at_knots = self.form == "splines" and self.output == "values"
+            require(at_knots, f"the method {certificate.method!r} releases values at knots")
+        if method.releases == "noised knots":
+            require(self.weights[0].size == norm["count"], "its values must be as many as its certificate names")
+
+    def _post_processed(self) -> bool:
+        """Whether its own training learned from something released, and noised nothing."""
+        name = None if self.training is None else self.training["settings"].get("method")
+        own = METHODS.get(name) if isinstance(name, str) else None
+        return own is not None and own.standing == "certified" and own.norm is None
+
+    def in_words(self) -> list[str]:
+        if self.output == "values":
+            return []
+        return ["The values of this agent are logarithms of the probabilities with which it would act, averaged."]
 
     @property
     def actions(self) -> int:
@@ -64,6 +134,8 @@ class PrivateNetwork(PrivateFunction):
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """The released values; the last axis holds the actions."""
+        if self.draws > 1:
+            raise InvalidInput(f"These are {self.draws} simulated releases: Agent.load picks one by its member.")
         unit = self.box.to_unit(states)
         where = unit.shape if self.box.dimension == 1 else unit.shape[:-1]
         points = unit.reshape(-1, self.box.dimension)
@@ -75,10 +147,7 @@ class PrivateNetwork(PrivateFunction):
 
     def q_values(self, observation: object) -> Float[np.ndarray, "... actions"]:
         """The values of all actions at one or many observations, shape (d,) or (points, d)."""
-        points = numbers("observation", observation)
-        if points.ndim not in (1, 2) or points.shape[-1] != self.box.dimension:
-            d = self.box.dimension
-            raise InvalidInput(f"observation must have shape ({d},) or (points, {d}), not {points.shape}.")
+        points = observed(observation, self.box.dimension)
         return self(points[..., 0] if self.box.dimension == 1 else points)
 
     def predict(
@@ -112,15 +181,18 @@ class PrivateNetwork(PrivateFunction):
     def _linear(
         self, weights: Float[np.ndarray, "runs actions features"], unit: Float[np.ndarray, "points d"]
     ) -> Float[np.ndarray, "runs points actions"]:
+        runs, actions, _ = weights.shape
+        if self.form == "grid":
+            nearest = np.rint(unit * (self.size - 1)).astype(np.int64) @ self.size ** np.arange(unit.shape[1])[::-1]
+            return weights[:, :, nearest].swapaxes(1, 2)
         if self.form != "splines":
             return features(self.form, self.size, unit) @ weights.swapaxes(1, 2)
-        runs, actions, _ = weights.shape
         found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
         return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
 
     def _widest(self) -> int:
         """The most numbers that one state becomes, in one run."""
-        return max(max(weights.shape[1:]) for weights in self.weights) + 1
+        return self.actions if self.form == "grid" else max(max(weights.shape[1:]) for weights in self.weights) + 1
 
     def _mean(self) -> Float[np.ndarray, "actions features"]:
         """Linear weights can be averaged before they are used."""
@@ -134,6 +206,14 @@ class PrivateNetwork(PrivateFunction):
             hidden = layer @ hidden
             np.maximum(hidden, 0, out=hidden)
         return (layers[-1][:, :-1] @ hidden).swapaxes(1, 2)
+
+
+def observed(observation: object, dimension: int) -> Float[np.ndarray, "... d"]:
+    """One or many observations as numbers."""
+    points = numbers("observation", observation)
+    if points.ndim not in (1, 2) or points.shape[-1] != dimension:
+        raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
+    return points
 
 
 def _with_bias(
@@ -163,16 +243,40 @@ def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
 
 @functools.lru_cache
 def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
-    """Directions and kinks of the random layer: the same numbers as in `learning.networks`."""
-    source = np.random.default_rng(20191208)
+    """Directions and kinks of the random layer."""
+    source = np.random.default_rng(20191208)  # any fixed number: the features are public
     directions = source.normal(size=(size, dimension)).astype(np.float32)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     return directions, (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)
 
 
 def number_of_features(form: str, size: int, dimension: int) -> int:
-    """How many there are."""
     return size if form == "random" else size**dimension
+
+
+def _number_of_inputs(form: str, size: Any, layers: int, dimension: int) -> int:
+    """Of the first layer; checked before it is computed, because a large power is slow."""
+    if form == "mlp":
+        require(size == 0, "an mlp's size is 0")
+        return dimension
+    require(layers == 1 and type(size) is int and size >= 2, "linear weights are one layer of 2 features or more")
+    most = _MOST_POINTS if form == "grid" else MOST_FEATURES
+    require(size <= most and dimension <= MOST_DIMENSION, f"it has more than {most} features")
+    inputs = number_of_features(form, size, dimension)
+    require(inputs <= most, f"it has more than {most} features")
+    return inputs
+
+
+def _checked_training(training: Any) -> Mapping[str, Any] | None:
+    if training is None:
+        return None
+    require(isinstance(training, dict) and set(training) == _TRAINING, f"its training must be {sorted(_TRAINING)}")
+    require(isinstance(training["settings"], dict), "its settings must be a JSON object")
+    require(training["world"] is None or isinstance(training["world"], str), "its world must be a name")
+    for name, least in (("episode", int), ("steps", int | None)):
+        whole = isinstance(training[name], least) and not isinstance(training[name], bool)
+        require(whole, f"its {name} must be a whole number")
+    return training
 
 
 def interpolate(

@@ -1,0 +1,135 @@
+"""What can be written to a file: each kind of released thing owns its numbers, the way back, and the check of both.
+
+A file may come from anywhere. `from_arrays` believes nothing before it was checked against the rest, and `require` is
+how it refuses.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.box import Box
+from quietq.noise.kernels import FeatureKernel
+from quietq.privacy.account import Receipted
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.registry import METHODS
+
+Details = dict[str, Any]
+"""All that describes a released thing besides its numbers, in JSON."""
+Arrays = dict[str, np.ndarray]
+IN_TRAINING = frozenset(entry.norm for entry in METHODS.values() if entry.norm is not None)
+"""Norms in which nothing is released but what the methods of the registry release."""
+
+
+class InvalidRelease(InvalidInput):
+    """The file is not a release that can be trusted to be whole; the message says what is wrong with it."""
+
+
+def require(true: object, otherwise: str) -> None:
+    """Refuses the file with a reason unless the condition holds."""
+    if not true:
+        raise InvalidRelease(f"This is not a release: {otherwise}.")
+
+
+class Stored(NamedTuple):
+    """What a file says of a released thing."""
+
+    details: Details
+    arrays: Arrays
+    box: Box
+    certificate: Certificate
+    features: FeatureKernel | None = None
+    """A kernel that is code, and so not in the file: whoever loads the file gives it."""
+
+    def expect(self, details: set[str], arrays: set[str]) -> tuple[Details, Arrays, Box]:
+        """Its parts, if they have these names and no others."""
+        require(set(self.details) == details, f"its details must be {sorted(details)}")
+        require(set(self.arrays) == arrays, f"its arrays must be {sorted(arrays)}")
+        return self.details, self.arrays, self.box
+
+
+class Publishable(Receipted, ABC):
+    """A function of states made of released numbers, with the certificate that covers them."""
+
+    kind: ClassVar[str]
+    """Its name in a file."""
+    what: ClassVar[Literal["agent", "function"]] = "function"
+    """Whether its outputs are values of actions to choose from."""
+    needs_code: ClassVar[bool] = False
+    """Whether `load` takes features for it."""
+    box: Box
+    certificate: Certificate | None
+
+    @abstractmethod
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """The released values; further axes are outputs, if the function has more than one."""
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        """All that leaves of it: the allow-list."""
+        raise InvalidInput(f"A {type(self).__name__} cannot be published.")
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "Publishable":
+        """The way back, with everything checked."""
+        raise InvalidRelease(f"A {cls.__name__} cannot be loaded.")
+
+    @abstractmethod
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        """Refuses numbers that a mechanism whose noise is measured in this norm could not have released."""
+
+    def check_certificate(self, certificate: Certificate) -> None:
+        """Refuses what its certificate, which is certified, is not for."""
+        sides = tuple(zip(self.box.low, self.box.high, strict=True))
+        follows_data = certificate.mu is None and certificate.delta  # noise of people's trajectories, which have no box
+        named = certificate.domain is not None and tuple(map(tuple, certificate.domain)) == sides
+        require(named or (follows_data and certificate.domain is None), "its certificate must name its box")
+        self.check_norm(certificate.to_dict()["norm"], certificate)
+
+    @property
+    def outputs(self) -> int:
+        """How many values a state has."""
+        return np.size(self([self.box.low] if self.box.dimension > 1 else self.box.low[0]))
+
+    def require_outputs(self, certificate: Certificate) -> None:
+        most: Any = dict(certificate.relation or {}).get("actions", 1)
+        require(self.outputs <= most, "it has more outputs than its certificate lets change")
+
+    def as_function(self) -> "Publishable":
+        """What of it may leave."""
+        return self
+
+    def in_words(self) -> list[str]:
+        """What a reader of its values should know."""
+        return []
+
+    @abstractmethod
+    def _shape(self) -> str:
+        """What it is made of, in a word or two."""
+
+    def __repr__(self) -> str:
+        standing = None if self.certificate is None else self.certificate.standing
+        shown = f"{type(self).__name__}({self._shape()}, domain={self.box}, standing={standing})"
+        return shown if standing == "certified" else f"NOT PRIVATE: {shown}"
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Copies and what comes out of a pickle are read-only too."""
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+            for array in value if isinstance(value, tuple) else (value,):
+                if isinstance(array, np.ndarray):
+                    freeze(array)
+
+
+def freeze(*arrays: np.ndarray) -> None:
+    for array in arrays:
+        array.flags.writeable = False
+
+
+def outputs_of(array: np.ndarray, start: list[int]) -> tuple[int, ...]:
+    """The shape of the outputs, if the array's shape starts as it must."""
+    require(list(array.shape[: len(start)]) == start, f"an array has shape {array.shape} and must start with {start}")
+    require(array.ndim <= len(start) + 1, "values must be numbers, or rows of numbers")
+    return array.shape[len(start) :]

@@ -1,0 +1,78 @@
+"""One file that may leave: what was released and its certificate, by allow-list."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from quietq.mechanisms import signature
+from quietq.mechanisms.container import pack, read, replace_file, unpack
+from quietq.mechanisms.private_network import PrivateNetwork
+from quietq.mechanisms.publishable import Publishable
+from quietq.mechanisms.release_file import open_bytes, write_release
+from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
+
+FilePath = str | os.PathLike[str]
+
+
+def publish(thing: Any, path: FilePath, *, not_private: bool = False, sign: FilePath | None = None) -> str:
+    """Writes an agent, a private reward or a private function to a file, whole or not at all; gives its hash.
+
+    Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks
+    it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A file
+    of that name is replaced if it is a release. If an account was charged for the thing, it notes the hash.
+
+    >>> import tempfile
+    >>> from quietq import Budget, GaussianProcessMechanism, load, people
+    >>> mechanism = GaussianProcessMechanism.for_relation(people(50, low=0, high=0.5, slope=1), Budget(0.9, 1e-4))
+    >>> private = mechanism.apply(lambda s: 0.5 - abs(s - 0.5))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = publish(private, folder + "/reward.qq")
+    ...     bool(load(folder + "/reward.qq")(0.3) == private(0.3)), len(name)
+    (True, 64)
+    """
+    function = function_of(thing, not_private)
+    name = write_release(function, path, sign)
+    try:
+        if thing.receipt is not None:
+            thing.receipt.commit(name)
+    except QuietqError as error:
+        warnings.warn(
+            f"The release is written and charged, but the account could not note its hash: {error}",
+            PrivacyWarning,
+            stacklevel=2,
+        )
+    return name
+
+
+def function_of(thing: Any, not_private: bool) -> Publishable:
+    """What of a thing may leave; refused if nothing covers it, unless it is to be marked."""
+    if not hasattr(thing, "as_function"):
+        raise InvalidInput(
+            f"Only an agent, a private reward or a private function can be published, not {type(thing).__name__}."
+        )
+    function: Publishable = thing.as_function()
+    if isinstance(function, PrivateNetwork) and function.draws > 1:
+        raise InvalidInput(
+            f"These are {function.draws} simulated releases, and what is published is one: train with simulate=1, or "
+            "keep them for yourself with Agent.save."
+        )
+    if function.certificate is None:
+        raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
+    standing = function.certificate.standing
+    if standing != "certified" and not not_private:
+        raise InvalidInput(
+            f"Only a certified release may leave, and this one's standing is {standing!r}; "
+            "publish(..., not_private=True) writes it marked as NOT PRIVATE (--not-private on the command line)."
+        )
+    return function
+
+
+def copy_release(source: FilePath, path: FilePath, *, not_private: bool = False, sign: FilePath | None = None) -> str:
+    """Writes a release once more, to sign it: its content and its hash stay; without `sign`, so does a signature."""
+    data = read(source)
+    unpacked = unpack(data)
+    function_of(open_bytes(data).function, not_private)
+    signed = unpacked.signed if sign is None else signature.sign(unpacked.hash, sign)
+    replace_file(Path(path), pack(unpacked.text, unpacked.arrays, signed))
+    return unpacked.hash
