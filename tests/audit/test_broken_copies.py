@@ -114,9 +114,7 @@ MANY: dict[str, Callable[[bool], Finding]] = {
 @pytest.mark.parametrize("name", [*REWARDS, *(pytest.param(name, marks=pytest.mark.slow) for name in MANY)])
 def test_half_the_noise_on_a_reward_is_caught(name: str, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the promise 42 of 400 runs are mistaken, 15 would refute it, 2.5 are expected with half the noise: 8 SE."""
-    monkeypatch.setattr(
-        increments, "_AT_ONCE", 64
-    )  # exact in any portions, and faster in small ones
+    monkeypatch.setattr(increments, "_AT_ONCE", 64)  # exact in any portions, and faster in small ones
     if broken:
         monkeypatch.setattr(other_releases, "privatise", half_noise)
         monkeypatch.setattr(other_releases, "observe", half_observed)

@@ -16,11 +16,10 @@ from quietq.audit.frozen_rewards import frozen_path
 from quietq.audit.movement import Movement
 from quietq.audit.private_steps import Emptied, PrivateStep, private_step
 from quietq.audit.search import farthest
-from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, Promising, ValueNoise
+from quietq.learning import GradientNoise, InLoopMethod, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, ValueNoise
 from quietq.learning.method import Spaces
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.noise.box import Box
-from quietq.noise.entropy import Entropy
 from quietq.privacy.errors import InvalidInput
 
 # The part of the stated sensitivity that the search finds at the least.
@@ -90,7 +89,7 @@ def test_nor_with_other_seeds(seed: int) -> None:
         OutputNoise(**PROMISE, gamma=0.9),
     ],
 )
-def test_nor_in_two_dimensions_with_three_actions(method: Promising) -> None:
+def test_nor_in_two_dimensions_with_three_actions(method: InLoopMethod) -> None:
     move = frozen_sensitivity(method, Spaces(Box((-1.0, 0.0), (1.0, 5.0)), 3, 50), rewards=64)
     assert not move.exceeds
     assert move.share > 0.4
@@ -124,14 +123,20 @@ def test_a_movement_says_what_it_found() -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Nothing(NoNoise, Promising):
+class Nothing(NoNoise, InLoopMethod):
     """A method that nobody knows how to audit."""
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> None:
-        return None
+    def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
+        return ()
+
+    def sensitivity(self, spaces: Spaces, steps: int) -> float:
+        return 0.0
 
     def norm(self, spaces: Spaces, steps: int, noise: Any) -> dict[str, object]:
         return {}
+
+    def conditions(self, steps: int) -> tuple[Any, ...]:
+        return ()
 
 
 def test_what_cannot_be_audited_is_refused() -> None:

@@ -16,8 +16,8 @@ from quietq.learning.method import Spaces, Transition
 from quietq.learning.networks import Hats, LinearQ, Scaled
 from quietq.learning.none import NoNoise
 from quietq.learning.options import options_of
-from quietq.learning.private_source import COVERED, OnPrivateReward, ReleasedValues
 from quietq.learning.reward import RewardNoise
+from quietq.learning.reward_learner import COVERED, ReleasedValues, RewardLearner
 from quietq.mechanisms.model import RewardModel
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
@@ -137,7 +137,7 @@ def test_both_methods_on_private_rewards_are_alike() -> None:
     for kind in (RewardNoise, ActorCritic):
         method = kind(private)
         assert method == kind(private=private)
-        assert isinstance(method, OnPrivateReward)
+        assert isinstance(method, RewardLearner)
         assert (method.uses_true_reward, method.spends, method.core().private) == (False, False, None)
         assert hash(method.core()) == hash(kind(private_reward(simulate=1)).core())
         settings = method.settings()

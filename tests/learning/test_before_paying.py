@@ -13,11 +13,11 @@ import pytest
 from agent_cases import BUDGET, FIFTY, SPENDERS
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from quietq.learning.own_rewards import LARGEST, own_rewards
 
 from quietq import Accountant, Budget, InvalidInput, SupBall
 from quietq.learning import Agent, GradientNoise, NetworkValueNoise, ValueNoise
 from quietq.learning.method import Spaces
-from quietq.learning.own_rewards import LARGEST, own_rewards
 from quietq.noise.box import Box as States
 from quietq.worlds import WalkWorld
 from quietq.worlds.jax_rewards import JaxReward

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quietq.learning.sums import total
 
 from quietq import Budget, SupBall
 from quietq.audit.private_steps import private_step
 from quietq.learning.method import Transition
 from quietq.learning.protect import watched
-from quietq.learning.sums import total
 from quietq.learning.trainer import spaces_of
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from quietq.learning.promise import sup_radius
 
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.learning import averages, gradient, input, output, protect, value, value_network
@@ -14,7 +15,6 @@ from quietq.learning.gradient import GradientNoise
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces, Transition
 from quietq.learning.output import OutputNoise
-from quietq.learning.promise import sup_radius
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity
 from quietq.noise.box import Box

@@ -11,8 +11,8 @@ from quietq.audit.release import audit_reward
 from quietq.audit.runs import Privatising
 from quietq.audit.training import audit_training
 from quietq.audit.views import View
-from quietq.learning.private_source import OnPrivateReward
-from quietq.learning.promise import Promising
+from quietq.learning.in_loop_method import InLoopMethod
+from quietq.learning.reward_learner import RewardLearner
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
@@ -48,8 +48,8 @@ def plan_audit(
         return lambda progress: audit_evaluation(people, budget, runs, progress=progress, **common)
     kind, world = METHODS[method].load(), find_world(options.get("world", "walk"))
     relation = SupBall(options["radius"]) if "radius" in options else world.relation(people)
-    if not issubclass(kind, OnPrivateReward):
-        promise = {"relation": relation, "budget": budget} if issubclass(kind, Promising) else {}
+    if not issubclass(kind, RewardLearner):
+        promise = {"relation": relation, "budget": budget} if issubclass(kind, InLoopMethod) else {}
         built = METHODS[method].build(hyper, **promise)
         return _of_training(built, world, runs, None, options, folder, common)
     if options.get("view", "reward") != "reward":

@@ -26,10 +26,10 @@ from quietq.audit.private_steps import private_step
 from quietq.audit.search import check_ways, farthest
 from quietq.feedback.trajectories import Cells
 from quietq.learning.gradient import GradientNoise
+from quietq.learning.in_loop_method import InLoopMethod
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces
 from quietq.learning.output import OutputNoise
-from quietq.learning.promise import Promising
 from quietq.learning.trainer import spaces_of
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise
@@ -48,7 +48,7 @@ _AMPLE = Budget(10.0, 1e-6)  # so that so few trajectories are enough for a smoo
 
 
 def frozen_sensitivity(
-    method: Promising,
+    method: InLoopMethod,
     spaces: Spaces | World,
     *,
     rewards: int = 24,
@@ -91,7 +91,7 @@ def checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Callable[[]
     promise: dict[str, Any] = {"relation": sup, "budget": budget}
     spaces = spaces_of(WALK)
     small = {"network": "mlp", "widths": (16, 16)}
-    methods: dict[str, tuple[Promising, bool]] = {
+    methods: dict[str, tuple[InLoopMethod, bool]] = {
         "value": (ValueNoise(**promise), False),
         "value-network, splines": (NetworkValueNoise(**promise), False),
         "value-network, mlp": (NetworkValueNoise(**promise, **small), False),

@@ -20,10 +20,10 @@ from jaxtyping import Array, Float
 from quietq.audit.movement import Unprotected
 from quietq.learning.deep_q import chosen
 from quietq.learning.gradient import GradientNoise
+from quietq.learning.in_loop_method import InLoopMethod
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces, Transition
 from quietq.learning.output import OutputNoise
-from quietq.learning.promise import Promising
 from quietq.learning.protect import Protected, watched
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise
@@ -98,7 +98,13 @@ class _Tags(_Ones):
 
 
 def private_step(
-    method: Promising, spaces: Spaces, *, rewards: int = 24, same: bool = False, name: str | None = None, seed: int = 0
+    method: InLoopMethod,
+    spaces: Spaces,
+    *,
+    rewards: int = 24,
+    same: bool = False,
+    name: str | None = None,
+    seed: int = 0,
 ) -> PrivateStep:
     """The private step of a method (or of a copy that may be broken) in which so many rewards take part.
 
@@ -267,7 +273,7 @@ def _unwatched(update: Callable[..., Any], state: Any, seen: Transition, noise: 
         return update(state, seen, jnp.array(0), jax.random.key(0), noise)
 
 
-_STEPS: dict[type[Promising], Callable[..., _Made]] = {
+_STEPS: dict[type[InLoopMethod], Callable[..., _Made]] = {
     ValueNoise: _value,
     NetworkValueNoise: _network,
     GradientNoise: _gradient,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from quietq.learning.method import Method, Released
+from quietq.learning.method import Method
 from quietq.noise.box import Box
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
@@ -54,7 +54,7 @@ class View:
         sides = [np.linspace(low, high, self.queries) for low, high in zip(box.low, box.high, strict=True)]
         return np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, box.dimension)
 
-    def seen(self, method: Method, released: Released, box: Box) -> Float[np.ndarray, "runs numbers"]:
+    def seen(self, method: Method, released: Any, box: Box) -> Float[np.ndarray, "runs numbers"]:
         """What is seen of each run's release, a row a run."""
         values = np.asarray(_values(method, released, jnp.asarray(self.states(box), jnp.float32)))
         if self.kind == "policy":
@@ -64,5 +64,5 @@ class View:
 
 
 @partial(jax.jit, static_argnums=0)
-def _values(method: Method, released: Released, states: Any) -> Any:
+def _values(method: Method, released: Any, states: Any) -> Any:
     return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, states)

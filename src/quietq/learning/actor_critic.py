@@ -23,11 +23,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from quietq.learning.deep_q import chosen
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
-from quietq.learning.options import option
-from quietq.learning.private_source import OnPrivateReward, ReleasedValues
+from quietq.learning.options import check_share, option
+from quietq.learning.reward_learner import ReleasedValues, RewardLearner
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import count, not_negative, positive
 from quietq.privacy.errors import InvalidInput
 
 
@@ -42,7 +42,7 @@ class ActorCriticState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActorCritic(OnPrivateReward):
+class ActorCritic(RewardLearner):
     """Advantage actor-critic on a private reward, or on released values of all actions."""
 
     name: ClassVar[str] = "actor-critic"
@@ -65,22 +65,18 @@ class ActorCritic(OnPrivateReward):
         for name in ("learning_rate", "ratio", "clip"):
             positive(name, getattr(self, name))
         for name in ("gamma", "trace"):
-            if not 0 <= real(name, getattr(self, name)) <= 1:
-                raise InvalidInput(f"{name} must lie between 0 and 1, not {getattr(self, name)!r}.")
-        if real("entropy", self.entropy) < 0:
-            raise InvalidInput(f"entropy must be at least 0, not {self.entropy!r}.")
+            check_share(name, getattr(self, name))
+        not_negative("entropy", self.entropy)
         object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
         if self.private is not None and isinstance(self.rewards[0], ReleasedValues):
             object.__setattr__(self, "gamma", 0.0)
 
     def check(self, spaces: Spaces, steps: int) -> None:
-        """There must be something to learn, from something released."""
         super().check(spaces, steps)
         if steps < self.batch:
             raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ActorCriticState:
-        """A new policy and critic, and nothing seen."""
         keys = jax.random.split(key)
         policy, critic = (
             make_network(self.network, spaces.box, outputs, self.widths, self.features, one)
@@ -96,7 +92,6 @@ class ActorCritic(OnPrivateReward):
         self, state: ActorCriticState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray,
         noise: Noise,
     ) -> Int[Array, " copies"]:  # fmt: skip
-        """An action by the policy's probabilities."""
         return jax.random.categorical(key, jax.vmap(state.networks[0])(observation)).astype(jnp.int32)
 
     def update(
@@ -115,11 +110,9 @@ class ActorCritic(OnPrivateReward):
         return ActorCriticState(eqx.combine(learned[0], static), learned[1], kept)
 
     def finish(self, state: ActorCriticState, noise: Noise) -> Network:
-        """The policy."""
         return state.networks[0]
 
     def current(self, state: ActorCriticState, noise: Noise) -> Network:
-        """The policy as it is."""
         return state.networks[0]
 
     def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
@@ -156,12 +149,9 @@ class ActorCritic(OnPrivateReward):
 
 
 def estimate(
-    seen: Transition,
-    here: Float[Array, "steps copies"],
-    there: Float[Array, "steps copies"],
-    gamma: float,
+    seen: Transition, here: Float[Array, "steps copies"], there: Float[Array, "steps copies"], gamma: float,
     trace: float,
-) -> Float[Array, "steps copies"]:
+) -> Float[Array, "steps copies"]:  # fmt: skip
     """Generalised advantages; an end is worth nothing, a cut is worth what the critic says."""
     surprise = seen.reward + gamma * jnp.where(seen.terminated, 0.0, there) - here
     on = gamma * trace * ~(seen.terminated | seen.truncated)

@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from quietq.learning.in_loop_method import InLoopMethod, UnitNoise
 from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
-from quietq.learning.private_source import OnPrivateReward
-from quietq.learning.promise import Promising, UnitNoise
+from quietq.learning.reward_learner import RewardLearner
 from quietq.noise.box import Box
 from quietq.privacy import norms
 from quietq.privacy.budget import Budget
@@ -146,8 +146,8 @@ def _check_promise(
     method: Method, certificate: Certificate, spaces: Spaces, steps: int, draws: int, seeds: int
 ) -> None:
     """A method's agents have the certificates that the method gives for these settings, and no other."""
-    own = isinstance(method, Promising)
-    if (own and certificate.method != method.name) or not (own or isinstance(method, OnPrivateReward)):
+    own = isinstance(method, InLoopMethod)
+    if (own and certificate.method != method.name) or not (own or isinstance(method, RewardLearner)):
         raise InvalidInput(f"A certificate of {shown(certificate.method)} does not belong to {method.name!r}.")
     box = [list(side) for side in zip(spaces.box.low, spaces.box.high, strict=True)]
     if certificate.domain is None or [list(side) for side in certificate.domain] != box:
@@ -186,7 +186,7 @@ def method_from(settings: dict[str, Any]) -> Method:
 
 def _like(method: Method, spaces: Spaces, steps: int) -> Any:
     """The shapes of what a run of this method releases."""
-    if isinstance(method, Promising):  # any promise will do: shapes do not depend on it
+    if isinstance(method, InLoopMethod):  # any promise will do: shapes do not depend on it
         method = replace(method, relation=SupBall(1.0), budget=Budget(1.0, 1e-5))
     noise = method.draw(spaces, steps, _Nothing())
     return jax.eval_shape(lambda noise: method.finish(method.init(spaces, jax.random.key(0)), noise), noise)

@@ -5,7 +5,6 @@ and the Gymnasium loop call the same ones. Noise enters as an array that was dra
 draws for one setting are simulation.
 """
 
-import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -13,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from quietq.learning.options import options_of
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Certificate
@@ -21,8 +21,6 @@ State = Any
 """A learner's state: a pytree of arrays."""
 Noise = Any
 """A pytree of NumPy arrays, or None."""
-Released = Any
-"""What `values` needs, and nothing else: a pytree of arrays."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +68,15 @@ class Method(ABC):
         """The learner after what it has seen; `step` counts from 0."""
 
     @abstractmethod
-    def finish(self, state: State, noise: Noise) -> Released:
-        """What is released at the end, and all that `values` looks at."""
+    def finish(self, state: State, noise: Noise) -> Any:
+        """What is released at the end, a pytree of arrays, and all that `values` looks at."""
 
-    def current(self, state: State, noise: Noise) -> Released | None:
+    def current(self, state: State, noise: Noise) -> Any:
         """What has been released so far, in the middle of training, without using noise up; None if nothing was."""
         return None
 
     @abstractmethod
-    def values(self, released: Released, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
+    def values(self, released: Any, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The released values of the actions at one observation."""
 
     @abstractmethod
@@ -98,11 +96,7 @@ class Method(ABC):
 
     def settings(self) -> dict[str, object]:
         """The hyper-parameters in JSON, for the run's record."""
-        record: dict[str, object] = {"method": self.name}
-        for field in dataclasses.fields(self):
-            if "help" in field.metadata:
-                record[field.name] = _plain(getattr(self, field.name))
-        return record
+        return {"method": self.name} | {name: _plain(getattr(self, name)) for name in options_of(type(self))}
 
 
 def _plain(value: object) -> object:

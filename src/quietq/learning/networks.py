@@ -30,7 +30,6 @@ class Scaled(eqx.Module):
     high: tuple[float, ...] = eqx.field(static=True)
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " d"]:
-        """The state in unit coordinates."""
         low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
         return (state - low) / (high - low)
 
@@ -41,11 +40,9 @@ class Hats(eqx.Module):
     knots: int = eqx.field(static=True)
 
     def size(self, dimension: int) -> int:
-        """Number of features."""
         return self.knots**dimension
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        """The features at a point of the unit box."""
         each = jax.nn.relu(1 - jnp.abs(unit[:, None] * (self.knots - 1) - np.arange(self.knots, dtype=np.float32)))
         features = each[0]
         for more in each[1:]:
@@ -59,11 +56,9 @@ class Cosines(eqx.Module):
     order: int = eqx.field(static=True)
 
     def size(self, dimension: int) -> int:
-        """Number of features."""
         return self.order**dimension
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        """The features at a point of the unit box."""
         frequencies = np.array(list(itertools.product(range(self.order), repeat=unit.shape[0])), np.float32)
         return jnp.cos(math.pi * (frequencies @ unit)) / math.sqrt(len(frequencies))
 
@@ -74,11 +69,9 @@ class RandomLayer(eqx.Module):
     width: int = eqx.field(static=True)
 
     def size(self, dimension: int) -> int:
-        """Number of features."""
         return self.width
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        """The features at a point of the unit box."""
         source = np.random.default_rng(20191208)  # any fixed number: the features are public
         directions = source.normal(size=(self.width, unit.shape[0])).astype(np.float32)
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -97,7 +90,6 @@ class LinearQ(eqx.Module):
     features: Features
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The actions' values at a state."""
         return self.weights @ self.features(self.scaled(state))
 
 
@@ -108,7 +100,6 @@ class DeepQNetwork(eqx.Module):
     scaled: Scaled
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The actions' values at a state."""
         hidden = self.scaled(state)
         for layer in self.layers[:-1]:
             hidden = jax.nn.relu(layer(hidden))

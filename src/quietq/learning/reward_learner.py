@@ -1,4 +1,4 @@
-"""What methods that learn from something already released have in common: the release, and its certificate.
+"""Methods that learn from something already released: the release, and its certificate.
 
 Theorem (post-processing). Whatever is computed from a release without another look at the private data is covered by
 the release's certificate, for as many steps and with as many repetitions as one likes (docs/theory.md, section 4). So
@@ -8,7 +8,7 @@ all that must be checked is that the source *is* a release: a raw reward, or val
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -21,47 +21,14 @@ from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.noise.box import Box
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count, instance
+from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
-from quietq.publishing.loading import Release, was_loaded
-from quietq.publishing.network import PrivateNetwork
 from quietq.worlds.jax_rewards import JaxReward
-
-if TYPE_CHECKING:
-    from quietq.learning.agent import Agent
 
 COVERED = Assumption(
     "The values were computed from what this certificate covers, and from nothing else private.", False
 )
 """What a certificate is believed for when values come from elsewhere than from an agent or a release."""
-
-
-class _Answers(eqx.Module):
-    """What one run of an agent released, at many states."""
-
-    method: Method = eqx.field(static=True)
-    released: Any
-
-    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
-        """The values of all actions."""
-        return jax.vmap(lambda state: self.method.values(self.released, state))(states)
-
-
-class _Read(eqx.Module):
-    """A network from a file, which answers with NumPy."""
-
-    network: PrivateNetwork = eqx.field(static=True)
-    actions: int = eqx.field(static=True)
-
-    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
-        """The values of all actions."""
-        shape = jax.ShapeDtypeStruct((len(states), self.actions), jnp.float32)
-        return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
-
-    def _ask(self, states: Any) -> np.ndarray:
-        box = self.network.box
-        points = np.clip(np.asarray(states, np.float64), box.low, box.high)  # float32 may lie a hair outside
-        return np.asarray(self.network(points[:, 0] if box.dimension == 1 else points), np.float32)
 
 
 class ReleasedValues(JaxReward):
@@ -90,28 +57,22 @@ class ReleasedValues(JaxReward):
         self.box, self.promise, self.by_action = box, certificate.to_json(), True
 
     @classmethod
-    def of(cls, source: "Agent | Release | PrivateNetwork", member: int = 0) -> "ReleasedValues":
-        """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs."""
-        from quietq.learning.agent import Agent
+    def of(cls, source: Any, member: int = 0) -> "ReleasedValues":
+        """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs.
 
-        if isinstance(source, Release):
-            source = source.function  # pyright: ignore[reportAssignmentType]
-        if isinstance(source, Agent):
-            if not 0 <= count("member", member, 0) < source.members:
-                raise InvalidInput(f"member must lie between 0 and {source.members - 1}, not {member!r}.")
-            released = jax.tree.map(lambda leaf: leaf[member], source.released)
-            function, box = _Answers(source.method.core(), released), source.spaces.box
-        elif isinstance(source, PrivateNetwork):
-            box = source.box
-            answer = source(box.low[0] if box.dimension == 1 else [box.low])
-            function = _Read(source, int(np.asarray(answer).size))
-        else:
+        Whatever was released says by `released_values(member)` what its values are.
+        """
+        if not callable(values := getattr(source, "released_values", None)):
             raise InvalidInput(
                 f"Released values are those of an agent, or of an agent's release, not of a {type(source).__name__}."
             )
-        made = cls(function, box, source.certificate)
-        if isinstance(source, Agent) or was_loaded(source):  # else a network is a function like any other
-            object.__setattr__(made, "promise", source.certificate.to_json())
+        return values(member)
+
+    @classmethod
+    def _as_released(cls, function: Callable[..., Any], box: Box, certificate: Certificate) -> "ReleasedValues":
+        """Values that are known to be the ones that were released, so that nobody's word is needed."""
+        made = cls(function, box, certificate)
+        object.__setattr__(made, "promise", certificate.to_json())
         return made
 
     @property
@@ -120,15 +81,30 @@ class ReleasedValues(JaxReward):
         return Certificate.from_json(self.promise)
 
     def at(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The released values of the actions at one state."""
         return jnp.asarray(self.function(state[None]))[0]
+
+
+class AnswersInNumpy(eqx.Module):
+    """A released function that answers with NumPy, for compiled code."""
+
+    function: PrivateFunction = eqx.field(static=True)
+    outputs: int = eqx.field(static=True)
+
+    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
+        shape = jax.ShapeDtypeStruct((len(states), self.outputs), jnp.float32)
+        return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
+
+    def _ask(self, states: Any) -> np.ndarray:
+        box = self.function.box
+        points = np.clip(np.asarray(states, np.float64), box.low, box.high)  # float32 may lie a hair outside
+        return np.asarray(self.function(points[:, 0] if box.dimension == 1 else points), np.float32)
 
 
 PrivateSource = PrivateFunction | FittedReward | ReleasedValues
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnPrivateReward(Method):
+class RewardLearner(Method):
     """Learns from a private reward; `private` is one, or several simulated draws of one setting."""
 
     uses_true_reward: ClassVar[bool] = False
@@ -145,7 +121,7 @@ class OnPrivateReward(Method):
             )
         return tuple(given)
 
-    def core(self) -> "OnPrivateReward":
+    def core(self) -> "RewardLearner":
         """Without the reward: one program serves all of them."""
         return replace(self, private=None)
 
@@ -164,6 +140,7 @@ class OnPrivateReward(Method):
             raise InvalidInput(
                 "Several private rewards are several releases; only simulated ones are trained on together."
             )
+        super().check(spaces, steps)
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """The reward's own certificate: it covers the agent as it is."""
