@@ -20,7 +20,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from quietq.learning.deep_q import chosen
+from quietq.learning.deep_q import chosen, when
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
 from quietq.learning.options import check_share, option
@@ -97,17 +97,14 @@ class ActorCritic(RewardLearner):
     def update(
         self, state: ActorCriticState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
     ) -> ActorCriticState:
-        """Stores what was seen; at the end of a round, improves policy and critic."""
         steps = state.seen.reward.shape[0]
         pairs = zip(state.seen, seen, strict=True)
         kept = Transition(*(lax.dynamic_update_index_in_dim(old, new, step % steps, 0) for old, new in pairs))
-        arrays, static = eqx.partition(state.networks, eqx.is_array)
 
-        def learn(operands: tuple[Any, Any]) -> tuple[Any, Any]:
-            return self._improve(operands[0], static, operands[1], kept)
+        def learn(networks: Any, optimiser: Any) -> tuple[Any, Any]:
+            return self._improve(networks, optimiser, kept)
 
-        learned = lax.cond((step + 1) % steps == 0, learn, lambda operands: operands, (arrays, state.optimiser))
-        return ActorCriticState(eqx.combine(learned[0], static), learned[1], kept)
+        return ActorCriticState(*when((step + 1) % steps == 0, learn, state.networks, state.optimiser), kept)
 
     def finish(self, state: ActorCriticState, noise: Noise) -> Network:
         return state.networks[0]
@@ -122,9 +119,9 @@ class ActorCritic(RewardLearner):
     def _transformation(self) -> optax.GradientTransformation:
         return optax.chain(optax.clip_by_global_norm(self.clip), optax.adam(self.learning_rate))
 
-    def _improve(self, arrays: Any, static: Any, optimiser: Any, seen: Transition) -> tuple[Any, Any]:
-        """Some gradient steps on one batch, for the networks' arrays and their optimiser."""
-        policy, critic = eqx.combine(arrays, static)
+    def _improve(self, networks: Any, optimiser: Any, seen: Transition) -> tuple[Any, Any]:
+        """Some gradient steps on one batch."""
+        policy, critic = networks
         here, there = (_each(critic, states)[..., 0] for states in (seen.state, seen.next_state))
         advantages = estimate(seen, here, there, self.gamma, self.trace)
         goals = here + advantages
@@ -145,7 +142,9 @@ class ActorCritic(RewardLearner):
             updates, optimiser = self._transformation().update(gradient, carry[1])
             return (eqx.apply_updates(carry[0], updates), optimiser), None
 
-        return lax.scan(epoch, (arrays, optimiser), None, self.epochs)[0]
+        arrays, static = eqx.partition(networks, eqx.is_array)
+        arrays, optimiser = lax.scan(epoch, (arrays, optimiser), None, self.epochs)[0]
+        return eqx.combine(arrays, static), optimiser
 
 
 def estimate(
@@ -168,5 +167,4 @@ def _each(network: Network, states: Float[Array, "steps copies d"]) -> Float[Arr
 
 
 def _taken(policy: Network, seen: Transition) -> Float[Array, "steps copies"]:
-    """Log-probabilities of the actions that were taken."""
     return jax.vmap(chosen)(jax.nn.log_softmax(_each(policy, seen.state)), seen.action)

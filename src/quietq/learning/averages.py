@@ -16,11 +16,10 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.learning.method import Method, Noise, Spaces, Transition
-from quietq.learning.networks import MOST_FEATURES, Hats, LinearQ, Scaled, most_features
+from quietq.learning.networks import Hats, LinearQ, Scaled, check_size
 from quietq.learning.options import check_share, option
 from quietq.learning.protect import total
 from quietq.privacy.checks import count, positive
-from quietq.privacy.errors import InvalidInput
 
 LEAST = 1e-3
 """Knots whose weights come to no more than this, of all that was seen, count as not seen."""
@@ -31,11 +30,9 @@ class Averages(NamedTuple):
     """Sums over what was seen, by action and knot."""
 
     weight: Float[Array, "actions knots"]
-    """How much was seen."""
     squares: Float[Array, "actions knots"]
-    """The same with squared weights."""
+    """Of the weights, which say how much was seen."""
     rewards: Float[Array, "actions knots"]
-    """Weighted rewards."""
     moves: Float[Array, "actions knots knots"]
     """Weighted hat functions of the states that followed; none after an end."""
     lost: tuple[Array, Array, Array, Array]
@@ -76,18 +73,9 @@ class Averaging(Method):
 
     def check(self, spaces: Spaces, steps: int) -> None:
         super().check(spaces, steps)
-        dimension = spaces.box.dimension
-        if self.number_of_knots(spaces) <= MOST_FEATURES:
-            return
-        most = most_features("splines", dimension)
-        advice = f"use knots={most}, or fewer" if most >= 2 else "use the method 'reward' with network='mlp'"
-        raise InvalidInput(
-            f"knots={self.knots} a coordinate makes {self.number_of_knots(spaces)} in {dimension} dimensions, more "
-            f"than {MOST_FEATURES}: {advice}."
-        )
+        check_size("knots", Hats, self.knots, spaces.box.dimension, "use the method 'reward' with network='mlp'")
 
     def number_of_knots(self, spaces: Spaces) -> int:
-        """In all coordinates together."""
         return self.knots**spaces.box.dimension
 
     def nothing_seen(self, spaces: Spaces) -> Averages:
@@ -115,7 +103,6 @@ class Averaging(Method):
 
 
 def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:
-    """The sums with what was seen."""
     hats = jax.vmap(lambda state: network.features(network.scaled(state)))
     here, there = hats(seen.state), hats(seen.next_state) * ~seen.terminated[:, None]
     taken = jax.nn.one_hot(seen.action, sums.weight.shape[0])

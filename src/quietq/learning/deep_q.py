@@ -80,7 +80,6 @@ class DeepQ(Method):
             )
 
     def transformation(self) -> optax.GradientTransformation:
-        """The Optax optimiser."""
         if isinstance(self.optimiser, str):
             chosen = _named(self.optimiser, self.learning_rate)
             if not isinstance(chosen, optax.GradientTransformation) or not _needs_gradients_only(self.optimiser):
@@ -98,7 +97,6 @@ class DeepQ(Method):
         return make_network(self.network, spaces.box, spaces.actions, self.widths, self.features, key)
 
     def parameters(self, spaces: Spaces) -> int:
-        """How many numbers the network has."""
         shapes = jax.eval_shape(lambda key: eqx.filter(self.make_network(spaces, key), eqx.is_array), jax.random.key(0))
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
 
@@ -110,7 +108,6 @@ class DeepQ(Method):
     def act(
         self, state: DeepQState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
     ) -> Int[Array, " copies"]:
-        """The best action by the network, or a random one."""
         return self.explore(jax.vmap(state.network)(observation), step, key)
 
     def explore(self, values: Float[Array, "copies actions"], step: Array, key: PRNGKeyArray) -> Int[Array, " copies"]:
@@ -122,7 +119,6 @@ class DeepQ(Method):
         return jnp.where(uniform[0] < share, anything, jnp.argmax(values, axis=1).astype(jnp.int32))
 
     def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        """Stores what was seen, and takes a gradient step when it is time."""
         copies = seen.action.shape[0]
         buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
 
@@ -204,8 +200,8 @@ def chosen(values: Float[Array, "batch actions"], action: Int[Array, " batch"]) 
     return jnp.where(jnp.arange(values.shape[1]) == action[:, None], values, 0.0).sum(axis=1)
 
 
-def when(ready: Array, learn: Any, network: Network, optimiser: Any) -> tuple[Network, Any]:
-    """What `learn` makes of network and optimiser, when it is time; else as they are."""
+def when(ready: Array, learn: Callable[[Any, Any], tuple[Any, Any]], network: Any, optimiser: Any) -> tuple[Any, Any]:
+    """What `learn` makes of network (or networks) and optimiser, when it is time; else as they are."""
     arrays, static = eqx.partition(network, eqx.is_array)
 
     def yes(operands: tuple[Any, Any]) -> tuple[Any, Any]:

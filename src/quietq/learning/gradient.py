@@ -95,7 +95,6 @@ class GradientNoise(NoisyDescent):
         return max((steps - self.first_step) // self.train_every + 1, 0)
 
     def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        """Stores what was seen, and takes a noised gradient step when it is time."""
         copies = seen.action.shape[0]
         buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
         turn = (step + 1) // self.train_every - self.first_step // self.train_every

@@ -37,13 +37,11 @@ class InputNoise(Averaging, InLoopMethod):
         return self.allowance(spaces) * self.radius * np.sqrt(steps)
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
-        """All observed rewards together."""
         return {"kind": "rewards", "count": steps, "operations": self.operations(spaces)}
 
     def update(
         self, state: AveragingState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
     ) -> AveragingState:
-        """Noises the reward, and adds it to the sums."""
         copies = seen.reward.shape[0]
         index = step * copies + jnp.arange(copies)
         rewards = jnp.clip(seen.reward, -noise.largest, noise.largest)

@@ -6,7 +6,7 @@ next action. Vector environments are stepped as they are, one transition per cop
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,8 +32,6 @@ from quietq.worlds.world import World
 
 
 class LoopStep(NamedTuple):
-    """Where the loop stands after a step."""
-
     learner: State
     step: int
     rewards: np.ndarray
@@ -42,10 +40,9 @@ class LoopStep(NamedTuple):
 
 
 def run(training: Training) -> Result:
-    """Trains in an environment."""
     assert not isinstance(training.world, World)
-    env, core, rewards = training.world, training.method.core(), training.rewards()
     with training.running() as reporter:
+        env, core, rewards = training.world, training.method.core(), training.rewards()
         if rewards is not None:
             training.probe(rewards)
         runs = Runs(training.keys(), rewards, None)
@@ -75,11 +72,11 @@ def _learn(training: Training, env: Environment, core: Method, one: Runs, number
             continue
         reporter.at(steps, seen)
         if training.callback is not None:
-            current = jax.tree.map(lambda leaf: leaf[None], jax.jit(core.current)(now.learner, one.noise))
+            current = jax.tree.map(lambda leaf: leaf[None], _current(core, now.learner, one.noise))
             if training.callback(Event.of(steps, core, current)) is True:
                 break
     assert now is not None
-    return Result(jax.jit(core.finish)(now.learner, one.noise), seen(), steps)
+    return Result(_finish(core, now.learner, one.noise), seen(), steps)
 
 
 def loop(method: Method, env: Environment, steps: int, one: Runs, seed: int | None = None) -> Iterator[LoopStep]:
@@ -132,6 +129,16 @@ def _reading(method: Method, one: Runs) -> Reading:
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _init(method: Method, spaces: Spaces, copies: int, key: PRNGKeyArray) -> State:
     return method.init(spaces, key, copies)
+
+
+@partial(jax.jit, static_argnums=0)
+def _finish(method: Method, learner: State, noise: Noise) -> Any:
+    return method.finish(learner, noise)
+
+
+@partial(jax.jit, static_argnums=0)
+def _current(method: Method, learner: State, noise: Noise) -> Any:
+    return method.current(learner, noise)
 
 
 @partial(jax.jit, static_argnums=0)

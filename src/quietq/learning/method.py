@@ -16,6 +16,7 @@ from quietq.learning.options import options_of
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Certificate
+from quietq.worlds.world import flat
 
 State = Any
 """A learner's state: a pytree of arrays."""
@@ -30,6 +31,12 @@ class Spaces:
     box: Box
     actions: int
     steps: int
+
+
+def some_states(box: Box) -> Float[np.ndarray, "states d"]:
+    """Public states all over the box, always the same: enough to tell two rewards apart."""
+    points = np.random.default_rng(0).random((257, box.dimension))
+    return np.asarray(box.from_unit(flat(points))).reshape(points.shape)
 
 
 class Transition(NamedTuple):

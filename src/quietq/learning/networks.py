@@ -131,18 +131,17 @@ def make_features(kind: Kind, size: int, dimension: int) -> Features:
     if kind not in kinds:
         raise InvalidInput(f"network must be one of {('mlp', *kinds)}, not {kind!r}.")
     features = kinds[kind](count("features", size, 2))
-    if features.size(dimension) > MOST_FEATURES:
-        fewer = f"use features={most}, or fewer" if (most := most_features(kind, dimension)) >= 2 else ""
-        other = "" if kind == "random" else "use network='mlp' or 'random'"
-        raise InvalidInput(
-            f"features={size} makes {features.size(dimension)} in {dimension} dimensions, more than {MOST_FEATURES}: "
-            f"{', or '.join(filter(None, (fewer, other)))}."
-        )
+    check_size("features", kinds[kind], size, dimension, "" if kind == "random" else "use network='mlp' or 'random'")
     return features
 
 
-def most_features(kind: Kind, dimension: int) -> int:
-    """The most that `size` may be in this dimension."""
-    if kind == "random":
-        return MOST_FEATURES
-    return max(size for size in range(1, MOST_FEATURES + 1) if size**dimension <= MOST_FEATURES)
+def check_size(name: str, kind: type[Features], size: int, dimension: int, otherwise: str) -> None:
+    """Refuses to make too many features for the dimension."""
+    if (number := kind(size).size(dimension)) <= MOST_FEATURES:
+        return
+    most = max(size for size in range(1, MOST_FEATURES + 1) if kind(size).size(dimension) <= MOST_FEATURES)
+    fewer = f"use {name}={most}, or fewer" if most >= 2 else ""
+    raise InvalidInput(
+        f"{name}={size} makes {number} in {dimension} dimensions, more than {MOST_FEATURES}: "
+        f"{', or '.join(filter(None, (fewer, otherwise)))}."
+    )

@@ -48,7 +48,6 @@ class OutputNoise(Averaging, InLoopMethod):
         return SLACK * self.allowance(spaces) * exact
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
-        """All values together."""
         number = math.prod(self.noise_shape(spaces, steps))
         return {"kind": "values", "count": number, "discount": float(self.gamma), "operations": self.operations(spaces)}
 

@@ -101,7 +101,6 @@ class Published(DeepQ):
             count("resets", self.resets)
 
     def core(self) -> "Published":
-        """Without the noise's size, which is in the noise."""
         return replace(self, sigma=1.0, beta=1.0)
 
     def check(self, spaces: Spaces, steps: int) -> None:
@@ -141,7 +140,6 @@ class Published(DeepQ):
     def act(
         self, state: PublishedState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
     ) -> Int[Array, " copies"]:
-        """The best action by the noised network, or a random one."""
         values = jax.vmap(state.learner.network)(observation)
         return self.explore(values + self._at(state, observation, step, noise, ACTING), step, key)
 

@@ -55,8 +55,6 @@ def bar(shown: bool) -> Progress:
 
 
 class Reporter:
-    """Shows a bar on stderr and writes a log, if asked to."""
-
     def __init__(self, steps: int, progress: bool | str, log: Path | None, covered: bool) -> None:
         self._bar = bar(bool(progress))
         self._task = self._bar.add_task("Training", total=steps)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from quietq.learning.method import Method, Spaces
+from quietq.learning.method import Method, Spaces, some_states
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.noise.box import Box
@@ -24,6 +24,7 @@ from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.jax_rewards import JaxReward
+from quietq.worlds.world import flat
 
 COVERED = Assumption(
     "The values were computed from what this certificate covers, and from nothing else private.", False
@@ -62,7 +63,8 @@ class ReleasedValues(JaxReward):
 
         Whatever was released says by `released_values(member)` what its values are.
         """
-        if not callable(values := getattr(source, "released_values", None)):
+        values: Any = getattr(source, "released_values", None)
+        if not callable(values):
             raise InvalidInput(
                 f"Released values are those of an agent, or of an agent's release, not of a {type(source).__name__}."
             )
@@ -77,7 +79,6 @@ class ReleasedValues(JaxReward):
 
     @property
     def certificate(self) -> Certificate:
-        """What covers the values."""
         return Certificate.from_json(self.promise)
 
     def at(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
@@ -113,7 +114,6 @@ class RewardLearner(Method):
 
     @property
     def rewards(self) -> tuple[PrivateSource, ...]:
-        """The private reward, or the simulated ones."""
         given: Any = (self.private,) if isinstance(self.private, self.sources) else self.private
         if not isinstance(given, Sequence) or not given or not all(isinstance(one, self.sources) for one in given):
             raise InvalidInput(
@@ -152,7 +152,7 @@ class RewardLearner(Method):
             return super().settings()
         digest = hashlib.sha256()
         for private in self.rewards:
-            digest.update(np.ascontiguousarray(_at_some_points(private)).tobytes())
+            digest.update(np.ascontiguousarray(_values_of(private)).tobytes())
         return super().settings() | {"private": digest.hexdigest()}
 
 
@@ -163,11 +163,8 @@ def certificate_of(private: PrivateSource) -> Certificate:
     return private.certificate
 
 
-def _at_some_points(private: PrivateSource) -> np.ndarray:
-    """Its values at some points of the box, enough to tell two releases apart."""
-    dimension = private.box.dimension
-    points = np.random.default_rng(0).random((257, dimension))
-    states = private.box.from_unit(points[:, 0] if dimension == 1 else points)
+def _values_of(private: PrivateSource) -> np.ndarray:
+    states = some_states(private.box)
     if isinstance(private, ReleasedValues):
-        return np.asarray(jax.vmap(private.at)(jnp.asarray(states, jnp.float32).reshape(-1, dimension)))
-    return np.asarray(private(states))
+        return np.asarray(jax.vmap(private.at)(jnp.asarray(states, jnp.float32)))
+    return np.asarray(private(flat(states)))

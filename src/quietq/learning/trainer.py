@@ -71,12 +71,10 @@ def on_one_core() -> Iterator[None]:
 
 
 def spaces_of(world: World) -> Spaces:
-    """What is public about a world."""
     return Spaces(world.box, world.actions, world.steps)
 
 
 def run(training: Training) -> Result:
-    """Trains in a compiled world."""
     assert isinstance(training.world, World)
     with training.running() as reporter:
         return _Piecewise(training, training.world).run(reporter.at)
@@ -127,7 +125,8 @@ class _Piecewise:
     def _take_up(self, runs: Runs) -> None:
         training = self.training
         assert training.folder is not None  # `Training` refuses it
-        like = runs.noise, begin(self.core, self.world, runs), self._nothing_seen()
+        carry = jax.eval_shape(partial(_begin, self.core, self.world), runs, None)
+        like = runs.noise, carry, self._nothing_seen()
         (noise, self.carry, self.seen), header = checkpoint.read(training.folder, like, self.fingerprint)
         self.runs, self.step, self.finished = runs._replace(noise=noise), int(header["step"]), bool(header["finished"])
         self.booked = header.get("booked", False)

@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv
 from quietq.learning import checkpoint
 from quietq.learning.cache import disk_cache
 from quietq.learning.in_loop_method import UnitNoise
-from quietq.learning.method import Method, Noise, Spaces
+from quietq.learning.method import Method, Noise, Spaces, some_states
 from quietq.learning.report import Event, Reporter
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.privacy.account import Account, Receipt
@@ -33,7 +33,6 @@ from quietq.worlds.world import World
 
 STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
 """Of a vector environment, whose array hides the type that a copy computed in."""
-PROBES = 257
 PIECES = 20
 """A bar moves so often at the least."""
 
@@ -52,8 +51,6 @@ class Runs(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came out of a training."""
-
     released: Any
     """With a leading axis, one entry per run."""
     seen: Any
@@ -206,10 +203,7 @@ class Training:
 
     def probe(self, rewards: Any) -> np.ndarray:
         """The rewards of all runs at some public states: finite, or else refused."""
-        states = self.spaces.box.from_unit(
-            np.random.default_rng(0).random((PROBES, self.spaces.box.dimension)).squeeze()
-        )
-        states = jnp.asarray(np.asarray(states).reshape(PROBES, -1), jnp.float32)
+        states = jnp.asarray(some_states(self.spaces.box), jnp.float32)
         single = as_single if self.method.spends else jnp.asarray
         one = jax.vmap(lambda reward, state: single(reward(state, jnp.array(0), state)), in_axes=(None, 0))
         values = np.asarray(jax.vmap(one, in_axes=(0, None), axis_size=self.members)(rewards, states))
@@ -218,7 +212,6 @@ class Training:
         return values
 
     def keys(self) -> Any:
-        """A key for each run."""
         return jax.random.split(jax.random.key(self.seed), self.members)
 
     def piece(self) -> int:

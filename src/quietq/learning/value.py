@@ -86,7 +86,6 @@ class ValueNoise(Averaging, InLoopMethod):
         return jnp.where(jax.random.uniform(key_share, best.shape) < share, anything, best)
 
     def update(self, state: ValueState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> ValueState:
-        """Adds what was seen, and releases at the end of a round."""
         seen = seen._replace(reward=jnp.clip(seen.reward, -noise.largest, noise.largest))
         state = state._replace(unreleased=add(state.unreleased, seen, state.network))
         ends = ((step + 1) % self.round_steps == 0) & (state.round < noise.normals.shape[0])
@@ -101,7 +100,6 @@ class ValueNoise(Averaging, InLoopMethod):
         return jax.tree.map(lambda new, old: jnp.where(short, new, old), last.network, state.network)
 
     def current(self, state: ValueState, noise: Noise) -> LinearQ:
-        """The values after the last full round."""
         return state.network
 
     def _release(self, state: ValueState, noise: Draw) -> ValueState:

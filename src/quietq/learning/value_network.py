@@ -57,7 +57,6 @@ class NetworkValueNoise(NoisyDescent):
             raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
-        """With room for one round."""
         state = super().init(spaces, key, copies)
         return state._replace(replay=memory.empty(self.batch, spaces.box.dimension, copies))
 
