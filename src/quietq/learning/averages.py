@@ -16,10 +16,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.learning.method import Method, Noise, Spaces, Transition
-from quietq.learning.networks import Hats, LinearQ, Scaled, check_size
+from quietq.learning.networks import MOST_FEATURES, Hats, LinearQ, Scaled, most_features
 from quietq.learning.options import check_share, option
 from quietq.learning.protect import total
 from quietq.privacy.checks import count, positive
+from quietq.privacy.errors import InvalidInput
 
 LEAST = 1e-3
 """Knots whose weights come to no more than this, of all that was seen, count as not seen."""
@@ -73,7 +74,15 @@ class Averaging(Method):
 
     def check(self, spaces: Spaces, steps: int) -> None:
         super().check(spaces, steps)
-        check_size("knots", Hats, self.knots, spaces.box.dimension, "use the method 'reward' with network='mlp'")
+        dimension = spaces.box.dimension
+        if self.number_of_knots(spaces) <= MOST_FEATURES:
+            return
+        most = most_features("splines", dimension)
+        advice = f"use knots={most}, or fewer" if most >= 2 else "use the method 'reward' with network='mlp'"
+        raise InvalidInput(
+            f"knots={self.knots} a coordinate makes {self.number_of_knots(spaces)} in {dimension} dimensions, more "
+            f"than {MOST_FEATURES}: {advice}."
+        )
 
     def number_of_knots(self, spaces: Spaces) -> int:
         return self.knots**spaces.box.dimension

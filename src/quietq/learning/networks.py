@@ -30,6 +30,7 @@ class Scaled(eqx.Module):
     high: tuple[float, ...] = eqx.field(static=True)
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " d"]:
+        """The state in unit coordinates."""
         low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
         return (state - low) / (high - low)
 
@@ -40,9 +41,11 @@ class Hats(eqx.Module):
     knots: int = eqx.field(static=True)
 
     def size(self, dimension: int) -> int:
+        """Number of features."""
         return self.knots**dimension
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
+        """The features at a point of the unit box."""
         each = jax.nn.relu(1 - jnp.abs(unit[:, None] * (self.knots - 1) - np.arange(self.knots, dtype=np.float32)))
         features = each[0]
         for more in each[1:]:
@@ -56,9 +59,11 @@ class Cosines(eqx.Module):
     order: int = eqx.field(static=True)
 
     def size(self, dimension: int) -> int:
+        """Number of features."""
         return self.order**dimension
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
+        """The features at a point of the unit box."""
         frequencies = np.array(list(itertools.product(range(self.order), repeat=unit.shape[0])), np.float32)
         return jnp.cos(math.pi * (frequencies @ unit)) / math.sqrt(len(frequencies))
 
@@ -69,9 +74,11 @@ class RandomLayer(eqx.Module):
     width: int = eqx.field(static=True)
 
     def size(self, dimension: int) -> int:
+        """Number of features."""
         return self.width
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
+        """The features at a point of the unit box."""
         source = np.random.default_rng(20191208)  # any fixed number: the features are public
         directions = source.normal(size=(self.width, unit.shape[0])).astype(np.float32)
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -90,6 +97,7 @@ class LinearQ(eqx.Module):
     features: Features
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
+        """The actions' values at a state."""
         return self.weights @ self.features(self.scaled(state))
 
 
@@ -100,6 +108,7 @@ class DeepQNetwork(eqx.Module):
     scaled: Scaled
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
+        """The actions' values at a state."""
         hidden = self.scaled(state)
         for layer in self.layers[:-1]:
             hidden = jax.nn.relu(layer(hidden))
@@ -131,17 +140,18 @@ def make_features(kind: Kind, size: int, dimension: int) -> Features:
     if kind not in kinds:
         raise InvalidInput(f"network must be one of {('mlp', *kinds)}, not {kind!r}.")
     features = kinds[kind](count("features", size, 2))
-    check_size("features", kinds[kind], size, dimension, "" if kind == "random" else "use network='mlp' or 'random'")
+    if features.size(dimension) > MOST_FEATURES:
+        fewer = f"use features={most}, or fewer" if (most := most_features(kind, dimension)) >= 2 else ""
+        other = "" if kind == "random" else "use network='mlp' or 'random'"
+        raise InvalidInput(
+            f"features={size} makes {features.size(dimension)} in {dimension} dimensions, more than {MOST_FEATURES}: "
+            f"{', or '.join(filter(None, (fewer, other)))}."
+        )
     return features
 
 
-def check_size(name: str, kind: type[Features], size: int, dimension: int, otherwise: str) -> None:
-    """Refuses to make too many features for the dimension."""
-    if (number := kind(size).size(dimension)) <= MOST_FEATURES:
-        return
-    most = max(size for size in range(1, MOST_FEATURES + 1) if kind(size).size(dimension) <= MOST_FEATURES)
-    fewer = f"use {name}={most}, or fewer" if most >= 2 else ""
-    raise InvalidInput(
-        f"{name}={size} makes {number} in {dimension} dimensions, more than {MOST_FEATURES}: "
-        f"{', or '.join(filter(None, (fewer, otherwise)))}."
-    )
+def most_features(kind: Kind, dimension: int) -> int:
+    """The most that `size` may be in this dimension."""
+    if kind == "random":
+        return MOST_FEATURES
+    return max(size for size in range(1, MOST_FEATURES + 1) if size**dimension <= MOST_FEATURES)

@@ -23,6 +23,8 @@ from quietq.noise.box import Box
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
+from quietq.publishing.loading import Release, was_loaded
+from quietq.publishing.network import PrivateNetwork
 from quietq.worlds.jax_rewards import JaxReward
 from quietq.worlds.world import flat
 
@@ -30,6 +32,21 @@ COVERED = Assumption(
     "The values were computed from what this certificate covers, and from nothing else private.", False
 )
 """What a certificate is believed for when values come from elsewhere than from an agent or a release."""
+
+
+class _AnswersInNumpy(eqx.Module):
+    """A network from a file, which answers with NumPy, for compiled code."""
+
+    network: PrivateNetwork = eqx.field(static=True)
+
+    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
+        shape = jax.ShapeDtypeStruct((len(states), self.network.actions), jnp.float32)
+        return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
+
+    def _ask(self, states: Any) -> np.ndarray:
+        box = self.network.box
+        points = np.clip(np.asarray(states, np.float64), box.low, box.high)  # float32 may lie a hair outside
+        return np.asarray(self.network(points[:, 0] if box.dimension == 1 else points), np.float32)
 
 
 class ReleasedValues(JaxReward):
@@ -59,10 +76,12 @@ class ReleasedValues(JaxReward):
 
     @classmethod
     def of(cls, source: Any, member: int = 0) -> "ReleasedValues":
-        """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs.
-
-        Whatever was released says by `released_values(member)` what its values are.
-        """
+        """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs."""
+        if isinstance(source, Release):
+            source = source.function
+        if isinstance(source, PrivateNetwork):
+            make = cls._as_released if was_loaded(source) else cls  # else it is a function like any other
+            return make(_AnswersInNumpy(source), source.box, source.certificate)
         values: Any = getattr(source, "released_values", None)
         if not callable(values):
             raise InvalidInput(
@@ -83,22 +102,6 @@ class ReleasedValues(JaxReward):
 
     def at(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
         return jnp.asarray(self.function(state[None]))[0]
-
-
-class AnswersInNumpy(eqx.Module):
-    """A released function that answers with NumPy, for compiled code."""
-
-    function: PrivateFunction = eqx.field(static=True)
-    outputs: int = eqx.field(static=True)
-
-    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
-        shape = jax.ShapeDtypeStruct((len(states), self.outputs), jnp.float32)
-        return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
-
-    def _ask(self, states: Any) -> np.ndarray:
-        box = self.function.box
-        points = np.clip(np.asarray(states, np.float64), box.low, box.high)  # float32 may lie a hair outside
-        return np.asarray(self.function(points[:, 0] if box.dimension == 1 else points), np.float32)
 
 
 PrivateSource = PrivateFunction | FittedReward | ReleasedValues

@@ -5,6 +5,7 @@ No code in it is run, sizes are checked before anything is read, and whatever is
 """
 
 import os
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,12 +21,12 @@ from quietq.publishing import signature
 from quietq.publishing.checks import InvalidRelease, require
 from quietq.publishing.container import MOST_BYTES, unpack
 from quietq.publishing.kinds import Released, check_fit, put_together
-from quietq.publishing.network import LOADED
 
 FORMAT = 2
 NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "what", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
+_loaded: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,6 @@ class Release:
     def outputs(self) -> int:
         """How many values a state has."""
         return self.values(np.array([self.box.low])).shape[1]
-
-    def released_values(self, member: int = 0) -> Any:
-        """For methods that learn from released values; only an agent's release has them."""
-        from quietq.learning.reward_learner import ReleasedValues
-
-        return ReleasedValues.of(self.function)
 
     def policy(self, states: Float[np.ndarray, "points d"]) -> Int[np.ndarray, " points"]:
         """The best action at each state; only an agent has one."""
@@ -129,11 +124,16 @@ def opened(data: bytes, features: Features | None) -> Release:
     function = put_together(record["kind"], record["details"], unpacked.arrays, box, certificate, features)
     if not marked:
         check_fit(function, certificate)
-    LOADED.add(function)
+    _loaded.add(function)
     signer = None
     if unpacked.signed is not None:
         signer = signature.checked(unpacked.hash, **unpacked.signed)
     return Release(unpacked.hash, record["what"], function, certificate, record["version"], signer)
+
+
+def was_loaded(function: object) -> bool:
+    """Whether it was read from a release in this process. A copy, or one made by hand, was not."""
+    return function in _loaded
 
 
 def _certificate(record: object) -> Certificate:

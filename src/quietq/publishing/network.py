@@ -7,9 +7,8 @@ have to install what trained it; a test holds the two against each other.
 import functools
 import itertools
 import math
-import weakref
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -24,8 +23,6 @@ Form = Literal["mlp", "splines", "fourier", "random"]
 Output = Literal["values", "log-probabilities"]
 LARGEST = 1e30
 """No hidden value may be able to get larger: far from overflow in float32."""
-LOADED: weakref.WeakSet[Any] = weakref.WeakSet()
-"""What was read from a release in this process. A copy, or one made by hand, was not."""
 _AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
 
 
@@ -89,13 +86,6 @@ class PrivateNetwork(PrivateFunction):
     ) -> tuple[Int[np.ndarray, "..."], None]:
         """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
         return np.asarray(self.q_values(observation).argmax(axis=-1)), None
-
-    def released_values(self, member: int = 0) -> Any:
-        """For methods that learn from released values. A network made by hand is taken at its maker's word."""
-        from quietq.learning.reward_learner import AnswersInNumpy, ReleasedValues
-
-        make = ReleasedValues._as_released if self in LOADED else ReleasedValues
-        return make(AnswersInNumpy(self, self.actions), self.box, self.certificate)
 
     def largest(self) -> float:
         """A bound of what any layer can hold, anywhere in the box."""
