@@ -108,8 +108,6 @@ def test_too_many_knots_are_refused_in_the_methods_own_words() -> None:
     """Methods that average at knots have `knots`, and neither `features` nor `network`."""
     spaces = Spaces(Box.of([(0, 1)] * 3), 2, 10)
     method = InputNoise(budget=Budget(0.9, 1e-4), relation=SupBall(0.01), knots=17)
-    with pytest.raises(
-        InvalidInput, match=r"^knots=17 .* makes 4913 in 3 dimensions, more than 4096: use knots=16"
-    ):
+    with pytest.raises(InvalidInput, match=r"^knots=17 .* makes 4913 in 3 dimensions, more than 4096: use knots=16"):
         method.check(spaces, 1000)
     replace(method, knots=16).check(spaces, 1000)
