@@ -83,7 +83,7 @@ class ReleasedValues(JaxReward):
             make = cls._as_released if was_loaded(source) else cls  # else it is a function like any other
             return make(_AnswersInNumpy(source), source.box, source.certificate)
         values: Any = getattr(source, "released_values", None)
-        if not callable(values):
+        if values is None:
             raise InvalidInput(
                 f"Released values are those of an agent, or of an agent's release, not of a {type(source).__name__}."
             )
