@@ -81,7 +81,7 @@ def _sixty_runs() -> tuple[float, float]:
 def _loop_seconds_a_step() -> float:
     method = qq.NoNoise(widths=(16, 16), optimiser="rmsprop-pytorch", learning_rate=1e-2, clamp=1.0, gamma=0.999)
     env = gymnasium.make("quietq/Walk-v0")
-    steps = loop(method, env, 3300, jax.random.key(0), None)
+    steps = loop(method, env, 3300, trainer.Runs(jax.random.key(0), None, None))
     for now in steps:
         if now.step == 300:
             break

@@ -17,7 +17,7 @@ import quietq as qq
 from paper.experiment import Row
 from paper.extensions.rows import ACTOR_CRITIC, EXPLORATION, REPLAY, refusal, row
 from quietq.learning.networks import Hats, LinearQ, Network, Scaled
-from quietq.learning.private_source import OnPrivateReward, ReleasedValues
+from quietq.learning.reward_learner import ReleasedValues, RewardLearner
 from quietq.learning.trainer import spaces_of
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.gaussian import epsilon_from_mu
@@ -85,7 +85,7 @@ def measure_learning(
     return rows
 
 
-def updates(method: OnPrivateReward, steps: int) -> int:
+def updates(method: RewardLearner, steps: int) -> int:
     """How many gradient steps so many steps of the world make."""
     if isinstance(method, qq.ActorCritic):
         return steps // method.batch * method.epochs
@@ -118,7 +118,7 @@ def measure_promises(people: int) -> list[Row]:
     """What covers a policy, drawn for protection and not simulated; and which sources an actor does not learn from."""
     relation, spaces, found = WALK.relation(people), spaces_of(WALK), []
 
-    def certificate(method: OnPrivateReward) -> qq.Certificate:
+    def certificate(method: RewardLearner) -> qq.Certificate:
         method.check(spaces, STEPS)
         return method.certificate(spaces, STEPS)
 

@@ -32,7 +32,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.learning import replay as memory
-from quietq.learning.deep_q import DeepQ, DeepQState, check_learns, chosen, when
+from quietq.learning.deep_q import DeepQ, DeepQState, chosen
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Network
 from quietq.learning.options import option
@@ -72,9 +72,6 @@ class Baseline(DeepQ):
     def core(self) -> Any:
         """Without the target, which is in the noise."""
         return replace(self, epsilon=1.0, delta=0.5)
-
-    def check(self, spaces: Spaces, steps: int) -> None:
-        check_learns(self, steps)
 
     @abstractmethod
     def sigma(self, steps: int) -> float:
@@ -152,17 +149,14 @@ class GradientPerturbation(Baseline):
         buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
         turn = step + 1 - self.start
 
-        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+        def gradient(network: Network) -> Any:
             batch = memory.sample(buffer, self.batch, step, copies, key)
             mean = self.clipped(network, self.goals(state.target, batch), batch)
             flat, build = ravel_pytree(eqx.filter(mean, eqx.is_array))
-            return self.apply(network, optimiser, build(protect(flat, noise.normals[turn], noise.scale)))
+            return build(protect(flat, noise.normals[turn], noise.scale))
 
         ready = (turn >= 0) & (turn < noise.normals.shape[0])
-        network, optimiser = when(ready, learn, state.network, state.optimiser)
-        copied = (step + 1) % self.target_every == 0
-        target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
-        return DeepQState(network, target, optimiser, buffer)
+        return self.descend(state, buffer, gradient, ready, (step + 1) % self.target_every == 0)
 
     def clipped(self, network: Network, goals: Float[Array, " batch"], batch: Transition) -> Any:
         """The mean of the transitions' gradients, each clipped to length C."""

@@ -45,9 +45,7 @@ class Likings(World):
     draws: ClassVar[int] = 1
     steps: int = 10
 
-    @property
-    def box(self) -> Box:
-        return Box((0.0,), (1.0,))
+    box: ClassVar[Box] = Box((0.0,), (1.0,))
 
     def start(self, draws: Any, xp: Any) -> Any:
         return draws

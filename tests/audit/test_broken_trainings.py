@@ -14,7 +14,7 @@ from quietq import SupBall
 from quietq.audit.finding import Finding
 from quietq.audit.runs import View
 from quietq.audit.training import audit_training
-from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, Promising, ValueNoise
+from quietq.learning import GradientNoise, InLoopMethod, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
 from quietq.noise.box import Box
 from quietq.privacy.relations import LipschitzBall
 from quietq.worlds.world import World
@@ -22,7 +22,7 @@ from quietq.worlds.world import World
 # Half the noise, while training
 
 
-def altered(sound: Promising, change: Callable[[Any], Any]) -> Promising:
+def altered(sound: InLoopMethod, change: Callable[[Any], Any]) -> InLoopMethod:
     """A copy of a method with other noise; it learns by the same compiled program."""
     kind = type(sound)
 
@@ -48,9 +48,7 @@ class Conveyor(World):
     draws: ClassVar[int] = 1
     steps: int = 40
 
-    @property
-    def box(self) -> Box:
-        return Box((0.0,), (1.0,))
+    box: ClassVar[Box] = Box((0.0,), (1.0,))
 
     def start(self, draws: Any, xp: Any) -> Any:
         return 0 * draws
@@ -69,7 +67,7 @@ class Conveyor(World):
 # No looking ahead, and no weighing, so that rewards move values as far as is allowed for.
 PLAIN: dict[str, Any] = {"relation": SupBall(0.5), "budget": STRONG, "gamma": 0.0}
 NETWORK: dict[str, Any] = PLAIN | {"features": 2, "learning_rate": 0.01, "batch": 20}
-TRAINED: dict[str, Promising] = {
+TRAINED: dict[str, InLoopMethod] = {
     "input": InputNoise(**PLAIN, knots=2, spread=None),
     "value": ValueNoise(**PLAIN, knots=2, spread=None, round_steps=20),
     "value-network": NetworkValueNoise(**NETWORK),

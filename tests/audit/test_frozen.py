@@ -16,13 +16,12 @@ from quietq.audit.frozen_release import frozen_release
 from quietq.audit.frozen_step import Emptied, FrozenStep, Search, freeze, frozen_sensitivity
 from quietq.audit.neighbours import Look, moves
 from quietq.audit.plan import plan_checks, sensitivities
-from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, Promising, ValueNoise
+from quietq.learning import GradientNoise, InLoopMethod, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, ValueNoise
 from quietq.learning.method import Spaces
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.box import Box
-from quietq.noise.entropy import Entropy
 from quietq.noise.kernels import Additive, Exponential, Product
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import RkhsBall, Trajectories
@@ -88,7 +87,7 @@ def test_nor_with_other_seeds(seed: int) -> None:
         OutputNoise(**PROMISE, gamma=0.9),
     ],
 )
-def test_nor_in_two_dimensions_with_three_actions(method: Promising) -> None:
+def test_nor_in_two_dimensions_with_three_actions(method: InLoopMethod) -> None:
     move = frozen_sensitivity(method, Spaces(Box((-1.0, 0.0), (1.0, 5.0)), 3, 50), rewards=64)
     assert not move.exceeds
     assert move.share > 0.4
@@ -122,14 +121,20 @@ def test_a_movement_says_what_it_found() -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Nothing(NoNoise, Promising):
+class Nothing(NoNoise, InLoopMethod):
     """A method that nobody knows how to audit."""
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> None:
-        return None
+    def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
+        return ()
+
+    def sensitivity(self, spaces: Spaces, steps: int) -> float:
+        return 0.0
 
     def norm(self, spaces: Spaces, steps: int, noise: Any) -> dict[str, object]:
         return {}
+
+    def conditions(self, steps: int) -> tuple[Any, ...]:
+        return ()
 
 
 def test_what_cannot_be_audited_is_refused() -> None:

@@ -30,9 +30,7 @@ class Line(World):
     draws: ClassVar[int] = 1
     steps: int = 4
 
-    @property
-    def box(self) -> Box:
-        return Box((0.0,), (1.0,))
+    box: ClassVar[Box] = Box((0.0,), (1.0,))
 
     def start(self, draws: Any, xp: Any) -> Any:
         return xp.floor(draws * KNOTS) / (KNOTS - 1)

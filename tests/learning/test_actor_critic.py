@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from agent_cases import IN_PIECES
 
 from quietq import Agent, Budget, Certificate, InputNoise, InvalidInput, load, people, privatise, publish
 from quietq.learning import trainer
@@ -16,8 +17,9 @@ from quietq.learning.method import Spaces, Transition
 from quietq.learning.networks import Hats, LinearQ, Scaled
 from quietq.learning.none import NoNoise
 from quietq.learning.options import options_of
-from quietq.learning.private_source import COVERED, OnPrivateReward, ReleasedValues
 from quietq.learning.reward import RewardNoise
+from quietq.learning.reward_learner import COVERED, ReleasedValues, RewardLearner
+from quietq.learning.training import Training
 from quietq.mechanisms.model import RewardModel
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
@@ -137,7 +139,7 @@ def test_both_methods_on_private_rewards_are_alike() -> None:
     for kind in (RewardNoise, ActorCritic):
         method = kind(private)
         assert method == kind(private=private)
-        assert isinstance(method, OnPrivateReward)
+        assert isinstance(method, RewardLearner)
         assert (method.uses_true_reward, method.spends, method.core().private) == (False, False, None)
         assert hash(method.core()) == hash(kind(private_reward(simulate=1)).core())
         settings = method.settings()
@@ -177,7 +179,7 @@ def test_settings_are_checked(field: dict[str, Any]) -> None:
 
 def test_values_of_an_agent_or_of_a_file_bring_their_certificate(tmp_path: Path) -> None:
     method = InputNoise(relation=people(50, 0, 0.5, 1), budget=BUDGET)
-    agent = Agent(WORLD, method, seed=1).learn(200)
+    agent = Agent(WORLD, method, seed=1).learn(**IN_PIECES)
     publish(agent, tmp_path / "agent.qq")
     states = jnp.linspace(0, 1, 7)[:, None]
     for source in (agent, load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")):
@@ -192,10 +194,10 @@ def test_a_function_of_ones_own_is_taken_at_ones_word() -> None:
     """Raw rewards under somebody else's certificate: nothing can see that, so the certificate says who is trusted."""
     stolen = privatise(walk_reward, Budget(0.01, 1e-4), relation=people(50, 0, 0.5, 1)).certificate
     raw = ReleasedValues(lambda s: jnp.stack([s[:, 0], 1 - s[:, 0]], -1), SPACES.box, stolen)
-    policy = Agent(WORLD, ActorCritic(raw, network="splines", features=4, batch=100), seed=0).learn(200)
-    (said,) = [one for one in policy.certificate.assumptions if "from nothing else private" in one.text]
+    certificate = Training(world=WORLD, spaces=SPACES, method=ActorCritic(raw), seed=0, steps=1000).certificate()
+    (said,) = [one for one in certificate.assumptions if "from nothing else private" in one.text]
     assert not said.enforced
-    assert said.text in str(policy.certificate)
+    assert said.text in str(certificate)
     for other in (walk_reward, private_reward(), NoNoise()):
         with pytest.raises(InvalidInput, match="those of an agent"):
             ReleasedValues.of(cast(Any, other))

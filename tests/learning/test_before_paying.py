@@ -16,13 +16,15 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from quietq import Accountant, Budget, InvalidInput, SupBall
 from quietq.learning import Agent, GradientNoise, NetworkValueNoise, ValueNoise
+from quietq.learning.environments import LARGEST, read_rewards
 from quietq.learning.method import Spaces
-from quietq.learning.own_rewards import LARGEST, own_rewards
+from quietq.learning.training import Training
 from quietq.noise.box import Box as States
 from quietq.worlds import WalkWorld
 from quietq.worlds.jax_rewards import JaxReward
 
 PROMISE: dict[str, Any] = {"relation": FIFTY, "budget": BUDGET}
+SPACES = Spaces(States((0.0,), (1.0,)), 2, 50)
 
 
 class Place(gymnasium.Env):
@@ -96,7 +98,7 @@ def test_an_environment_that_cannot_be_reset_costs_nothing():
 
 @pytest.mark.parametrize("reward", [0.3, 1, True, np.float32(0.3), np.float64(0.3), np.int8(1), np.longdouble(0.3)])
 def test_types_of_rewards_that_are_exact_enough(reward):
-    assert own_rewards(reward, ()) == np.float32(reward)
+    assert read_rewards(reward, ()) == np.float32(reward)
 
 
 @pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf, 1e300, pytest.param(10**400, id="10**400")])
@@ -109,8 +111,8 @@ def test_no_value_of_a_reward_ends_a_training(strange):
 def test_rewards_that_are_near_stay_near_whatever_their_size():
     """What is too large for float32 is clipped as what is just not: it does not become 0."""
     for near in (LARGEST, float(np.nextafter(LARGEST, np.inf)), 2 * LARGEST, 1e308, 10**309, np.inf):
-        assert own_rewards(near, ()) == np.float32(LARGEST)
-    assert own_rewards([np.nan, -np.inf], (2,)).tolist() == [0.0, -LARGEST]
+        assert read_rewards(near, ()) == np.float32(LARGEST)
+    assert read_rewards([np.nan, -np.inf], (2,)).tolist() == [0.0, -LARGEST]
 
 
 def test_what_comes_up_later_says_that_the_budget_was_spent():
@@ -146,8 +148,9 @@ def test_compiled_rewards_in_half_precision_are_refused(world, reward):
 
 
 def test_a_vector_environment_hides_the_types_of_its_copies_and_the_certificate_says_so():
-    agent = Agent(SyncVectorEnv([Place] * 2), SPENDERS["output"](), seed=0).learn(40)
-    said = [one.enforced for one in agent.certificate.assumptions if "before they were put in one array" in one.text]
+    training = Training(world=SyncVectorEnv([Place] * 2), spaces=SPACES, method=SPENDERS["output"](), seed=0, steps=40)
+    assumptions = training.certificate().assumptions
+    said = [one.enforced for one in assumptions if "before they were put in one array" in one.text]
     assert said == [False]
 
 
@@ -197,4 +200,4 @@ def test_numbers_that_float32_cannot_square_are_refused():
         GradientNoise(**PROMISE, clip=1e13)
     many = SupBall(9.9e8, people=10**11)
     with pytest.raises(InvalidInput, match="radius times its number of people must be at most"):
-        ValueNoise(relation=many, budget=Budget(0.9, 1e-12)).check(Spaces(States((0.0,), (1.0,)), 2, 50), 5000)
+        ValueNoise(relation=many, budget=Budget(0.9, 1e-12)).check(SPACES, 5000)

@@ -8,12 +8,14 @@ import jax
 import numpy as np
 import optax
 import pytest
-from agent_cases import BUDGET, FIFTY, POINTS, SPENDERS
+from agent_cases import BUDGET, FIFTY, IN_PIECES, POINTS, SPENDERS
 
 from quietq import Accountant, InvalidInput
-from quietq.learning import Agent, NetworkValueNoise, OutputNoise, ValueNoise, bound, checkpoint
+from quietq.learning import Agent, NetworkValueNoise, OutputNoise, ValueNoise, checkpoint
+from quietq.learning.trainer import spaces_of
+from quietq.learning.training import Training
 from quietq.registry import WORLDS
-from quietq.worlds import WalkWorld, find_world
+from quietq.worlds import WALK, WalkWorld, find_world
 from quietq.worlds.jax_rewards import WorldReward
 
 PROMISE: dict[str, Any] = {"relation": FIFTY, "budget": BUDGET}
@@ -62,17 +64,17 @@ def test_what_no_hash_can_tell_apart_has_no_checkpoint(tmp_path, field, method, 
 
 def test_what_is_not_a_release_may_be_kept_all_the_same(tmp_path):
     own = lambda states: 0.5 * states  # noqa: E731
-    Agent("walk", SPENDERS["output"](), seed=1, reward=own).learn(40, simulate=1, directory=tmp_path)
-    assert (tmp_path / checkpoint.NAME).exists()
+    training: dict[str, Any] = {"world": WALK, "spaces": spaces_of(WALK), "method": SPENDERS["output"](), "reward": own}
+    Training(**training, seed=1, **IN_PIECES, simulate=1, directory=tmp_path)
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_worlds_of_the_package_are_known_by_their_numbers(name):
-    assert bound._is_known(find_world(name))
+    assert checkpoint.is_known(find_world(name))
 
 
 def test_a_copy_gives_the_same_bits_or_is_refused(tmp_path, monkeypatch):
-    method, accountant = replace(SPENDERS["value"](), explore=0.2), Accountant(BUDGET)
+    method, accountant = SPENDERS["value"](), Accountant(BUDGET)
 
     def copied(event):
         if event.step == 100:
@@ -80,12 +82,12 @@ def test_a_copy_gives_the_same_bits_or_is_refused(tmp_path, monkeypatch):
 
     def learn(folder, method=method, seed=1, **further):
         agent = Agent("walk", method, seed=seed, account=accountant)
-        return agent.learn(200, every=50, directory=tmp_path / folder, **further)
+        return agent.learn(**IN_PIECES, directory=tmp_path / folder, **further)
 
     first = learn("run", callback=copied)
     others = [
         {"method": replace(method, gamma=0.8)},
-        {"method": replace(method, explore=np.nextafter(0.2, 1).item())},
+        {"method": replace(method, explore=np.nextafter(0.5, 1).item())},
         {"seed": 2},
     ]
     for other in others:
@@ -93,7 +95,7 @@ def test_a_copy_gives_the_same_bits_or_is_refused(tmp_path, monkeypatch):
             learn("copy", resume=True, **other)
     for changed in ("hash_of_code", "version"):
         with monkeypatch.context() as patch:
-            patch.setattr(bound, changed, lambda place: "another")
+            patch.setattr(checkpoint, changed, lambda place: "another")
             with pytest.raises(InvalidInput, match="of another training"):
                 learn("copy", resume=True)
     usual = jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]

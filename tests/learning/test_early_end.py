@@ -4,12 +4,10 @@ import shutil
 
 import numpy as np
 import pytest
+from agent_cases import BUDGET, IN_PIECES, POINTS, SPENDERS
 
-from quietq import Accountant, Budget, InvalidInput, people
-from quietq.learning import Agent, OutputNoise, ValueNoise
-
-PROMISE = {"relation": people(50, low=0, high=0.5, slope=1), "budget": Budget(0.9, 1e-4)}
-POINTS = np.linspace(0, 1, 9)[:, None]
+from quietq import Accountant, InvalidInput
+from quietq.learning import Agent
 
 
 def interrupted(method, folder) -> None:
@@ -18,45 +16,45 @@ def interrupted(method, folder) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Agent("walk", method, seed=1).learn(200, every=50, directory=folder, callback=stop)
+        Agent("walk", method, seed=1).learn(**IN_PIECES, directory=folder, callback=stop)
     shutil.copytree(folder, folder.with_name("copy"))
 
 
 def test_what_is_ended_early_releases_nothing_new(tmp_path):
-    method = ValueNoise(knots=4, round_steps=100, **PROMISE)
+    method = SPENDERS["value"]()
     interrupted(method, tmp_path / "run")
     seen = {}
 
     def watch(event):
         seen[event.step] = event.values(POINTS)[0]
 
-    Agent("walk", method, seed=1).learn(200, every=50, directory=tmp_path / "run", resume=True, callback=watch)
+    Agent("walk", method, seed=1).learn(**IN_PIECES, directory=tmp_path / "run", resume=True, callback=watch)
     early = Agent("walk", method, seed=1).learn(
-        200, every=50, directory=tmp_path / "copy", resume=True, callback=lambda event: event.step == 150
+        **IN_PIECES, directory=tmp_path / "copy", resume=True, callback=lambda event: event.step == 150
     )
     assert early.steps == 150  # in the middle of a round
     np.testing.assert_allclose(early.q_values(POINTS), seen[100], atol=1e-6)  # the last whole one, which both have
-    again = Agent("walk", method, seed=1).learn(200, every=50, directory=tmp_path / "copy", resume=True)
+    again = Agent("walk", method, seed=1).learn(**IN_PIECES, directory=tmp_path / "copy", resume=True)
     np.testing.assert_array_equal(again.q_values(POINTS), early.q_values(POINTS))
 
 
 def test_what_releases_at_its_end_only_is_not_ended_early(tmp_path):
-    method = OutputNoise(knots=4, **PROMISE)
+    method = SPENDERS["output"]()
     interrupted(method, tmp_path / "run")
     agent = Agent("walk", method, seed=1)
     with pytest.raises(InvalidInput, match="releases at its end only"):
-        agent.learn(200, every=50, directory=tmp_path / "copy", resume=True, callback=lambda event: True)
+        agent.learn(**IN_PIECES, directory=tmp_path / "copy", resume=True, callback=lambda event: True)
     whole = [
-        Agent("walk", method, seed=1).learn(200, every=50, directory=tmp_path / name, resume=True).q_values(POINTS)
+        Agent("walk", method, seed=1).learn(**IN_PIECES, directory=tmp_path / name, resume=True).q_values(POINTS)
         for name in ("run", "copy")
     ]
     np.testing.assert_array_equal(whole[0], whole[1])  # the same release twice
 
 
 def test_a_training_that_was_never_booked_is_not_gone_on_with_as_if_it_were(tmp_path):
-    method = OutputNoise(knots=4, **PROMISE)
+    method = SPENDERS["output"]()
     interrupted(method, tmp_path / "run")
-    accountant = Accountant(Budget(0.9, 1e-4))
+    accountant = Accountant(BUDGET)
     with pytest.raises(InvalidInput, match="begun without an account"):
-        Agent("walk", method, seed=1, account=accountant).learn(200, every=50, directory=tmp_path / "run", resume=True)
+        Agent("walk", method, seed=1, account=accountant).learn(**IN_PIECES, directory=tmp_path / "run", resume=True)
     assert accountant.spent_mu == 0

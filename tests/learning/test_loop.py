@@ -6,16 +6,16 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
+from agent_cases import BUDGET, SMALL
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from quietq import Budget, InvalidInput, people, privatise
+from quietq import InvalidInput, people, privatise
 from quietq.learning import Agent, InputNoise, NoNoise, OutputNoise, RewardNoise, ValueNoise
-from quietq.learning.loop import loop, spaces_of_env
+from quietq.learning.environments import spaces_of_env
+from quietq.learning.loop import loop
+from quietq.learning.training import Runs
 from quietq.worlds import walk_reward
-
-BUDGET = Budget(epsilon=0.9, delta=1e-4)
-SMALL = {"widths": (8,), "start": 32, "batch": 16}
 
 
 class Counter(gymnasium.Env):
@@ -37,7 +37,7 @@ class Counter(gymnasium.Env):
 
 
 def walked(env, steps, method=None):
-    return list(loop(method or NoNoise(**SMALL), env, steps, jax.random.key(0), None))
+    return list(loop(method or NoNoise(**SMALL), env, steps, Runs(jax.random.key(0), None, None)))
 
 
 def test_a_single_environment_is_reset_when_it_is_over():
@@ -87,8 +87,8 @@ def test_methods_learn_in_a_loop_as_well():
 def test_a_private_reward_takes_the_place_of_the_environments():
     private = privatise(walk_reward, BUDGET, relation=people(50, 0, 0.5, 1), simulate=1)
     env = gymnasium.make("quietq/Walk-v0", reward=lambda states: 0 * states + 1e6)
-    seen = walked(env, 30, NoNoise(**SMALL))
-    assert all(now.rewards[0] == 1e6 for now in seen)
+    env.reset(seed=0)
+    assert env.step(0)[1] == 1e6
     agent = Agent(env, RewardNoise(private, **SMALL), seed=0)
     agent.learn(60)
     assert np.abs(agent.q_values(np.linspace(0, 1, 5)[:, None])).max() < 100

@@ -10,8 +10,7 @@ import pytest
 from quietq import Budget, SupBall
 from quietq.audit.frozen_step import freeze
 from quietq.learning.method import Transition
-from quietq.learning.protect import watched
-from quietq.learning.sums import total
+from quietq.learning.protect import total, watched
 from quietq.learning.trainer import spaces_of
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity
@@ -38,7 +37,7 @@ def test_value_with_many_copies() -> None:
 
 
 def test_value_network_with_more_copies_than_a_batch() -> None:
-    copies = 2**11
+    copies = 2**10
     method = NetworkValueNoise(**PROMISE, batch=8, features=3)
     noise = jax.tree.map(jnp.asarray, method.draw(SPACES, 8, _Ones()))
     network = method.init(SPACES, jax.random.key(0), copies).network

@@ -20,9 +20,8 @@ from quietq.noise.box import Box
 BOXES = [Box((0.0,), (1.0,)), Box((-2.0, 10.0), (3.0, 11.0)), Box((0.0,) * 4, (1.0,) * 4)]
 
 
-@pytest.mark.parametrize("box", BOXES, ids=str)
+@pytest.mark.parametrize(("box", "actions"), list(zip(BOXES, (2, 5, 3), strict=True)), ids=str)
 @pytest.mark.parametrize("kind", ["mlp", "splines", "fourier", "random"])
-@pytest.mark.parametrize("actions", [2, 5])
 def test_shapes(kind, box: Box, actions: int) -> None:
     network = make_network(kind, box, actions, (8,), 3, jax.random.key(0))
     values = network(jnp.asarray(box.low, jnp.float32))
@@ -109,8 +108,6 @@ def test_too_many_knots_are_refused_in_the_methods_own_words() -> None:
     """Methods that average at knots have `knots`, and neither `features` nor `network`."""
     spaces = Spaces(Box.of([(0, 1)] * 3), 2, 10)
     method = InputNoise(budget=Budget(0.9, 1e-4), relation=SupBall(0.01), knots=17)
-    with pytest.raises(
-        InvalidInput, match=r"^knots=17 .* makes 4913 in 3 dimensions, more than 4096: use knots=16, or"
-    ):
+    with pytest.raises(InvalidInput, match=r"^knots=17 .* makes 4913 in 3 dimensions, more than 4096: use knots=16"):
         method.check(spaces, 1000)
     replace(method, knots=16).check(spaces, 1000)

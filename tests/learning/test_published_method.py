@@ -147,7 +147,7 @@ def test_the_codes_noise_is_drawn_anew_every_episode_and_for_each_network() -> N
     assert one.std() == pytest.approx(1, abs=0.08)
 
 
-@pytest.mark.parametrize("resets", [None, 1, 3, 10, 99])
+@pytest.mark.parametrize("resets", [1, 3, 99])
 def test_the_codes_noise_is_shared_by_stretches_of_episodes(resets: int | None) -> None:
     method = Published.code(1.0, levels=3, resets=resets)
     noise, state = marked(method, 500), method.init(SPACES, jax.random.key(0))
@@ -190,7 +190,7 @@ def test_the_certificate_says_how_often_the_codes_noise_is_drawn(resets: int | N
     assert ("redrawn" in remarks[-1]) == (resets in (None, 100))
 
 
-@pytest.mark.parametrize("resets", [None, 1, 3, 78])
+@pytest.mark.parametrize("resets", [None, 3])
 def test_the_texts_noise_is_drawn_j_times_and_shared(resets: int | None) -> None:
     method = Published.text(1.0, levels=3, resets=resets)
     noise, state = marked(method, 5000), method.init(SPACES, jax.random.key(0))

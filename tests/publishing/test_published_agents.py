@@ -17,7 +17,7 @@ from releases import arrays_of, header_of, record_of
 import quietq as qq
 from quietq.learning import Agent
 from quietq.learning.method import Spaces
-from quietq.learning.private_source import COVERED, ReleasedValues
+from quietq.learning.reward_learner import COVERED, ReleasedValues
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.publishing import open_release, publish
 from quietq.worlds import walk_reward
@@ -152,7 +152,8 @@ def test_the_papers_network_and_noise_leave_as_their_sum_only(tmp_path, claimed)
     # Between the points of the grid the file has the nearest one's values, in NumPy and in JAX.
     x = np.random.default_rng(0).random(100)
     nearest = values[np.rint(x * (len(grid) - 1)).astype(int)]
-    for loaded in (qq.load(tmp_path / "agent.qq").q_values, Agent.load(tmp_path / "agent.qq").q_values):
+    network: Any = qq.load(tmp_path / "agent.qq")
+    for loaded in (network.q_values, Agent.load(tmp_path / "agent.qq").q_values):
         assert np.abs(loaded(x[:, None]) - nearest).max() < 1e-6
 
 

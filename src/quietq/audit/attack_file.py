@@ -7,6 +7,7 @@ from typing import Any
 
 from quietq.audit.reconstruct import ATTACKS, ON_POLICIES, Reconstruction, RecoveredReward, discount, reconstruct
 from quietq.learning import Agent
+from quietq.learning.actor_critic import ActorCritic
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput

@@ -23,9 +23,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from quietq.audit.finding import Movement, Unprotected
+from quietq.learning.in_loop_method import InLoopMethod, UnitNoise
 from quietq.learning.method import Spaces, Transition
 from quietq.learning.private_step import PrivateStep
-from quietq.learning.promise import Promising, UnitNoise
 from quietq.learning.protect import Protected, watched
 from quietq.learning.trainer import spaces_of
 from quietq.privacy.errors import InvalidInput
@@ -38,7 +38,7 @@ _NEAR = 1e-5  # far above rounding, far below what is between two tags
 
 
 def frozen_sensitivity(
-    method: Promising, spaces: Spaces | World, *, rewards: int = 24, same: bool = False, name: str | None = None,
+    method: InLoopMethod, spaces: Spaces | World, *, rewards: int = 24, same: bool = False, name: str | None = None,
     climb: bool = True, seed: int = 0,
 ) -> Movement:  # fmt: skip
     """How far an adversary moves a method's private step, beside what its noise is enough for.
@@ -119,7 +119,7 @@ class Tags(UnitNoise):
 
 
 def freeze(
-    method: Promising, spaces: Spaces | World, *, rewards: int = 24, same: bool = False, name: str | None = None,
+    method: InLoopMethod, spaces: Spaces | World, *, rewards: int = 24, same: bool = False, name: str | None = None,
     seed: int = 0,
 ) -> FrozenStep:  # fmt: skip
     """The private step of a method (or of a copy that may be broken) in which so many rewards take part."""

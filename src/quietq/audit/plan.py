@@ -19,9 +19,9 @@ from quietq.audit.runs import Privatising, View
 from quietq.audit.training import ScoreKind, audit_training
 from quietq.feedback.trajectories import Cells
 from quietq.learning.gradient import GradientNoise
-from quietq.learning.private_source import OnPrivateReward
-from quietq.learning.promise import Promising
+from quietq.learning.in_loop_method import InLoopMethod
 from quietq.learning.published import Published
+from quietq.learning.reward_learner import RewardLearner
 from quietq.learning.value_network import NetworkValueNoise
 from quietq.mechanisms.evaluation import Evaluation
 from quietq.mechanisms.mechanism import Mechanism, Task
@@ -64,8 +64,8 @@ def plan_audit(
     kind, world = entry.load(), find_world(options.get("world", "walk"))
     relation = SupBall(options["radius"]) if "radius" in options else world.relation(people)
     train = partial(_plan_training, world=world, runs=runs, options=options, folder=folder, common=common)
-    if not issubclass(kind, OnPrivateReward):
-        promise = {"relation": relation, "budget": budget} if issubclass(kind, Promising) else {}
+    if not issubclass(kind, RewardLearner):
+        promise = {"relation": relation, "budget": budget} if issubclass(kind, InLoopMethod) else {}
         return train(entry.build(hyper, **promise))
     if options.get("view", "reward") != "reward":
         private = Privatising(relation, budget, options.get("noise", "path"), options.get("pieces"))
@@ -150,10 +150,10 @@ def plan_everything(runs: int, budget: Budget, people: int, folder: Path | None)
     yield PlannedAudit("evaluation", partial(audit_evaluation, 60, budget, runs))
 
 
-def noising_methods() -> dict[str, type[Promising]]:
+def noising_methods() -> dict[str, type[InLoopMethod]]:
     """The registry's methods that noise as they go."""
     kinds = {name: entry.load() for name, entry in METHODS.items() if entry.in_worlds}
-    return {name: kind for name, kind in kinds.items() if issubclass(kind, Promising)}
+    return {name: kind for name, kind in kinds.items() if issubclass(kind, InLoopMethod)}
 
 
 def rewards_of_all_kinds(people: int) -> dict[str, tuple[World, Relation]]:
@@ -214,7 +214,7 @@ def plan_checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Check]
     return found
 
 
-def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[Promising, bool]]:
+def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
     """All methods that noise as they go, and further forms of some; whether all rewards are seen in one state."""
     return {
         **{name: (kind(**promise), False) for name, kind in noising_methods().items()},

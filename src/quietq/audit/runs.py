@@ -22,7 +22,7 @@ from quietq.audit.pairs import Pair, PairReward
 from quietq.audit.store import Store
 from quietq.feedback.own_function import OwnFunction
 from quietq.learning import trainer
-from quietq.learning.method import Method, Released
+from quietq.learning.method import Method
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.privatise import choose
@@ -78,7 +78,7 @@ class View:
         sides = [np.linspace(low, high, self.queries) for low, high in zip(box.low, box.high, strict=True)]
         return np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, box.dimension)
 
-    def seen(self, method: Method, released: Released, box: Box) -> Float[np.ndarray, "runs numbers"]:
+    def seen(self, method: Method, released: Any, box: Box) -> Float[np.ndarray, "runs numbers"]:
         """What is seen of each run's release, a row a run."""
         values = np.asarray(_values(method, released, jnp.asarray(self.states(box), jnp.float32)))
         if self.kind == "policy":
@@ -88,7 +88,7 @@ class View:
 
 
 @partial(jax.jit, static_argnums=0)
-def _values(method: Method, released: Released, states: Any) -> Any:
+def _values(method: Method, released: Any, states: Any) -> Any:
     return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, states)
 
 

@@ -13,8 +13,8 @@ from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.audit.pairs import neighbours
 from quietq.audit.runs import Privatising, Trainings, View
 from quietq.audit.store import Store
+from quietq.learning.in_loop_method import InLoopMethod
 from quietq.learning.method import Method
-from quietq.learning.promise import Promising
 from quietq.learning.published import Published
 from quietq.learning.trainer import spaces_of
 from quietq.privacy.checks import count
@@ -51,7 +51,7 @@ def audit_training(
     public_walk = not isinstance(method, Published) if public_walk is None else public_walk
     if private is None:
         method.check(spaces_of(world), steps)
-        own = method.promised()[1] if isinstance(method, Promising) else None
+        own = method.promised()[1] if isinstance(method, InLoopMethod) else None
         promise = Promise.of(method.certificate(spaces_of(world), steps)) if own is None else Promise.certified(own)
     else:
         promise = Promise.of_mechanism(private.mechanism(world))
@@ -75,7 +75,7 @@ def relation_of(method: Method) -> Relation:
     """What the method's promise is about: for the paper's, rewards that differ by at most 1."""
     if isinstance(method, Published):
         return SupBall(1.0)
-    if isinstance(method, Promising):
+    if isinstance(method, InLoopMethod):
         relation = method.promised()[0]
         # Their noise covers whatever moves no reward by more than the radius, and a norm's ball is part of that.
         return SupBall(method.radius) if isinstance(relation, RkhsBall) else relation

@@ -122,12 +122,12 @@ def hyper_parameters(method: str) -> Options:
 
 def kinds(method: str) -> tuple[bool, bool]:
     """Whether a method learns from a private reward, and whether it promises something for a budget."""
-    from quietq.learning.private_source import OnPrivateReward
-    from quietq.learning.promise import Promising
+    from quietq.learning.in_loop_method import InLoopMethod
+    from quietq.learning.reward_learner import RewardLearner
 
     kind = METHODS[method].load()
-    on_reward = issubclass(kind, OnPrivateReward)
-    return on_reward, on_reward or issubclass(kind, Promising)
+    on_reward = issubclass(kind, RewardLearner)
+    return on_reward, on_reward or issubclass(kind, InLoopMethod)
 
 
 def dashed(*names: str) -> str:

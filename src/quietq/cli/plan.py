@@ -121,7 +121,10 @@ class Plan:
             self.budget, self.relation = qq.Budget(s.epsilon, s.delta), self._relate()  # type: ignore[arg-type]
         method = self._build([self._make_reward(simulate=0)] if self.on_reward else [])
         agent = qq.Agent(self.world, method, seed=s.seed)
-        Training(self.world, agent.spaces, method, None, s.seed, s.steps, s.seeds, self.simulate, None, s.every, None)
+        Training(
+            world=self.world, spaces=agent.spaces, method=method, seed=s.seed, steps=s.steps, seeds=s.seeds,
+            simulate=self.simulate, every=s.every,
+        )  # fmt: skip
         name = self.world.name if isinstance(self.world, World) else s.world
         self.settings = replace(s, world=name, options={one: getattr(method, one) for one in options_of(type(method))})
 

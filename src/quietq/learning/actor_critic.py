@@ -20,15 +20,15 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from quietq.learning.deep_q import chosen
+from quietq.learning.deep_q import chosen, when
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
-from quietq.learning.options import option
-from quietq.learning.private_source import OnPrivateReward, ReleasedValues
+from quietq.learning.options import check_share, option
+from quietq.learning.reward_learner import ReleasedValues, RewardLearner
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.private_network import Output
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import count, not_negative, positive
 from quietq.privacy.errors import InvalidInput
 
 
@@ -43,7 +43,7 @@ class ActorCriticState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActorCritic(OnPrivateReward):
+class ActorCritic(RewardLearner):
     """Advantage actor-critic on a private reward, or on released values of all actions."""
 
     name: ClassVar[str] = "actor-critic"
@@ -67,22 +67,18 @@ class ActorCritic(OnPrivateReward):
         for name in ("learning_rate", "ratio", "clip"):
             positive(name, getattr(self, name))
         for name in ("gamma", "trace"):
-            if not 0 <= real(name, getattr(self, name)) <= 1:
-                raise InvalidInput(f"{name} must lie between 0 and 1, not {getattr(self, name)!r}.")
-        if real("entropy", self.entropy) < 0:
-            raise InvalidInput(f"entropy must be at least 0, not {self.entropy!r}.")
+            check_share(name, getattr(self, name))
+        not_negative("entropy", self.entropy)
         object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
         if self.private is not None and isinstance(self.rewards[0], ReleasedValues):
             object.__setattr__(self, "gamma", 0.0)
 
     def check(self, spaces: Spaces, steps: int) -> None:
-        """There must be something to learn, from something released."""
         super().check(spaces, steps)
         if steps < self.batch:
             raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ActorCriticState:
-        """A new policy and critic, and nothing seen."""
         keys = jax.random.split(key)
         policy, critic = (
             make_network(self.network, spaces.box, outputs, self.widths, self.features, one)
@@ -98,30 +94,24 @@ class ActorCritic(OnPrivateReward):
         self, state: ActorCriticState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray,
         noise: Noise,
     ) -> Int[Array, " copies"]:  # fmt: skip
-        """An action by the policy's probabilities."""
         return jax.random.categorical(key, jax.vmap(state.networks[0])(observation)).astype(jnp.int32)
 
     def update(
         self, state: ActorCriticState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
     ) -> ActorCriticState:
-        """Stores what was seen; at the end of a round, improves policy and critic."""
         steps = state.seen.reward.shape[0]
         pairs = zip(state.seen, seen, strict=True)
         kept = Transition(*(lax.dynamic_update_index_in_dim(old, new, step % steps, 0) for old, new in pairs))
-        arrays, static = eqx.partition(state.networks, eqx.is_array)
 
-        def learn(operands: tuple[Any, Any]) -> tuple[Any, Any]:
-            return self._improve(operands[0], static, operands[1], kept)
+        def learn(networks: Any, optimiser: Any) -> tuple[Any, Any]:
+            return self._improve(networks, optimiser, kept)
 
-        learned = lax.cond((step + 1) % steps == 0, learn, lambda operands: operands, (arrays, state.optimiser))
-        return ActorCriticState(eqx.combine(learned[0], static), learned[1], kept)
+        return ActorCriticState(*when((step + 1) % steps == 0, learn, state.networks, state.optimiser), kept)
 
     def finish(self, state: ActorCriticState, noise: Noise) -> Network:
-        """The policy."""
         return state.networks[0]
 
     def current(self, state: ActorCriticState, noise: Noise) -> Network:
-        """The policy as it is."""
         return state.networks[0]
 
     def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
@@ -131,9 +121,9 @@ class ActorCritic(OnPrivateReward):
     def _transformation(self) -> optax.GradientTransformation:
         return optax.chain(optax.clip_by_global_norm(self.clip), optax.adam(self.learning_rate))
 
-    def _improve(self, arrays: Any, static: Any, optimiser: Any, seen: Transition) -> tuple[Any, Any]:
-        """Some gradient steps on one batch, for the networks' arrays and their optimiser."""
-        policy, critic = eqx.combine(arrays, static)
+    def _improve(self, networks: Any, optimiser: Any, seen: Transition) -> tuple[Any, Any]:
+        """Some gradient steps on one batch."""
+        policy, critic = networks
         here, there = (_each(critic, states)[..., 0] for states in (seen.state, seen.next_state))
         advantages = estimate(seen, here, there, self.gamma, self.trace)
         goals = here + advantages
@@ -154,16 +144,15 @@ class ActorCritic(OnPrivateReward):
             updates, optimiser = self._transformation().update(gradient, carry[1])
             return (eqx.apply_updates(carry[0], updates), optimiser), None
 
-        return lax.scan(epoch, (arrays, optimiser), None, self.epochs)[0]
+        arrays, static = eqx.partition(networks, eqx.is_array)
+        arrays, optimiser = lax.scan(epoch, (arrays, optimiser), None, self.epochs)[0]
+        return eqx.combine(arrays, static), optimiser
 
 
 def estimate(
-    seen: Transition,
-    here: Float[Array, "steps copies"],
-    there: Float[Array, "steps copies"],
-    gamma: float,
+    seen: Transition, here: Float[Array, "steps copies"], there: Float[Array, "steps copies"], gamma: float,
     trace: float,
-) -> Float[Array, "steps copies"]:
+) -> Float[Array, "steps copies"]:  # fmt: skip
     """Generalised advantages; an end is worth nothing, a cut is worth what the critic says."""
     surprise = seen.reward + gamma * jnp.where(seen.terminated, 0.0, there) - here
     on = gamma * trace * ~(seen.terminated | seen.truncated)
@@ -180,5 +169,4 @@ def _each(network: Network, states: Float[Array, "steps copies d"]) -> Float[Arr
 
 
 def _taken(policy: Network, seen: Transition) -> Float[Array, "steps copies"]:
-    """Log-probabilities of the actions that were taken."""
     return jax.vmap(chosen)(jax.nn.log_softmax(_each(policy, seen.state)), seen.action)

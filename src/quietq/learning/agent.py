@@ -9,20 +9,21 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import gymnasium
 import jax
 import numpy as np
 from gymnasium.vector import VectorEnv
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 
-from quietq.learning import saved, scoring as judge
+from quietq.learning import loop, saved, scoring, trainer
 from quietq.learning.cache import disk_cache
-from quietq.learning.events import Event
-from quietq.learning.method import Method, Released, Spaces
-from quietq.learning.trainer import spaces_of
+from quietq.learning.environments import spaces_of_env
+from quietq.learning.method import Method
+from quietq.learning.report import Event, episode_returns
+from quietq.learning.reward_learner import ReleasedValues
 from quietq.learning.training import Training
 from quietq.mechanisms.private_network import PrivateNetwork, observed
 from quietq.mechanisms.release_file import open_release, write_release
@@ -62,11 +63,11 @@ class Agent(Receipted):
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         self.world = _find(world)
         self.method = method
-        self.spaces = _spaces(self.world)
+        self.spaces = trainer.spaces_of(self.world) if isinstance(self.world, World) else spaces_of_env(self.world)
         self.seed = int.from_bytes(os.urandom(4)) if seed is None else count("seed", seed, 0)
         self._reward, self._account = reward, account
         self._spent, self._training = False, threading.Lock()
-        self._released: Released | None = None
+        self._released: Any = None
         self._draws = self._seeds = 1
         self.steps = self._promised = 0  # taken, and those that the certificate is for
         self._certificate: Certificate | None = None
@@ -98,33 +99,31 @@ class Agent(Receipted):
         if not self._training.acquire(blocking=False):
             raise InvalidInput("This agent is being trained already: wait for it, or make another one.")
         try:
-            return self._learn(steps, seeds, simulate, directory, every, resume, progress, callback, log)
+            if self._spent and not resume:
+                raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
+            self._carry_out(
+                Training(
+                    world=self.world, spaces=self.spaces, method=self.method, reward=self._reward, seed=self.seed,
+                    account=self._account, steps=steps, seeds=seeds, simulate=simulate, directory=directory,
+                    every=every, resume=resume, progress=progress, callback=callback, log=log,
+                )
+            )  # fmt: skip
+            return self
         finally:
             self._training.release()
 
-    def _learn(
-        self, steps: int, seeds: int, simulate: int | None, directory: Any, every: int | None, resume: bool,
-        progress: bool | str, callback: Callable[[Event], bool | None] | None, log: Any,
-    ) -> "Agent":  # fmt: skip
-        if self._spent and not resume:
-            raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
-        training = Training(
-            self.world, self.spaces, self.method, self._reward, self.seed, count("steps", steps),
-            count("seeds", seeds), None if simulate is None else count("simulate", simulate),
-            None if directory is None else Path(directory), None if every is None else count("every", every),
-            self._account,
-        )  # fmt: skip
+    def _carry_out(self, training: Training) -> None:
+        run = trainer.run if isinstance(self.world, World) else loop.run
         try:
-            result = training.run(resume, progress, callback, None if log is None else Path(log))
+            result = run(training)
         finally:  # what was drawn stays drawn, whatever happened then
-            self._spent |= training.charged and self.method.spends and simulate is None
-        self._released, self._certificate = result.released, result.certificate
-        self.with_receipt(training.receipt)
+            self._spent |= training.charged and training.releases
         self._loaded_from = None
-        self._draws, self._seeds, self._promised = training.draws, seeds, training.steps
-        self.not_private = {"episode_returns": result.returns} if self.method.uses_true_reward else {}
-        self.steps = result.steps
-        return self
+        self._released, self._certificate, self.steps = result.released, training.certificate(), result.steps
+        self.with_receipt(training.receipt)
+        self._draws, self._seeds, self._promised = training.draws, training.seeds, training.steps
+        returns = {"episode_returns": episode_returns(result.seen)}
+        self.not_private = returns if self.method.uses_true_reward else {}
 
     @property
     def certificate(self) -> Certificate:
@@ -134,8 +133,8 @@ class Agent(Receipted):
         return self._certificate
 
     @property
-    def released(self) -> Released:
-        """What was released: a pytree of arrays with a leading axis, one entry a run."""
+    def released(self) -> Any:
+        """What was released: a pytree of arrays with a leading axis, one entry per run."""
         return self._missing() if self._released is None else self._released
 
     @property
@@ -172,16 +171,21 @@ class Agent(Receipted):
 
     def evaluate(
         self, reward: object = None, *, episodes: int | None = None, seed: int = 0, progress: bool | None = None
-    ) -> judge.NotPrivate:
+    ) -> scoring.NotPrivate:
         """How well the released policies do under the *true* reward. NOT private: for the operator only.
 
         `reward`, a function of many states at once, replaces the reward that the agent was made with, or else the
         world's own. By default there are 2000 `episodes` in quietq's worlds, and 20 in environments, which are played
         one step after the other; the walk is solved exactly. `progress` shows a bar; None does on a terminal only.
         """
-        judged = self._reward if reward is None else reward
+        true = self._reward if reward is None else reward
         with disk_cache(public=False):  # the reward may be a function that compiles something
-            return judge.evaluate(self.world, judged, self.q_values, self.members, episodes, seed, progress)
+            return scoring.evaluate(self.world, true, self.q_values, self.members, episodes, seed, progress)
+
+    def released_values(self, member: int = 0) -> ReleasedValues:
+        """The values of one run, for methods that learn from what was released: the certificate is this agent's."""
+        one = jax.tree.map(lambda leaf: leaf[self._member(member)], self.released)
+        return ReleasedValues._as_released(_Answers(self.method.core(), one), self.spaces.box, self.certificate)
 
     def as_function(self) -> PrivateNetwork:
         """What of it may leave: released values, and public settings. Seeds, returns and steps taken stay behind."""
@@ -238,13 +242,23 @@ class Agent(Receipted):
         raise NotTrained("This agent has not been trained: call learn first.")
 
 
+class _Answers(eqx.Module):
+    """What one run released, at many states."""
+
+    method: Method = eqx.field(static=True)
+    released: Any
+
+    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
+        return jax.vmap(self.method.values, in_axes=(None, 0))(self.released, states)
+
+
 @partial(jax.jit, static_argnums=0)
-def _values(method: Method, released: Released, points: Any) -> Any:
+def _values(method: Method, released: Any, points: Any) -> Any:
     return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, points)
 
 
 @partial(jax.jit, static_argnums=0)
-def _values_of(method: Method, released: Released, points: Any, member: Any) -> Any:
+def _values_of(method: Method, released: Any, points: Any, member: Any) -> Any:
     one = jax.tree.map(lambda leaf: leaf[member], released)
     return jax.vmap(method.values, in_axes=(None, 0))(one, points)
 
@@ -254,12 +268,6 @@ def _find(world: Place) -> World | gymnasium.Env | VectorEnv:
         return find_place(world)
     instance("world", world, World | gymnasium.Env | VectorEnv, "a world's name, a World or a Gymnasium environment")
     return world
-
-
-def _spaces(world: World | gymnasium.Env | VectorEnv) -> Spaces:
-    from quietq.learning.loop import spaces_of_env
-
-    return spaces_of(world) if isinstance(world, World) else spaces_of_env(world)
 
 
 def _name(world: World | gymnasium.Env | VectorEnv) -> str:

@@ -8,18 +8,18 @@ entry, whatever the data.
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from quietq.learning.method import Method, Spaces, Transition
+from quietq.learning.method import Method, Noise, Spaces, Transition
 from quietq.learning.networks import MOST_FEATURES, Hats, LinearQ, Scaled, most_features
-from quietq.learning.options import option
-from quietq.learning.sums import total
-from quietq.privacy.checks import count, positive, real
+from quietq.learning.options import check_share, option
+from quietq.learning.protect import total
+from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
 
 LEAST = 1e-3
@@ -31,11 +31,9 @@ class Averages(NamedTuple):
     """Sums over what was seen, by action and knot."""
 
     weight: Float[Array, "actions knots"]
-    """How much was seen."""
     squares: Float[Array, "actions knots"]
-    """The same with squared weights."""
+    """Of the weights, which say how much was seen."""
     rewards: Float[Array, "actions knots"]
-    """Weighted rewards."""
     moves: Float[Array, "actions knots knots"]
     """Weighted hat functions of the states that followed; none after an end."""
     lost: tuple[Array, Array, Array, Array]
@@ -51,9 +49,16 @@ class Averages(NamedTuple):
         return jnp.where(self.seen, self.rewards / jnp.where(self.seen, self.weight, 1.0), 0.0)
 
 
+class AveragingState(NamedTuple):
+    """Sums of what was seen, and a network to fill in."""
+
+    sums: Averages
+    network: LinearQ
+
+
 @dataclass(frozen=True, kw_only=True)
 class Averaging(Method):
-    """The hyper-parameters of learning by averages."""
+    """Learning by averages. Unless a method does otherwise, actions are random, to see all states."""
 
     knots: int = option(7, "Knots a coordinate, at which mean rewards and values are kept.")
     gamma: float = option(0.9, "Discount of the future.")
@@ -63,13 +68,11 @@ class Averaging(Method):
 
     def __post_init__(self) -> None:
         count("knots", self.knots, 2)
-        if not 0 <= real("gamma", self.gamma) <= MOST_GAMMA:
-            raise InvalidInput(f"gamma must lie between 0 and {MOST_GAMMA}, not {self.gamma!r}.")
+        check_share("gamma", self.gamma, MOST_GAMMA)
         if self.spread is not None:
             positive("spread", self.spread)
 
     def check(self, spaces: Spaces, steps: int) -> None:
-        """The knots must not be too many for the dimension."""
         super().check(spaces, steps)
         dimension = spaces.box.dimension
         if self.number_of_knots(spaces) <= MOST_FEATURES:
@@ -82,11 +85,9 @@ class Averaging(Method):
         )
 
     def number_of_knots(self, spaces: Spaces) -> int:
-        """In all coordinates together."""
         return self.knots**spaces.box.dimension
 
     def nothing_seen(self, spaces: Spaces) -> Averages:
-        """Sums of nothing."""
         shape = (spaces.actions, self.number_of_knots(spaces))
         zero = jnp.zeros(shape)
         moves = jnp.zeros((*shape, shape[1]))
@@ -96,18 +97,21 @@ class Averaging(Method):
         """Values at knots as a function of the state."""
         return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), Hats(self.knots))
 
+    def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> Any:
+        sums = self.nothing_seen(spaces)
+        return AveragingState(sums, self.network(spaces, jnp.zeros_like(sums.weight)))
+
+    def act(
+        self, state: Any, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> Int[Array, " copies"]:
+        """Uniformly random actions, which depend on nothing."""
+        return jax.random.randint(key, (observation.shape[0],), 0, state.network.weights.shape[0])
+
     def values(self, released: LinearQ, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The values, interpolated between knots."""
         return released(observation)
 
 
-def at_random(observation: Float[Array, "copies d"], actions: int, key: PRNGKeyArray) -> Int[Array, " copies"]:
-    """Uniformly random actions, which depend on nothing."""
-    return jax.random.randint(key, (observation.shape[0],), 0, actions)
-
-
 def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:
-    """The sums with what was seen."""
     hats = jax.vmap(lambda state: network.features(network.scaled(state)))
     here, there = hats(seen.state), hats(seen.next_state) * ~seen.terminated[:, None]
     taken = jax.nn.one_hot(seen.action, sums.weight.shape[0])
@@ -140,11 +144,9 @@ def best_values(means: Float[Array, "actions knots"], sums: Averages, gamma: flo
 
 
 def weighed(
-    means: Float[Array, "actions knots"],
-    noise: Float[Array, "actions knots"],
-    weight: Float[Array, "actions knots"],
+    means: Float[Array, "actions knots"], noise: Float[Array, "actions knots"], weight: Float[Array, "actions knots"],
     spread: float | None,
-) -> Float[Array, "actions knots"]:
+) -> Float[Array, "actions knots"]:  # fmt: skip
     """Noised means drawn to their common mean, the more the larger their noise is against `spread`."""
     if spread is None:
         return means

@@ -63,8 +63,7 @@ def is_public(part: Any) -> bool:
     is not of this package is taken for private.
 
     >>> from quietq.worlds import WALK, ThermostatWorld, WalkWorld
-    >>> from quietq.registry import WORLDS, holds
-    from quietq.worlds.jax_rewards import as_jax
+    >>> from quietq.worlds.jax_rewards import as_jax
     >>> is_public(as_jax(WALK)), is_public(WalkWorld(steps=7)), is_public(ThermostatWorld(liked=21.3))
     (True, True, False)
     >>> is_public(as_jax(lambda states: states))

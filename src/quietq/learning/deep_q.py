@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -15,8 +16,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from quietq.learning import replay as memory
 from quietq.learning.method import Method, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
-from quietq.learning.options import option
-from quietq.privacy.checks import count, positive, real
+from quietq.learning.options import check_share, option
+from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
 
 Loss = Literal["huber", "squared"]
@@ -33,7 +34,7 @@ class DeepQState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DeepQ(Method):
-    """The hyper-parameters of deep Q-learning."""
+    """Deep Q-learning: its hyper-parameters, and the steps that methods built on it put together otherwise."""
 
     network: Kind = option("mlp", "Value network: mlp, or linear weights on splines, fourier or random features.")
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
@@ -59,15 +60,26 @@ class DeepQ(Method):
         for name in ("learning_rate", "explore_decay", *(("clamp",) if self.clamp is not None else ())):
             positive(name, getattr(self, name))
         for name in ("gamma", "explore_first", "explore_last"):
-            if not 0 <= real(name, getattr(self, name)) <= 1:
-                raise InvalidInput(f"{name} must lie between 0 and 1, not {getattr(self, name)!r}.")
+            check_share(name, getattr(self, name))
         if self.loss not in ("huber", "squared"):
             raise InvalidInput(f"loss must be 'huber' or 'squared', not {self.loss!r}.")
         object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
         self.transformation()
 
+    @property
+    def first_step(self) -> int:
+        """The first gradient step comes after so many steps."""
+        return -(-self.start // self.train_every) * self.train_every
+
+    def check(self, spaces: Spaces, steps: int) -> None:
+        super().check(spaces, steps)
+        if steps < self.first_step:
+            raise InvalidInput(
+                f"steps must be at least {self.first_step}, the start of learning, or nothing is learned, not {steps}: "
+                "train longer, or set start lower."
+            )
+
     def transformation(self) -> optax.GradientTransformation:
-        """The Optax optimiser."""
         if isinstance(self.optimiser, str):
             chosen = _named(self.optimiser, self.learning_rate)
             if not isinstance(chosen, optax.GradientTransformation) or not _needs_gradients_only(self.optimiser):
@@ -82,16 +94,13 @@ class DeepQ(Method):
         return chosen if self.clamp is None else optax.chain(optax.clip(self.clamp), chosen)
 
     def make_network(self, spaces: Spaces, key: PRNGKeyArray) -> Network:
-        """A new network for these spaces."""
         return make_network(self.network, spaces.box, spaces.actions, self.widths, self.features, key)
 
     def parameters(self, spaces: Spaces) -> int:
-        """How many numbers the network has."""
         shapes = jax.eval_shape(lambda key: eqx.filter(self.make_network(spaces, key), eqx.is_array), jax.random.key(0))
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
-        """A new network, its target the same, and nothing seen."""
         network = self.make_network(spaces, key)
         buffer = memory.empty(self.replay, spaces.box.dimension, copies)
         return DeepQState(network, network, self.transformation().init(eqx.filter(network, eqx.is_array)), buffer)
@@ -99,7 +108,6 @@ class DeepQ(Method):
     def act(
         self, state: DeepQState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
     ) -> Int[Array, " copies"]:
-        """The best action by the network, or a random one."""
         return self.explore(jax.vmap(state.network)(observation), step, key)
 
     def explore(self, values: Float[Array, "copies actions"], step: Array, key: PRNGKeyArray) -> Int[Array, " copies"]:
@@ -111,18 +119,25 @@ class DeepQ(Method):
         return jnp.where(uniform[0] < share, anything, jnp.argmax(values, axis=1).astype(jnp.int32))
 
     def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        """Stores what was seen, and takes a gradient step when it is time."""
         copies = seen.action.shape[0]
         buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
 
-        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+        def gradient(network: Network) -> Any:
             batch = memory.sample(buffer, self.batch, step, copies, key)
-            gradient = eqx.filter_grad(self.batch_loss)(network, self.goals(state.target, batch), batch)
-            return self.apply(network, optimiser, gradient)
+            return eqx.filter_grad(self.batch_loss)(network, self.goals(state.target, batch), batch)
 
         ready = ((step + 1) * copies >= self.start) & ((step + 1) % self.train_every == 0)
+        return self.descend(state, buffer, gradient, ready, (step + 1) % self.target_every == 0)
+
+    def descend(
+        self, state: DeepQState, buffer: Array, gradient: Callable[[Network], Any], ready: Array, copied: Array
+    ) -> DeepQState:
+        """The state with this buffer, after one step of the optimiser if `ready`, its target copied if `copied`."""
+
+        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+            return self.apply(network, optimiser, gradient(network))
+
         network, optimiser = when(ready, learn, state.network, state.optimiser)
-        copied = (step + 1) % self.target_every == 0
         target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
         return DeepQState(network, target, optimiser, buffer)
 
@@ -132,28 +147,22 @@ class DeepQ(Method):
         return lax.stop_gradient(batch.reward + self.gamma * following)
 
     def batch_loss(self, network: Network, goals: Float[Array, " batch"], batch: Transition) -> Float[Array, ""]:
-        """The mean loss of the temporal differences."""
         return self.losses(chosen(jax.vmap(network)(batch.state), batch.action) - goals).mean()
 
     def losses(self, difference: Float[Array, " batch"]) -> Float[Array, " batch"]:
-        """Huber's or the squared loss of each."""
         return optax.losses.huber_loss(difference) if self.loss == "huber" else difference**2 / 2
 
     def apply(self, network: Network, optimiser: Any, gradient: Any) -> tuple[Network, Any]:
-        """One step of the optimiser."""
         updates, optimiser = self.transformation().update(gradient, optimiser, eqx.filter(network, eqx.is_array))
         return eqx.apply_updates(network, updates), optimiser
 
     def finish(self, state: DeepQState, noise: Noise) -> Network:
-        """The network."""
         return state.network
 
     def current(self, state: DeepQState, noise: Noise) -> Network:
-        """The network as it is."""
         return state.network
 
     def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The network's values."""
         return released(observation)
 
 
@@ -186,22 +195,13 @@ def _rmsprop_pytorch(learning_rate: float) -> optax.GradientTransformation:
     return optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
 
 
-def check_learns(method: DeepQ, steps: int) -> None:
-    """Refuses a training that would end before its first gradient step."""
-    if steps < max(method.start, method.train_every):
-        raise InvalidInput(
-            f"steps must be at least {max(method.start, method.train_every)}, the start of learning, or nothing is "
-            f"learned, not {steps}: train longer, or set start lower."
-        )
-
-
 def chosen(values: Float[Array, "batch actions"], action: Int[Array, " batch"]) -> Float[Array, " batch"]:
     """The value of the action that was taken; a sum over actions, because gathers are slow to differentiate."""
     return jnp.where(jnp.arange(values.shape[1]) == action[:, None], values, 0.0).sum(axis=1)
 
 
-def when(ready: Array, learn: Any, network: Network, optimiser: Any) -> tuple[Network, Any]:
-    """What `learn` makes of network and optimiser, when it is time; else as they are."""
+def when(ready: Array, learn: Callable[[Any, Any], tuple[Any, Any]], network: Any, optimiser: Any) -> tuple[Any, Any]:
+    """What `learn` makes of network (or networks) and optimiser, when it is time; else as they are."""
     arrays, static = eqx.partition(network, eqx.is_array)
 
     def yes(operands: tuple[Any, Any]) -> tuple[Any, Any]:

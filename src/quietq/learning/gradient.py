@@ -10,8 +10,9 @@ pay again every time.
 """
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -19,19 +20,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax_privacy import clipped_grad
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from quietq.learning import replay as memory
-from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
+from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen
+from quietq.learning.in_loop_method import Draw, InLoopMethod
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
 from quietq.learning.private_step import ROUNDS, PrivateStep, hide_replay
-from quietq.learning.promise import Promising, not_below
-from quietq.learning.protect import protect
-from quietq.learning.sums import total
-from quietq.noise.entropy import Entropy
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.learning.protect import protect, total
+from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import UNIT_ROUNDING
@@ -41,34 +40,52 @@ STEEPEST = 1e15
 MOST_CLIP = 1e9
 """A squared length overflows beyond 1.8e19, and the gradient then counts as 0: it moves by the clip at the most. For a
 gradient of that length rounding alone is allowed 8 * 2^-24 * 1.8e19 = 8.8e12, which is far more than this."""
-
-
-class GradientNoiseDraw(NamedTuple):
-    """One normal a round and parameter, the deviation for a sensitivity of 1, and the most that one reward differs."""
-
-    normals: Float[np.ndarray, "rounds parameters"]
-    scale: Float[np.ndarray, ""]
-    radius: Float[np.ndarray, ""]
-    largest: Float[np.ndarray, ""]
-    """Rewards are clipped to it."""
+FROM_NOISED = Assumption("Networks, targets and actions come from noised parameters only.", True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientNoise(DeepQ, Promising):
+class NoisyDescent(DeepQ, InLoopMethod):
+    """Deep Q-learning whose gradients are noised round by round, each by its own public sensitivity."""
+
+    norm_kind: ClassVar[str]
+    network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
+    optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
+    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.")
+    explore_last: float = option(1.0, "Share of random actions in the long run.")
+
+    @abstractmethod
+    def rounds(self, steps: int) -> int:
+        """How many gradient steps so many steps of the environment make."""
+
+    def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
+        return (self.rounds(steps), self.parameters(spaces))
+
+    def sensitivity(self, spaces: Spaces, steps: int) -> float:
+        """In units of a round's own."""
+        return np.sqrt(self.rounds(steps))
+
+    def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
+        """Each gradient step's own sensitivity, as it is computed for rewards that differ by the radius handed on."""
+        return {"kind": self.norm_kind, "rounds": self.rounds(steps), "radius": float(noise.radius)}
+
+    def slopes(self, network: Network, batch: Transition) -> Network:
+        """The gradient of each transition's value by all parameters, one row per transition in each leaf."""
+        return jax.vmap(eqx.filter_grad(taken_value), in_axes=(None, 0, 0))(network, batch.state, batch.action)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientNoise(NoisyDescent):
     """Deep Q-learning whose gradients are clipped one by one and noised together."""
 
     name: ClassVar[str] = "gradient"
-    network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
+    norm_kind: ClassVar[str] = "clipped-gradients"
     features: int = option(6, "Knots or frequencies a coordinate, or random units, of a linear network.")
     gamma: float = option(0.9, "Discount of the future.")
-    optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
-    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.")
     loss: Loss = option("squared", "Loss of the temporal difference: huber or squared.")
     clip: float = option(1.0, "Length that each transition's gradient is clipped to.")
     batch: int = option(2000, "Transitions a gradient step.")
     start: int = option(1000, "Transitions to be seen before the first gradient step.")
     train_every: int = option(100, "Steps of the environment between gradient steps; each is a release.")
-    explore_last: float = option(1.0, "Share of random actions in the long run.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,77 +93,40 @@ class GradientNoise(DeepQ, Promising):
             raise InvalidInput(f"clip must be at most {MOST_CLIP:g}, not {self.clip!r}: scale the rewards.")
 
     def rounds(self, steps: int) -> int:
-        """How many gradient steps so many steps of the environment make."""
-        first = -(-max(self.start, self.train_every) // self.train_every)
-        return max(steps // self.train_every - first + 1, 0)
-
-    def check(self, spaces: Spaces, steps: int) -> None:
-        """There must be something to learn."""
-        super().check(spaces, steps)
-        if self.rounds(steps) == 0:
-            raise InvalidInput(
-                f"steps must be at least {max(self.start, self.train_every)}, the start of learning, or nothing is "
-                f"learned, not {steps}: train longer, or set start lower."
-            )
-
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> GradientNoiseDraw:
-        """The normals of all rounds."""
-        _, budget = self.promised()
-        rounds = self.rounds(steps)
-        return GradientNoiseDraw(
-            entropy.normals((rounds, self.parameters(spaces))).astype(np.float32),
-            not_below(np.sqrt(rounds) / budget.mu),
-            not_below(self.radius),
-            np.asarray(self.largest, np.float32),
-        )
-
-    def norm(self, spaces: Spaces, steps: int, noise: GradientNoiseDraw) -> dict[str, object]:
-        """Each gradient step's own sensitivity, as it is computed for rewards that differ by the radius handed on."""
-        return {"kind": "clipped-gradients", "rounds": self.rounds(steps), "radius": float(noise.radius)}
+        return max((steps - self.first_step) // self.train_every + 1, 0)
 
     def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        """Stores what was seen, and takes a noised gradient step when it is time."""
         copies = seen.action.shape[0]
         buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
-        first = -(-max(self.start, self.train_every) // self.train_every)
-        turn = (step + 1) // self.train_every - first
+        turn = (step + 1) // self.train_every - self.first_step // self.train_every
 
-        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+        def gradient(network: Network) -> Any:
             batch = memory.sample(buffer, self.batch, step, copies, key)
             batch = batch._replace(reward=jnp.clip(batch.reward, -noise.largest, noise.largest))
-            gradient = self.noised(network, state.target, batch, noise, turn)
-            return self.apply(network, optimiser, gradient)
+            return self.noised(network, state.target, batch, noise, turn)
 
         due = (step + 1) % self.train_every == 0
         ready = due & (turn >= 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
-        network, optimiser = when(ready, learn, state.network, state.optimiser)
-        copied = (step + 1) % self.target_every == 0
-        target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
-        return DeepQState(network, target, optimiser, buffer)
+        return self.descend(state, buffer, gradient, ready, (step + 1) % self.target_every == 0)
 
-    def noised(
-        self, network: Network, target: Network, batch: Transition, noise: GradientNoiseDraw, turn: Array
-    ) -> Any:
+    def noised(self, network: Network, target: Network, batch: Transition, noise: Draw, turn: Array) -> Any:
         """The mean of clipped gradients, with noise by their public sensitivity."""
         goals = self.goals(target, batch)
         following = jnp.abs(jax.vmap(target)(batch.next_state)).max(axis=1)
 
-        def value(network: Network, state: Array, action: Array) -> Array:
-            return chosen(network(state)[None], action[None])[0]
-
         def loss(network: Network, goal: Array, state: Array, action: Array) -> Array:
-            return self.losses(value(network, state, action)[None] - goal[None])[0]
+            return self.losses(taken_value(network, state, action)[None] - goal[None])[0]
 
         together = max(n for n in range(1, math.isqrt(self.batch) + 1) if self.batch % n == 0)
         clipped = clipped_grad(
             loss, l2_clip_norm=self.clip, normalize_by=self.batch, batch_argnums=(1, 2, 3), keep_batch_dim=False,
             microbatch_size=together, nan_safe=False,
         )(network, goals, batch.state, batch.action)  # fmt: skip
-        slopes = jax.vmap(eqx.filter_grad(value), in_axes=(None, 0, 0))(network, batch.state, batch.action)
+        slopes = self.slopes(network, batch)
         leaves = [jnp.abs(leaf.reshape(self.batch, -1)) for leaf in jax.tree.leaves(slopes)]
         lengths = jnp.sqrt(sum((leaf**2).sum(axis=1) for leaf in leaves))
         # What rounding can add: to each temporal difference, and to the sum, which is one of sums of `together` terms.
-        sizes = jnp.abs(jax.vmap(value, in_axes=(None, 0, 0))(network, batch.state, batch.action)) + following
+        sizes = jnp.abs(jax.vmap(taken_value, in_axes=(None, 0, 0))(network, batch.state, batch.action)) + following
         moves = noise.radius + 8 * UNIT_ROUNDING * (noise.largest + sizes)
         bounds = jnp.minimum(moves, 2 * self.clip / jnp.maximum(lengths, 1e-12))
         rounding = 2 * UNIT_ROUNDING * (together + self.batch // together + 8) * self.clip
@@ -158,14 +138,8 @@ class GradientNoise(DeepQ, Promising):
         flat, build = ravel_pytree(eqx.filter(clipped, eqx.is_array))
         return build(protect(flat, noise.normals[turn], noise.scale * sensitivity))
 
-    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
-        """Certified, for all gradient steps together."""
-        return self.state_promise(
-            spaces,
-            steps,
-            Assumption(f"Each transition's gradient was clipped to length {self.clip:g}.", True),
-            Assumption("Networks, targets and actions come from noised parameters only.", True),
-        )
+    def conditions(self, steps: int) -> tuple[Assumption, ...]:
+        return (Assumption(f"Each transition's gradient was clipped to length {self.clip:g}.", True), FROM_NOISED)
 
     def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """Around rewards that are no surprise: from there, clipping cuts off the least of what rewards move."""
@@ -178,3 +152,8 @@ class GradientNoise(DeepQ, Promising):
 
         centre = chosen(jax.vmap(network)(batch.state), batch.action) - method.goals(network, batch)
         return PrivateStep(method, ROUNDS, ROUNDS, one_round, hide_replay, centre=centre)
+
+
+def taken_value(network: Network, state: Array, action: Array) -> Array:
+    """The value of one action at one state."""
+    return chosen(network(state)[None], action[None])[0]

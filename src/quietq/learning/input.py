@@ -5,32 +5,24 @@ at most radius sqrt(n) in the Euclidean norm; so N(0, (radius sqrt(n)/mu)^2) on 
 All that follows sees noised rewards only and is post-processing (docs/theory.md, section 4).
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
-from quietq.learning.averages import Averages, Averaging, add, at_random, best_values, weighed
+from quietq.learning.averages import Averaging, AveragingState, add, best_values, weighed
+from quietq.learning.in_loop_method import Draw, InLoopMethod
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.private_step import ROUNDS, PrivateStep
-from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
-from quietq.noise.entropy import Entropy
-from quietq.privacy.certificate import Assumption, Certificate
-
-
-class InputState(NamedTuple):
-    """Sums of noised rewards, and a network to fill in."""
-
-    sums: Averages
-    network: LinearQ
+from quietq.privacy.certificate import Assumption
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputNoise(Averaging, Promising):
+class InputNoise(Averaging, InLoopMethod):
     """Every reward is noised once, when it is seen; values are learned from averages of the noised ones."""
 
     name: ClassVar[str] = "input"
@@ -39,29 +31,18 @@ class InputNoise(Averaging, Promising):
         """Clipping, noise and rounding of each reward."""
         return 4
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
-        """One normal for each reward that will be seen."""
-        _, budget = self.promised()
-        scale = self.allowance(spaces) * self.radius * np.sqrt(steps) / budget.mu
-        return self.drawn(entropy.normals((steps,)), scale)
+    def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
+        return (steps,)
+
+    def sensitivity(self, spaces: Spaces, steps: int) -> float:
+        return self.allowance(spaces) * self.radius * np.sqrt(steps)
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
-        """All observed rewards together."""
         return {"kind": "rewards", "count": steps, "operations": self.operations(spaces)}
 
-    def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> InputState:
-        """Nothing seen."""
-        sums = self.nothing_seen(spaces)
-        return InputState(sums, self.network(spaces, jnp.zeros_like(sums.weight)))
-
-    def act(
-        self, state: InputState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
-        """At random, to see all states."""
-        return at_random(observation, state.sums.weight.shape[0], key)
-
-    def update(self, state: InputState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> InputState:
-        """Noises the reward, and adds it to the sums."""
+    def update(
+        self, state: AveragingState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> AveragingState:
         copies = seen.reward.shape[0]
         index = step * copies + jnp.arange(copies)
         rewards = jnp.clip(seen.reward, -noise.largest, noise.largest)
@@ -70,22 +51,19 @@ class InputNoise(Averaging, Promising):
         noised = seen._replace(reward=jnp.where(paid, noised, 0.0), action=jnp.where(paid, seen.action, -1))
         return state._replace(sums=add(state.sums, noised, state.network))
 
-    def finish(self, state: InputState, noise: Noise) -> LinearQ:
+    def finish(self, state: AveragingState, noise: Noise) -> LinearQ:
         """Values that follow from the averages of noised rewards."""
         sums, present = state.sums, jnp.maximum(state.sums.weight, 1e-6)
         deviation = noise.scale * jnp.sqrt(sums.squares) / present
         means = weighed(sums.rewards / present, deviation, sums.weight, self.spread)
-        return LinearQ(best_values(means, sums, self.gamma), state.network.scaled, state.network.features)
+        return replace(state.network, weights=best_values(means, sums, self.gamma))
 
-    def current(self, state: InputState, noise: Noise) -> LinearQ:
+    def current(self, state: AveragingState, noise: Noise) -> LinearQ:
         """As at the end: noised rewards may be looked at as often as one likes."""
         return self.finish(state, noise)
 
-    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
-        """Certified: one round a reward."""
-        return self.state_promise(
-            spaces,
-            steps,
+    def conditions(self, steps: int) -> tuple[Assumption, ...]:
+        return (
             Assumption(f"At most {steps} rewards were seen, each noised once, before anything looked at it.", True),
         )
 
@@ -93,7 +71,7 @@ class InputNoise(Averaging, Promising):
         """Each reward is a round of its own; those of one call of `update` are looked at together."""
         state = self.init(spaces, key, len(batch.action))
 
-        def one_round(seen: Transition, noise: Noise) -> InputState:
+        def one_round(seen: Transition, noise: Noise) -> AveragingState:
             return self.update(state, seen, jnp.array(0), key, noise)
 
         return PrivateStep(self, ROUNDS * len(batch.action), ROUNDS, one_round, lambda state: state)

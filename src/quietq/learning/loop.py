@@ -1,134 +1,144 @@
 """The ordinary loop: the same methods in any Gymnasium environment, one step after the other.
 
 Between two steps of the environment there is one call of compiled code, which learns from what was seen and chooses the
-next action. Vector environments are stepped as they are, a transition a copy.
+next action. Vector environments are stepped as they are, one transition per copy; runs follow one another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium.spaces import Box as BoxSpace, Discrete
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from jaxtyping import Array, PRNGKeyArray
 
+from quietq.learning.environments import (
+    Environment,
+    Reading,
+    check_observation,
+    read_as_given,
+    read_rewards,
+    rows_of,
+    spaces_of_env,
+)
 from quietq.learning.method import Method, Noise, Spaces, State, Transition
-from quietq.learning.own_rewards import own_rewards
-from quietq.noise.box import Box
+from quietq.learning.report import Event, Reporter
+from quietq.learning.training import Result, Runs, Training
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.jax_rewards import as_single
-
-Reading = Callable[[Any, tuple[int, ...]], np.ndarray]
-"""From what an environment gave to an array of that shape in float32."""
-
-LONGEST_EPISODE = 1000
-"""Taken where an environment does not say how long its episodes are."""
+from quietq.worlds.world import World
 
 
 class LoopStep(NamedTuple):
-    """Where the loop stands after a step."""
-
     learner: State
     step: int
     rewards: np.ndarray
-    """As the learner got them, one a copy: for most methods not private."""
+    """As the learner got them, one per copy: for most methods not private."""
     over: np.ndarray
 
 
-def spaces_of_env(env: gymnasium.Env | VectorEnv) -> Spaces:
-    """What is public about an environment; refused unless observations are a bounded Box and actions Discrete."""
-    vector = isinstance(env, VectorEnv)
-    observations = env.single_observation_space if vector else env.observation_space
-    actions = env.single_action_space if vector else env.action_space
-    if not isinstance(observations, BoxSpace) or len(observations.shape) != 1 or not observations.is_bounded():
-        raise InvalidInput(
-            f"env must have a bounded Box of shape (d,) for observations, not {observations}; those without bounds are "
-            "held to a public box by quietq.worlds.BoundedObservation(env, low, high)."
-        )
-    if not isinstance(actions, Discrete):
-        raise InvalidInput(f"env must have a Discrete action space, not {actions}.")
-    ends = (tuple(float(end) for end in side) for side in (observations.low, observations.high))
-    limit = getattr(env.spec, "max_episode_steps", None) or getattr(
-        getattr(env.unwrapped, "world", None), "steps", LONGEST_EPISODE
-    )
-    return Spaces(Box(*ends), int(actions.n), int(limit))
+def run(training: Training) -> Result:
+    assert not isinstance(training.world, World)
+    with training.running() as reporter:
+        env, core, rewards = training.world, training.method.core(), training.rewards()
+        if rewards is not None:
+            training.probe(rewards)
+        runs = Runs(training.keys(), rewards, None)
+        training.rehearse(lambda noise: rehearse(core, env, runs._replace(noise=noise).pick(0), training.seed))
+        training.pay()
+        runs = runs._replace(noise=training.noise(seeded=training.simulate is not None))
+        try:
+            results = [_learn(training, env, core, runs.pick(i), i, reporter) for i in range(training.members)]
+        except InvalidInput as error:
+            if not training.releases:
+                raise
+            raise InvalidInput(f"{error} This came up in training: the budget was spent.") from error
+    released = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(result.released for result in results))
+    seen = tuple(np.concatenate(parts) for parts in zip(*(result.seen for result in results), strict=True))
+    return Result(released, seen, results[-1].steps)
 
 
-def loop(
-    method: Method,
-    env: gymnasium.Env | VectorEnv,
-    steps: int,
-    key: PRNGKeyArray,
-    noise: Noise,
-    source: Callable[..., Array] | None = None,
-    seed: int | None = None,
-) -> Iterator[LoopStep]:
-    """Learns for so many steps of the environment, in all copies together; `source` replaces its reward.
+def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, reporter: Reporter) -> Result:
+    """One run; what it released has no leading axis."""
+    gained, over, steps, now, every = [], [], training.steps, None, training.piece()
+    seen = lambda: (np.stack(gained, axis=1), np.stack(over, axis=1))  # noqa: E731
+    for now in loop(core, env, training.steps, one, training.seed + number):
+        gained.append(now.rewards)
+        over.append(now.over)
+        steps = now.step * len(now.over)
+        if steps // every == (steps - len(now.over)) // every:
+            continue
+        reporter.at(steps, seen)
+        if training.callback is not None:
+            current = jax.tree.map(lambda leaf: leaf[None], _current(core, now.learner, one.noise))
+            if training.callback(Event.of(steps, core, current)) is True:
+                break
+    assert now is not None
+    return Result(_finish(core, now.learner, one.noise), seen(), steps)
+
+
+def loop(method: Method, env: Environment, steps: int, one: Runs, seed: int | None = None) -> Iterator[LoopStep]:
+    """One run: learns for so many steps of the environment, in all copies together, by its own reward or the run's.
 
     The last step's learner is finished by the caller.
     """
     spaces = spaces_of_env(env)
-    rows = rows_of(env, seed, _reading(method, source))
+    rows = rows_of(env, seed, _reading(method, one))
     observation = next(rows)
     copies = len(observation)
-    _check_observation(observation, spaces)
-    learner = _init(method, spaces, copies, jax.random.split(key)[1])
-    action = _first(method, learner, observation, key, noise)
+    check_observation(observation, spaces)
+    learner = _init(method, spaces, copies, jax.random.split(one.keys)[1])
+    action = _first(method, learner, observation, one.keys, one.noise)
     for step in range(-(-steps // copies)):
         seen, observation, new = rows.send(np.asarray(action))
-        _check_observation(seen.next_state, spaces)
-        _check_observation(observation, spaces)
-        if source is None and not np.isfinite(seen.reward).all():
+        check_observation(seen.next_state, spaces)
+        check_observation(observation, spaces)
+        if one.reward is None and not np.isfinite(seen.reward).all():
             raise InvalidInput("The environment's reward must be a finite number.")
-        learner, action, gained = _react(method, source, learner, seen, observation, step, key, noise)
+        learner, action, gained = _react(method, one, learner, seen, observation, step)
         yield LoopStep(learner, step + 1, np.where(new, gained, 0.0), (seen.terminated | seen.truncated) & new)
 
 
-def rehearse(
-    method: Method, env: gymnasium.Env | VectorEnv, noise: Noise, source: Callable[..., Array] | None, seed: int
-) -> None:
+def rehearse(method: Method, env: Environment, one: Runs, seed: int) -> None:
     """Resets the environment, steps it once and traces what learns from it: raises what training would raise at once.
 
     Of the reward its type and its shape are looked at, and not its value.
     """
-    spaces, key = spaces_of_env(env), jax.random.key(0)
-    rows = rows_of(env, seed, _reading(method, source))
+    spaces, read = spaces_of_env(env), _reading(method, one)
+    rows = rows_of(env, seed, read)
     observation = next(rows)
-    _check_observation(observation, spaces)
+    check_observation(observation, spaces)
     seen, observation, _ = rows.send(np.zeros(len(observation), np.int32))
-    _check_observation(seen.next_state, spaces)
+    check_observation(seen.next_state, spaces)
     for copy in getattr(env.unwrapped, "envs", ()) if isinstance(env, VectorEnv) else ():
-        next(one := rows_of(copy, seed, _reading(method, source)))  # in an array with others a reward loses its type
-        one.send(np.zeros(1, np.int32))
-    learner = jax.eval_shape(partial(_init, method, spaces, len(observation)), key)
-    jax.eval_shape(partial(_first, method), learner, observation, key, noise)
-    learner, _, _ = jax.eval_shape(partial(_react, method), source, learner, seen, observation, 0, key, noise)
-    jax.eval_shape(method.finish, learner, noise)
+        next(rows := rows_of(copy, seed, read))  # in an array with others a reward loses its type
+        rows.send(np.zeros(1, np.int32))
+    learner = jax.eval_shape(partial(_init, method, spaces, len(observation)), one.keys)
+    jax.eval_shape(partial(_first, method), learner, observation, one.keys, one.noise)
+    learner, _, _ = jax.eval_shape(partial(_react, method), one, learner, seen, observation, 0)
+    jax.eval_shape(method.finish, learner, one.noise)
 
 
-def _reading(method: Method, source: Callable[..., Array] | None) -> Reading:
+def _reading(method: Method, one: Runs) -> Reading:
     """How strictly the environment's own rewards are read: not at all, where others take their place."""
-    return own_rewards if method.spends and source is None else _as_they_are
-
-
-def _check_observation(observation: np.ndarray, spaces: Spaces) -> None:
-    """States are public: a refusal may look at them."""
-    if observation.ndim != 2 or observation.shape[1] != spaces.box.dimension:
-        raise InvalidInput(
-            f"The environment's observations must have shape ({spaces.box.dimension},), as its space says, not "
-            f"{observation.shape[1:]}."
-        )
-    if not np.isfinite(observation).all():
-        raise InvalidInput("The environment's observations must be finite numbers.")
+    return read_rewards if method.spends and one.reward is None else read_as_given
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _init(method: Method, spaces: Spaces, copies: int, key: PRNGKeyArray) -> State:
     return method.init(spaces, key, copies)
+
+
+@partial(jax.jit, static_argnums=0)
+def _finish(method: Method, learner: State, noise: Noise) -> Any:
+    return method.finish(learner, noise)
+
+
+@partial(jax.jit, static_argnums=0)
+def _current(method: Method, learner: State, noise: Noise) -> Any:
+    return method.current(learner, noise)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -139,80 +149,13 @@ def _first(method: Method, learner: State, observation: Array, key: PRNGKeyArray
 
 @partial(jax.jit, static_argnums=0, donate_argnums=2)
 def _react(
-    method: Method, source: Any, learner: State, seen: Transition, observation: Array, step: Array, key: PRNGKeyArray,
-    noise: Noise,
-) -> tuple[State, Array, Array]:  # fmt: skip
+    method: Method, one: Runs, learner: State, seen: Transition, observation: Array, step: Array
+) -> tuple[State, Array, Array]:
     """What was learned from a step, the next action, and the rewards as the learner got them."""
     single = as_single if method.spends else jnp.float32
-    if source is not None:
-        seen = seen._replace(reward=jax.vmap(source)(seen.state, seen.action, seen.next_state))
+    if one.reward is not None:
+        seen = seen._replace(reward=jax.vmap(one.reward)(seen.state, seen.action, seen.next_state))
     seen = seen._replace(action=seen.action.astype(jnp.int32), reward=single(seen.reward))
-    learner = method.update(learner, seen, step, jax.random.split(jax.random.fold_in(key, step), 4)[2], noise)
-    key_act = jax.random.split(jax.random.fold_in(key, step + 1), 4)[0]
-    return learner, method.act(learner, observation, step + 1, key_act, noise), seen.reward
-
-
-def rows_of(env: gymnasium.Env | VectorEnv, seed: int | None, read: Reading | None = None) -> Any:
-    """A generator that takes an action a copy and gives the transitions, the observations, and which are new."""
-    return (_vector_rows if isinstance(env, VectorEnv) else _rows)(env, seed, read or _as_they_are)  # pyright: ignore[reportArgumentType]
-
-
-def _rows(env: gymnasium.Env, seed: int | None, read: Reading) -> Any:
-    """A single environment as one row; it is reset when an episode is over."""
-    lowest = int(env.action_space.start)  # pyright: ignore[reportAttributeAccessIssue]
-    before = _single(env.reset(seed=seed)[0])[None]
-    action = yield before
-    while True:
-        after, reward, terminated, truncated, _ = env.step(action[0] + lowest)
-        after = _single(after)[None]
-        observation = _single(env.reset()[0])[None] if terminated or truncated else after
-        flags = np.array([terminated], bool), np.array([truncated], bool)
-        rows = _transition(before, action, read(reward, ())[None], after, *flags)
-        action = yield rows, observation, np.array([True])
-        before = observation
-
-
-def _vector_rows(env: VectorEnv, seed: int | None, read: Reading) -> Any:
-    """The copies of a vector environment, in any of its modes of resetting.
-
-    Where a copy's step only resets it (NEXT_STEP), there is no transition to see: the one before it is seen once more.
-    """
-    lowest = int(env.single_action_space.start)  # pyright: ignore[reportAttributeAccessIssue]
-    mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-    if mode == AutoresetMode.DISABLED:
-        raise InvalidInput("A vector environment must reset its copies by itself: autoreset_mode must not be DISABLED.")
-    before = _single(env.reset(seed=seed)[0])
-    action = yield before
-    last, resetting = None, np.zeros(len(before), bool)
-    while True:
-        observation, reward, terminated, truncated, info = env.step(action + lowest)
-        observation, over = _single(observation), np.asarray(terminated | truncated, bool)
-        after = observation.copy()
-        if mode == AutoresetMode.SAME_STEP:
-            for copy in np.flatnonzero(over):
-                after[copy] = info["final_obs"][copy]
-        rows = _transition(
-            before, action, read(reward, (len(before),)), after, np.array(terminated, bool), np.array(truncated, bool)
-        )
-        if last is not None and resetting.any():
-            rows = _transition(*(_where(resetting, old, new) for old, new in zip(last, rows, strict=True)))
-        action = yield rows, observation, ~resetting
-        last, before = rows, observation
-        resetting = over if mode == AutoresetMode.NEXT_STEP else resetting
-
-
-def _transition(*columns: Any) -> Transition:
-    """Of NumPy's arrays: compiled code makes JAX's of them."""
-    return Transition(*columns)
-
-
-def _single(values: Any) -> np.ndarray:
-    return np.array(values, np.float32)  # a copy: environments may reuse theirs
-
-
-def _as_they_are(given: Any, shape: tuple[int, ...]) -> np.ndarray:
-    return _single(given)
-
-
-def _where(condition: np.ndarray, yes: Any, no: Any) -> np.ndarray:
-    return np.where(condition.reshape(-1, *[1] * (no.ndim - 1)), yes, no)
+    key_learn, key_act = (jax.random.split(jax.random.fold_in(one.keys, now), 4) for now in (step, step + 1))
+    learner = method.update(learner, seen, step, key_learn[2], one.noise)
+    return learner, method.act(learner, observation, step + 1, key_act[0], one.noise), seen.reward

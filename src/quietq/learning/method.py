@@ -5,7 +5,6 @@ and the Gymnasium loop call the same ones. Noise enters as an array that was dra
 draws for one setting are simulation.
 """
 
-import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -14,18 +13,18 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.learning.networks import Network, from_private
+from quietq.learning.options import options_of
 from quietq.mechanisms.private_network import Output, PrivateNetwork
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
+from quietq.worlds.world import flat
 
 State = Any
 """A learner's state: a pytree of arrays."""
 Noise = Any
 """A pytree of NumPy arrays, or None."""
-Released = Any
-"""What `values` needs, and nothing else: a pytree of arrays."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,12 @@ class Spaces:
     box: Box
     actions: int
     steps: int
+
+
+def some_states(box: Box) -> Float[np.ndarray, "states d"]:
+    """Public states all over the box, always the same: enough to tell two rewards apart."""
+    points = np.random.default_rng(0).random((257, box.dimension))
+    return np.asarray(box.from_unit(flat(points))).reshape(points.shape)
 
 
 class Transition(NamedTuple):
@@ -75,24 +80,24 @@ class Method(ABC):
         """The learner after what it has seen; `step` counts from 0."""
 
     @abstractmethod
-    def finish(self, state: State, noise: Noise) -> Released:
-        """What is released at the end, and all that `values` looks at."""
+    def finish(self, state: State, noise: Noise) -> Any:
+        """What is released at the end, a pytree of arrays, and all that `values` looks at."""
 
-    def current(self, state: State, noise: Noise) -> Released | None:
+    def current(self, state: State, noise: Noise) -> Any:
         """What has been released so far, in the middle of training, without using noise up; None if nothing was."""
         return None
 
     @abstractmethod
-    def values(self, released: Released, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
+    def values(self, released: Any, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The released values of the actions at one observation."""
 
-    def to_private(self, released: Released, spaces: Spaces, certificate: Certificate) -> PrivateNetwork:
+    def to_private(self, released: Any, spaces: Spaces, certificate: Certificate) -> PrivateNetwork:
         """What all runs released, as it may leave: networks, by default."""
         if not isinstance(released, Network):
             raise InvalidInput(f"What {self.name!r} releases cannot be published: {type(released).__name__}.")
         return released.to_private(self.output, spaces.box, certificate)
 
-    def from_private(self, private: PrivateNetwork, spaces: Spaces) -> Released:
+    def from_private(self, private: PrivateNetwork, spaces: Spaces) -> Any:
         """The way back, from a network of this method's output."""
         return from_private(private)
 
@@ -113,11 +118,7 @@ class Method(ABC):
 
     def settings(self) -> dict[str, object]:
         """The hyper-parameters in JSON, for the run's record."""
-        record: dict[str, object] = {"method": self.name}
-        for field in dataclasses.fields(self):
-            if "help" in field.metadata:
-                record[field.name] = _plain(getattr(self, field.name))
-        return record
+        return {"method": self.name} | {name: _plain(getattr(self, name)) for name in options_of(type(self))}
 
 
 def _plain(value: object) -> object:

@@ -6,7 +6,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from quietq.privacy.checks import shown
+from quietq.privacy.checks import real, shown
 from quietq.privacy.errors import InvalidInput
 
 
@@ -26,6 +26,11 @@ def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
     'Discount.'
     """
     return {field.name: field for field in dataclasses.fields(kind) if "help" in field.metadata}
+
+
+def check_share(name: str, value: object, most: float = 1.0) -> None:
+    if not 0 <= real(name, value) <= most:
+        raise InvalidInput(f"{name} must lie between 0 and {most:g}, not {value!r}.")
 
 
 def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,12 +66,12 @@ def _split(hint: Any) -> tuple[Any, bool]:
 
 
 def _read(name: str, text: str | bool, hint: Any) -> Any:
-    """A text as what the field's type asks for."""
     hint, optional = _split(hint)
-    if isinstance(text, bool) or (optional and text.lower() == "none"):
-        return text if isinstance(text, bool) else None
-    choices, wanted = typing.get_args(hint) if typing.get_origin(hint) is Literal else (), ""
-    option = "--" + name.replace("_", "-")
+    if isinstance(text, bool):
+        return text
+    if optional and text.lower() == "none":
+        return None
+    option, wanted = "--" + name.replace("_", "-"), ""
     try:
         if typing.get_origin(hint) is tuple:
             wanted = "whole numbers with commas between them"
@@ -76,6 +81,7 @@ def _read(name: str, text: str | bool, hint: Any) -> Any:
             return hint(text)
     except ValueError:
         raise InvalidInput(f"{option} must be {wanted}, not {shown(text)}.") from None
+    choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
     if choices and text not in choices:
         raise InvalidInput(f"{option} must be one of {', '.join(choices)}, not {shown(text)}.")
     return text

@@ -9,35 +9,27 @@ are refused, for nothing bounds their norm.
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
-from quietq.learning.averages import Averages, Averaging, add, at_random, best_values
+from quietq.learning.averages import Averaging, AveragingState, add, best_values
+from quietq.learning.in_loop_method import Draw, InLoopMethod
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option
 from quietq.learning.private_step import PrivateStep, update_and_finish
-from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
-from quietq.noise.entropy import Entropy
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import Assumption
 
 SLACK = 1.001
 """The fixed point is iterated until less than this part is missing."""
 
 
-class OutputState(NamedTuple):
-    """Sums of true rewards: private."""
-
-    sums: Averages
-    network: LinearQ
-
-
 @dataclass(frozen=True, kw_only=True)
-class OutputNoise(Averaging, Promising):
+class OutputNoise(Averaging, InLoopMethod):
     """Noise on the solved values, once."""
 
     name: ClassVar[str] = "output"
@@ -49,48 +41,30 @@ class OutputNoise(Averaging, Promising):
         """Values are as much larger than rewards."""
         return math.ceil((8 + 2 * self.number_of_knots(spaces)) / (1 - self.gamma))
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
-        """One normal for each value."""
-        _, budget = self.promised()
-        shape = (spaces.actions, self.number_of_knots(spaces))
-        sensitivity = self.radius * math.sqrt(shape[0] * shape[1]) / (1 - self.gamma)
-        scale = SLACK * self.allowance(spaces) * sensitivity / budget.mu
-        return self.drawn(entropy.normals(shape), scale)
+    def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
+        return (spaces.actions, self.number_of_knots(spaces))
+
+    def sensitivity(self, spaces: Spaces, steps: int) -> float:
+        exact = self.radius * math.sqrt(math.prod(self.noise_shape(spaces, steps))) / (1 - self.gamma)
+        return SLACK * self.allowance(spaces) * exact
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
-        """All values together."""
-        number = spaces.actions * self.number_of_knots(spaces)
-        gamma = float(self.gamma)
-        return {"kind": "values", "count": number, "discount": gamma, "operations": self.operations(spaces)}
+        number = math.prod(self.noise_shape(spaces, steps))
+        return {"kind": "values", "count": number, "discount": float(self.gamma), "operations": self.operations(spaces)}
 
-    def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> OutputState:
-        """Nothing seen."""
-        sums = self.nothing_seen(spaces)
-        return OutputState(sums, self.network(spaces, jnp.zeros_like(sums.weight)))
-
-    def act(
-        self, state: OutputState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
-        """At random, so that states stay public."""
-        return at_random(observation, state.sums.weight.shape[0], key)
-
-    def update(self, state: OutputState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> OutputState:
-        """Adds what was seen to the sums."""
+    def update(
+        self, state: AveragingState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
+    ) -> AveragingState:
+        """Adds true rewards to the sums, which are private therefore."""
         seen = seen._replace(reward=jnp.clip(seen.reward, -noise.largest, noise.largest))
         return state._replace(sums=add(state.sums, seen, state.network))
 
-    def finish(self, state: OutputState, noise: Noise) -> LinearQ:
-        """The solved values, with noise."""
-        sums = state.sums
-        solved = best_values(sums.means(), sums, self.gamma)
-        noised = protect(solved, noise.normals, noise.scale)
-        return LinearQ(noised, state.network.scaled, state.network.features)
+    def finish(self, state: AveragingState, noise: Noise) -> LinearQ:
+        solved = best_values(state.sums.means(), state.sums, self.gamma)
+        return replace(state.network, weights=protect(solved, noise.normals, noise.scale))
 
-    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
-        """Certified: one release."""
-        return self.state_promise(
-            spaces,
-            steps,
+    def conditions(self, steps: int) -> tuple[Assumption, ...]:
+        return (
             Assumption("Actions were uniformly random, so that the states seen do not depend on the reward.", True),
             Assumption("Values are a fixed point of averages, which contracts by gamma.", True),
         )

@@ -25,7 +25,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning import replay as memory
-from quietq.learning.deep_q import DeepQ, DeepQState, chosen, when
+from quietq.learning.deep_q import DeepQ, DeepQState, chosen
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import Hats, LinearQ, Network, Scaled
 from quietq.learning.options import option
@@ -35,7 +35,7 @@ from quietq.noise.grid_path import draw_grid
 from quietq.noise.kernels import Exponential
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import count, not_negative, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.published import PublishedTheorem, claimed_budget
 
@@ -95,15 +95,13 @@ class Published(DeepQ):
         super().__post_init__()
         if self.preset not in ("code", "text"):
             raise InvalidInput(f"preset must be 'code' or 'text', not {self.preset!r}.")
-        if real("sigma", self.sigma) < 0:
-            raise InvalidInput(f"sigma must be at least 0, not {self.sigma!r}.")
+        not_negative("sigma", self.sigma)
         positive("beta", self.beta)
         count("levels", self.levels)
         if self.resets is not None:
             count("resets", self.resets)
 
     def core(self) -> "Published":
-        """Without the noise's size, which is in the noise."""
         return replace(self, sigma=1.0, beta=1.0)
 
     def check(self, spaces: Spaces, steps: int) -> None:
@@ -138,13 +136,11 @@ class Published(DeepQ):
         return (self.sigma * paths).astype(np.float32), np.minimum(index, outputs[0] - 1).astype(np.int32)
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> PublishedState:
-        """A new network and nothing seen."""
         return PublishedState(super().init(spaces, key, copies), jnp.zeros((), jnp.int32))
 
     def act(
         self, state: PublishedState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
     ) -> Int[Array, " copies"]:
-        """The best action by the noised network, or a random one."""
         values = jax.vmap(state.learner.network)(observation)
         return self.explore(values + self._at(state, observation, step, noise, ACTING), step, key)
 
@@ -155,24 +151,23 @@ class Published(DeepQ):
         learner, copies = state.learner, seen.action.shape[0]
         buffer = memory.store(learner.replay, seen, step, self.bootstrap_truncated)
 
-        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
-            batch = self._batch(buffer, step, copies, key)
+        def gradient(network: Network) -> Any:
+            if self.preset == "code":
+                batch = memory.sample(buffer, self.batch, step, copies, key)
+            else:
+                batch = memory.rows(buffer, jnp.arange(self.batch))  # the last round, each once
             following = jax.vmap(learner.target)(batch.next_state)
             following += self._at(state, batch.next_state, step, noise, BOOTSTRAP)
             goals = batch.reward + self.gamma * jnp.where(batch.terminated, 0.0, following.max(axis=1))
             added = chosen(self._at(state, batch.state, step, noise, ACTING), batch.action)
-            gradient = eqx.filter_grad(self.batch_loss)(network, lax.stop_gradient(goals - added), batch)
-            return self.apply(network, optimiser, gradient)
+            return eqx.filter_grad(self.batch_loss)(network, lax.stop_gradient(goals - added), batch)
 
-        seen_before = (step + 1) * copies
-        ready = (seen_before >= self.start) & ((step + 1) % self.train_every == 0)
-        network, optimiser = when(ready, learn, learner.network, learner.optimiser)
+        ready = ((step + 1) * copies >= self.start) & ((step + 1) % self.train_every == 0)
         episode = state.episode + (seen.terminated | seen.truncated).sum().astype(jnp.int32)
-        due = (
-            (episode % self.target_every == 0) & (episode > state.episode) if self.preset == "code" else jnp.array(True)
-        )
-        target = jax.tree.map(lambda new, old: jnp.where(due, new, old), network, learner.target)
-        return PublishedState(DeepQState(network, target, optimiser, buffer), episode)
+        due = jnp.array(True)
+        if self.preset == "code":
+            due = (episode % self.target_every == 0) & (episode > state.episode)
+        return PublishedState(self.descend(learner, buffer, gradient, ready, due), episode)
 
     def finish(self, state: PublishedState, noise: Noise) -> PublishedRelease:
         """The network with the last noise of its own; as listed, the text's without any."""
@@ -187,7 +182,6 @@ class Published(DeepQ):
         return PublishedRelease(state.learner.network, path if self.preset == "code" else jnp.zeros_like(path))
 
     def values(self, released: PublishedRelease, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """Network plus noise."""
         return released.network(observation) + released.path[self._cell(released.network, observation)]
 
     def to_private(self, released: PublishedRelease, spaces: Spaces, certificate: Certificate) -> PrivateNetwork:
@@ -223,11 +217,6 @@ class Published(DeepQ):
         if paths == self._stretches(spaces, steps):
             return "redrawn every episode"
         return "one path for the whole run" if paths == 1 else f"{paths} paths in the whole run"
-
-    def _batch(self, buffer: Array, step: Array, copies: int, key: PRNGKeyArray) -> Transition:
-        if self.preset == "code":
-            return memory.sample(buffer, self.batch, step, copies, key)
-        return memory.rows(buffer, jnp.arange(self.batch))  # the last round, each once
 
     def _at(
         self, state: PublishedState, states: Float[Array, "batch d"], step: Array, noise: Noise, network: int

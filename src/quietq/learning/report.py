@@ -1,15 +1,50 @@
-"""How far a training is: a bar with the time left, and TensorBoard. Returns of the true reward are marked as such."""
+"""What is seen of a training while it runs: released values for callbacks, a bar and TensorBoard for the operator.
+
+Returns of the true reward are marked as such.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from quietq.learning import trainer
+from quietq.learning.method import Method
 from quietq.privacy.errors import MissingExtra
+
+LISTENERS: list[Callable[[int], None]] = []
+"""Called with the step's number from inside the compiled program, if it was told to tell."""
+
+
+class Event(NamedTuple):
+    """What a callback gets: the step, and the values that have been released so far (None if nothing has been)."""
+
+    step: int
+    values: Callable[[np.ndarray], np.ndarray] | None
+    """From observations (points, d) to (runs, points, actions)."""
+
+    @classmethod
+    def of(cls, step: int, core: Method, current: Any) -> "Event":
+        """With what all runs have released so far, or None."""
+        if current is None:
+            return cls(step, None)
+        values = jax.vmap(jax.vmap(core.values, in_axes=(None, 0)), in_axes=(0, None))
+        return cls(step, lambda points: np.asarray(values(current, jnp.asarray(points, jnp.float32))))
+
+
+def episode_returns(seen: Any) -> list[list[float]]:
+    """The returns of all episodes that ended, one list per row of rewards and ends."""
+    rows = []
+    for rewards, over in zip(*(np.asarray(part) for part in seen), strict=True):
+        ends = np.flatnonzero(over) + 1
+        total = np.concatenate([[0.0], np.cumsum(rewards.astype(np.float64))])
+        rows.append(np.diff(total[np.concatenate([[0], ends])]).tolist())
+    return rows
 
 
 def bar(shown: bool) -> Progress:
@@ -20,8 +55,6 @@ def bar(shown: bool) -> Progress:
 
 
 class Reporter:
-    """Shows a bar on stderr and writes a log, if asked to."""
-
     def __init__(self, steps: int, progress: bool | str, log: Path | None, covered: bool) -> None:
         self._bar = bar(bool(progress))
         self._task = self._bar.add_task("Training", total=steps)
@@ -32,23 +65,23 @@ class Reporter:
     def __enter__(self) -> "Reporter":
         self._bar.start()
         if self._inside:
-            trainer.LISTENERS.append(self._hear)
+            LISTENERS.append(self._hear)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._inside:
-            trainer.LISTENERS.remove(self._hear)
+            LISTENERS.remove(self._hear)
         self._bar.stop()
         if self._writer is not None:
             self._writer.close()
 
-    def at(self, step: int, recent: Callable[[], float | None]) -> None:
-        """The training is at this step; `recent` gives the last episodes' mean return."""
+    def at(self, step: int, seen: Callable[[], Any]) -> None:
+        """The training is at this step; `seen` gives all rewards and ends, for the mean of the last returns."""
         self._bar.update(self._task, completed=step)
-        if self._writer is not None and (value := recent()) is not None:
-            self._writer.add_scalar(self._tag, value, step)
+        if self._writer is not None and (last := [row[-1] for row in episode_returns(seen()) if row]):
+            self._writer.add_scalar(self._tag, float(np.mean(last)), step)
 
     def _hear(self, step: int) -> None:
         self._bar.update(self._task, completed=max(step, self._bar.tasks[0].completed))

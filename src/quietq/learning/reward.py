@@ -12,21 +12,15 @@ to a constant, and is then to be used with care.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quietq.learning.deep_q import DeepQ, check_learns
-from quietq.learning.method import Spaces
-from quietq.learning.private_source import OnPrivateReward
+from quietq.learning.deep_q import DeepQ
+from quietq.learning.reward_learner import RewardLearner
 
 
 @dataclass(frozen=True, kw_only=True)
-class RewardNoise(OnPrivateReward, DeepQ):
+class RewardNoise(RewardLearner, DeepQ):
     """Deep Q-learning on a private reward.
 
     `private` is what `privatise` returned, a fitted reward model, or several simulated draws of one setting.
     """
 
     name: ClassVar[str] = "reward"
-
-    def check(self, spaces: Spaces, steps: int) -> None:
-        """The reward must fit, and there must be something to learn."""
-        super().check(spaces, steps)
-        check_learns(self, steps)

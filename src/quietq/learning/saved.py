@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from quietq.learning.in_loop_method import InLoopMethod, UnitNoise
 from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
-from quietq.learning.private_source import OnPrivateReward
-from quietq.learning.promise import Promising, UnitNoise
+from quietq.learning.reward_learner import RewardLearner
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.privacy import norms
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count, shown
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.privacy.relations import SupBall
+from quietq.privacy.relations import SupBall, sup_radius
 from quietq.registry import METHODS, WORLDS
 
 MOST_BYTES = 2**30
@@ -56,14 +56,14 @@ def method_from(settings: Mapping[str, Any]) -> Method:
 def check_promise(method: Method, network: PrivateNetwork) -> None:
     """A method's agents have the certificates that the method gives for these settings, and no other."""
     certificate, training = network.certificate, network.training or {}
-    if certificate.standing != "certified" or isinstance(method, OnPrivateReward):  # which has its source's
+    if certificate.standing != "certified" or isinstance(method, RewardLearner):  # which has its source's
         return
-    if not isinstance(method, Promising) or certificate.method != method.name:
+    if not isinstance(method, InLoopMethod) or certificate.method != method.name:
         raise InvalidInput(f"A certificate of {shown(certificate.method)} does not belong to {method.name!r}.")
     steps = count("The file's steps", training["steps"], most=MOST_STEPS)
     spaces = Spaces(network.box, network.actions, count("The file's episode", training["episode"], most=MOST_STEPS))
     relation: dict[str, Any] = dict(certificate.relation or {})
-    ball = SupBall(norms.sup_radius(relation), people=relation.get("people"))  # all that these methods see of it
+    ball = SupBall(sup_radius(relation), people=relation.get("people"))  # all that these methods see of it
     budget = Budget(certificate.epsilon or 0.0, certificate.delta or 0.0)
     again = replace(method, relation=ball, budget=budget)
     with warnings.catch_warnings():

@@ -4,11 +4,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
-from gymnasium.vector import VectorEnv
 
-from quietq.learning.loop import rows_of
+from quietq.learning.environments import Environment, rows_of
 from quietq.learning.report import bar
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
@@ -33,14 +31,9 @@ class NotPrivate(NamedTuple):
 
 
 def evaluate(
-    world: World | gymnasium.Env | VectorEnv,
-    reward: object,
-    q_values: Callable[[np.ndarray, int], np.ndarray],
-    members: int,
-    episodes: int | None,
-    seed: int,
-    progress: bool | None = None,
-) -> NotPrivate:
+    world: World | Environment, reward: object, q_values: Callable[[np.ndarray, int], np.ndarray], members: int,
+    episodes: int | None, seed: int, progress: bool | None = None,
+) -> NotPrivate:  # fmt: skip
     """Exact on the walk; by episodes of chance elsewhere."""
     if reward is not None and not callable(reward):
         raise InvalidInput(
@@ -49,35 +42,28 @@ def evaluate(
         )
     played = (IN_WORLDS if isinstance(world, World) else IN_ENVIRONMENTS) if episodes is None else episodes
     count("episodes", played)
+    policies = [lambda states, i=i: np.asarray(q_values(states, i).argmax(axis=-1)) for i in range(members)]
     if not isinstance(world, World):
         with bar(sys.stderr.isatty() if progress is None else progress) as shown:
             task = shown.add_task("Evaluating", total=members * played)
             tell = lambda ended: shown.advance(task, ended)  # noqa: E731
-            return NotPrivate([_played(world, reward, q_values, i, played, seed, tell) for i in range(members)], None)
+            return NotPrivate([_play(world, reward, choose, played, seed, tell) for choose in policies], None)
     own: dict[str, Any] = {} if reward is None else {"reward": reward}
     if world == WALK:
         grid = np.linspace(0, 1, CELLS + 1)
-        policies = [q_values(grid[:, None], i).argmax(axis=-1) for i in range(members)]
+        actions = [choose(grid[:, None]) for choose in policies]
         return NotPrivate(
-            [policy_return(policy, cells=CELLS, **own) for policy in policies],
-            [score(policy, cells=CELLS, **own) for policy in policies],
+            [policy_return(chosen, cells=CELLS, **own) for chosen in actions],
+            [score(chosen, cells=CELLS, **own) for chosen in actions],
         )
-    returns = [
-        mean_return(world, lambda s, i=i: q_values(s, i).argmax(axis=-1), episodes=played, seed=seed, **own)
-        for i in range(members)
-    ]
+    returns = [mean_return(world, choose, episodes=played, seed=seed, **own) for choose in policies]
     return NotPrivate(returns, None if reward is not None else [normalise(world, one) for one in returns])
 
 
-def _played(
-    env: gymnasium.Env | VectorEnv,
-    reward: Any,
-    q_values: Any,
-    member: int,
-    episodes: int,
-    seed: int,
+def _play(
+    env: Environment, reward: Any, choose: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int,
     tell: Callable[[int], None],
-) -> float:
+) -> float:  # fmt: skip
     """The mean return of so many episodes; of a vector environment's copies, each plays its share.
 
     Taking those that end first instead would prefer short ones.
@@ -88,7 +74,7 @@ def _played(
     share = (episodes + np.arange(copies)[::-1]) // copies
     totals, finished, lengths, gained = np.zeros(copies), np.zeros(copies, int), np.zeros(copies, int), 0.0
     while (finished < share).any():
-        seen, observation, new = rows.send(np.asarray(q_values(observation, member).argmax(axis=-1)))
+        seen, observation, new = rows.send(choose(observation))
         states = seen.next_state.astype(np.float64)
         given = seen.reward if reward is None else rewards_at(flat(states), reward, states.shape[-1])
         totals += np.where(new, given, 0.0)

@@ -4,6 +4,16 @@ A run is a key, a reward and its noise; `jit(vmap(train))` takes any number of t
 worlds. A long training is cut into pieces of equal length, so that it can be watched, stopped, and taken up again where
 it was: each step's randomness comes from the run's key and the step's number, and nothing else is carried over than the
 `Carry`.
+
+`run` rehearses, charges, draws, keeps, runs: what cannot work is refused before anything is paid; what was drawn is on
+disk before it is used, and what ended is marked as ended before its end is released. So a training that is resumed
+draws nothing, pays nothing, and uses no number for a second purpose.
+
+Not even a copy of a checkpoint does. What a piece does is a function of the checkpoint and the program, and a
+checkpoint is bound to its program: method, world, reward, every hyper-parameter, seed, budget and code. So all copies
+compute the same numbers, which is post-processing of one release, or are refused. And a training that is ended early,
+and might be gone on with elsewhere, releases what it has released already and no more. (A processor of another kind may
+round otherwise in the last place: then a copy on it is a copy but for that.)
 """
 
 import math
@@ -19,10 +29,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float
 
+from quietq.learning import checkpoint
 from quietq.learning.cache import disk_cache, is_public
-from quietq.learning.method import Method, Noise, Released, Spaces, State, Transition
+from quietq.learning.method import Method, Noise, Spaces, State, Transition
+from quietq.learning.report import LISTENERS, Event
+from quietq.learning.training import Result, Runs, Training
+from quietq.privacy.errors import InvalidInput
 from quietq.worlds.jax_rewards import as_single
 from quietq.worlds.jax_world import WorldState, reset, step
 from quietq.worlds.world import World
@@ -46,14 +60,6 @@ class Seen(NamedTuple):
     over: Bool[Array, "runs steps"]
 
 
-class Runs(NamedTuple):
-    """The runs of a program; every leaf has a leading axis, one entry a run."""
-
-    keys: PRNGKeyArray
-    reward: Any
-    noise: Noise
-
-
 @contextmanager
 def on_one_core() -> Iterator[None]:
     """In here runs are not spread over cores, so that a run's bits are the same on machines of any size."""
@@ -65,8 +71,108 @@ def on_one_core() -> Iterator[None]:
 
 
 def spaces_of(world: World) -> Spaces:
-    """What is public about a world."""
     return Spaces(world.box, world.actions, world.steps)
+
+
+def run(training: Training) -> Result:
+    assert isinstance(training.world, World)
+    with training.running() as reporter:
+        return _Piecewise(training, training.world).run(reporter.at)
+
+
+class _Piecewise:
+    """A training in pieces, with a checkpoint before each if there is a folder for it."""
+
+    def __init__(self, training: Training, world: World) -> None:
+        self.training, self.world, self.core = training, world, training.method.core()
+        self.length = training.piece()
+        self.kept = training.folder is not None and training.method.spends
+        # What is told from inside is a part of the program, which must be the same for all copies of a checkpoint.
+        told = training.progress == "compiled" and not self.kept
+        self.tell = max(training.steps // 100, 1) if told else None
+        rewards, keys = training.rewards(), training.keys()
+        probe = training.probe(rewards)
+        if training.folder is not None:
+            checkpoint.prepare(training.folder)
+            self.fingerprint = self._identify(rewards, keys, probe)
+        if training.resume:
+            self._take_up(Runs(keys, rewards, training.noise(seeded=True)))  # noise for its shapes
+        else:
+            self._start(Runs(keys, rewards, None))
+
+    def _identify(self, rewards: Any, keys: Any, probe: np.ndarray) -> str:
+        names = ("seed", "steps", "seeds", "simulate", "every")
+        settings: dict[str, object] = {name: getattr(self.training, name) for name in names}
+        settings["world"] = [type(self.world).__name__, repr(self.world)]
+        settings["reward"] = str(jax.tree.structure(rewards)) if self.training.releases else None
+        return checkpoint.fingerprint(self.training.method, settings, (keys, rewards, probe))
+
+    def _start(self, runs: Runs) -> None:
+        training = self.training
+        if training.folder is not None and (training.folder / checkpoint.NAME).exists():
+            raise InvalidInput(
+                f"{str(training.folder)!r} holds a checkpoint already: resume it, or choose another directory."
+            )
+        training.rehearse(
+            lambda noise: rehearse(self.core, self.world, runs._replace(noise=noise), self.length, self.tell)
+        )
+        training.pay()
+        self.runs = runs._replace(noise=training.noise(seeded=training.simulate is not None))
+        self.carry, self.seen = begin(self.core, self.world, self.runs), self._nothing_seen()
+        self.step, self.finished = 0, False
+        self.booked = training.receipt is not None and (training.receipt.id or True)
+
+    def _take_up(self, runs: Runs) -> None:
+        training = self.training
+        assert training.folder is not None  # `Training` refuses it
+        carry = jax.eval_shape(partial(_begin, self.core, self.world), runs, None)
+        like = runs.noise, carry, self._nothing_seen()
+        (noise, self.carry, self.seen), header = checkpoint.read(training.folder, like, self.fingerprint)
+        self.runs, self.step, self.finished = runs._replace(noise=noise), int(header["step"]), bool(header["finished"])
+        self.booked = header.get("booked", False)
+        if training.account is not None and training.method.spends:
+            if not self.booked:
+                raise InvalidInput("This training was begun without an account, so nothing was booked: go on without.")
+            training.receipt = training.account.receipt(self.booked) if isinstance(self.booked, str) else None
+        training.booked = bool(self.booked)
+
+    def run(self, report: Callable[..., None]) -> Result:
+        steps, ended = self.training.steps, False
+        while self.step < steps and not self.finished and not ended:
+            self._keep(finished=False)
+            piece = min(self.length, steps - self.step)
+            self.carry, new = advance(self.core, self.world, self.runs, self.carry, self.step, piece, self.tell)
+            place = (0, self.step)
+            self.seen = Seen(*(lax.dynamic_update_slice(*both, place) for both in zip(self.seen, new, strict=True)))
+            self.step += piece
+            report(self.step, lambda: self.seen)
+            ended = self._call_back()
+        self._keep(finished=True)  # before the end is released: it is not gone on with, only its end is repeated
+        last = current if self.step < steps and self.kept else finish
+        released = jax.block_until_ready(last(self.core, self.runs, self.carry))
+        return Result(released, tuple(np.asarray(part)[:, : self.step] for part in self.seen), self.step)
+
+    def _call_back(self) -> bool:
+        """Whether the caller ends the training here."""
+        if self.training.callback is None:
+            return False
+        so_far = current(self.core, self.runs, self.carry)
+        ended = self.training.callback(Event.of(self.step, self.core, so_far)) is True
+        if ended and so_far is None and self.kept and self.step < self.training.steps:
+            raise InvalidInput(
+                f"{self.training.method.name!r} releases at its end only, and its checkpoint might be gone on with: "
+                "resume it without ending it, or train without a directory."
+            )
+        return ended
+
+    def _keep(self, finished: bool) -> None:
+        if self.training.folder is not None:
+            header = {"fingerprint": self.fingerprint, "step": self.step, "finished": finished, "booked": self.booked}
+            checkpoint.write(self.training.folder, (self.runs.noise, self.carry, self.seen), header)
+
+    def _nothing_seen(self) -> Seen:
+        shape = (self.training.members, self.training.steps)
+        return Seen(jnp.zeros(shape), jnp.zeros(shape, bool))
 
 
 def begin(method: Method, world: World, runs: Runs) -> Carry:
@@ -91,20 +197,16 @@ def rehearse(method: Method, world: World, runs: Runs, length: int, tell_every: 
         jax.eval_shape(partial(last, method), after.learner, runs.noise)
 
 
-def finish(method: Method, runs: Runs, carry: Carry) -> Released:
+def finish(method: Method, runs: Runs, carry: Carry) -> Any:
     """What each run releases at its end."""
     with disk_cache(is_public(method)):
         return _finish(method, carry.learner, runs.noise)
 
 
-def current(method: Method, runs: Runs, carry: Carry) -> Released | None:
+def current(method: Method, runs: Runs, carry: Carry) -> Any:
     """What each run has released so far, if anything; it uses no noise up."""
     with disk_cache(is_public(method)):
         return _current(method, carry.learner, runs.noise)
-
-
-LISTENERS: list[Callable[[int], None]] = []
-"""Called with the step's number from inside the compiled program, if it was told to tell."""
 
 
 def _tell(now: Any) -> None:
@@ -114,7 +216,7 @@ def _tell(now: Any) -> None:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _begin(method: Method, world: World, runs: Runs, carry: None) -> Carry:
-    def one(key: PRNGKeyArray) -> Carry:
+    def one(key: Array) -> Carry:
         key_world, key_learner = jax.random.split(key)
         return Carry(reset(world, key_world), method.init(spaces_of(world), key_learner))
 
@@ -125,42 +227,40 @@ def _begin(method: Method, world: World, runs: Runs, carry: None) -> Carry:
 def _advance(
     method: Method, world: World, length: int, tell_every: int | None, first: Array, runs: Runs, carry: Carry
 ) -> tuple[Carry, Seen]:
-    def one(key: PRNGKeyArray, reward: Any, noise: Noise, carry: Carry) -> tuple[Carry, Seen]:
+    def one(run: Runs, carry: Carry) -> tuple[Carry, Seen]:
         def body(carry: Carry, now: Array) -> tuple[Carry, Seen]:
             if tell_every is not None:
                 lax.cond(now % tell_every == 0, lambda: jax.debug.callback(_tell, now), lambda: None)
-            return _one_step(method, world, reward, noise, jax.random.fold_in(key, now), carry, now)
+            return _one_step(method, world, run, carry, now)
 
         return lax.scan(body, carry, first + jnp.arange(length))
 
-    return jax.vmap(one)(*runs, carry)
+    return jax.vmap(one)(runs, carry)
 
 
-def _one_step(
-    method: Method, world: World, reward: Any, noise: Noise, key: PRNGKeyArray, carry: Carry, now: Array
-) -> tuple[Carry, Seen]:
-    key_act, key_world, key_learn, key_reset = jax.random.split(key, 4)
+def _one_step(method: Method, world: World, run: Runs, carry: Carry, now: Array) -> tuple[Carry, Seen]:
+    key_act, key_world, key_learn, key_reset = jax.random.split(jax.random.fold_in(run.keys, now), 4)
     here = carry.world.position
-    action = method.act(carry.learner, here[None], now, key_act, noise)[0]
+    action = method.act(carry.learner, here[None], now, key_act, run.noise)[0]
     after, terminated, truncated = step(world, carry.world, action, key_world)
-    gained = reward(here, action, after.position)
+    gained = run.reward(here, action, after.position)
     if method.spends:  # no value raises anything: what is no number counts as 0, what is infinite is clipped
         gained = as_single(gained)
         gained = jnp.where(jnp.isnan(gained), 0.0, gained)
     seen = Transition(*(x[None] for x in (here, action, gained, after.position, terminated, truncated)))
-    learner = method.update(carry.learner, seen, now, key_learn, noise)
+    learner = method.update(carry.learner, seen, now, key_learn, run.noise)
     over = terminated | truncated
     following = jax.tree.map(lambda new, old: jnp.where(over, new, old), reset(world, key_reset), after)
     return Carry(following, learner), Seen(gained, over)
 
 
 @partial(jax.jit, static_argnums=0)
-def _finish(method: Method, learner: State, noise: Noise) -> Released:
+def _finish(method: Method, learner: State, noise: Noise) -> Any:
     return jax.vmap(method.finish)(learner, noise)
 
 
 @partial(jax.jit, static_argnums=0)
-def _current(method: Method, learner: State, noise: Noise) -> Released | None:
+def _current(method: Method, learner: State, noise: Noise) -> Any:
     return jax.vmap(method.current)(learner, noise)
 
 
@@ -169,7 +269,7 @@ def _is_public(method: Method, world: World, runs: Runs) -> bool:
 
 
 def _spread(program: Callable[..., Any], runs: Runs, carry: Carry | None, public: bool) -> Any:
-    """Runs the program on equal parts of the runs, a core each, and puts the parts together.
+    """Runs the program on equal parts of the runs, one core for each, and puts the parts together.
 
     Threads, because XLA leaves Python's lock while it works; the parts are equal, because each size is compiled.
     """
@@ -182,9 +282,9 @@ def _spread(program: Callable[..., Any], runs: Runs, carry: Carry | None, public
     indices = [np.minimum(np.arange(i * size, (i + 1) * size), number - 1) for i in range(parts)]
 
     def part(index: np.ndarray) -> Any:
-        pick = partial(jax.tree.map, lambda leaf: leaf[index])
+        own = None if carry is None else jax.tree.map(lambda leaf: leaf[index], carry)
         with disk_cache(public):
-            return jax.block_until_ready(program(pick(runs), None if carry is None else pick(carry)))
+            return jax.block_until_ready(program(runs.pick(index), own))
 
     with ThreadPoolExecutor(parts) as pool:
         results = list(pool.map(part, indices))

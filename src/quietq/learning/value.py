@@ -16,17 +16,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from quietq.learning.averages import Averages, Averaging, add, at_random, best_values, weighed
+from quietq.learning.averages import Averages, Averaging, add, best_values, weighed
+from quietq.learning.in_loop_method import Draw, InLoopMethod
 from quietq.learning.method import Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
-from quietq.learning.options import option
+from quietq.learning.options import check_share, option
 from quietq.learning.private_step import ROUNDS, PrivateStep, update_and_finish
-from quietq.learning.promise import Draw, Promising
 from quietq.learning.protect import protect
-from quietq.noise.entropy import Entropy
-from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count, real
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.certificate import Assumption
+from quietq.privacy.checks import count
 
 
 class ValueState(NamedTuple):
@@ -43,7 +41,7 @@ class ValueState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValueNoise(Averaging, Promising):
+class ValueNoise(Averaging, InLoopMethod):
     """Round by round, mean rewards by knot are noised and released, and the values that follow act in the next."""
 
     name: ClassVar[str] = "value"
@@ -53,8 +51,7 @@ class ValueNoise(Averaging, Promising):
     def __post_init__(self) -> None:
         super().__post_init__()
         count("round_steps", self.round_steps)
-        if not 0 <= real("explore", self.explore) <= 1:
-            raise InvalidInput(f"explore must lie between 0 and 1, not {self.explore!r}.")
+        check_share("explore", self.explore)
 
     def rounds(self, steps: int) -> int:
         """How many releases so many steps make; the last round may be a short one."""
@@ -64,20 +61,17 @@ class ValueNoise(Averaging, Promising):
         """Of each mean reward; sums are compensated."""
         return 8
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
-        """The normals of all rounds."""
-        _, budget = self.promised()
-        rounds = self.rounds(steps)
-        normals = entropy.normals((rounds, spaces.actions, self.number_of_knots(spaces)))
-        scale = self.allowance(spaces) * self.radius * np.sqrt(rounds) / budget.mu
-        return self.drawn(normals, scale)
+    def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
+        return (self.rounds(steps), spaces.actions, self.number_of_knots(spaces))
+
+    def sensitivity(self, spaces: Spaces, steps: int) -> float:
+        """Each round's noise is as much as this times the root of the number of means in it."""
+        return self.allowance(spaces) * self.radius * np.sqrt(self.rounds(steps))
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
-        """Each round's noise is the scale times the root of the number of means in it."""
         return {"kind": "mean-rewards", "rounds": self.rounds(steps), "operations": self.operations(spaces)}
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
-        """Nothing seen or released."""
         nothing = self.nothing_seen(spaces)
         zero = jnp.zeros_like(nothing.weight)
         return ValueState(nothing, nothing, zero, self.network(spaces, zero), jnp.zeros((), jnp.int32))
@@ -88,12 +82,11 @@ class ValueNoise(Averaging, Promising):
         """At random in the first round; then the best by what was released, or at random."""
         key_share, key_action = jax.random.split(key)
         share = jnp.where(step < self.round_steps, 1.0, self.explore)
-        anything = at_random(observation, state.variance.shape[0], key_action)
+        anything = super().act(state, observation, step, key_action, noise)
         best = jnp.argmax(jax.vmap(state.network)(observation), axis=1)
         return jnp.where(jax.random.uniform(key_share, best.shape) < share, anything, best)
 
     def update(self, state: ValueState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> ValueState:
-        """Adds what was seen, and releases at the end of a round."""
         seen = seen._replace(reward=jnp.clip(seen.reward, -noise.largest, noise.largest))
         state = state._replace(unreleased=add(state.unreleased, seen, state.network))
         ends = ((step + 1) % self.round_steps == 0) & (state.round < noise.normals.shape[0])
@@ -108,12 +101,10 @@ class ValueNoise(Averaging, Promising):
         return jax.tree.map(lambda new, old: jnp.where(short, new, old), last.network, state.network)
 
     def current(self, state: ValueState, noise: Noise) -> LinearQ:
-        """The values after the last full round."""
         return state.network
 
     def _release(self, state: ValueState, noise: Draw) -> ValueState:
-        mine, before = state.unreleased, state.public
-        seen = mine.seen
+        mine, before, seen = state.unreleased, state.public, state.unreleased.seen
         scale = noise.scale * jnp.sqrt(seen.sum())
         means = protect(mine.means(), noise.normals[state.round], scale)
         weight = jnp.where(seen, mine.weight, 0.0)
@@ -127,16 +118,11 @@ class ValueNoise(Averaging, Promising):
         variance = state.variance + (scale * weight) ** 2
         present = jnp.maximum(public.weight, 1e-6)
         means = weighed(public.rewards / present, jnp.sqrt(variance) / present, public.weight, self.spread)
-        network = LinearQ(best_values(means, public, self.gamma), state.network.scaled, state.network.features)
+        network = replace(state.network, weights=best_values(means, public, self.gamma))
         return ValueState(jax.tree.map(jnp.zeros_like, mine), public, variance, network, state.round + 1)
 
-    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
-        """Certified, for all rounds together."""
-        return self.state_promise(
-            spaces,
-            steps,
-            Assumption("Policy, moves and values were computed from public states and released means only.", True),
-        )
+    def conditions(self, steps: int) -> tuple[Assumption, ...]:
+        return (Assumption("Policy, moves and values were computed from public states and released means only.", True),)
 
     def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """The first of a round's two steps ends none; the last round is ended by the training."""

@@ -14,22 +14,19 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.learning import replay as memory
-from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen, when
-from quietq.learning.gradient import STEEPEST, GradientNoiseDraw
+from quietq.learning.deep_q import DeepQState, Loss, chosen
+from quietq.learning.gradient import FROM_NOISED, STEEPEST, NoisyDescent
+from quietq.learning.in_loop_method import Draw
 from quietq.learning.method import Noise, Spaces, Transition
-from quietq.learning.networks import Kind, Network
+from quietq.learning.networks import Network
 from quietq.learning.options import option
 from quietq.learning.private_step import ROUNDS, PrivateStep, hide_replay
-from quietq.learning.promise import Promising, not_below
-from quietq.learning.protect import protect
-from quietq.learning.sums import total
-from quietq.noise.entropy import Entropy
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.learning.protect import protect, total
+from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import UNIT_ROUNDING
 
@@ -38,50 +35,29 @@ _SLACK = 1.0001  # for rounding errors of a few operations in single precision
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkValueNoise(DeepQ, Promising):
+class NetworkValueNoise(NoisyDescent):
     """Round by round, the reward part of the gradient is noised, and the parameters that follow are the state."""
 
     name: ClassVar[str] = "value-network"
-    network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
+    norm_kind: ClassVar[str] = "reward-gradients"
     features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.")
     gamma: float = option(0.5, "Discount of the future.")
-    optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
-    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.")
     batch: int = option(250, "Transitions a round; each is used in one round only, and each round is a release.")
     target_every: int = option(1, "Rounds between copies of the network to the target network; 1 does without one.")
-    explore_last: float = option(1.0, "Share of random actions in the long run.")
     loss: Loss = field(default="squared", init=False)
     replay: int = field(default=1, init=False)
     start: int = field(default=1, init=False)
     train_every: int = field(default=1, init=False)
 
     def rounds(self, steps: int) -> int:
-        """How many full batches so many steps make."""
         return steps // self.batch
 
     def check(self, spaces: Spaces, steps: int) -> None:
-        """There must be something to learn."""
         super().check(spaces, steps)
         if self.rounds(steps) == 0:
             raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
 
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> GradientNoiseDraw:
-        """The normals of all rounds."""
-        _, budget = self.promised()
-        rounds = self.rounds(steps)
-        return GradientNoiseDraw(
-            entropy.normals((rounds, self.parameters(spaces))).astype(np.float32),
-            not_below(np.sqrt(rounds) / budget.mu),
-            not_below(self.radius),
-            np.asarray(self.largest, np.float32),
-        )
-
-    def norm(self, spaces: Spaces, steps: int, noise: GradientNoiseDraw) -> dict[str, object]:
-        """Each round's own sensitivity, as it is computed for rewards that differ by the radius handed on."""
-        return {"kind": "reward-gradients", "rounds": self.rounds(steps), "radius": float(noise.radius)}
-
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
-        """A new network, its target the same, and room for one round."""
         state = super().init(spaces, key, copies)
         return state._replace(replay=memory.empty(self.batch, spaces.box.dimension, copies))
 
@@ -91,22 +67,18 @@ class NetworkValueNoise(DeepQ, Promising):
         calls = buffer.shape[0] // seen.action.shape[0]
         turn = (step + 1) // calls - 1
 
-        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+        def gradient(network: Network) -> Any:
             batch = memory.rows(buffer, jnp.arange(buffer.shape[0]))
             batch = batch._replace(reward=jnp.clip(batch.reward, -noise.largest, noise.largest))
-            return self.apply(network, optimiser, self.noised(network, state.target, batch, turn, noise))
+            return self.noised(network, state.target, batch, turn, noise)
 
         ready = ((step + 1) % calls == 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
-        network, optimiser = when(ready, learn, state.network, state.optimiser)
-        copied = ready & ((turn + 1) % self.target_every == 0)
-        target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
-        return DeepQState(network, target, optimiser, buffer)
+        return self.descend(state, buffer, gradient, ready, ready & ((turn + 1) % self.target_every == 0))
 
-    def noised(
-        self, network: Network, target: Network, batch: Transition, turn: Array, noise: GradientNoiseDraw
-    ) -> Network:
+    def noised(self, network: Network, target: Network, batch: Transition, turn: Array, noise: Draw) -> Network:
         """The gradient of the squared loss, without one through the target; its reward part has noise."""
-        slopes, build = self.slopes(network, batch)
+        _, build = ravel_pytree(eqx.filter(network, eqx.is_array))
+        slopes = jax.vmap(lambda one: ravel_pytree(eqx.filter(one, eqx.is_array))[0])(self.slopes(network, batch))
         steep = ~(jnp.abs(slopes) < STEEPEST).all()  # then nothing is released: see protect
         # Each entry is a sum (2 roundings) of products (1), divided (1), with rewards of size `largest` at the most;
         # twice that is allowed for, for each of two neighbours.
@@ -119,24 +91,9 @@ class NetworkValueNoise(DeepQ, Promising):
         values = chosen(jax.vmap(network)(batch.state), batch.action)
         return build((values - following) @ slopes / len(slopes) - private)
 
-    def slopes(self, network: Network, batch: Transition) -> tuple[Float[Array, "batch parameters"], Any]:
-        """The gradient of each transition's value by all parameters, in a row, and what makes a network of a row."""
-
-        def value(network: Network, state: Array, action: Array) -> Array:
-            return chosen(network(state)[None], action[None])[0]
-
-        each = jax.vmap(eqx.filter_grad(value), in_axes=(None, 0, 0))(network, batch.state, batch.action)
-        _, build = ravel_pytree(eqx.filter(network, eqx.is_array))
-        return jax.vmap(lambda one: ravel_pytree(eqx.filter(one, eqx.is_array))[0])(each), build
-
-    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
-        """Certified, for all rounds together."""
-        return self.state_promise(
-            spaces,
-            steps,
-            Assumption("Each transition was used in one round only; one that is seen again counts as another.", True),
-            Assumption("Networks, targets and actions come from noised parameters only.", True),
-        )
+    def conditions(self, steps: int) -> tuple[Assumption, ...]:
+        once = "Each transition was used in one round only; one that is seen again counts as another."
+        return (Assumption(once, True), FROM_NOISED)
 
     def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         number = len(batch.action)

@@ -8,7 +8,7 @@ was charged, so that a mechanism cannot promise more than it noises.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -105,7 +105,7 @@ class Mechanism(ABC):
         return math.inf
 
     @classmethod
-    def propose(cls, task: Task) -> list["Mechanism"]:
+    def propose(cls, task: Task) -> Sequence["Mechanism"]:
         """The mechanisms of this kind that could do the task; none where the kind does not apply."""
         return []
 

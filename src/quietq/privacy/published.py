@@ -90,8 +90,13 @@ class PublishedTheorem:
 
     @property
     def v(self) -> float:
-        """4 alpha (k + 1)/B, the claimed movement of Q in one step, over L; the kernel's parameter beta is 1/v."""
+        """4 alpha (k + 1)/B, the claimed movement of Q in one step, over L."""
         return 4 * self.learning_rate * (self.bound + 1) / self.batch
+
+    @property
+    def beta(self) -> float:
+        """1/v, the kernel's parameter."""
+        return 1 / self.v
 
     @property
     def sensitivity(self) -> float:
@@ -108,7 +113,7 @@ class PublishedTheorem:
     def check(self, sigma: float | None = None) -> PublishedCheck:
         """Both conditions, for the given sigma or for the one that the theorem asks for."""
         sigma = self.sigma if sigma is None else positive("sigma", sigma)
-        left, right = 2 * self.bound, _LEMMA_CONSTANT * math.sqrt(1 / self.v) * sigma
+        left, right = 2 * self.bound, _LEMMA_CONSTANT * math.sqrt(self.beta) * sigma
         delta_path = min(self.resets * math.exp(-((left - right) ** 2) / 2), 1.0) if left > right else 1.0
         return PublishedCheck(sigma, self.sigma, left, right, delta_path, self.delta_path)
 

@@ -1,4 +1,4 @@
-"""What methods that learn from something already released have in common: the release, and its certificate.
+"""Methods that learn from something already released: the release, and its certificate.
 
 Theorem (post-processing). Whatever is computed from a release without another look at the private data is covered by
 the release's certificate, for as many steps and with as many repetitions as one likes (docs/theory.md, section 4). So
@@ -8,7 +8,7 @@ all that must be checked is that the source *is* a release: a raw reward, or val
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -16,19 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from quietq.learning.method import Method, Spaces
+from quietq.learning.method import Method, Spaces, some_states
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.release_file import OpenedFile, was_loaded
 from quietq.noise.box import Box
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count, instance
+from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.jax_rewards import JaxReward
-
-if TYPE_CHECKING:
-    from quietq.learning.agent import Agent
+from quietq.worlds.world import flat
 
 COVERED = Assumption(
     "The values were computed from what this certificate covers, and from nothing else private.", False
@@ -36,26 +34,13 @@ COVERED = Assumption(
 """What a certificate is believed for when values come from elsewhere than from an agent or a release."""
 
 
-class _Answers(eqx.Module):
-    """What one run of an agent released, at many states."""
-
-    method: Method = eqx.field(static=True)
-    released: Any
-
-    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
-        """The values of all actions."""
-        return jax.vmap(lambda state: self.method.values(self.released, state))(states)
-
-
-class _Read(eqx.Module):
-    """A network from a file, which answers with NumPy."""
+class _AnswersInNumpy(eqx.Module):
+    """A network from a file, which answers with NumPy, for compiled code."""
 
     network: PrivateNetwork = eqx.field(static=True)
-    actions: int = eqx.field(static=True)
 
     def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
-        """The values of all actions."""
-        shape = jax.ShapeDtypeStruct((len(states), self.actions), jnp.float32)
+        shape = jax.ShapeDtypeStruct((len(states), self.network.actions), jnp.float32)
         return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
 
     def _ask(self, states: Any) -> np.ndarray:
@@ -90,37 +75,32 @@ class ReleasedValues(JaxReward):
         self.box, self.promise, self.by_action = box, certificate.to_json(), True
 
     @classmethod
-    def of(cls, source: "Agent | OpenedFile | PrivateNetwork", member: int = 0) -> "ReleasedValues":
+    def of(cls, source: Any, member: int = 0) -> "ReleasedValues":
         """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs."""
-        from quietq.learning.agent import Agent
-
         if isinstance(source, OpenedFile):
-            source = source.function  # pyright: ignore[reportAssignmentType]
-        if isinstance(source, Agent):
-            if not 0 <= count("member", member, 0) < source.members:
-                raise InvalidInput(f"member must lie between 0 and {source.members - 1}, not {member!r}.")
-            released = jax.tree.map(lambda leaf: leaf[member], source.released)
-            function, box = _Answers(source.method.core(), released), source.spaces.box
-        elif isinstance(source, PrivateNetwork):
-            box = source.box
-            answer = source(box.low[0] if box.dimension == 1 else [box.low])
-            function = _Read(source, int(np.asarray(answer).size))
-        else:
+            source = source.function
+        if isinstance(source, PrivateNetwork):
+            make = cls._as_released if was_loaded(source) else cls  # else it is a function like any other
+            return make(_AnswersInNumpy(source), source.box, source.certificate)
+        values: Any = getattr(source, "released_values", None)
+        if values is None:
             raise InvalidInput(
                 f"Released values are those of an agent, or of an agent's release, not of a {type(source).__name__}."
             )
-        made = cls(function, box, source.certificate)
-        if isinstance(source, Agent) or was_loaded(source):  # else a network is a function like any other
-            object.__setattr__(made, "promise", source.certificate.to_json())
+        return values(member)
+
+    @classmethod
+    def _as_released(cls, function: Callable[..., Any], box: Box, certificate: Certificate) -> "ReleasedValues":
+        """Values that are known to be the ones that were released, so that nobody's word is needed."""
+        made = cls(function, box, certificate)
+        object.__setattr__(made, "promise", certificate.to_json())
         return made
 
     @property
     def certificate(self) -> Certificate:
-        """What covers the values."""
         return Certificate.from_json(self.promise)
 
     def at(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The released values of the actions at one state."""
         return jnp.asarray(self.function(state[None]))[0]
 
 
@@ -128,7 +108,7 @@ PrivateSource = PrivateFunction | FittedReward | ReleasedValues
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnPrivateReward(Method):
+class RewardLearner(Method):
     """Learns from a private reward; `private` is one, or several simulated draws of one setting."""
 
     uses_true_reward: ClassVar[bool] = False
@@ -137,7 +117,6 @@ class OnPrivateReward(Method):
 
     @property
     def rewards(self) -> tuple[PrivateSource, ...]:
-        """The private reward, or the simulated ones."""
         given: Any = (self.private,) if isinstance(self.private, self.sources) else self.private
         if not isinstance(given, Sequence) or not given or not all(isinstance(one, self.sources) for one in given):
             raise InvalidInput(
@@ -145,7 +124,7 @@ class OnPrivateReward(Method):
             )
         return tuple(given)
 
-    def core(self) -> "OnPrivateReward":
+    def core(self) -> "RewardLearner":
         """Without the reward: one program serves all of them."""
         return replace(self, private=None)
 
@@ -164,6 +143,7 @@ class OnPrivateReward(Method):
             raise InvalidInput(
                 "Several private rewards are several releases; only simulated ones are trained on together."
             )
+        super().check(spaces, steps)
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """The reward's own certificate: it covers the agent as it is."""
@@ -175,7 +155,7 @@ class OnPrivateReward(Method):
             return super().settings()
         digest = hashlib.sha256()
         for private in self.rewards:
-            digest.update(np.ascontiguousarray(_at_some_points(private)).tobytes())
+            digest.update(np.ascontiguousarray(_values_of(private)).tobytes())
         return super().settings() | {"private": digest.hexdigest()}
 
 
@@ -186,11 +166,8 @@ def certificate_of(private: PrivateSource) -> Certificate:
     return private.certificate
 
 
-def _at_some_points(private: PrivateSource) -> np.ndarray:
-    """Its values at some points of the box, enough to tell two releases apart."""
-    dimension = private.box.dimension
-    points = np.random.default_rng(0).random((257, dimension))
-    states = private.box.from_unit(points[:, 0] if dimension == 1 else points)
+def _values_of(private: PrivateSource) -> np.ndarray:
+    states = some_states(private.box)
     if isinstance(private, ReleasedValues):
-        return np.asarray(jax.vmap(private.at)(jnp.asarray(states, jnp.float32).reshape(-1, dimension)))
-    return np.asarray(private(states))
+        return np.asarray(jax.vmap(private.at)(jnp.asarray(states, jnp.float32)))
+    return np.asarray(private(flat(states)))

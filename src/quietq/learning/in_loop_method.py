@@ -1,9 +1,9 @@
-"""What methods that noise as they go have in common: a relation, a budget, and the certificate of many rounds."""
+"""Methods that noise as they go: a relation, a budget, noise for the whole run, and the certificate of many rounds."""
 
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
@@ -26,11 +26,15 @@ do values that are large enough for such rewards to be lost in their rounding.""
 
 
 class Draw(NamedTuple):
-    """The normals of a run in float32, their scale in the method's norm, and what rewards are clipped to."""
+    """The noise of a run in float32, as compiled code takes it. No number is rounded to less than it was."""
 
     normals: Float[np.ndarray, "..."]
     scale: Float[np.ndarray, ""]
+    """Of the noise, in the method's norm."""
+    radius: Float[np.ndarray, ""]
+    """The most that one reward differs between neighbours."""
     largest: Float[np.ndarray, ""]
+    """Rewards are clipped to it."""
 
 
 class UnitNoise:
@@ -39,16 +43,14 @@ class UnitNoise:
     reproducible = True
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Ones."""
         return np.ones(shape)
 
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """Halves."""
         return np.full(shape, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promising(Method):
+class InLoopMethod(Method):
     """A method with a promise of its own; every training is one release."""
 
     spends: ClassVar[bool] = True
@@ -78,16 +80,26 @@ class Promising(Method):
         return norms.rounding(self.operations(spaces), self.promised()[0].people)
 
     @abstractmethod
-    def norm(self, spaces: Spaces, steps: int, noise: Any) -> dict[str, object]:
-        """What the scale of the noise that was drawn is measured in, a kind of `quietq.privacy.norms`."""
+    def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
+        """How many normals a run of so many steps may use: one for each number that is noised."""
 
     @abstractmethod
-    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Any:
-        """All noise of one run, and its `scale`: what the certificate states is read off it."""
+    def sensitivity(self, spaces: Spaces, steps: int) -> float:
+        """By the method's theorem, with the allowance for rounding: the noise is as large, over mu."""
 
-    def drawn(self, normals: Float[np.ndarray, "..."], scale: float) -> Draw:
-        """Float64 normals and their scale, as compiled code takes them."""
-        return Draw(normals.astype(np.float32), not_below(scale), np.asarray(self.largest, np.float32))
+    @abstractmethod
+    def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
+        """What the scale of the noise that was drawn is measured in, a kind of `quietq.privacy.norms`."""
+
+    def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
+        """All noise of one run, and its `scale`: what the certificate states is read off it."""
+        _, budget = self.promised()
+        return Draw(
+            entropy.normals(self.noise_shape(spaces, steps)).astype(np.float32),
+            not_below(self.sensitivity(spaces, steps) / budget.mu),
+            not_below(self.radius),
+            np.asarray(self.largest, np.float32),
+        )
 
     def promised(self) -> tuple[Relation, Budget]:
         """The relation and the budget, if both were given."""
@@ -95,18 +107,19 @@ class Promising(Method):
             raise InvalidInput(f"{self.name} needs a relation and a budget: what must stay hidden, and how well?")
         return self.relation, self.budget
 
-    def core(self) -> "Promising":
+    def core(self) -> "InLoopMethod":
         """Without relation and budget: noise comes in ready, so one program serves all of them."""
         return replace(self, relation=None, budget=None)
 
     def check(self, spaces: Spaces, steps: int) -> None:
         """Refuses a promise that cannot be kept, and warns of one that is weak."""
+        super().check(spaces, steps)
         relation, budget = self.promised()
         instance("relation", relation, SupBall | LipschitzBall | RkhsBall, "a SupBall, LipschitzBall or RkhsBall")
         instance("budget", budget, Budget, "a Budget(epsilon, delta)")
         if budget.is_pure:
             raise InvalidInput(f"{self.name} adds Gaussian noise, so delta must be above 0; see 'reward' with k-norm.")
-        if not _LEAST <= sup_radius(relation) <= 1 / _LEAST:
+        if not _LEAST <= self.radius <= 1 / _LEAST:
             raise InvalidInput(
                 f"The relation's radius must lie between {_LEAST:g} and {1 / _LEAST:g}: scale the rewards."
             )
@@ -118,7 +131,11 @@ class Promising(Method):
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
-    def state_promise(self, spaces: Spaces, steps: int, *assumptions: Assumption) -> Certificate:
+    @abstractmethod
+    def conditions(self, steps: int) -> tuple[Assumption, ...]:
+        """What the certificate assumes besides what all such methods do."""
+
+    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
         """The certificate of so many steps: the sensitivity by the relation and the method's norm, and apart from it
         the scale that compiled code is handed. The certificate holds the two against each other.
         """
@@ -140,7 +157,7 @@ class Promising(Method):
                 Assumption(f"Neighbouring inputs are {relation}.", False),
                 CHOSEN,
                 Assumption("The world's states and ends depend on the reward through the agent's actions only.", False),
-                *assumptions,
+                *self.conditions(steps),
                 Assumption(f"Rewards were clipped to {self.largest:g} in size, and the noise covers rounding errors of "
                            "float32.", True),
                 Assumption("Noise was drawn in float64 from the operating system's generator, outside compiled code, "
