@@ -9,7 +9,6 @@ pytest.importorskip("sqlalchemy")
 
 import quietq as qq
 from quietq.learning import checkpoint
-from quietq.learning.agent import Agent
 
 TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"
 PROMISE = "--people 50 --epsilon 0.4 --delta 1e-4"
@@ -73,7 +72,7 @@ def test_an_error_after_the_charge_gives_nothing_back(quietq, ledger, monkeypatc
     def fail(*_, **__):
         raise qq.InvalidInput("something broke")
 
-    monkeypatch.setattr(Agent, "save", fail)
+    monkeypatch.setattr(qq, "publish", fail)
     assert quietq(f"train {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 2
     assert len(ledger.balance("walkers").bookings) == 1
 

@@ -145,7 +145,8 @@ def test_noise_of_random_features_is_caught(broken: bool) -> None:
     """
     features, one = random_cosines(48), mechanism(1.0)
     if broken:
-        one.mechanism = altered(one.mechanism, law=lambda law: swap_draws(law, Approximate(law.sigma, law.shape)))
+        shape = next(one.mechanism.run()).law.shape  # pyright: ignore[reportAttributeAccessIssue]
+        one.mechanism = altered(one.mechanism, law=lambda law: swap_draws(law, Approximate(law.sigma, shape)))
     inside = np.linalg.svd(features, full_matrices=False)
     basis = inside.U[:, inside.S / inside.S[0] > 1e-9]
     weights = TENT - basis @ (basis.T @ TENT)

@@ -18,10 +18,6 @@ import quietq as qq
 from quietq.registry import MECHANISMS
 
 
-def describe_noise() -> str:
-    return f"Kind of noise: {', '.join(MECHANISMS)}, or auto, which goes by a public rule."
-
-
 class Commands(TyperGroup):
     """A group of commands, which prints its help where none is named."""
 
@@ -29,7 +25,6 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"rich_markup_mode": None, **settings, "invoke_without_command": True})
-        NOISE.help = describe_noise()  # by what the registry holds now
 
 
 app = typer.Typer(
@@ -50,8 +45,8 @@ High = Annotated[float, typer.Option(help="Largest reward that a person can give
 Slope = Annotated[
     float, typer.Option(help="Most that a person's reward changes over the whole width of the box; public.")
 ]
-NOISE = typer.Option()
-Noise = Annotated[str, NOISE]
+KINDS_OF_NOISE = f"Kind of noise: {', '.join(MECHANISMS)}, or auto, which goes by a public rule."
+Noise = Annotated[str, typer.Option(help=KINDS_OF_NOISE)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
