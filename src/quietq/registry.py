@@ -91,6 +91,7 @@ MECHANISMS = {
     "knots": Entry("quietq.mechanisms.knots:ShapedKnots"),
     "weights": Entry("quietq.mechanisms.weights:Weights"),
     "ball": Entry("quietq.mechanisms.weights:BallWeights"),
+    "rounds": Entry("quietq.mechanisms.rounds:Rounds"),
 }
 """The kinds of noise for one reward function; a certificate calls them `reward/KIND`."""
 FEEDBACK = {

@@ -12,6 +12,7 @@ from quietq import Budget, FeatureKernel, InvalidInput
 from quietq.audit.bounds import Errors, mu_lower
 from quietq.audit.finding import Promise
 from quietq.audit.person import PersonAttack, attack_person, replace_person
+from quietq.noise.feature_maps import Splines
 
 SURE = 1 - 1e-6
 PEOPLE = 40
@@ -119,6 +120,7 @@ def test_two_coordinates_are_one_release() -> None:
     rng = np.random.default_rng(4)
     data = pl.DataFrame({"who": np.arange(20), "x": rng.random(20), "y": rng.random(20), "mark": rng.random(20)})
     reading = {"box": [(0, 1), (0, 1)], "low": 0, "high": 1, "slope": 0.2, "count": 20}
+    reading["features"] = Splines(additive=True)
     names = {"person": "who", "state": ["x", "y"], "rating": "mark"}
     marked = replace_person(data, [3], [(0.5, 0.5, 1.0)], **names)
     found = attack_person(marked, 3, [(0.5, 0.5, 0.0)], MU_ONE, releases=40, confidence=SURE, **reading, **names)

@@ -34,7 +34,7 @@ class Leaning(Vector):
 class Answers(Feedback):
     """How people lean on the whole."""
 
-    gives = "leaning"
+    gives: str = "leaning"
 
     @classmethod
     def read(cls, source, *, count, person="person", answer="answer", **options):

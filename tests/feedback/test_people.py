@@ -11,6 +11,7 @@ from people_data import GRID, LEVELS, ROUNDING, frame
 from quietq import Exponential, FeatureKernel, RkhsBall
 from quietq.feedback import Ratings
 from quietq.mechanisms.knots import least_shape
+from quietq.noise.feature_maps import Splines
 from quietq.noise.increments import IncrementBody
 from quietq.privacy.relations import LipschitzBall
 
@@ -112,8 +113,9 @@ def test_additive_functions_keep_the_radius(others, before, after):
         flat = [("other", *r) for r in others] + [("one", *r) for r in theirs] + [("anchor", 0.5, 0.5, 0.0)]
         data = pl.DataFrame(flat, schema=["person", "a", "b", "rating"], orient="row", strict=False)
         people = Ratings.read(
-            data, box=[(0, 1), (0, 1)], low=-1, high=1, slope=2, count=4, state=["a", "b"], levels=LEVELS
-        )
+            data, box=[(0, 1), (0, 1)], low=-1, high=1, slope=2, count=4, state=["a", "b"], levels=LEVELS,
+            features=Splines(additive=True),
+        )  # fmt: skip
         return people, [f(GRID) for f in people.functions()]
 
     people, one = means(before)

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from quietq.feedback.ratings import Ratings
+from quietq.noise.feature_maps import Splines
 from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.errors import InvalidInput, MissingExtra
 
@@ -25,7 +26,7 @@ pytestmark = [
 PEOPLE = 60
 ROWS_EACH = 24
 ONE: dict[str, Any] = {"box": (0, 2), "low": 0.0, "high": 1.0, "slope": 3.0, "count": PEOPLE + 5, "levels": 8}
-TWO: dict[str, Any] = ONE | {"box": [(0, 2), (-1, 1)], "state": ("state", "other")}
+TWO: dict[str, Any] = ONE | {"box": [(0, 2), (-1, 1)], "state": ("state", "other"), "features": Splines(additive=True)}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,8 @@ def polynomials(dimension: int) -> FeatureKernel:
 
 def assert_same(one: Ratings, other: Ratings) -> None:
     assert one.not_private == other.not_private
-    statistic = one.fit or one.extension
+    statistic = one.asked
+    assert statistic is not None
     assert np.array_equal(one.mean(statistic), other.mean(statistic))
 
 

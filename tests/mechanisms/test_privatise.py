@@ -11,6 +11,7 @@ from quietq import Accountant, Budget, BudgetExhausted, FeatureKernel, InvalidIn
 from quietq.feedback import Ratings
 from quietq.mechanisms import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights, privatise
 from quietq.mechanisms.knots import least_shape
+from quietq.noise.feature_maps import Splines
 
 BUDGET = Budget(0.9, 1e-4)
 RELATION = people(28, low=0, high=0.5, slope=1)
@@ -121,9 +122,10 @@ def test_several_dimensions_and_features():
         {"person": np.arange(200) % 50, "a": rng.random(200), "b": rng.random(200), "rating": rng.random(200)}
     )
     kwargs = {"low": 0, "high": 1, "slope": 1, "count": 50, "state": ["a", "b"]}
-    flat = Ratings.read(data, box=[(0, 1), (0, 1)], **kwargs)
+    flat = Ratings.read(data, box=[(0, 1), (0, 1)], features=Splines(additive=True), **kwargs)
     private = privatise(flat, BUDGET)
     assert isinstance(private, PrivateSum)
+    assert "which has no interactions" in str(private.certificate)
     assert private([[0.1, 0.2], [0.3, 0.4]]).shape == (2,)
     kernel = FeatureKernel(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
     linear = Ratings.read(data, box=[(0, 1), (0, 1)], features=kernel, norm=1.0, **kwargs)

@@ -11,10 +11,11 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from quietq.feedback.loss import Loss
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
 from quietq.privacy.account import Once
@@ -68,8 +69,10 @@ class Feedback(ABC):
     Without an account, `privatise` releases the same people once: releases add up.
     """
 
-    gives: ClassVar[str] = "function"
+    gives: str = "function"
     """What mechanisms can ask of it: those whose `takes` is the same apply."""
+    loss: Loss | None = None
+    """What a model of everybody's rows is judged by, if it gives rows."""
     box: Box
     """Where states lie; public."""
     count: int
@@ -123,7 +126,7 @@ def read_people(
     if engine not in ("local", "ray"):
         raise InvalidInput(f"engine must be 'local' or 'ray', not {engine!r}.")
     if keep and engine != "local":
-        raise InvalidInput("Rows are kept on one machine only: leave out keep, or the engine.")
+        raise InvalidInput("One model of everybody's rows is fitted on one machine: leave the engine out.")
     if keep:
         from quietq.feedback.local_engine import keep_rows
 

@@ -1,4 +1,4 @@
-"""Many people's ratings in, one bounded and smooth reward out: their mean, and by how much one person can move it."""
+"""Many people's ratings in: their mean as a bounded and smooth function, or rows that one model is fitted to."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,34 +7,39 @@ import numpy as np
 
 from quietq.feedback.extension import Extension
 from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.loss import Squared
 from quietq.feedback.ridge_fit import RidgeFit
+from quietq.feedback.row_statistics import Marginals
 from quietq.noise.box import Box, Domain
+from quietq.noise.feature_maps import Splines
 from quietq.noise.kernels import Additive, Exponential, FeatureKernel
 from quietq.privacy.certificate import Assumption
+from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, people as people_relation
+from quietq.privacy.relations import LipschitzBall, OnePerson, Relation, RkhsBall, people as people_relation
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ratings(Feedback):
-    """The mean of people's rewards with enforced bounds. It is the secret itself: make it private with `privatise`.
+    """People's ratings of states. It is the secret itself: make it private with `privatise`.
 
-    In one dimension each person's function is the midpoint of the two extreme Lipschitz extensions of their ratings.
-    In several, a rating y at (x_1, ..., x_d) is split evenly, y/d for each coordinate's own function of range
-    [low/d, high/d]: whatever the split, each part keeps its range and slope, so the bounds hold. With `features`, each
-    person is a ridge fit clipped to length `norm`.
+    In one dimension each person is a function, the midpoint of the two extreme Lipschitz extensions of their ratings,
+    and what is released is the mean of these. In several, one model is fitted to everybody's rows, and each person is
+    held to a bound in every round of that; interactions of coordinates are part of it. With
+    `features=Splines(additive=True)` a rating y at (x_1, ..., x_d) is split evenly instead, y/d for each coordinate's
+    own function of range [low/d, high/d]. With a `FeatureKernel`, each person is a ridge fit clipped to length `norm`.
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": ["a", "a", "b"], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
     >>> people = Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=2)
     >>> people
-    Ratings(count=2, box=[0, 1], range=[0, 1], slope=1)
+    Ratings(count=2, box=[0, 1], range=[0, 1])
     """
 
-    extension: Extension
-    """Range and slope of each person's reward."""
-    fit: RidgeFit | None = None
-    """What each person is instead of a function of every coordinate, with features."""
+    low: float
+    high: float
+    asked: Extension | RidgeFit | None = None
+    """What is asked of each person, once; None where a model is fitted to all rows."""
 
     @classmethod
     def read(
@@ -44,99 +49,116 @@ class Ratings(Feedback):
         box: Domain,
         low: float,
         high: float,
-        slope: float,
+        slope: float | None = None,
         count: int,
         person: str = "person",
         state: str | Sequence[str] = "state",
         rating: str = "rating",
-        features: FeatureKernel | None = None,
+        features: FeatureKernel | Splines | None = None,
         norm: float | None = None,
         ridge: float = 0.1,
         levels: int = 16,
         engine: Engine = "local",
         progress: Progress | None = None,
     ) -> "Ratings":
-        """From a data frame (pandas or Polars), CSV or Parquet files, or several of them; streaming.
+        """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.
 
-        `box`, `low`, `high`, `slope` and `count` are public and declared by you, never taken from the rows. `slope` is
-        in units of reward per width of the box. `progress` is told the number of rows read so far.
+        `box`, `low`, `high`, `slope` and `count` are public and declared by you, never taken from the rows. `slope`, in
+        units of reward per width of the box, is for functions of one coordinate: in one dimension, or with
+        `features=Splines(additive=True)`. `progress` is told the number of rows read so far.
         """
         from quietq.feedback.schema import Number, Schema
 
         states, region = (state,) if isinstance(state, str) else tuple(state), Box.of(box)
-        extension = Extension(region.dimension, low, high, slope, levels)
-        if (features is None) != (norm is None):
-            raise InvalidInput("features and norm belong together: give both or neither.")
-        fit = None if features is None or norm is None else RidgeFit(features, norm, ridge)
         if len(states) != region.dimension:
             raise InvalidInput(f"box has {region.dimension} dimensions, but there are {len(states)} state columns.")
-        if features is not None and features.dimension != len(states):
-            raise InvalidInput(
-                f"features look at {features.dimension} coordinates, but there are {len(states)} state columns."
-            )
+        low, high = real("low", low), real("high", high)
+        if not low < high:
+            raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
+        asked = _asked(region.dimension, low, high, slope, features, norm, ridge, levels)
         fields = {
             f"x{i}": Number(name, "state", region.low[i], region.high[i], scales=True) for i, name in enumerate(states)
         }
-        fields["rating"] = Number(rating, "rating", extension.low, extension.high, clips=True)
-        read = read_people(
-            source, Schema("ratings", person, fields), fit or extension, count, engine=engine, progress=progress
-        )
-        return cls(box=region, extension=extension, fit=fit, **read)
+        fields["rating"] = Number(rating, "rating", low, high, clips=True)
+        schema, loss = Schema("ratings", person, fields), None
+        if asked is None:
+            loss = Squared(region.dimension, low, high)
+        first = Marginals(loss, region.dimension, 1) if loss is not None else asked
+        read = read_people(source, schema, first, count, engine=engine, progress=progress, keep=loss is not None)  # type: ignore[arg-type]
+        gives = "function" if loss is None else "rows"
+        return cls(box=region, low=low, high=high, asked=asked, gives=gives, loss=loss, **read)
 
     @property
-    def slope(self) -> float:
-        return self.extension.slope
+    def slope(self) -> float | None:
+        return self.asked.slope if isinstance(self.asked, Extension) else None
 
     @property
     def relation(self) -> Relation:
-        bounds, dimension = self.extension, self.box.dimension
-        if self.fit is not None:
-            return RkhsBall.of_people(self.count, self.fit.features, self.fit.bound)
-        if dimension == 1:
-            return people_relation(self.count, bounds.low, bounds.high, bounds.slope)
-        width = bounds.high - bounds.low
-        balls = [LipschitzBall(width / dimension / self.count, 2 * bounds.slope / self.count)] * dimension
-        kernel = Additive((Exponential(balls[0].best_beta()),) * dimension)
-        return RkhsBall(kernel.radius_of(balls), kernel, people=self.count)
+        match self.asked:
+            case None:
+                return OnePerson(self.count)
+            case RidgeFit(features, bound):
+                return RkhsBall.of_people(self.count, features, bound)
+            case Extension(dimension, low, high, slope):
+                if dimension == 1:
+                    return people_relation(self.count, low, high, slope)
+                balls = [LipschitzBall((high - low) / dimension / self.count, 2 * slope / self.count)] * dimension
+                kernel = Additive((Exponential(balls[0].best_beta()),) * dimension)
+                return RkhsBall(kernel.radius_of(balls), kernel, people=self.count)
 
     @property
     def largest(self) -> float:
-        return self.fit.bound if self.fit is not None else max(abs(self.extension.low), abs(self.extension.high))
+        return self.asked.bound if isinstance(self.asked, RidgeFit) else max(abs(self.low), abs(self.high))
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        bounds = self.extension
-        held = f"each reward was held to [{bounds.low:g}, {bounds.high:g}] and to slope {bounds.slope:g} per width of"
-        how = (
-            f"{held} the box"
-            if self.fit is None
-            else f"each person's weights were clipped to length {self.fit.bound:g}"
-        )
-        enforced = Assumption(f"One person's rows, all of them, count as one of {self.count} people: {how}.", True)
-        if self.fit is None:
-            return (enforced, NAMED)
-        return (
-            enforced,
-            NAMED,
-            Assumption("The feature map looks at one state at a time and remembers nothing.", False),
-        )
+        held, further = f"each rating was held to [{self.low:g}, {self.high:g}]", ()
+        if isinstance(self.asked, Extension):
+            held = f"each reward was held to [{self.low:g}, {self.high:g}] and to slope {self.asked.slope:g} per width"
+            held += " of the box"
+            if self.asked.dimension > 1:
+                held += ", as a sum of one function for each coordinate, which has no interactions"
+        elif isinstance(self.asked, RidgeFit):
+            held = f"each person's weights were clipped to length {self.asked.bound:g}"
+            further = (Assumption("The feature map looks at one state at a time and remembers nothing.", False),)
+        enforced = Assumption(f"One person's rows, all of them, count as one of {self.count} people: {held}.", True)
+        return (enforced, NAMED, *further)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function per coordinate. THE SECRET: what comes out must not be published."""
-        if self.fit is not None:
-            raise InvalidInput("Ratings with features have weights, not functions of a coordinate.")
-        return [_interpolator(mean, self.box.coordinate(i)) for i, mean in enumerate(self.mean(self.extension))]
+        if not isinstance(self.asked, Extension):
+            raise InvalidInput("Only ratings in one dimension, or with additive splines, are functions.")
+        return [_interpolator(mean, self.box.coordinate(i)) for i, mean in enumerate(self.mean(self.asked))]
 
     def weights(self) -> np.ndarray:
         """The mean weights of people with features. THE SECRET, likewise."""
-        if self.fit is None:
+        if not isinstance(self.asked, RidgeFit):
             raise InvalidInput("These people have no features, so there are no weights.")
-        return self.mean(self.fit)
+        return self.mean(self.asked)
 
     def __repr__(self) -> str:
-        bounds = self.extension
-        held = f"range=[{bounds.low:g}, {bounds.high:g}], slope={bounds.slope:g}"
-        return f"Ratings(count={self.count}, box={self.box}, {held})"
+        return f"Ratings(count={self.count}, box={self.box}, range=[{self.low:g}, {self.high:g}])"
+
+
+def _asked(
+    dimension: int, low: float, high: float, slope: float | None, features: FeatureKernel | Splines | None,
+    norm: float | None, ridge: float, levels: int,
+) -> Extension | RidgeFit | None:  # fmt: skip
+    """What is asked of each person, once; None for a model of all rows."""
+    if (isinstance(features, FeatureKernel)) != (norm is not None):
+        raise InvalidInput("A FeatureKernel and norm belong together: give both or neither.")
+    if isinstance(features, FeatureKernel):
+        assert norm is not None
+        if features.dimension != dimension:
+            raise InvalidInput(
+                f"features look at {features.dimension} coordinates, but there are {dimension} state columns."
+            )
+        return RidgeFit(features, norm, ridge)
+    if features is None and dimension > 1:
+        return None
+    if slope is None:
+        raise InvalidInput("slope must be declared: the most that one person's reward changes over the whole box.")
+    return Extension(dimension, low, high, slope, levels)
 
 
 def _interpolator(mean: np.ndarray, box: Box) -> Callable[[np.ndarray], np.ndarray]:

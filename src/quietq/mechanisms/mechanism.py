@@ -59,6 +59,8 @@ class Task:
     """Whether the mechanism was asked for by name: then it says what is wrong instead of proposing nothing."""
     gives: str = "function"
     """What the feedback gives: mechanisms that take something else do not apply."""
+    loss: Any = None
+    """What a model of everybody's rows is judged by, where the feedback gives rows."""
     gaussian: bool = False
     """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
 
@@ -93,11 +95,11 @@ class Mechanism(ABC):
         return Cost.gaussian(self.budget.mu)
 
     @abstractmethod
-    def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
+    def run(self) -> Generator[Query, np.ndarray, Any]:
         """Yields queries, is sent their rounded noisy answers, and returns what is released."""
 
     @abstractmethod
-    def result(self, released: np.ndarray, certificate: Certificate) -> Any:
+    def result(self, released: Any, certificate: Certificate) -> Any:
         """The released thing, from what `run` returned."""
 
     def expected_error(self) -> float:

@@ -59,11 +59,11 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
 def _answer(
     mechanism: Mechanism,
     feedback: Any,
-    steps: Generator[Query, np.ndarray, np.ndarray],
+    steps: Generator[Query, np.ndarray, Any],
     query: Query,
     numbers: np.ndarray,
     entropy: Entropy,
-) -> tuple[list[Query], np.ndarray]:
+) -> tuple[list[Query], Any]:
     """Answers queries until there are no more: all of them, and what is released."""
     queries = [query]
     while True:

@@ -18,6 +18,7 @@ from quietq.mechanisms import signature
 from quietq.mechanisms.container import hash_of, pack, read, replace_file, unpack
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
+from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.publishable import InvalidRelease, Publishable, Stored, require
 from quietq.noise.box import Box
@@ -30,10 +31,10 @@ FORMAT = 3
 NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
-KINDS: dict[str, type[Publishable]] = {
-    kind.kind: kind
-    for kind in (PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, FittedReward, PrivateNetwork)
-}
+_CLASSES: tuple[type[Publishable], ...] = (
+    PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, PrivateModel, FittedReward, PrivateNetwork,
+)  # fmt: skip
+KINDS = {kind.kind: kind for kind in _CLASSES}
 """All that a file can hold: nothing in it can name another class."""
 _loaded: weakref.WeakSet[Any] = weakref.WeakSet()
 

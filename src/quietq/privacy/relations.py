@@ -254,6 +254,27 @@ class Trajectories(Relation):
         )
 
 
+@dataclass(frozen=True)
+class OnePerson(Relation):
+    """Everything that one of so many people gave, all of their rows, replaced by anything, or by nothing.
+
+    >>> print(OnePerson(1000))
+    what 1000 people gave, of whom one may have given anything else (replacing any one of 1000 people)
+    """
+
+    kind = "one-person"
+    fields: ClassVar = {"people": count}
+    unit = "any one person"
+    no_radius = "What people gave is no function, so it has no radius in any kernel: declare a ball of rewards for one."
+
+    people: int
+    """Their number, which is public and declared."""
+
+    @staticmethod
+    def words(record: Record) -> str:
+        return f"what {plural(record['people'], 'person', 'people')} gave, of whom one may have given anything else"
+
+
 def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> LipschitzBall:
     """The relation "replace one of n people", when the reward is the mean of theirs.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
+from quietq.mechanisms.private_model import PrivateModel
 from quietq.noise.box import Box
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.worlds.world import World, flat
@@ -102,6 +103,20 @@ class JaxWeights(_Released):
         return _traced("phi", self.phi, self.unit(state)) @ self.values
 
 
+class JaxModel(_Released):
+    """A PrivateModel, whose features are data."""
+
+    knots: Array
+    model: PrivateModel = eqx.field(static=True)
+
+    def __init__(self, model: PrivateModel) -> None:
+        super().__init__(model.weights, model.box, axes=1)
+        self.knots, self.model = jnp.asarray(model.knots, jnp.float32), model
+
+    def at(self, state: Array) -> Array:
+        return self.model.read(self.unit(state)[:, None], self.values, self.knots, jnp)[0]
+
+
 class JaxSum(JaxReward):
     """A PrivateSum: one table per coordinate."""
 
@@ -180,6 +195,7 @@ as_jax.register(World, WorldReward)
 as_jax.register(PrivateTable, lambda table: JaxTable(table.values, table.box))
 as_jax.register(PrivateKnots, lambda knots: JaxKnots(knots.values, knots.box))
 as_jax.register(FittedReward, lambda fitted: JaxKnots(fitted.mean, fitted.box))
+as_jax.register(PrivateModel, JaxModel)
 as_jax.register(PrivateSum, lambda total: JaxSum([part.values for part in total.parts], total.box))
 
 

@@ -1,0 +1,77 @@
+"""Per-person statistics of rows, for mechanisms that fit one model to everybody's rows.
+
+A person with many rows counts once: everything is a mean over their rows, held to a bound. All of it is computed
+element by element, or person by person, so that nobody's company changes a bit of their vector.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.feedback.loss import Features, Loss
+from quietq.feedback.statistic import Columns, Starts, Vector
+
+TOLD = 0.5
+"""How much of a unit the fraction of a gradient that was not clipped away counts: it costs noise, by 3 %."""
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals(Vector):
+    """Where states lie, coordinate by coordinate: how often in each of some bins, beyond an even share."""
+
+    loss: Loss
+    dimension: int
+    bins: int
+    size: int = field(init=False)
+    bound: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.dimension * self.bins)
+        object.__setattr__(self, "bound", 0.5 * self.dimension**0.5)
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        groups = self.loss.points(columns)
+        found = np.zeros((len(starts), self.dimension, self.bins))
+        rows = np.diff(starts, append=groups[0].shape[1])
+        person = np.repeat(np.arange(len(starts)), rows)
+        for points in groups:
+            places = np.clip((points * self.bins).astype(np.int64), 0, self.bins - 1)
+            for i, place in enumerate(places):
+                np.add.at(found[:, i], (person, place), 1.0)
+        return (found / (len(groups) * rows)[:, None, None] - 1 / self.bins).reshape(len(starts), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedGradient(Vector):
+    """A person's gradient of the loss, over the clip, and beside it how much of it was left by clipping.
+
+    v = (c G/C, TOLD (c - 1/2)) with c = min(1, C/|G|), so |v|^2 <= 1 + TOLD^2/4.
+    """
+
+    loss: Loss
+    features: Features
+    weights: Float[np.ndarray, " rank"]
+    clip: float
+    size: int = field(init=False)
+    bound: float = field(init=False)
+    rows_at_once: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", len(self.weights) + 1)
+        object.__setattr__(self, "bound", (1 + TOLD**2 / 4) ** 0.5)
+        object.__setattr__(self, "rows_at_once", max(1, 2**21 // len(self.weights)))  # which fit into a cache
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        design = self.loss.design(columns, self.features)
+        predicted = np.zeros(design.shape[1])
+        for weight, feature in zip(self.weights, design, strict=True):  # in this order for every row
+            predicted += weight * feature
+        design *= self.loss.slope(predicted, columns)
+        gradients = np.add.reduceat(design, starts, axis=1) / np.diff(starts, append=design.shape[1])
+        squared = np.zeros(len(starts))
+        for one in gradients:
+            squared += one * one
+        with np.errstate(divide="ignore"):
+            left = np.minimum(1.0, self.clip / np.sqrt(squared))
+        return np.ascontiguousarray(np.vstack([gradients * (left / self.clip), TOLD * (left - 0.5)]).T)

@@ -1,0 +1,73 @@
+"""A reward in any dimension that may leave: weights of public features, and how the box was stretched for them."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Stored, freeze, require
+from quietq.noise.box import Box
+from quietq.noise.feature_maps import Polynomials
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import real
+from quietq.privacy.errors import InvalidInput
+
+
+def stretch(points: Any, knots: Any, xp: Any = np) -> Any:
+    """Points of the unit box, each coordinate moved along straight lines through its knots."""
+    grid = xp.linspace(0.0, 1.0, knots.shape[1])
+    return xp.stack([xp.interp(one, grid, ends) for one, ends in zip(points, knots, strict=True)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateModel(PrivateFunction):
+    """A fitted model: low + (high - low) (1/2 + weights . features), held to [low, high]."""
+
+    kind: ClassVar[str] = "model"
+    feature_map: Polynomials
+    weights: Float[np.ndarray, " rank"]
+    knots: Float[np.ndarray, "d knots"]
+    low: float
+    high: float
+    box: Box
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        freeze(self.weights, self.knots)
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        unit = self.box.to_unit(states)
+        values = np.asarray(self.read(unit.reshape(-1, self.box.dimension).T, self.weights, self.knots))
+        return values.reshape(unit.shape if self.box.dimension == 1 else unit.shape[:-1])
+
+    def read(self, points: Any, weights: Any, knots: Any, xp: Any = np) -> Any:
+        """The values at points of the unit box, shape (d, rows), by numbers that JAX may hold."""
+        fitted = weights @ self.feature_map.rows(stretch(points, knots, xp), xp)
+        return xp.clip(self.low + (self.high - self.low) * (0.5 + fitted), self.low, self.high)
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        details = {"features": self.feature_map.describe(), "low": self.low, "high": self.high}
+        return details, {"weights": self.weights, "knots": self.knots}
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateModel":
+        details, arrays, box = stored.expect({"features", "low", "high"}, {"weights", "knots"})
+        try:
+            features = Polynomials.of(details["features"])
+            low, high = real("low", details["low"]), real("high", details["high"])
+        except InvalidInput as error:
+            raise InvalidRelease(f"This is not a release: {error}") from error
+        weights, knots = arrays["weights"], arrays["knots"]
+        require(weights.shape == (features.rank,), "it must have one weight for each feature")
+        require(features.dimension == box.dimension and low < high, "its features, box and range must fit")
+        rises = knots.ndim == 2 and len(knots) == box.dimension and knots.shape[1] > 1 and (np.diff(knots) > 0).all()
+        require(rises and (knots[:, 0] == 0).all() and (knots[:, -1] == 1).all(), "its knots must rise from 0 to 1")
+        return cls(features, weights, knots, low, high, box, stored.certificate)
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        require(norm["kind"] == "gaussian-queries", "its noise must be that of rounds")
+
+    def _shape(self) -> str:
+        return f"features={self.feature_map.rank}"

@@ -1,0 +1,131 @@
+"""Public feature maps: data, not code, so that they travel inside a release.
+
+A map looks at one row at a time, and a row's features are the same bits in whatever company (in NumPy, float64). It is
+written once against the array module `xp`, NumPy or jax.numpy. Rows are the last axis: points have shape (d, rows) in
+unit coordinates, and features (rank, rows).
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from quietq.privacy.checks import count
+from quietq.privacy.errors import InvalidInput
+
+Term = tuple[tuple[int, int], ...]
+"""What a feature is a product of: pairs (coordinate, degree), with coordinates in rising order; () is the constant."""
+MOST_DEGREE = 12
+MOST_TERMS = 4096
+
+
+class FeatureMap(ABC):
+    """A public map from a state to `rank` numbers."""
+
+    kind: ClassVar[str]
+    dimension: int
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """How many features there are."""
+
+    @abstractmethod
+    def rows(self, points: Any, xp: Any = np) -> Any:
+        """The features of points in [0, 1]^d."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The map in JSON."""
+
+
+@dataclass(frozen=True)
+class Polynomials(FeatureMap):
+    """Products of Legendre polynomials, orthonormal for states that are uniform in the box.
+
+    >>> import numpy as np
+    >>> Polynomials(2, ((), ((0, 1),), ((0, 1), (1, 1)))).rows(np.array([[1.0], [0.0]])).ravel().round(3).tolist()
+    [1.0, 1.732, -3.0]
+    """
+
+    kind: ClassVar[str] = "polynomials"
+    dimension: int
+    terms: tuple[Term, ...]
+    """By their number of factors, fewest first."""
+
+    def __post_init__(self) -> None:
+        count("dimension", self.dimension)
+        count("the number of terms", len(self.terms), most=MOST_TERMS)
+        for term in self.terms:
+            columns = [column for column, _ in term]
+            if columns != sorted(set(columns)) or not all(0 <= column < self.dimension for column in columns):
+                raise InvalidInput(f"A term's coordinates must rise from 0 to {self.dimension - 1}, not {columns}.")
+            if not all(1 <= degree <= MOST_DEGREE for _, degree in term):
+                raise InvalidInput(f"A term's degrees must lie between 1 and {MOST_DEGREE}.")
+        if sorted(self.terms, key=len) != list(self.terms) or len(set(self.terms)) < len(self.terms):
+            raise InvalidInput("Terms must be all different, those with the fewest factors first.")
+
+    @property
+    def rank(self) -> int:
+        return len(self.terms)
+
+    @cached_property
+    def _factors(self) -> list[list[np.ndarray]]:
+        """By number of factors, for each factor: where it stands in the table of degrees times coordinates."""
+        by_number: dict[int, list[Term]] = {}
+        for term in self.terms:
+            by_number.setdefault(len(term), []).append(term)
+        return [
+            [np.array([term[i][1] * self.dimension + term[i][0] for term in terms]) for i in range(number)]
+            if number
+            else [np.zeros(len(terms), int)]  # degree 0 is 1 everywhere
+            for number, terms in by_number.items()
+        ]
+
+    def rows(self, points: Any, xp: Any = np) -> Any:
+        u = 2 * points - 1
+        degrees = [xp.ones_like(u), u]
+        for k in range(2, max((degree for term in self.terms for _, degree in term), default=1) + 1):
+            degrees.append(((2 * k - 1) * u * degrees[-1] - (k - 1) * degrees[-2]) / k)
+        table = xp.concatenate([math.sqrt(2 * k + 1) * one for k, one in enumerate(degrees)])
+        blocks = []
+        for factors in self._factors:
+            block = table[factors[0]]
+            for factor in factors[1:]:
+                block = block * table[factor]
+            blocks.append(block)
+        return xp.concatenate(blocks)
+
+    def describe(self) -> dict[str, Any]:
+        terms = [[list(pair) for pair in term] for term in self.terms]
+        return {"kind": self.kind, "dimension": self.dimension, "terms": terms}
+
+    @classmethod
+    def of(cls, record: Any) -> "Polynomials":
+        """From JSON, with everything checked."""
+        if not isinstance(record, dict) or set(record) != {"kind", "dimension", "terms"} or record["kind"] != cls.kind:
+            raise InvalidInput("These are no polynomials.")
+        terms = record["terms"]
+        lists = isinstance(terms, list) and len(terms) <= MOST_TERMS and all(isinstance(term, list) for term in terms)
+        pairs = [pair for term in terms for pair in term] if lists else [None]
+        if not all(isinstance(pair, list) and [type(one) for one in pair] == [int, int] for pair in pairs):
+            raise InvalidInput("Terms of polynomials must be lists of pairs of whole numbers.")
+        return cls(count("dimension", record["dimension"]), tuple(tuple((c, k) for c, k in term) for term in terms))
+
+
+@dataclass(frozen=True)
+class Splines:
+    """One smooth function of each coordinate, summed: no interaction of two coordinates can be told by it.
+
+    It must be asked for by name, because it misleads where a reward has interactions: of two peaks in a plane it makes
+    one between them.
+    """
+
+    additive: bool
+
+    def __post_init__(self) -> None:
+        if self.additive is not True:
+            raise InvalidInput("Splines are additive: Splines(additive=True). For interactions leave features out.")

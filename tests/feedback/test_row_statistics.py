@@ -1,0 +1,69 @@
+"""Statistics of rows: each person's vector is theirs alone, to the last bit, and never longer than its bound."""
+
+import numpy as np
+import pytest
+
+from quietq.feedback.loss import Squared
+from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals
+from quietq.noise.feature_maps import Polynomials
+
+LOSS = Squared(2, 0.0, 1.0)
+FEATURES = Polynomials(2, ((), ((0, 1),), ((1, 3),), ((0, 1), (1, 2))))
+RNG = np.random.default_rng(0)
+
+
+def gradient(clip: float = 0.1) -> ClippedGradient:
+    return ClippedGradient(LOSS, FEATURES.rows, np.array([0.1, -0.3, 0.2, 0.5]), clip)
+
+
+def crowd(sizes: list[int]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    rng, rows = np.random.default_rng(1), sum(sizes)
+    columns = {name: rng.random(rows) for name in ("x0", "x1", "rating")}
+    return np.append(0, np.cumsum(sizes))[:-1], columns
+
+
+@pytest.mark.parametrize("statistic", [gradient(), Marginals(LOSS, 2, 8)], ids=["gradient", "marginals"])
+def test_company_changes_no_bit(statistic):
+    sizes = [1, 2, 3, 40, 1, 300, 7]
+    starts, columns = crowd(sizes)
+    together = statistic.of_people(starts, columns)
+    for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        alone = {name: column[start : start + size] for name, column in columns.items()}
+        assert np.array_equal(statistic.of_people(np.array([0]), alone)[0], together[i])
+
+
+def test_the_gradient_is_that_of_the_mean_loss():
+    """Against finite differences of the mean squared error, where nothing is clipped."""
+    starts, columns = crowd([30])
+    points, ratings = np.stack([columns["x0"], columns["x1"]]), columns["rating"] - 0.5
+
+    def loss(weights):
+        return np.mean((weights @ FEATURES.rows(points) - ratings) ** 2) / 2
+
+    statistic = gradient(clip=100.0)
+    found = statistic.of_people(starts, columns)[0]
+    steps = 1e-6 * np.eye(4)
+    slopes = [(loss(statistic.weights + step) - loss(statistic.weights - step)) / 2e-6 for step in steps]
+    assert found[:-1] * 100 == pytest.approx(slopes, rel=1e-6)
+    assert found[-1] == TOLD / 2
+
+
+@pytest.mark.parametrize("rating", [0.0, 1.0, 1e300, np.nan, np.inf])
+def test_nobody_is_longer_than_the_bound(rating):
+    starts, columns = crowd([5, 1])
+    columns["rating"][:5] = rating
+    statistic = gradient(clip=1e-3)
+    tally = statistic.empty()
+    with np.errstate(all="ignore"):
+        statistic.add(tally, starts[:1], {name: column[:5] for name, column in columns.items()})
+    length = np.linalg.norm(statistic.mean(tally, 1))
+    assert length <= statistic.bound
+    assert np.isfinite(length)
+
+
+def test_many_rows_count_once():
+    starts, columns = crowd([4])
+    many = {name: np.tile(column, 50) for name, column in columns.items()}
+    statistic = gradient()
+    few = statistic.of_people(starts, columns)
+    assert statistic.of_people(starts, many) == pytest.approx(few)

@@ -1,0 +1,193 @@
+"""A reward in several dimensions from ratings: what it promises, what it finds, and what can be done with it."""
+
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+import pytest
+
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, Ratings, load, privatise, publish
+from quietq.feedback.row_statistics import ClippedGradient
+from quietq.mechanisms import rounds
+from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.private_model import PrivateModel
+from quietq.mechanisms.release import release
+from quietq.mechanisms.rounds import BINS, ROUNDS, Rounds
+from quietq.noise.entropy import SeededEntropy
+from quietq.noise.feature_maps import Splines
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.relations import OnePerson
+from quietq.worlds.jax_rewards import as_jax
+
+BUDGET = Budget(1.0, 1e-5)
+PEOPLE, ROWS = 1000, 20
+STATES = np.random.default_rng(9).random((1000, 2))
+
+
+def two_peaks(states: np.ndarray) -> np.ndarray:
+    return np.maximum(*(np.exp(-((states - at) ** 2).sum(axis=-1) / 0.16) for at in (0.25, 0.75)))
+
+
+def read(reward=two_peaks, people=PEOPLE, power=1.0, **options) -> Ratings:
+    """Everybody rates twenty states, a little different from everybody else."""
+    rng = np.random.default_rng(3)
+    states = rng.random((people * ROWS, 2)) ** power
+    taste = np.repeat(0.1 * rng.normal(size=(people, 2)), ROWS, axis=0)
+    ratings = np.clip(reward(states - taste) + 0.1 * rng.normal(size=len(states)), 0, 1)
+    person = np.repeat(np.arange(people), ROWS)
+    rows = pl.DataFrame({"person": person, "a": states[:, 0], "b": states[:, 1], "rating": ratings})
+    return Ratings.read(
+        rows, box=[(0, 1), (0, 1)], low=0, high=1, count=people, state=["a", "b"], **options
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    return read()
+
+
+@pytest.fixture(scope="module")
+def private(ratings) -> PrivateModel:
+    return privatise(ratings, BUDGET, account=Accountant(Budget(5.0, 1e-5)))
+
+
+def correlation(private, reward=two_peaks) -> float:
+    return float(np.corrcoef(private(STATES), reward(STATES))[0, 1])
+
+
+def test_two_peaks_are_two(private):
+    """An additive model has one peak between them, however many people there are."""
+    assert isinstance(private, PrivateModel)
+    assert correlation(private) > 0.97
+    additive = privatise(read(slope=2, features=Splines(additive=True)), Budget(100.0, 1e-5), simulate=0)
+    assert correlation(additive) < 0.6
+
+
+def test_states_that_are_not_uniform_are_stretched():
+    private = privatise(read(power=2.0), BUDGET, simulate=1)
+    assert correlation(private) > 0.93
+    assert private.knots[:, BINS // 4] == pytest.approx(0.5, abs=0.05)  # half of all squares lie below a quarter
+
+
+def test_the_certificate(private):
+    certificate = private.certificate
+    assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "reward/rounds", 1.0)
+    assert certificate.mu == pytest.approx(BUDGET.mu)
+    assert dict(certificate.relation) == {"kind": "one-person", "people": PEOPLE}
+    assert len(certificate.norm["of"]) == ROUNDS + 1
+    assert Certificate.from_json(certificate.to_json()) == certificate
+
+
+def test_an_account_is_charged_once_for_all_rounds():
+    account = Accountant(BUDGET)
+    privatise(read(people=30), BUDGET, account=account)
+    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    with pytest.raises(BudgetExhausted):
+        privatise(read(people=30), BUDGET, account=account)
+
+
+def test_it_can_leave_and_come_back(private, tmp_path):
+    publish(private, tmp_path / "reward.qq")
+    again = load(tmp_path / "reward.qq")
+    assert np.array_equal(again(STATES), private(STATES))
+    assert again.certificate == private.certificate
+
+
+def test_compiled_code_reads_the_same(private):
+    compiled = as_jax(private)
+    found = [float(compiled(None, None, jnp.asarray(state, jnp.float32))) for state in STATES[:20]]
+    assert found == pytest.approx(private(STATES[:20]), abs=1e-4)
+
+
+def test_values_keep_the_range(private):
+    values = private(np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1))
+    assert values.shape == (101, 101)
+    assert values.min() >= 0
+    assert values.max() <= 1
+
+
+def test_pure_budgets_are_refused(ratings):
+    with pytest.raises(InvalidInput, match="delta must be above 0"):
+        privatise(ratings, Budget(1.0, 0.0), simulate=0)
+
+
+def plan(people: int) -> Rounds:
+    asked = read(people=20)
+    return Rounds(Task(OnePerson(people), BUDGET, asked.box, loss=asked.loss))
+
+
+def test_more_people_get_more_features_and_less_error():
+    few, many = plan(100), plan(10_000)
+    assert few.features.rank < many.features.rank
+    assert few.expected_error() > 2 * many.expected_error()
+
+
+# One person's rows, replaced by whatever an adversary likes
+
+
+def replay(mechanism: Rounds, one: Ratings, other: Ratings, seed: int = 0) -> list[float]:
+    """One transcript, answered from the first; how far the other's numbers are from it, query by query, in noise."""
+    entropy, steps, found = SeededEntropy(seed), mechanism.run(), []
+    query = next(steps)
+    while True:
+        here, there = query.numbers(one), query.numbers(other)
+        found.append(query.law.distance(here - there) / query.sensitivity)
+        try:
+            query = steps.send(query.law.add(here, entropy))
+        except StopIteration:
+            return found
+
+
+def with_one(rows: list[tuple[float, float, float]], people: int = 50) -> Ratings:
+    rng = np.random.default_rng(0)
+    others = [(str(i), *rng.random(3)) for i in range(people - 1) for _ in range(5)]
+    table = pl.DataFrame([("one", *row) for row in rows] + others, schema=["person", "a", "b", "rating"], orient="row")
+    return Ratings.read(table, box=[(0, 1), (0, 1)], low=0, high=1, count=people, state=["a", "b"])
+
+
+ADVERSARIES = {
+    "opposite": [(1.0, 1.0, 1.0)],
+    "many": [(1.0, 0.0, 1.0)] * 500,
+    "beyond": [(0.0, 0.0, 1e9), (0.5, 0.5, -1e9)],
+    "nobody": [],
+    "anything": [(float(a), float(b), float(c)) for a, b, c in np.random.default_rng(5).random((40, 3))],
+}
+
+
+@pytest.mark.parametrize("rows", ADVERSARIES.values(), ids=ADVERSARIES)
+def test_one_person_moves_no_query_farther_than_stated(rows):
+    mechanism = plan(50)
+    moved = replay(mechanism, with_one([(1.0, 1.0, 0.0)]), with_one(rows))
+    assert len(moved) == ROUNDS + 1
+    assert max(moved) <= 1
+
+
+def test_no_noise_is_wasted():
+    """Two people who want the opposite of each other come close to what is stated."""
+    moved = replay(plan(50), with_one([(1.0, 1.0, 0.0)]), with_one([(1.0, 1.0, 1.0)]))
+    assert max(moved) > 0.9
+
+
+class Summed(ClippedGradient):
+    """Broken: rows are added up, and clipped row by row, so that whoever gives many counts often."""
+
+    def of_people(self, starts, columns):
+        return super().of_people(starts, columns) * np.diff(starts, append=len(columns["rating"]))[:, None]
+
+
+def test_a_statistic_that_forgets_its_bound_is_held_to_it(monkeypatch):
+    monkeypatch.setattr(rounds, "ClippedGradient", Summed)
+    assert max(replay(plan(50), with_one([(1.0, 1.0, 0.0)]), with_one(ADVERSARIES["many"]))) <= 1
+
+
+@pytest.mark.parametrize("share", [0.9, 0.999])
+def test_a_copy_with_less_noise_is_refused(monkeypatch, share):
+    asked = rounds.Rounds._query
+
+    def cheaper(self, statistic, mu):
+        query = asked(self, statistic, mu)
+        return query._replace(law=Gaussian(share * query.law.sigma, query.law.shape))  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(rounds.Rounds, "_query", cheaper)
+    with pytest.raises(InvalidInput, match="more noise, or fewer queries"):
+        release(plan(30), read(people=30), Accountant(BUDGET))

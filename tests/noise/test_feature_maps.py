@@ -1,0 +1,63 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from quietq import InvalidInput
+from quietq.mechanisms.smooth_prior import smooth_prior
+from quietq.noise.feature_maps import Polynomials, Splines
+
+
+def by_size(dimension: int, number: int) -> Polynomials:
+    return Polynomials(dimension, tuple(sorted(smooth_prior(dimension)[0][:number], key=len)))
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_polynomials_are_orthonormal(dimension):
+    """By Gauss's rule, which is exact for them."""
+    features = by_size(dimension, 60)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    points = np.stack(np.meshgrid(*[(nodes + 1) / 2] * dimension, indexing="ij")).reshape(dimension, -1)
+    mass = np.prod(np.stack(np.meshgrid(*[weights / 2] * dimension)), axis=0).ravel()
+    values = features.rows(points)
+    assert (values * mass) @ values.T == pytest.approx(np.eye(features.rank), abs=1e-10)
+
+
+def test_numpy_and_jax_agree():
+    features, points = by_size(4, 100), np.random.default_rng(0).random((4, 50))
+    assert np.abs(features.rows(points) - np.asarray(features.rows(jnp.asarray(points), jnp))).max() < 1e-4
+
+
+def test_a_row_is_looked_at_alone():
+    features, points = by_size(5, 200), np.random.default_rng(0).random((5, 33))
+    together = features.rows(points)
+    for i in range(33):
+        assert np.array_equal(features.rows(points[:, i : i + 1])[:, 0], together[:, i])
+
+
+def test_json_and_back():
+    features = by_size(3, 40)
+    assert Polynomials.of(features.describe()) == features
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"terms": [[[0, 1.0]]]}, {"terms": [[[3, 1]]]}, {"terms": [[[1, 1], [0, 1]]]}, {"terms": [[[0, 13]]]},
+     {"terms": [[[0, True]]]}, {"terms": "x"}, {"dimension": 0}, {"kind": "splines"}, {"more": 1},
+     {"terms": [[[0, 1], [1, 1]], [[0, 1]]]}, {"terms": [[[0, 1]], [[0, 1]]]}],
+)  # fmt: skip
+def test_what_is_no_map_is_refused(change):
+    with pytest.raises(InvalidInput):
+        Polynomials.of(by_size(3, 5).describe() | change)
+
+
+def test_splines_are_additive_or_nothing():
+    with pytest.raises(InvalidInput, match="For interactions leave features out"):
+        Splines(additive=False)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 8, 16])
+def test_the_prior_is_a_share_of_one(dimension):
+    terms, variances = smooth_prior(dimension)
+    assert len(terms) == len(set(terms)) == len(variances)
+    assert (np.diff(variances) <= 0).all()
+    assert 0.7 < variances.sum() <= 1
