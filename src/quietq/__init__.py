@@ -14,7 +14,7 @@ from quietq.registry import register_when_imported
 from quietq.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from quietq.feedback import Ratings as Ratings
+    from quietq.feedback import Comparisons as Comparisons, Ratings as Ratings
     from quietq.learning import (
         ActorCritic as ActorCritic,
         Agent as Agent,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         GridPath as GridPath,
         Product as Product,
         SortedPath as SortedPath,
+        Splines as Splines,
         TreePath as TreePath,
     )
     from quietq.privacy import (
@@ -70,14 +71,14 @@ if TYPE_CHECKING:
 
 # What each room offers at the top. Rooms are imported when they are first used, so that `import quietq` is quick.
 _ROOMS = {
-    "feedback": "Ratings",
+    "feedback": "Comparisons Ratings",
     "learning": (
         "ActorCritic Agent GradientNoise InputNoise NetworkValueNoise NoNoise OutputNoise Published "
         "RewardNoise ValueNoise"
     ),
     "ledger": "Ledger",
     "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel privatise",
-    "noise": "Additive BandLimited Box Exponential FeatureKernel GridPath Product SortedPath TreePath",
+    "noise": "Additive BandLimited Box Exponential FeatureKernel GridPath Product SortedPath Splines TreePath",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Cost InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"

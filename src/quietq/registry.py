@@ -96,6 +96,7 @@ MECHANISMS = {
 """The kinds of noise for one reward function; a certificate calls them `reward/KIND`."""
 FEEDBACK = {
     "ratings": Entry("quietq.feedback.ratings:Ratings"),
+    "comparisons": Entry("quietq.feedback.comparisons:Comparisons"),
 }
 _OTHER_METHODS = {
     "gaussian-process": "quietq.mechanisms.gaussian_process",

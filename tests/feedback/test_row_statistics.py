@@ -1,10 +1,10 @@
-"""Statistics of rows: each person's vector is theirs alone, to the last bit, and never longer than its bound."""
+"""Statistics of rows: each person's vector is theirs alone, and never longer than its bound."""
 
 import numpy as np
 import pytest
 
 from quietq.feedback.loss import Squared
-from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals
+from quietq.feedback.row_statistics import COMPANY, TOLD, ClippedGradient, Marginals
 from quietq.noise.feature_maps import Polynomials
 
 LOSS = Squared(2, 0.0, 1.0)
@@ -13,7 +13,7 @@ RNG = np.random.default_rng(0)
 
 
 def gradient(clip: float = 0.1) -> ClippedGradient:
-    return ClippedGradient(LOSS, FEATURES.rows, np.array([0.1, -0.3, 0.2, 0.5]), clip)
+    return ClippedGradient(LOSS, FEATURES, np.array([0.1, -0.3, 0.2, 0.5]), clip)
 
 
 def crowd(sizes: list[int]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -23,22 +23,23 @@ def crowd(sizes: list[int]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize("statistic", [gradient(), Marginals(LOSS, 2, 8)], ids=["gradient", "marginals"])
-def test_company_changes_no_bit(statistic):
+def test_company_changes_next_to_nothing(statistic):
     sizes = [1, 2, 3, 40, 1, 300, 7]
     starts, columns = crowd(sizes)
     together = statistic.of_people(starts, columns)
     for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         alone = {name: column[start : start + size] for name, column in columns.items()}
-        assert np.array_equal(statistic.of_people(np.array([0]), alone)[0], together[i])
+        apart = np.abs(statistic.of_people(np.array([0]), alone)[0] - together[i])
+        assert apart.max() < COMPANY / 1000 * statistic.bound
 
 
 def test_the_gradient_is_that_of_the_mean_loss():
     """Against finite differences of the mean squared error, where nothing is clipped."""
     starts, columns = crowd([30])
-    points, ratings = np.stack([columns["x0"], columns["x1"]]), columns["rating"] - 0.5
+    points, ratings = np.stack([columns["x0"], columns["x1"]], axis=-1), columns["rating"] - 0.5
 
     def loss(weights):
-        return np.mean((weights @ FEATURES.rows(points) - ratings) ** 2) / 2
+        return np.mean((FEATURES(points) @ weights - ratings) ** 2) / 2
 
     statistic = gradient(clip=100.0)
     found = statistic.of_people(starts, columns)[0]

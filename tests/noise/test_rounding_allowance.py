@@ -208,7 +208,7 @@ def test_one_of_millions_of_people(doublings: int) -> None:
         alone.append(extension.mean(tally, 1)[0] / count)
         tally.merge(everybody)
         sums = Summed(extension, tally)
-        group = Ratings(box=Box.of((0, 1)), count=count, sums=sums, not_private={}, extension=extension)
+        group = Ratings(box=Box.of((0, 1)), count=count, sums=sums, not_private={}, low=0, high=1, asked=extension)
         private = privatise(group, Budget(0.9, 1e-12), **PATH)
         released.append(seen(private.levels, group.functions()[0]))  # type: ignore[attr-defined]
     grid = np.linspace(0, 1, len(released[0]))

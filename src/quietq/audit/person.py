@@ -15,7 +15,7 @@ that is measured here was made from true ratings: it is for the operator, and no
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -134,7 +134,7 @@ def attack_person(
     after = Ratings.read(replace_person(ratings, list(names.values()), instead, **columns), **reading)
     seeds = np.random.SeedSequence(count("seed", seed, 0)).generate_state(2 * releases + 1, np.uint64)
 
-    task = Task(before.relation, budget, before.box, before.slope, before.largest, pieces=pieces)
+    task = replace(Task.of(before, budget), pieces=pieces)
     test = BestTest(choose(noise, task), before, after)
     scores: list[list[float]] = [[], []]
     for number, stream in enumerate(seeds[:-1]):

@@ -10,11 +10,17 @@ from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import expit
 
 from quietq.feedback.statistic import Columns
 
 Features = Callable[[np.ndarray], np.ndarray]
-"""From points (d, rows) to features (rank, rows)."""
+"""From points (rows, d) of the unit box to features (rows, rank)."""
+
+
+CHOICES = ("left", "right", "tie")
+CHOSEN = np.array([1.0, 0.0, 0.5])
+"""What each of them says of the left one."""
 
 
 class Loss(ABC):
@@ -28,13 +34,17 @@ class Loss(ABC):
     """Variance of a row's slope times a feature."""
     scale: ClassVar[float]
     """What the model is expected to vary by, as a standard deviation over states."""
+    low: float | None
+    """The least that the reward can be, if there is a range; likewise `high`. Then the model is in units of the range,
+    around its middle."""
+    high: float | None
 
     @abstractmethod
-    def points(self, columns: Columns) -> list[Float[np.ndarray, "d rows"]]:
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         """Every state that a row speaks of."""
 
     @abstractmethod
-    def design(self, columns: Columns, features: Features) -> Float[np.ndarray, "rank rows"]:
+    def design(self, columns: Columns, features: Features) -> Float[np.ndarray, "rows rank"]:
         """What the weights are multiplied with."""
 
     @abstractmethod
@@ -55,11 +65,35 @@ class Squared(Loss):
     spread = 1 / 16
     scale = 1 / 5
 
-    def points(self, columns: Columns) -> list[Float[np.ndarray, "d rows"]]:
-        return [np.stack([columns[f"x{i}"] for i in range(self.dimension)])]
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        return [np.stack([columns[f"x{i}"] for i in range(self.dimension)], axis=-1)]
 
-    def design(self, columns: Columns, features: Features) -> Float[np.ndarray, "rank rows"]:
+    def design(self, columns: Columns, features: Features) -> Float[np.ndarray, "rows rank"]:
         return features(self.points(columns)[0])
 
     def slope(self, predicted: Float[np.ndarray, " rows"], columns: Columns) -> Float[np.ndarray, " rows"]:
         return predicted - ((columns["rating"] - self.low) / (self.high - self.low) - 0.5)
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Choices between two states, in log-odds: the left one has probability 1/(1 + exp(-(r(left) - r(right))))."""
+
+    dimension: int
+
+    constant = False
+    curvature = 0.4
+    spread = 1 / 2
+    scale = 1.5
+    low = None
+    high = None
+
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        return [np.stack([columns[f"{side}{i}"] for i in range(self.dimension)], axis=-1) for side in ("left", "right")]
+
+    def design(self, columns: Columns, features: Features) -> Float[np.ndarray, "rows rank"]:
+        left, right = self.points(columns)
+        return features(left) - features(right)
+
+    def slope(self, predicted: Float[np.ndarray, " rows"], columns: Columns) -> Float[np.ndarray, " rows"]:
+        return expit(predicted) - CHOSEN[columns["choice"]]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from quietq.feedback.feedback import Feedback
 from quietq.mechanisms.laws import Law
 from quietq.noise.box import Box, Domain, box_for
 from quietq.privacy.budget import Budget
@@ -63,6 +64,14 @@ class Task:
     """What a model of everybody's rows is judged by, where the feedback gives rows."""
     gaussian: bool = False
     """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
+
+    @classmethod
+    def of(cls, feedback: Feedback, budget: Budget) -> "Task":
+        """What is public about this feedback."""
+        return cls(
+            feedback.relation, budget, feedback.box, feedback.slope, feedback.largest, gives=feedback.gives,
+            loss=feedback.loss,
+        )  # fmt: skip
 
     def refuse(self, why: str) -> "list[Mechanism]":
         """No mechanism; says why if it was asked for."""

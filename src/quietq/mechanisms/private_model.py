@@ -18,19 +18,19 @@ from quietq.privacy.errors import InvalidInput
 def stretch(points: Any, knots: Any, xp: Any = np) -> Any:
     """Points of the unit box, each coordinate moved along straight lines through its knots."""
     grid = xp.linspace(0.0, 1.0, knots.shape[1])
-    return xp.stack([xp.interp(one, grid, ends) for one, ends in zip(points, knots, strict=True)])
+    return xp.stack([xp.interp(points[..., i], grid, ends) for i, ends in enumerate(knots)], axis=-1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateModel(PrivateFunction):
-    """A fitted model: low + (high - low) (1/2 + weights . features), held to [low, high]."""
+    """A fitted model: low + (high - low) (1/2 + weights . features), held to [low, high]; without a range, the sum."""
 
     kind: ClassVar[str] = "model"
     feature_map: Polynomials
     weights: Float[np.ndarray, " rank"]
     knots: Float[np.ndarray, "d knots"]
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     box: Box
     certificate: Certificate
 
@@ -39,12 +39,14 @@ class PrivateModel(PrivateFunction):
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         unit = self.box.to_unit(states)
-        values = np.asarray(self.read(unit.reshape(-1, self.box.dimension).T, self.weights, self.knots))
-        return values.reshape(unit.shape if self.box.dimension == 1 else unit.shape[:-1])
+        points = unit[..., None] if self.box.dimension == 1 else unit
+        return np.asarray(self.read(points, self.weights, self.knots))
 
     def read(self, points: Any, weights: Any, knots: Any, xp: Any = np) -> Any:
-        """The values at points of the unit box, shape (d, rows), by numbers that JAX may hold."""
-        fitted = weights @ self.feature_map.rows(stretch(points, knots, xp), xp)
+        """The values at points of the unit box, shape (..., d), by numbers that JAX may hold."""
+        fitted = self.feature_map(stretch(points, knots, xp), xp) @ weights
+        if self.low is None or self.high is None:
+            return fitted
         return xp.clip(self.low + (self.high - self.low) * (0.5 + fitted), self.low, self.high)
 
     def to_arrays(self) -> tuple[Details, Arrays]:
@@ -56,12 +58,14 @@ class PrivateModel(PrivateFunction):
         details, arrays, box = stored.expect({"features", "low", "high"}, {"weights", "knots"})
         try:
             features = Polynomials.of(details["features"])
-            low, high = real("low", details["low"]), real("high", details["high"])
+            ends = [None if details[end] is None else real(end, details[end]) for end in ("low", "high")]
         except InvalidInput as error:
             raise InvalidRelease(f"This is not a release: {error}") from error
         weights, knots = arrays["weights"], arrays["knots"]
         require(weights.shape == (features.rank,), "it must have one weight for each feature")
-        require(features.dimension == box.dimension and low < high, "its features, box and range must fit")
+        low, high = ends
+        fits = low < high if low is not None and high is not None else low is high
+        require(features.dimension == box.dimension and fits, "its features, box and range must fit")
         rises = knots.ndim == 2 and len(knots) == box.dimension and knots.shape[1] > 1 and (np.diff(knots) > 0).all()
         require(rises and (knots[:, 0] == 0).all() and (knots[:, -1] == 1).all(), "its knots must rise from 0 to 1")
         return cls(features, weights, knots, low, high, box, stored.certificate)

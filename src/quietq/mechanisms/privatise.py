@@ -79,9 +79,7 @@ def _task(
             raise InvalidInput(
                 "accuracy is for a function of your own; people's sums are exact to float64: leave it out."
             )
-        return source, Task(
-            source.relation, budget, source.box, source.slope, source.largest, gives=source.gives, loss=source.loss
-        )
+        return source, Task.of(source, budget)
     if relation is None:
         raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
     return OwnFunction(source, relation), Task(relation, budget, domain, accuracy=accuracy)

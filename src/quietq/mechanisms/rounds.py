@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals
+from quietq.feedback.row_statistics import COMPANY, TOLD, ClippedGradient, Marginals
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
@@ -33,6 +33,8 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import Norm, Record, register
 
 ROUNDS = 24
+FEWER_ROUNDS = 12
+"""For more than ten thousand people: noise is small then, and time counts."""
 BINS = 8
 MARGINALS = 0.1
 """The share of mu squared that goes into where states lie."""
@@ -56,6 +58,7 @@ class Rounds(Mechanism):
         self.relation, self.budget, self.loss, dimension = relation, task.budget, loss, self.box.dimension
         self.largest, self.error = math.sqrt(dimension) + 2, 1e-12
         self._spread = loss.spread / ROWS
+        self.rounds = ROUNDS if relation.people <= 10_000 else FEWER_ROUNDS
         share = math.sqrt(1 - MARGINALS)
         noise = 4 * self._spread / (relation.people * self.budget.mu * share * loss.curvature) ** 2
         terms, variances = smooth_prior(dimension)
@@ -70,8 +73,8 @@ class Rounds(Mechanism):
         self.groups = _groups(self.features)
         self.conditions = (
             Assumption(
-                f"Each of {ROUNDS} rounds took the mean of one vector per person, held to its bound, noised once, and "
-                "saw earlier answers only.",
+                f"Each of {self.rounds} rounds took the mean of one vector per person, held to its bound, noised once, "
+                "and saw earlier answers only.",
                 True,
             ),
         )
@@ -81,13 +84,13 @@ class Rounds(Mechanism):
         first = self._query(Marginals(self.loss, self.box.dimension, BINS), mu * math.sqrt(MARGINALS))
         answer = yield first
         knots = _even_out(answer.reshape(self.box.dimension, BINS), first.law.sigma)
-        each = mu * math.sqrt((1 - MARGINALS) / ROUNDS)
+        each = mu * math.sqrt((1 - MARGINALS) / self.rounds)
         rank, curvature = self.features.rank, self.loss.curvature
         weights, looks, precision = np.zeros(rank), np.zeros(rank), 0.0
         clip = 0.5 * math.sqrt(rank * self._spread)
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             query = self._query(
-                ClippedGradient(self.loss, lambda x: self.features.rows(stretch(x, knots)), weights, clip), each
+                ClippedGradient(self.loss, lambda x: self.features(stretch(x, knots)), weights, clip), each
             )
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
@@ -99,7 +102,8 @@ class Rounds(Mechanism):
         return weights, knots
 
     def _query(self, statistic: Vector, mu: float) -> Query:
-        sensitivity = 2 * statistic.bound / self.relation.people * SLACK
+        company = COMPANY * math.sqrt(statistic.size) * statistic.bound
+        sensitivity = 2 * statistic.bound / self.relation.people * SLACK + company
         law = Gaussian(sensitivity / mu, Independent({"kind": "mean-of-people", "bound": statistic.bound}))
         return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
 

@@ -1,8 +1,7 @@
 """Public feature maps: data, not code, so that they travel inside a release.
 
-A map looks at one row at a time, and a row's features are the same bits in whatever company (in NumPy, float64). It is
-written once against the array module `xp`, NumPy or jax.numpy. Rows are the last axis: points have shape (d, rows) in
-unit coordinates, and features (rank, rows).
+A map looks at one state at a time, and a state's features are the same bits in whatever company. It is written once
+against the array module `xp`, NumPy or jax.numpy: points of the unit box have shape (..., d), features (..., rank).
 """
 
 import math
@@ -34,7 +33,7 @@ class FeatureMap(ABC):
         """How many features there are."""
 
     @abstractmethod
-    def rows(self, points: Any, xp: Any = np) -> Any:
+    def __call__(self, points: Any, xp: Any = np) -> Any:
         """The features of points in [0, 1]^d."""
 
     @abstractmethod
@@ -47,7 +46,7 @@ class Polynomials(FeatureMap):
     """Products of Legendre polynomials, orthonormal for states that are uniform in the box.
 
     >>> import numpy as np
-    >>> Polynomials(2, ((), ((0, 1),), ((0, 1), (1, 1)))).rows(np.array([[1.0], [0.0]])).ravel().round(3).tolist()
+    >>> Polynomials(2, ((), ((0, 1),), ((0, 1), (1, 1))))(np.array([1.0, 0.0])).round(3).tolist()
     [1.0, 1.732, -3.0]
     """
 
@@ -85,19 +84,19 @@ class Polynomials(FeatureMap):
             for number, terms in by_number.items()
         ]
 
-    def rows(self, points: Any, xp: Any = np) -> Any:
+    def __call__(self, points: Any, xp: Any = np) -> Any:
         u = 2 * points - 1
         degrees = [xp.ones_like(u), u]
         for k in range(2, max((degree for term in self.terms for _, degree in term), default=1) + 1):
             degrees.append(((2 * k - 1) * u * degrees[-1] - (k - 1) * degrees[-2]) / k)
-        table = xp.concatenate([math.sqrt(2 * k + 1) * one for k, one in enumerate(degrees)])
+        table = xp.concatenate([math.sqrt(2 * k + 1) * one for k, one in enumerate(degrees)], axis=-1)
         blocks = []
         for factors in self._factors:
-            block = table[factors[0]]
+            block = xp.take(table, factors[0], axis=-1)
             for factor in factors[1:]:
-                block = block * table[factor]
+                block = block * xp.take(table, factor, axis=-1)
             blocks.append(block)
-        return xp.concatenate(blocks)
+        return xp.concatenate(blocks, axis=-1)
 
     def describe(self) -> dict[str, Any]:
         terms = [[list(pair) for pair in term] for term in self.terms]

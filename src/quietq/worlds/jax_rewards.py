@@ -114,7 +114,7 @@ class JaxModel(_Released):
         self.knots, self.model = jnp.asarray(model.knots, jnp.float32), model
 
     def at(self, state: Array) -> Array:
-        return self.model.read(self.unit(state)[:, None], self.values, self.knots, jnp)[0]
+        return self.model.read(self.unit(state), self.values, self.knots, jnp)
 
 
 class JaxSum(JaxReward):
