@@ -7,7 +7,7 @@ from quietq.feedback.loss import Squared
 from quietq.feedback.row_statistics import COMPANY, TOLD, ClippedGradient, Marginals
 from quietq.noise.feature_maps import Polynomials
 
-LOSS = Squared(2, 0.0, 1.0)
+LOSS = Squared(2, (0.0, 1.0))
 FEATURES = Polynomials(2, ((), ((0, 1),), ((1, 3),), ((0, 1), (1, 2))))
 RNG = np.random.default_rng(0)
 

@@ -112,7 +112,8 @@ class Extension(Statistic):
         low, high, middle = self.low * share, self.high * share, (self.low + self.high) / 2 * share
         starts = np.array([tally.people * low + total / _SHARES * (high - low) for total in begin])
         summed = np.clip(starts[:, None] + rises, tally.people * low, tally.people * high)
-        return (summed + (count - tally.people) * middle) / count
+        # Once more: the division may round up by a last place, and no refusal may hang on that.
+        return np.clip((summed + (count - tally.people) * middle) / count, low, high)
 
     def _add(
         self, sums: list[np.ndarray], starts: Starts, x: np.ndarray, y: np.ndarray, low: float, high: float

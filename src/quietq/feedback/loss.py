@@ -34,10 +34,8 @@ class Loss(ABC):
     """Variance of a row's slope times a feature."""
     scale: ClassVar[float]
     """What the model is expected to vary by, as a standard deviation over states."""
-    low: float | None
-    """The least that the reward can be, if there is a range; likewise `high`. Then the model is in units of the range,
-    around its middle."""
-    high: float | None
+    range: tuple[float, float] | None = None
+    """The least and the most a reward can be, if declared: then the model is in units of it, around its middle."""
 
     @abstractmethod
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
@@ -57,8 +55,7 @@ class Squared(Loss):
     """Ratings, in units of their range and around its middle."""
 
     dimension: int
-    low: float
-    high: float
+    range: tuple[float, float]  # pyright: ignore[reportIncompatibleVariableOverride]
 
     constant = True
     curvature = 1.0
@@ -72,7 +69,8 @@ class Squared(Loss):
         return features(self.points(columns)[0])
 
     def slope(self, predicted: Float[np.ndarray, " rows"], columns: Columns) -> Float[np.ndarray, " rows"]:
-        return predicted - ((columns["rating"] - self.low) / (self.high - self.low) - 0.5)
+        low, high = self.range
+        return predicted - ((columns["rating"] - low) / (high - low) - 0.5)
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,6 @@ class Logistic(Loss):
     curvature = 0.4
     spread = 1 / 2
     scale = 1.5
-    low = None
-    high = None
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         return [np.stack([columns[f"{side}{i}"] for i in range(self.dimension)], axis=-1) for side in ("left", "right")]

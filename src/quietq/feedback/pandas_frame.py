@@ -37,8 +37,12 @@ def names_in(series: Any) -> pl.Series:
 
 def categories_in(series: Any) -> pl.Series:
     """A column of categories, as text or nothing."""
-    _check_type(series, "categories", _NOT_NUMBERS)
-    return _texts(series.tolist())
+    dtype, values = _check_type(series, "categories", _NOT_NUMBERS), series.tolist()
+    if getattr(dtype, "kind", "O") == "f" or any(map(_was_rounded, values)):
+        raise InvalidInput(
+            f"Column {series.name!r} must hold categories, as text or whole numbers, not {series.dtype}."
+        )
+    return _texts(values)
 
 
 def numbers_in(series: Any) -> pl.Series:

@@ -82,7 +82,7 @@ class Ratings(Feedback):
         fields["rating"] = Number(rating, "rating", low, high, clips=True)
         schema, loss = Schema("ratings", person, fields), None
         if asked is None:
-            loss = Squared(region.dimension, low, high)
+            loss = Squared(region.dimension, (low, high))
         first = Marginals(loss, region.dimension, 1) if loss is not None else asked
         read = read_people(source, schema, first, count, engine=engine, progress=progress, keep=loss is not None)  # type: ignore[arg-type]
         gives = "function" if loss is None else "rows"

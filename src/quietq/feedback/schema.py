@@ -79,8 +79,8 @@ class Category:
             raise InvalidInput(f"The values of {self.what} must differ by more than their spelling.")
 
     def check(self, dtype: Any) -> None:
-        if not (is_name(dtype) or dtype.is_float()):
-            raise InvalidInput(f"Column {self.column!r} must hold categories, not {dtype}.")
+        if not is_name(dtype):  # nor floating-point numbers, which one blank cell makes of everybody's whole numbers
+            raise InvalidInput(f"Column {self.column!r} must hold categories, as text or whole numbers, not {dtype}.")
 
     def read(self, cells: pl.Series) -> pl.Series:
         forms = self._forms(pl.Series(self.values, dtype=pl.String))

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from quietq.privacy.checks import numbers
+from quietq.privacy.errors import InvalidInput
+
 _STEPS = 2**40
 _PEOPLE_AT_ONCE = 4096  # whose vectors surely fit, in steps, into an integer of 64 bits
 
@@ -25,7 +28,7 @@ Columns = Mapping[str, np.ndarray]
 """Cleaned rows, by the names that the schema gives them."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Tally:
     """Sums over people, in whole numbers: tallies of disjoint people add up exactly."""
 
@@ -78,16 +81,22 @@ class Vector(Statistic):
             last = min(max(fit, first + 1), first + _PEOPLE_AT_ONCE)
             rows = slice(starts[first], ends[last - 1])
             theirs = {name: column[rows] for name, column in columns.items()}
-            vectors = self._hold(self.of_people(starts[first:last] - starts[first], theirs))
-            steps = np.trunc(vectors / self.bound * _STEPS).astype(np.int64)
+            vectors = self._hold(self.of_people(starts[first:last] - starts[first], theirs), last - first)
+            steps = np.clip(np.trunc(vectors / self.bound * _STEPS), -_STEPS, _STEPS).astype(np.int64)
             tally.merge(Tally(last - first, [steps.sum(axis=0).astype(object)]))
             first = last
 
     def mean(self, tally: Tally, count: int) -> Float[np.ndarray, " size"]:
         return np.array([total / (_STEPS * count) for total in tally.sums[0]]) * self.bound
 
-    def _hold(self, vectors: np.ndarray) -> Float[np.ndarray, "people size"]:
+    def _hold(self, vectors: np.ndarray, people: int) -> Float[np.ndarray, "people size"]:
+        vectors = numbers("What a statistic makes of people's rows", vectors)
+        if vectors.shape != (people, self.size):
+            raise InvalidInput(
+                f"{type(self).__name__} must give one vector of {self.size} numbers for each person, and it gave an "
+                f"array of shape {vectors.shape} for {people} people."
+            )
         vectors = np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, 0.0)
         with np.errstate(over="ignore"):
             length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors * np.minimum(1.0, self.bound / np.maximum(length, 1e-300))
+            return vectors * np.minimum(1.0, self.bound / np.maximum(length, 1e-300))

@@ -97,7 +97,7 @@ class Published(DeepQ):
             raise InvalidInput(f"preset must be 'code' or 'text', not {self.preset!r}.")
         not_negative("sigma", self.sigma)
         positive("beta", self.beta)
-        count("levels", self.levels)
+        count("levels", self.levels, most=26)
         if self.resets is not None:
             count("resets", self.resets)
 

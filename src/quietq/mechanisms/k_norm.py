@@ -18,6 +18,7 @@ from quietq.noise.allowance import largest_and_error, widen_ball
 from quietq.noise.box import Box
 from quietq.noise.evaluation import on_knots
 from quietq.noise.increments import IncrementBody, to_curve
+from quietq.noise.rounding import check_size
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, positive
@@ -40,6 +41,8 @@ class Increments(Mechanism):
         self._wider = widen_ball(ball, pieces, self.error, SLACK)
         self.law = KNorm(IncrementBody(self._wider, pieces), budget.epsilon)
         self.sigma = self.law.sigma
+        if task.largest is not None:  # increments may be twice that, and no refusal may hang on them
+            check_size(2 * task.largest, self.sigma)
         looked = f"Only the increments between {pieces + 1} public knots were looked at, noised once, not kept."
         self.conditions = (Assumption(looked, True),)
 

@@ -6,7 +6,6 @@ first draw, so the promise is what was charged, whatever the mechanism asks.
 """
 
 import math
-from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,89 @@ from quietq.noise.evaluation import shows_nothing
 from quietq.noise.rounding import check_size, check_values, largest_value
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
+from quietq.privacy.checks import numbers as checked_numbers
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import MOST_QUERIES
 
 _ROUNDING = 1e-9  # relative, of sums of costs
+
+
+class _Run:
+    """A mechanism that is asked, query by query: what each costs is added up and held to what is charged."""
+
+    def __init__(self, mechanism: Mechanism, feedback: Any) -> None:
+        if mechanism.relation != feedback.relation or mechanism.takes != getattr(feedback, "gives", mechanism.takes):
+            raise InvalidInput(
+                f"Noise {mechanism.name!r} is made for {mechanism.relation}, but what is to be released is about "
+                f"{feedback.relation}: make it for that."
+            )
+        if (box := getattr(feedback, "box", None)) is not None and box != mechanism.box:
+            raise InvalidInput(f"Noise {mechanism.name!r} is made for the box {mechanism.box}, not for {box}.")
+        self.mechanism, self.feedback = mechanism, feedback
+        self.cost = mechanism.cost  # asked once: what is charged, capped and certified is the same
+        self.steps = mechanism.run()
+        self.queries: list[Query] = []
+        self._spent = np.zeros(3)  # mu squared, epsilon, delta
+        self.ask(next(self.steps))
+
+    def ask(self, query: Query) -> None:
+        """Takes the next query, if all so far cost no more than what is charged for them."""
+        asked, cap = query.law.cost(query.sensitivity), self.cost
+        if (asked.mu is None) != (cap.mu is None) or len(self.queries) == MOST_QUERIES:
+            covered = False
+        elif asked.mu is not None and cap.mu is not None:
+            self._spent[0] += asked.mu**2
+            covered = math.sqrt(self._spent[0]) <= cap.mu * (1 + _ROUNDING)
+        else:
+            self._spent[1:] += asked.epsilon or math.inf, asked.delta or 0.0
+            covered = (self._spent[1:] <= np.array([cap.epsilon or 0.0, cap.delta or 0.0]) * (1 + _ROUNDING)).all()
+        if not covered:
+            raise InvalidInput(
+                f"Noise {self.mechanism.name!r} asks for a query of {asked}, and with the {len(self.queries)} before "
+                f"it that is more than the {cap} that is charged: it needs more noise, or fewer queries; nothing was "
+                "released."
+            )
+        self.queries.append(query)
+
+    def look(self) -> np.ndarray:
+        """What the last query asks for: finite, and small enough for its rounding to hide behind the noise."""
+        query = self.queries[-1]
+        check_size(self.mechanism.largest, query.law.sigma)
+        numbers = checked_numbers("What a query looks at", query.numbers(self.feedback))
+        check_values(numbers, largest_value(query.law.sigma))
+        return numbers
+
+    def answer(self, numbers: np.ndarray, entropy: Entropy) -> Any:
+        """Answers queries until there are no more: what is released."""
+        while True:
+            try:
+                self.ask(self.steps.send(self.queries[-1].law.add(numbers, entropy)))
+            except StopIteration as last:
+                return last.value
+            numbers = self.look()
+
+    def certify(self, account: Account | None) -> Certificate:
+        """States what was promised; refused if a query's sensitivity is below what the relation comes to."""
+        mechanism, cost, budget = self.mechanism, self.cost, self.mechanism.budget
+        finest = min((query.law for query in self.queries), key=lambda law: law.sigma)
+        return Certificate(
+            method=f"reward/{mechanism.name}",
+            standing="certified",
+            relation=mechanism.relation.describe(),
+            epsilon=budget.epsilon,
+            delta=budget.delta if cost.mu is not None else cost.delta,
+            mu=cost.mu,
+            domain=tuple(zip(mechanism.box.low, mechanism.box.high, strict=True)),
+            **_measured(self.queries),
+            assumptions=(
+                *self.feedback.assumptions,
+                CHOSEN,
+                *mechanism.conditions,
+                *finest.conditions(mechanism.largest, mechanism.error),
+                accounted(account),
+            ),
+            remarks=mechanism.remarks,
+        )
 
 
 @shows_nothing
@@ -30,98 +109,26 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
     """
     if feedback.once is not None:
         feedback.once.check(account)
-    steps = mechanism.run()
-    first = _checked(next(steps), [], mechanism)
-    _certify(mechanism, feedback, [first], account)  # in rehearsal: what it refuses costs nothing
-    numbers = _look(first, feedback, mechanism)
+    run = _Run(mechanism, feedback)
+    run.certify(account)  # in rehearsal: what it refuses costs nothing
+    numbers = run.look()
     if feedback.once is not None:
-        receipt = feedback.once.spend(account, mechanism.cost, mechanism.relation)
+        receipt = feedback.once.spend(account, run.cost, mechanism.relation)
     else:
-        receipt = None if account is None else account.charge(mechanism.cost, mechanism.relation)
-    queries, released = _answer(mechanism, feedback, steps, first, numbers, SystemEntropy())
-    certificate = _certify(mechanism, feedback, queries, account)
-    return mechanism.result(released, certificate).with_receipt(receipt)
+        receipt = None if account is None else account.charge(run.cost, mechanism.relation)
+    released = run.answer(numbers, SystemEntropy())
+    return mechanism.result(released, run.certify(account)).with_receipt(receipt)
 
 
 @shows_nothing
 def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     """The same release with noise from a seed, as often as you like: private to nobody, charged to nobody."""
-    steps = mechanism.run()
-    first = _checked(next(steps), [], mechanism)
-    numbers = _look(first, feedback, mechanism)
-    _, released = _answer(mechanism, feedback, steps, first, numbers, SeededEntropy(seed))
+    run = _Run(mechanism, feedback)
+    released = run.answer(run.look(), SeededEntropy(seed))
     remark = f"Simulates {mechanism.budget}; drawn from a seed, so it protects nobody."
-    method, sigma = f"reward/{mechanism.name}", first.law.sigma
+    method, sigma = f"reward/{mechanism.name}", run.queries[0].law.sigma
     certificate = Certificate(method=method, standing="none", reproducible=True, sigma=sigma, remarks=(remark,))
     return mechanism.result(released, certificate)
-
-
-def _answer(
-    mechanism: Mechanism,
-    feedback: Any,
-    steps: Generator[Query, np.ndarray, Any],
-    query: Query,
-    numbers: np.ndarray,
-    entropy: Entropy,
-) -> tuple[list[Query], Any]:
-    """Answers queries until there are no more: all of them, and what is released."""
-    queries = [query]
-    while True:
-        try:
-            query = steps.send(queries[-1].law.add(numbers, entropy))
-        except StopIteration as last:
-            return queries, last.value
-        queries.append(_checked(query, queries, mechanism))
-        numbers = _look(query, feedback, mechanism)
-
-
-def _look(query: Query, feedback: Any, mechanism: Mechanism) -> np.ndarray:
-    """What the query asks for: finite, and small enough for its rounding to hide behind the noise."""
-    check_size(mechanism.largest, query.law.sigma)
-    numbers = query.numbers(feedback)
-    check_values(numbers, largest_value(query.law.sigma))
-    return numbers
-
-
-def _checked(query: Query, before: list[Query], mechanism: Mechanism) -> Query:
-    """The query, if it and all before it cost no more than what is charged for them."""
-    cost, asked = mechanism.cost, [one.law.cost(one.sensitivity) for one in [*before, query]]
-    if cost.mu is not None and all(one.mu is not None for one in asked):
-        covered = math.hypot(*(one.mu for one in asked if one.mu is not None)) <= cost.mu * (1 + _ROUNDING)
-    else:
-        pairs = [(one.epsilon, one.delta) for one in asked if one.epsilon is not None and one.delta is not None]
-        sums = [math.fsum(column) for column in zip(*pairs, strict=True)] if len(pairs) == len(asked) else []
-        caps = (cost.epsilon or 0.0, cost.delta or 0.0)
-        covered = bool(sums) and all(one <= cap * (1 + _ROUNDING) for one, cap in zip(sums, caps, strict=True))
-    if not covered:
-        raise InvalidInput(
-            f"Noise {mechanism.name!r} asks for a query of {asked[-1]}, and with the {len(before)} before it that is "
-            f"more than the {cost} that is charged: it needs more noise, or fewer queries; nothing was released."
-        )
-    return query
-
-
-def _certify(mechanism: Mechanism, feedback: Any, queries: list[Query], account: Account | None) -> Certificate:
-    """States what was promised; refused if a query's sensitivity is below what the relation comes to in its norm."""
-    cost, budget = mechanism.cost, mechanism.budget
-    return Certificate(
-        method=f"reward/{mechanism.name}",
-        standing="certified",
-        relation=mechanism.relation.describe(),
-        epsilon=budget.epsilon,
-        delta=budget.delta if cost.mu is not None else cost.delta,
-        mu=cost.mu,
-        domain=tuple(zip(mechanism.box.low, mechanism.box.high, strict=True)),
-        **_measured(queries),
-        assumptions=(
-            *feedback.assumptions,
-            CHOSEN,
-            *mechanism.conditions,
-            *queries[0].law.conditions(mechanism.largest, mechanism.error),
-            accounted(account),
-        ),
-        remarks=mechanism.remarks,
-    )
 
 
 def _measured(queries: list[Query]) -> dict[str, Any]:

@@ -109,7 +109,8 @@ class Rounds(Mechanism):
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
         weights, knots = released
-        return PrivateModel(self.features, weights, knots, self.loss.low, self.loss.high, self.box, certificate)
+        low, high = self.loss.range or (None, None)
+        return PrivateModel(self.features, weights, knots, low, high, self.box, certificate)
 
     def expected_error(self) -> float:
         """In units of the range: root mean square over states, for rewards as the prior has them."""

@@ -20,7 +20,7 @@ from quietq.privacy.kinds import Kinds, Record
 from quietq.privacy.words import UNKNOWN, listed, plural, spelled_out
 
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
-_MOST_QUERIES = 10_000
+MOST_QUERIES = 10_000
 UNIT_ROUNDING = 2.0**-24  # of float32
 FEWEST = 1024
 """Rewards in float32 are clipped to twice the radius times the people, or times this if they are fewer."""
@@ -189,8 +189,8 @@ def _queries(family: str) -> Check:
     """Several queries, each with the size of its own noise, which must be of this family."""
 
     def check(name: str, value: object) -> None:
-        if not isinstance(value, list | tuple) or not 2 <= len(value) <= _MOST_QUERIES:
-            raise InvalidInput(f"{name} must be a list of 2 to {_MOST_QUERIES} queries, not {shown(_plain(value))}.")
+        if not isinstance(value, list | tuple) or not 2 <= len(value) <= MOST_QUERIES:
+            raise InvalidInput(f"{name} must be a list of 2 to {MOST_QUERIES} queries, not {shown(_plain(value))}.")
         for query in value:
             if (
                 not isinstance(query, Mapping)

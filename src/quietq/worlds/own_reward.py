@@ -13,6 +13,7 @@ can be neither copied nor carried into another process.
 
 import math
 import os
+import threading
 import warnings
 from typing import Any
 
@@ -83,7 +84,7 @@ class OwnReward(gymnasium.Wrapper):
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
         self._account = account
-        self._process = os.getpid()
+        self._process, self._lock = os.getpid(), threading.Lock()
         self._resets = is_reset_by_itself(env)
         self._spent = self._finished = False
         self._before: float | None = None
@@ -94,6 +95,10 @@ class OwnReward(gymnasium.Wrapper):
         return observation, scrub(info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        with self._lock:  # one path, one charge, whatever threads do
+            return self._step(action)
+
+    def _step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if os.getpid() != self._process:
             raise BudgetExhausted(
                 "This reward is made private in another process; a second path would not be covered by its budget."

@@ -1,0 +1,138 @@
+"""What a hostile or careless caller tried on `release`, statistics and readers, and what became of it."""
+
+import threading
+import warnings
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import polars as pl
+import pytest
+
+from quietq import Accountant, Budget, InvalidInput, PrivateReward, Ratings, people, privatise
+from quietq.feedback.schema import Category, Schema
+from quietq.feedback.statistic import Vector
+from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.release import release
+from quietq.privacy.cost import Cost
+
+BUDGET = Budget(0.9, 1e-4)
+ONE = {"box": (0, 1), "low": 0, "high": 1, "slope": 1}
+
+
+def ratings(values, count=50, **options) -> Ratings:
+    frame = pl.DataFrame({"person": range(len(values)), "state": [0.5] * len(values), "rating": values})
+    return Ratings.read(frame, count=count, **ONE | options)
+
+
+class Given(Vector):
+    """A statistic that gives what it was told to."""
+
+    size, bound = 2, 0.5
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+    def of_people(self, starts, columns):
+        return self.vectors
+
+
+def mean_of(vectors, people=2):
+    statistic, columns = Given(vectors), {"x": np.zeros(people)}
+    tally = statistic.empty()
+    statistic.add(tally, np.arange(people), columns)
+    return statistic.mean(tally, people)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
+def test_vectors_of_any_type_keep_their_bound(dtype):
+    assert np.linalg.norm(mean_of(np.full((2, 2), 100, dtype))) <= 0.5
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [np.zeros((4, 2)), np.zeros((2, 1)), np.zeros(2), np.ma.masked_invalid([[np.nan, 1.0]] * 2), np.full((2, 2), "1")],
+    ids=["rows", "narrow", "flat", "masked", "text"],
+)  # fmt: skip
+def test_what_is_not_one_vector_per_person_is_refused(vectors):
+    with pytest.raises(InvalidInput):
+        mean_of(vectors)
+
+
+def test_noise_for_many_people_is_not_put_on_few():
+    many = choose("path", Task(people(1_000_000, 0, 1, 1), BUDGET))
+    with pytest.raises(InvalidInput, match="is made for rewards that differ by at most"):
+        release(many, ratings([1.0] * 50))
+    wide = choose("path", Task(people(50, 0, 1, 1), BUDGET, (0, 2)))
+    with pytest.raises(InvalidInput, match="is made for the box"):
+        release(wide, ratings([1.0] * 50))
+
+
+def test_what_is_charged_is_what_is_certified():
+    """A cost that grows as it is asked for would be charged small and certified large."""
+    mechanism = choose("path", Task(people(50, 0, 1, 1), BUDGET))
+    asked = []
+
+    class Growing(type(mechanism)):
+        @property
+        def cost(self):
+            asked.append(None)
+            return Cost.gaussian(BUDGET.mu * (1 if len(asked) == 1 else 100))
+
+    mechanism.__class__ = Growing
+    account = Accountant(BUDGET)
+    certificate = release(mechanism, ratings([1.0] * 50), account).certificate
+    assert certificate.mu == pytest.approx(account.spent_mu)
+
+
+@pytest.mark.parametrize("noise", ["path", "knots", "k-norm"])
+def test_no_refusal_hangs_on_a_last_place(noise):
+    """Three times 0.1 over 3 is a last place above 0.1."""
+    everybody = ratings([0.1] * 3, count=3, high=0.1)
+    assert privatise(everybody, BUDGET, noise=noise).certificate.standing == "certified"
+
+
+def test_no_warning_hangs_on_a_rating():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wide = Given(np.zeros((2, 2)))
+        wide.bound = 1e300
+        wide.add(wide.empty(), np.arange(2), {"x": np.zeros(2)})
+
+
+def test_a_blank_cell_does_not_change_everybodys_category():
+    """It makes whole numbers floating-point ones, of which large ones are no longer what they were."""
+    import pandas as pd
+
+    schema = Schema("answers", "person", {"item": Category("item", "item", ("1", "2"))})
+    blank = pd.DataFrame({"person": ["a", "b"], "item": [1, None]})
+    with pytest.raises(InvalidInput, match="text or whole numbers"):
+        schema.from_pandas(blank)
+    with pytest.raises(InvalidInput, match="text or whole numbers"):
+        schema.check_types({"person": pl.String, "item": pl.Float64})
+
+
+def test_numbers_that_fail_say_nothing():
+    class Device:
+        def __array__(self, *_, **__):
+            raise RuntimeError("failed at value 0.123456789")
+
+    with pytest.raises(InvalidInput) as refused:
+        privatise(lambda states: Device(), BUDGET, relation=people(50, 0, 1, 1))
+    assert "0.1234" not in str(refused.value)
+
+
+def test_threads_share_one_path_and_one_charge():
+    env = gymnasium.make("quietq/Walk-v0")
+    charged = []
+    account = SimpleNamespace(charge=lambda cost, relation: charged.append(cost), book="book")
+    own = PrivateReward.of(env, people(50, 0, 0.5, 1), BUDGET)
+    own._account = account
+    own.reset(seed=0)
+    threads = [threading.Thread(target=own.step, args=(i % 2,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(charged) == 1
