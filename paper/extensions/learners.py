@@ -17,7 +17,7 @@ import quietq as qq
 from paper.experiment import Row
 from paper.extensions.rows import ACTOR_CRITIC, EXPLORATION, REPLAY, refusal, row
 from quietq.learning.networks import Hats, LinearQ, Network, Scaled
-from quietq.learning.reward_learner import ReleasedValues, RewardLearner
+from quietq.learning.reward import ReleasedValues, RewardLearner
 from quietq.learning.trainer import spaces_of
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.gaussian import epsilon_from_mu

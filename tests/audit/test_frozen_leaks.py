@@ -29,15 +29,15 @@ class Leaking(OutputNoise):
 class Following(InputNoise):
     """The noise's size follows the rewards."""
 
-    def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
-        noise = noise._replace(scale=noise.scale * (1 + jnp.abs(seen.reward).max()))
-        return super().update(state, seen, step, key, noise)
+    def update(self, state: Any, seen: Any, now: Any) -> Any:
+        noise = now.noise._replace(scale=now.noise.scale * (1 + jnp.abs(seen.reward).max()))
+        return super().update(state, seen, now._replace(noise=noise))
 
 
 class Bare(InputNoise):
     """No noise at all."""
 
-    def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
+    def update(self, state: Any, seen: Any, now: Any) -> Any:
         return state._replace(sums=averages.add(state.sums, seen, state.network))
 
 
@@ -53,8 +53,8 @@ class Stopped(ValueNoise):
 class Comparing(InputNoise):
     """Whether a reward is positive decides what is learned."""
 
-    def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
-        after = super().update(state, seen, step, key, noise)
+    def update(self, state: Any, seen: Any, now: Any) -> Any:
+        after = super().update(state, seen, now)
         some = (seen.reward[0] > 0).astype(int).astype(float)
         return after._replace(sums=after.sums._replace(rewards=after.sums.rewards * (1 + 1e-3 * some)))
 
@@ -141,8 +141,8 @@ def test_twice_the_noise_in_another_order_is_not() -> None:
 
 def test_a_step_that_is_compiled_inside_is_refused() -> None:
     class Compiled(InputNoise):
-        def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
-            return eqx.filter_jit(super().update)(state, seen, step, key, noise)
+        def update(self, state: Any, seen: Any, now: Any) -> Any:
+            return eqx.filter_jit(super().update)(state, seen, now)
 
     with pytest.raises(InvalidInput, match="compiled code of its own"):
         frozen_sensitivity(Compiled(**PROMISE), SPACES, rewards=8, climb=False)

@@ -13,12 +13,11 @@ from agent_cases import IN_PIECES
 from quietq import Agent, Budget, Certificate, InputNoise, InvalidInput, load, people, privatise, publish
 from quietq.learning import trainer
 from quietq.learning.actor_critic import ActorCritic, estimate
+from quietq.learning.deep_q import NoNoise
 from quietq.learning.method import Spaces, Transition
 from quietq.learning.networks import Hats, LinearQ, Scaled
-from quietq.learning.none import NoNoise
 from quietq.learning.options import options_of
-from quietq.learning.reward import RewardNoise
-from quietq.learning.reward_learner import COVERED, ReleasedValues, RewardLearner
+from quietq.learning.reward import COVERED, ReleasedValues, RewardLearner, RewardNoise
 from quietq.learning.training import Training
 from quietq.mechanisms.model import RewardModel
 from quietq.noise.box import Box
@@ -48,7 +47,7 @@ def train(method: ActorCritic, steps: int) -> tuple[Any, Any]:
         jax.random.split(jax.random.key(3), len(sources)), stack([as_jax(one) for one in sources]), noise
     )
     carry, _ = trainer.advance(core, WORLD, runs, trainer.begin(core, WORLD, runs), 0, steps)
-    return core, trainer.finish(core, runs, carry)
+    return core, trainer.release(core, runs, carry)
 
 
 def scores(core: ActorCritic, released: Any) -> np.ndarray:

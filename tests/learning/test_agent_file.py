@@ -11,7 +11,7 @@ from agent_cases import SMALL, SPENDERS, answers, private
 
 from quietq import Budget, InvalidInput, SupBall, load, publish
 from quietq.learning import ActorCritic, Agent, NoNoise, OutputNoise, Published, RewardNoise
-from quietq.learning.reward_learner import ReleasedValues
+from quietq.learning.reward import ReleasedValues
 from quietq.mechanisms.container import pack, unpack
 
 SETTINGS = ("details", "training", "settings")

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from quietq import Budget, InvalidInput, SupBall
-from quietq.learning.deep_q import DeepQ
+from quietq.learning.deep_q import DeepQ, NoNoise
 from quietq.learning.gradient import GradientNoise
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Spaces
 from quietq.learning.networks import Cosines, DeepQNetwork, Hats, LinearQ, Scaled, make_features, make_network
-from quietq.learning.none import NoNoise
 from quietq.noise.box import Box
 
 BOXES = [Box((0.0,), (1.0,)), Box((-2.0, 10.0), (3.0, 11.0)), Box((0.0,) * 4, (1.0,) * 4)]

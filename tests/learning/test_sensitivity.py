@@ -13,7 +13,7 @@ from quietq.learning import averages, gradient, input, output, protect, value, v
 from quietq.learning.gradient import GradientNoise
 from quietq.learning.in_loop_method import sup_radius
 from quietq.learning.input import InputNoise
-from quietq.learning.method import Spaces, Transition
+from quietq.learning.method import Moment, Spaces, Transition
 from quietq.learning.output import OutputNoise
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity
@@ -105,7 +105,7 @@ def test_each_normal_is_used_at_most_once(name: str, copies: int, full: bool, mo
     state = method.init(SPACES, jax.random.key(0), copies)
     for step in range(-(-steps // copies) + 2 * every):  # two rounds too many: they must release nothing
         batch = transitions(jnp.ones(copies), seed=step)
-        state = update(state, batch, jnp.array(step), jax.random.key(step), marked)
+        state = update(state, batch, Moment(jnp.array(step), jax.random.key(step), marked))
     if name == "output":
         method.finish(state, marked)
     jax.effects_barrier()
@@ -131,7 +131,7 @@ def test_a_short_last_round_of_value_is_released_at_the_end() -> None:
     state = method.init(SPACES, jax.random.key(0))
     update = jax.jit(method.update)
     for step in range(6):
-        state = update(state, transitions(jnp.ones(1), seed=step), jnp.array(step), jax.random.key(step), noise)
+        state = update(state, transitions(jnp.ones(1), seed=step), Moment(jnp.array(step), jax.random.key(step), noise))
     assert int(state.round) == 1
     before, after = method.current(state, noise), method.finish(state, noise)
     assert not np.allclose(before.weights, after.weights)

@@ -19,8 +19,6 @@ from quietq.worlds.world import World
 
 @dataclass(frozen=True)
 class AttackedFile:
-    """What a thief learns from a file, by each of its draws."""
-
     kind: str
     certificate: Certificate
     world: World
@@ -42,14 +40,12 @@ class AttackedFile:
 
 
 def attack_reward(file: Path, world: str, points: int | None = None) -> AttackedFile:
-    """Attacks a private reward, and compares with the world's own."""
     release, place = open_release(file), _own_world(world)
     found = reconstruct(release.function, place, truth=world_reward(place), points=points)  # type: ignore[arg-type]
     return AttackedFile("private reward", release.certificate, place, [found])
 
 
 def attack_agent(file: Path, world: str | None = None, points: int | None = None) -> AttackedFile:
-    """Attacks an agent, and compares with the reward of its own world."""
     network = open_release(file).function
     if isinstance(network, PrivateNetwork) and (network.training or {}).get("world") is None:
         raise InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one names none.")
@@ -76,7 +72,6 @@ def attack_agent(file: Path, world: str | None = None, points: int | None = None
 
 
 def _own_world(name: str) -> World:
-    """By its name or its Gymnasium id."""
     place = find_place(name)
     if not isinstance(place, World):
         raise InvalidInput(f"{name!r} is not one of quietq's own worlds, whose rewards are known.")

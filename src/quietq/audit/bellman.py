@@ -22,22 +22,15 @@ from quietq.privacy.errors import InvalidInput
 
 _CHARGES = np.logspace(-12, 8, 81)
 """What is tried, relative to the scale of the equations; with the last, nothing but a constant is left."""
-_TOO_STEEP = 1.01
-"""Slopes that exceed the declared one by less are rounding."""
+_TOO_STEEP = 1.01  # slopes that exceed the declared one by less are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Inversion:
-    """What released values say of the reward."""
-
-    expected: Float[np.ndarray, "n m"]
-    """The mean reward of each state and action."""
-    rewards: Float[np.ndarray, " n"]
-    """The reward of the state that a step leads to."""
-    charge: float
-    """On steep rewards, as it was chosen."""
-    residual: float
-    """Root mean square of what of `expected` no reward of the next state explains."""
+    expected: Float[np.ndarray, "n m"]  # the mean reward of each state and action
+    rewards: Float[np.ndarray, " n"]  # the reward of the state that a step leads to
+    charge: float  # on steep rewards, as it was chosen
+    residual: float  # root mean square of what of `expected` no reward of the next state explains
 
 
 def implied_rewards(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:

@@ -26,19 +26,16 @@ from scipy.special import bdtr, betainccinv, betaincinv, ndtr, ndtri
 from quietq.privacy.checks import count, not_negative, numbers, positive, probability, real
 from quietq.privacy.errors import InvalidInput
 
-MOST_RUNS = 10**6
-"""Where `runs_needed` gives up."""
+MOST_RUNS = 10**6  # where `runs_needed` gives up
 _AT_ONCE = 4096
 
 
 class Errors(NamedTuple):
     """How often a fixed test was wrong."""
 
-    false_alarms: int
-    """Runs from r that the test took for r'."""
+    false_alarms: int  # runs from r that the test took for r'
     runs_without: int
-    misses: int
-    """Runs from r' that the test took for r."""
+    misses: int  # runs from r' that the test took for r
     runs_with: int
 
     @classmethod
@@ -140,7 +137,6 @@ def _fewest(p: float, q: float, significance: float, power: float) -> int:
 
 
 def _divergence(p: float, q: float) -> float:
-    """Kullback and Leibler's, between two coins."""
     first = p * math.log(p / q) if p > 0 else 0.0
     return first + (1 - p) * (math.log1p(-p) - math.log1p(-q))
 

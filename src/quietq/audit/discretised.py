@@ -17,12 +17,10 @@ from quietq.worlds.planning import MOST_ON_A_GRID, after, corners_of
 from quietq.worlds.tabular import Tabular
 from quietq.worlds.world import World
 
-POINTS = {1: 65, 2: 13}
-"""A coordinate, unless told otherwise: odd, so that there is one in the middle of the box."""
+POINTS = {1: 65, 2: 13}  # a coordinate, unless told otherwise: odd, so that there is one in the middle of the box
 MOST_POINTS = {1: 257, 2: 21}
 LEAST_POINTS = 5
-_TIE = 1e-9
-"""Values that differ by less, relative to their range, are alike."""
+_TIE = 1e-9  # values that differ by less, relative to their range, are alike
 _STARTS = 64
 _ROUNDS = 1000
 
@@ -32,13 +30,10 @@ class Discretised:
     """A world as a table of chances; make it with `discretise`."""
 
     world: World
-    points: int
-    """A coordinate."""
+    points: int  # a coordinate
     states: Float[np.ndarray, "n d"]
-    transitions: Float[np.ndarray, "n m n"]
-    """Chances of the next state, given a state and an action."""
-    start: Float[np.ndarray, " n"]
-    """Chances of the first state."""
+    transitions: Float[np.ndarray, "n m n"]  # chances of the next state, given a state and an action
+    start: Float[np.ndarray, " n"]  # chances of the first state
 
     def expected(self, rewards: np.ndarray) -> Float[np.ndarray, "n m"]:
         return self.transitions @ self.checked(rewards)
@@ -48,7 +43,6 @@ class Discretised:
         return Tabular(self.transitions, self.expected(rewards), probability("gamma", gamma))
 
     def best_values(self, rewards: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
-        """Optimal values of all actions, by policy iteration."""
         table = self.tabular(rewards, gamma)
         q = table.rewards
         policy = q.argmax(axis=1)
@@ -68,7 +62,6 @@ class Discretised:
         return np.linalg.solve((np.eye(len(moves)) - gamma * moves).T, moves.T @ self.start)
 
     def moves(self, policy: np.ndarray) -> Float[np.ndarray, "n n"]:
-        """Chances of the next state under a policy, (n, m)."""
         return np.einsum("sa,sat->st", policy, self.transitions)
 
     def hats(self, knots: int) -> Float[np.ndarray, "n features"]:
@@ -87,7 +80,6 @@ class Discretised:
         return np.vstack([np.kron(step, same), np.kron(same, step)])
 
     def checked(self, rewards: object) -> Float[np.ndarray, " n"]:
-        """Rewards, if they are one finite number a point."""
         given = numbers("rewards", rewards)
         if given.shape != (len(self.states),) or not np.isfinite(given).all():
             raise InvalidInput(f"rewards must be {len(self.states)} finite numbers, one a point of the grid.")
@@ -129,10 +121,8 @@ def best_actions(values: np.ndarray) -> Bool[np.ndarray, "n m"]:
 
 
 def mixed(best: np.ndarray) -> Float[np.ndarray, "n m"]:
-    """The policy that takes each of the best actions with the same chance."""
     return best / best.sum(axis=1, keepdims=True)
 
 
 def _nothing(states: np.ndarray) -> Float[np.ndarray, "..."]:
-    """A reward of zero: only the dynamics are asked for."""
     return np.zeros(len(states))

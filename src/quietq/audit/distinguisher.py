@@ -17,8 +17,7 @@ from quietq.privacy.errors import InvalidInput
 
 SHRINKAGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Of the covariance, to choose from: the least of them see directions that have no noise at all."""
-LEARNED_SHARE = 0.25
-"""Of the runs, to learn a score or only its thresholds on; they are not judged."""
+LEARNED_SHARE = 0.25  # of the runs, to learn a score or only its thresholds on; they are not judged
 _FEWEST = 10
 _TRIED = 161
 
@@ -31,11 +30,9 @@ class Seen:
     second: Float[np.ndarray, "runs numbers"]
 
     def split(self, number: int) -> tuple["Seen", "Seen"]:
-        """The first `number` runs of each world, and the rest."""
         return Seen(self.first[:number], self.second[:number]), Seen(self.first[number:], self.second[number:])
 
     def scored(self, weights: Float[np.ndarray, " numbers"]) -> "Scores":
-        """A linear score of each run."""
         return Scores(self.first.astype(np.float64) @ weights, self.second.astype(np.float64) @ weights)
 
 
@@ -47,7 +44,6 @@ class Scores:
     second: Float[np.ndarray, " runs"]
 
     def normal(self) -> "Expected":
-        """Scores like these, as two normal distributions."""
         spread = max(np.ptp(np.concatenate([self.first, self.second])), 1.0)
         return Expected(
             *(float(f(x)) for x in (self.first, self.second) for f in (np.mean, lambda x: np.std(x) + 1e-9 * spread))
@@ -68,7 +64,6 @@ class Scores:
         return _best(tried, errors, delta, confidence)
 
     def errors(self, threshold: float) -> Errors:
-        """How often "r' if above the threshold" is wrong."""
         return Errors.at_threshold(self.first, self.second, threshold)
 
 

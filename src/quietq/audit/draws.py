@@ -139,17 +139,14 @@ class BestTest:
 
     @property
     def count(self) -> int:
-        """How many numbers are released first."""
         return self._first[1][0].size
 
     def audit(self, runs: int, attack: Attack, **options: Any) -> Finding:
-        """The finding of so many simulated releases a world, beside the mechanism's promise."""
         promise = Promise.of_mechanism(self.mechanism)
         return audit_draws(self.score, float, runs, attack, promise, expected=self.expected, **options)
 
 
 def _compare(query: Query, numbers: list[np.ndarray], side: int, entropy: Entropy) -> tuple[np.ndarray, float]:
-    """What is seen of one query, and the log of its likelihood ratio."""
     seen = query.law.add(numbers[side], entropy)
     before, after = (query.law.log_density(seen - each) for each in numbers)
     return seen, after - before

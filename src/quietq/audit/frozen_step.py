@@ -23,9 +23,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from quietq.audit.finding import Movement, Unprotected
-from quietq.learning.in_loop_method import InLoopMethod, UnitNoise
-from quietq.learning.method import Spaces, Transition
-from quietq.learning.private_step import PrivateStep
+from quietq.learning.in_loop_method import InLoopMethod, PrivateStep, UnitNoise
+from quietq.learning.method import Moment, Spaces, Transition
 from quietq.learning.protect import Protected, watched
 from quietq.learning.trainer import spaces_of
 from quietq.privacy.errors import InvalidInput
@@ -71,10 +70,8 @@ def frozen_sensitivity(
 class Emptied(NamedTuple):
     """What all rounds of a training gave, when there were zeros in place of everything that was noised."""
 
-    public: list[np.ndarray]
-    """Whatever it let out on the way and at the end."""
-    normals: list[np.ndarray]
-    """The normals of each call of `protect`, in no order."""
+    public: list[np.ndarray]  # whatever it let out on the way and at the end
+    normals: list[np.ndarray]  # the normals of each call of `protect`, in no order
 
 
 @dataclass(frozen=True)
@@ -86,20 +83,13 @@ class FrozenStep:
     """From rewards to what would be noised, in units in which the noise is alike everywhere, and the noise's scale."""
     emptied: Callable[[Float[np.ndarray, " rewards"], Any], Emptied]
     """From rewards, and what the method drew, to all rounds without what goes through the noise."""
-    ones: Any
-    """What the method draws where all normals are 1."""
-    tagged: Any
-    """What it draws where all normals are different."""
-    tags: Float[np.ndarray, " drawn"]
-    """Those normals."""
-    rounds: int
-    """How often a training noises."""
-    centre: Float[np.ndarray, " rewards"]
-    """Rewards around which to search."""
-    radius: float
-    """The most that each reward may move."""
-    mu: float
-    """What one round promises."""
+    ones: Any  # what the method draws where all normals are 1
+    tagged: Any  # what it draws where all normals are different
+    tags: Float[np.ndarray, " drawn"]  # those normals
+    rounds: int  # how often a training noises
+    centre: Float[np.ndarray, " rewards"]  # rewards around which to search
+    radius: float  # the most that each reward may move
+    mu: float  # what one round promises
 
 
 class Tags(UnitNoise):
@@ -156,7 +146,7 @@ def _emptying(step: PrivateStep, batch: Transition, start: Any) -> Callable[...,
     @eqx.filter_jit
     def update(state: Any, rewards: Array, number: Array, noise: Any) -> Any:
         with watched(instead=tell):
-            return step.method.update(state, batch._replace(reward=rewards), number, jax.random.key(0), noise)
+            return step.method.update(state, batch._replace(reward=rewards), Moment(number, jax.random.key(0), noise))
 
     @eqx.filter_jit
     def finish(state: Any, noise: Any) -> Any:
@@ -177,7 +167,6 @@ def _emptying(step: PrivateStep, batch: Transition, start: Any) -> Callable[...,
 
 
 def _transitions(spaces: Spaces, number: int, same: bool, seed: int) -> Transition:
-    """Public states and actions, anywhere in the box."""
     rng, box = np.random.default_rng(seed), spaces.box
     states = rng.uniform(box.low, box.high, (2, number, box.dimension))
     actions = rng.integers(0, spaces.actions, number).astype(np.int32)

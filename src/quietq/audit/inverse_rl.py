@@ -28,8 +28,7 @@ from quietq.privacy.errors import InvalidInput, QuietqError
 
 SIZE = 0.5
 """Small against what a point of reward can add to the lead; from about 10 on nothing but 0 is left in our worlds."""
-WRONG = 2.0
-"""What Ng & Russell charge for a state in which the policy is not the best."""
+WRONG = 2.0  # what Ng & Russell charge for a state in which the policy is not the best
 
 
 def inverse_rl(
@@ -78,25 +77,19 @@ def inverse_rl(
     return np.asarray(found.x[:n])
 
 
-KNOTS = {1: 17, 2: 7}
-"""Of the hat functions that features are, a coordinate."""
+KNOTS = {1: 17, 2: 7}  # of the hat functions that features are, a coordinate
 ROUNDS = 30
-CLOSE = 1e-3
-"""A margin below this part of the first is taken for none."""
+CLOSE = 1e-3  # a margin below this part of the first is taken for none
 
 
 @dataclass(frozen=True, eq=False)
 class Apprentice:
-    """What the rounds found."""
-
     weights: Float[np.ndarray, " features"]
     """Of the features, those whose best policy came nearest to the released one; up to scale and shift."""
-    rewards: Float[np.ndarray, " n"]
-    """The reward that they make, at the grid's points."""
+    rewards: Float[np.ndarray, " n"]  # the reward that they make, at the grid's points
     margins: tuple[float, ...]
     """By round: how far the released policy is from the mixture of those tried; it never grows."""
-    distance: float
-    """Between the feature expectations of the released policy and of the one that is best for `weights`."""
+    distance: float  # between the feature expectations of the released policy and of the one that is best for `weights`
 
 
 def apprenticeship(

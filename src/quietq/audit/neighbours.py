@@ -22,11 +22,9 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.knot_body import MOST_PIECES, vertices
 from quietq.privacy.relations import LipschitzBall, RkhsBall, SupBall
 
-Moves = Generator[tuple[str, Any], float, None]
-"""How a move was found, and the move; what is sent is its length."""
+Moves = Generator[tuple[str, Any], float, None]  # how a move was found, and the move; what is sent is its length
 Values = Float[np.ndarray, " ends"]
-BETTER = 1 + 1e-6
-"""What is the same but for rounding is the simpler search's, which came first."""
+BETTER = 1 + 1e-6  # what is the same but for rounding is the simpler search's, which came first
 _FEW = 300
 _RANDOM = 12
 _CLIMBS = 8
@@ -67,7 +65,6 @@ def farthest_move(mechanism: Mechanism, seed: int = 0) -> tuple[str, Any]:
 
 
 def run_search(search: Moves, length: Callable[[Any], float]) -> tuple[float, str, Any]:
-    """The longest move of a search, by which it was found, and the move itself."""
     best: tuple[float, str, Any] = (0.0, "nothing", None)
     sent: float | None = None
     while True:
@@ -195,7 +192,6 @@ def _(ball: LipschitzBall, look: Look, rng: np.random.Generator) -> Moves:
 
 
 def _into_ball(values: Values, ends: np.ndarray, ball: LipschitzBall) -> Values:
-    """The same if it lies in the ball, else shrunk until it does."""
     steepest = np.abs(np.diff(values) / np.diff(ends)).max() / ball.lipschitz
     return values / max(1.0, np.abs(values).max() / ball.radius, steepest)
 
@@ -219,7 +215,6 @@ def _farthest_corner(ball: LipschitzBall, places: np.ndarray, length: Callable[[
 
 
 def _random_walk(ball: LipschitzBall, ends: np.ndarray, rng: np.random.Generator) -> Values:
-    """Up or down at full slope, piece by piece, held to the ball."""
     values = [rng.choice([-1.0, 1.0]) * ball.radius]
     for step in ball.lipschitz * np.diff(ends) * rng.choice([-1.0, 1.0], len(ends) - 1):
         values.append(float(np.clip(values[-1] + step, -ball.radius, ball.radius)))

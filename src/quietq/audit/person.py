@@ -41,23 +41,19 @@ class PersonAttack:
 
     kind: Literal["rating", "presence"]
     promise: Promise
-    releases: int
-    """Of each population."""
+    releases: int  # of each population
     confidence: float
     errors: Errors
     exact_mu: float | None
     """How far apart the two populations' releases are, if the noise is what it says it is; None for pure noise."""
-    names: int = 1
-    """How many names of the person were attacked together; the promise is for one."""
+    names: int = 1  # how many names of the person were attacked together; the promise is for one
 
     @property
     def accuracy(self) -> float:
-        """The share of right guesses, with even odds beforehand."""
         return self.errors.accuracy
 
     @property
     def ceiling(self) -> float:
-        """The accuracy that the promise allows at most."""
         mu, epsilon = self.promise.mu, self.promise.epsilon
         return 1 / (1 + math.exp(-epsilon)) if mu is None else float(ndtr(mu / 2))
 
@@ -98,7 +94,6 @@ class PersonAttack:
         return Finding(attack, self.promise, self.releases, self.errors, self.errors, self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
-        """In JSON types; what comes of true ratings stands under `not_private`."""
         found = ("accuracy", "exact_mu", "epsilon_lower", "mu_lower", "broken", "verdict")
         promise = {name: getattr(self.promise, name) for name in ("epsilon", "delta", "mu")}
         return {
@@ -211,7 +206,6 @@ def _told_apart(names: Sequence[object]) -> dict[tuple[int | None, str | None], 
 
 
 def _rows(instead: object, columns: Sequence[str]) -> list[list[float]]:
-    """The rows in numbers; a refusal does not show them."""
     refusal = f"instead must hold rows ({', '.join(columns)}), {len(columns)} finite numbers each, or none."
     try:
         rows = numbers("instead", instead)

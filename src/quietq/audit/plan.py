@@ -21,7 +21,7 @@ from quietq.feedback.trajectories import Cells
 from quietq.learning.gradient import GradientNoise
 from quietq.learning.in_loop_method import InLoopMethod
 from quietq.learning.published import Published
-from quietq.learning.reward_learner import RewardLearner
+from quietq.learning.reward import RewardLearner
 from quietq.learning.value_network import NetworkValueNoise
 from quietq.mechanisms.evaluation import Evaluation
 from quietq.mechanisms.mechanism import Mechanism, Task
@@ -34,10 +34,8 @@ from quietq.registry import MECHANISMS, METHODS
 from quietq.worlds.walk import WALK
 from quietq.worlds.world import World, find_world
 
-Audit = Callable[..., Finding]
-"""Takes what is told how far it is, as `progress`."""
-QUERIES = {"final": 65, "policy": 65, "every": 9}
-"""States a coordinate that are asked for, unless told otherwise."""
+Audit = Callable[..., Finding]  # takes what is told how far it is, as `progress`
+QUERIES = {"final": 65, "policy": 65, "every": 9}  # states a coordinate that are asked for, unless told otherwise
 OF_TRAINING = ("score", "queries", "moments", "steps", "public_walk")
 
 
@@ -117,8 +115,6 @@ EXTREME: dict[str, list[tuple[float, float]]] = {"rating": [(0.0, 0.0), (0.5, 0.
 
 @dataclass(frozen=True)
 class PlannedAudit:
-    """One audit of the table, not yet run."""
-
     title: str
     run: Audit
 
@@ -151,7 +147,6 @@ def plan_everything(runs: int, budget: Budget, people: int, folder: Path | None)
 
 
 def noising_methods() -> dict[str, type[InLoopMethod]]:
-    """The registry's methods that noise as they go."""
     kinds = {name: entry.load() for name, entry in METHODS.items() if entry.in_worlds}
     return {name: kind for name, kind in kinds.items() if issubclass(kind, InLoopMethod)}
 

@@ -26,24 +26,20 @@ from quietq.worlds.returns import mean_return, uniform_policy
 from quietq.worlds.world import World, flat
 
 BELLMAN, INVERSE_RL, APPRENTICESHIP, READ = "bellman", "inverse-rl", "apprenticeship", "read"
-ATTACKS = (BELLMAN, INVERSE_RL, APPRENTICESHIP)
-"""On values of actions."""
+ATTACKS = (BELLMAN, INVERSE_RL, APPRENTICESHIP)  # on values of actions
 ON_POLICIES = (INVERSE_RL, APPRENTICESHIP)
 """Those that look at the best actions only, and so work on released probabilities too."""
 BLIND_TO = {BELLMAN: (), INVERSE_RL: ("scale", "shift"), APPRENTICESHIP: ("scale", "shift"), READ: ()}
 EPISODES = 500
-_FLAT = 1e-9
-"""A reward that varies by less, relative to its size, is a constant."""
+_FLAT = 1e-9  # a reward that varies by less, relative to its size, is a constant
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A recovered reward beside the true one, at the grid's points. NOT private."""
 
-    correlation: float
-    """1 is the same but for scale and shift; 0 if what was recovered is a constant."""
-    rmse: float
-    """Root mean squared error, after the alignment."""
+    correlation: float  # 1 is the same but for scale and shift; 0 if what was recovered is a constant
+    rmse: float  # root mean squared error, after the alignment
     relative_error: float
     """`rmse` over that of guessing the best constant: 1 is no better than knowing nothing but the mean."""
     aligned: Float[np.ndarray, " n"] = field(repr=False, compare=False)
@@ -60,10 +56,8 @@ class RecoveredReward:
     name: str
     blind_to: tuple[str, ...]
     """Of `scale` and `shift`: what this attack cannot tell, and what is fitted to the truth before errors are taken."""
-    rewards: Float[np.ndarray, " n"]
-    """At the grid's points, as recovered."""
-    not_private: Comparison | None = None
-    """Against the true reward, if that was given."""
+    rewards: Float[np.ndarray, " n"]  # at the grid's points, as recovered
+    not_private: Comparison | None = None  # against the true reward, if that was given
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +66,7 @@ class Reconstruction:
 
     grid: Discretised
     recovered: tuple[RecoveredReward, ...]
-    truth: Float[np.ndarray, " n"] | None
-    """The true reward at the grid's points. NOT private."""
+    truth: Float[np.ndarray, " n"] | None  # the true reward at the grid's points. NOT private.
     planned: float | None = None
     """For a private reward: the score under the truth of planning on it, 0 random actions, 1 the best. NOT private."""
 

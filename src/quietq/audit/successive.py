@@ -28,15 +28,13 @@ from quietq.privacy.errors import InvalidInput
 from quietq.worlds.world import World
 
 By = Literal["next_state", "state"]
-_RANK = 1e-9
-"""Directions that are weaker than this, relative to the strongest, are taken for unseen."""
+_RANK = 1e-9  # directions that are weaker than this, relative to the strongest, are taken for unseen
 
 
 class Steps(NamedTuple):
     """The public part of a round: no rewards."""
 
-    state: Int[np.ndarray, " batch"]
-    """Numbers of knots, as are the next states."""
+    state: Int[np.ndarray, " batch"]  # numbers of knots, as are the next states
     action: Int[np.ndarray, " batch"]
     next_state: Int[np.ndarray, " batch"]
     terminated: Bool[np.ndarray, " batch"]

@@ -15,27 +15,22 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from quietq.learning.method import Method, Noise, Spaces, Transition
+from quietq.learning.method import Method, Moment, Spaces, Transition
 from quietq.learning.networks import MOST_FEATURES, Hats, LinearQ, Scaled, most_features
 from quietq.learning.options import check_share, option
 from quietq.learning.protect import total
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
 
-LEAST = 1e-3
-"""Knots whose weights come to no more than this, of all that was seen, count as not seen."""
+LEAST = 1e-3  # knots whose weights come to no more than this, of all that was seen, count as not seen
 MOST_GAMMA = 0.999
 
 
 class Averages(NamedTuple):
-    """Sums over what was seen, by action and knot."""
-
     weight: Float[Array, "actions knots"]
-    squares: Float[Array, "actions knots"]
-    """Of the weights, which say how much was seen."""
+    squares: Float[Array, "actions knots"]  # of the weights, which say how much was seen
     rewards: Float[Array, "actions knots"]
-    moves: Float[Array, "actions knots knots"]
-    """Weighted hat functions of the states that followed; none after an end."""
+    moves: Float[Array, "actions knots knots"]  # weighted hat functions of the states that followed; none after an end
     lost: tuple[Array, Array, Array, Array]
     """What rounding has added to each of them (Kahan's compensation): so errors do not grow with the steps."""
 
@@ -50,8 +45,6 @@ class Averages(NamedTuple):
 
 
 class AveragingState(NamedTuple):
-    """Sums of what was seen, and a network to fill in."""
-
     sums: Averages
     network: LinearQ
 
@@ -94,21 +87,14 @@ class Averaging(Method):
         return Averages(zero, zero, zero, moves, (zero, zero, zero, moves))
 
     def network(self, spaces: Spaces, values: Float[Array, "actions knots"]) -> LinearQ:
-        """Values at knots as a function of the state."""
         return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), Hats(self.knots))
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> Any:
         sums = self.nothing_seen(spaces)
         return AveragingState(sums, self.network(spaces, jnp.zeros_like(sums.weight)))
 
-    def act(
-        self, state: Any, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
-        """Uniformly random actions, which depend on nothing."""
-        return jax.random.randint(key, (observation.shape[0],), 0, state.network.weights.shape[0])
-
-    def values(self, released: LinearQ, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
-        return released(observation)
+    def act(self, state: Any, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+        return jax.random.randint(now.key, (observation.shape[0],), 0, state.network.weights.shape[0])
 
 
 def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:

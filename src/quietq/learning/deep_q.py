@@ -1,10 +1,10 @@
-"""Deep Q-learning: the learner of `none` and `reward`; `published`, `gradient` and `value-network` are built on it."""
+"""Deep Q-learning: `none`, on the true reward, which protects nobody; other methods with networks are built on it."""
 
 import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,9 +14,10 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning import replay as memory
-from quietq.learning.method import Method, Noise, Spaces, Transition
+from quietq.learning.method import Method, Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
 from quietq.learning.options import check_share, option
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
 
@@ -24,8 +25,6 @@ Loss = Literal["huber", "squared"]
 
 
 class DeepQState(NamedTuple):
-    """Everything that changes while learning."""
-
     network: Network
     target: Network
     optimiser: Any
@@ -105,29 +104,27 @@ class DeepQ(Method):
         buffer = memory.empty(self.replay, spaces.box.dimension, copies)
         return DeepQState(network, network, self.transformation().init(eqx.filter(network, eqx.is_array)), buffer)
 
-    def act(
-        self, state: DeepQState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
-        return self.explore(jax.vmap(state.network)(observation), step, key)
+    def act(self, state: DeepQState, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+        return self.explore(jax.vmap(state.network)(observation), now)
 
-    def explore(self, values: Float[Array, "copies actions"], step: Array, key: PRNGKeyArray) -> Int[Array, " copies"]:
+    def explore(self, values: Float[Array, "copies actions"], now: Moment) -> Int[Array, " copies"]:
         """Epsilon-greedy, with a share of random actions that falls exponentially."""
         copies, actions = values.shape
-        share = self.explore_last + (self.explore_first - self.explore_last) * jnp.exp(-step / self.explore_decay)
-        uniform = jax.random.uniform(key, (2, copies))
+        share = self.explore_last + (self.explore_first - self.explore_last) * jnp.exp(-now.step / self.explore_decay)
+        uniform = jax.random.uniform(now.key, (2, copies))
         anything = jnp.minimum((uniform[1] * actions).astype(jnp.int32), actions - 1)
         return jnp.where(uniform[0] < share, anything, jnp.argmax(values, axis=1).astype(jnp.int32))
 
-    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        copies = seen.action.shape[0]
-        buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
+    def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
+        copies, steps = seen.action.shape[0], now.step + 1
+        buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
 
         def gradient(network: Network) -> Any:
-            batch = memory.sample(buffer, self.batch, step, copies, key)
+            batch = memory.sample(buffer, self.batch, copies, now)
             return eqx.filter_grad(self.batch_loss)(network, self.goals(state.target, batch), batch)
 
-        ready = ((step + 1) * copies >= self.start) & ((step + 1) % self.train_every == 0)
-        return self.descend(state, buffer, gradient, ready, (step + 1) % self.target_every == 0)
+        ready = (steps * copies >= self.start) & (steps % self.train_every == 0)
+        return self.descend(state, buffer, gradient, ready, steps % self.target_every == 0)
 
     def descend(
         self, state: DeepQState, buffer: Array, gradient: Callable[[Network], Any], ready: Array, copied: Array
@@ -159,11 +156,18 @@ class DeepQ(Method):
     def finish(self, state: DeepQState, noise: Noise) -> Network:
         return state.network
 
-    def current(self, state: DeepQState, noise: Noise) -> Network:
-        return state.network
+    current = finish
 
-    def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
-        return released(observation)
+
+@dataclass(frozen=True, kw_only=True)
+class NoNoise(DeepQ):
+    """The non-private twin of the other methods: on the true reward, without noise."""
+
+    name: ClassVar[str] = "none"
+
+    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
+        remark = "Trained on the true reward without any noise."
+        return Certificate(method=self.name, standing="none", remarks=(remark,))
 
 
 def _named(name: str, learning_rate: float) -> Any:

@@ -33,13 +33,10 @@ Kind = Literal["mlp", "splines", "fourier", "random"]
 
 
 class Scaled(eqx.Module):
-    """States to [0, 1]^d by the public box."""
-
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " d"]:
-        """The state in unit coordinates."""
         low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
         return (state - low) / (high - low)
 
@@ -51,11 +48,9 @@ class Features(eqx.Module):
     units: int = eqx.field(static=True)
 
     def size(self, dimension: int) -> int:
-        """Number of features."""
         return number_of_features(self.form, self.units, dimension)
 
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        """The features at a point of the unit box."""
         raise NotImplementedError
 
 
@@ -100,30 +95,24 @@ class LinearQ(eqx.Module):
     features: Features
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The actions' values at a state."""
         return self.weights @ self.features(self.scaled(state))
 
     def to_private(self, output: Output, box: Box, certificate: Certificate) -> PrivateNetwork:
-        """Networks of some runs, as they may leave."""
         weights = np.asarray(self.weights, np.float64)
         return PrivateNetwork(self.features.form, self.features.units, (weights,), (), output, box, certificate)
 
 
 class DeepQNetwork(eqx.Module):
-    """A multilayer perceptron with ReLU."""
-
     layers: tuple[eqx.nn.Linear, ...]
     scaled: Scaled
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The actions' values at a state."""
         hidden = self.scaled(state)
         for layer in self.layers[:-1]:
             hidden = jax.nn.relu(layer(hidden))
         return self.layers[-1](hidden)
 
     def to_private(self, output: Output, box: Box, certificate: Certificate) -> PrivateNetwork:
-        """Networks of some runs, as they may leave."""
         weights = tuple(np.asarray(layer.weight, np.float64) for layer in self.layers)
         biases = tuple(np.asarray(layer.bias, np.float64) for layer in self.layers)
         return PrivateNetwork("mlp", 0, weights, biases, output, box, certificate)
@@ -180,7 +169,6 @@ def make_features(kind: Kind, size: int, dimension: int) -> Features:
 
 
 def most_features(kind: Kind, dimension: int) -> int:
-    """The most that `size` may be in this dimension."""
     if kind == "random":
         return MOST_FEATURES
     return max(size for size in range(1, MOST_FEATURES + 1) if size**dimension <= MOST_FEATURES)

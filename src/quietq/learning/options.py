@@ -11,7 +11,6 @@ from quietq.privacy.errors import InvalidInput
 
 
 def option(default: Any, sentence: str) -> Any:
-    """A dataclass field with a default and the sentence that explains it."""
     return dataclasses.field(default=default, metadata={"help": sentence})
 
 
@@ -36,7 +35,7 @@ def check_share(name: str, value: object, most: float = 1.0) -> None:
 def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:
     """The hyper-parameters of a method among these texts, as its fields want them.
 
-    >>> from quietq.learning.none import NoNoise
+    >>> from quietq.learning.deep_q import NoNoise
     >>> read_options(NoNoise, {"widths": "8,4", "clamp": "none", "people": "50"})
     {'widths': (8, 4), 'clamp': None}
     """
@@ -45,7 +44,6 @@ def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_value(value: object) -> str:
-    """A value as `read_options` reads it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
@@ -59,7 +57,6 @@ def name_kind(kind: type, name: str) -> str:
 
 
 def _split(hint: Any) -> tuple[Any, bool]:
-    """A type, and whether None may be given instead."""
     if isinstance(hint, types.UnionType):
         return hint.__args__[0], types.NoneType in hint.__args__
     return hint, False

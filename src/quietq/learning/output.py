@@ -12,26 +12,21 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from quietq.learning.averages import Averaging, AveragingState, add, best_values
-from quietq.learning.in_loop_method import Draw, InLoopMethod
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.in_loop_method import Draw, InLoopMethod, PrivateStep, update_and_finish
+from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option
-from quietq.learning.private_step import PrivateStep, update_and_finish
 from quietq.learning.protect import protect
 from quietq.privacy.certificate import Assumption
 
-SLACK = 1.001
-"""The fixed point is iterated until less than this part is missing."""
+SLACK = 1.001  # the fixed point is iterated until less than this part is missing
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputNoise(Averaging, InLoopMethod):
-    """Noise on the solved values, once."""
-
     name: ClassVar[str] = "output"
     knots: int = option(5, "Knots a coordinate, at which values are kept and noised.")
     gamma: float = option(0.1, "Discount of the future; the noise grows as 1/(1 - gamma).")
@@ -40,6 +35,9 @@ class OutputNoise(Averaging, InLoopMethod):
     def operations(self, spaces: Spaces) -> int:
         """Values are as much larger than rewards."""
         return math.ceil((8 + 2 * self.number_of_knots(spaces)) / (1 - self.gamma))
+
+    def rounds(self, steps: int) -> int:
+        return 1
 
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         return (spaces.actions, self.number_of_knots(spaces))
@@ -52,12 +50,9 @@ class OutputNoise(Averaging, InLoopMethod):
         number = math.prod(self.noise_shape(spaces, steps))
         return {"kind": "values", "count": number, "discount": float(self.gamma), "operations": self.operations(spaces)}
 
-    def update(
-        self, state: AveragingState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> AveragingState:
+    def update(self, state: AveragingState, seen: Transition, now: Moment) -> AveragingState:
         """Adds true rewards to the sums, which are private therefore."""
-        seen = seen._replace(reward=jnp.clip(seen.reward, -noise.largest, noise.largest))
-        return state._replace(sums=add(state.sums, seen, state.network))
+        return state._replace(sums=add(state.sums, now.noise.clip(seen), state.network))
 
     def finish(self, state: AveragingState, noise: Noise) -> LinearQ:
         solved = best_values(state.sums.means(), state.sums, self.gamma)

@@ -18,7 +18,7 @@ from quietq.learning import checkpoint
 from quietq.learning.cache import disk_cache
 from quietq.learning.in_loop_method import UnitNoise
 from quietq.learning.method import Method, Noise, Spaces, some_states
-from quietq.learning.report import Event, Reporter
+from quietq.learning.report import Event, reporting
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.privacy.account import Account, Receipt, accounted
 from quietq.privacy.certificate import Assumption, Certificate
@@ -32,16 +32,14 @@ from quietq.worlds.world import World
 
 STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
 """Of a vector environment, whose array hides the type that a copy computed in."""
-PIECES = 20
-"""A bar moves so often at the least."""
+PIECES = 20  # a bar moves so often at the least
 
 
 class Runs(NamedTuple):
     """The runs of a training; every leaf has a leading axis, one entry per run."""
 
     keys: Any
-    reward: Any
-    """None where an environment gives its own."""
+    reward: Any  # None where an environment gives its own
     noise: Noise
 
     def pick(self, index: Any) -> "Runs":
@@ -50,8 +48,7 @@ class Runs(NamedTuple):
 
 
 class Result(NamedTuple):
-    released: Any
-    """With a leading axis, one entry per run."""
+    released: Any  # with a leading axis, one entry per run
     seen: Any
     """Rewards as the learner got them, and where episodes ended, one row per run (and copy): for most not private."""
     steps: int
@@ -76,8 +73,7 @@ class Training:
     progress: bool | str = False
     callback: Callable[[Event], bool | None] | None = None
     log: str | os.PathLike[str] | None = None
-    charged: bool = False
-    """Whether noise was paid for."""
+    charged: bool = False  # whether noise was paid for
     receipt: Receipt | None = None
     booked: bool | None = None
     """For a training that was resumed: whether its checkpoint says that it was charged to an account."""
@@ -123,23 +119,21 @@ class Training:
 
     @property
     def releases(self) -> bool:
-        """Whether its noise is drawn to protect, as it goes."""
         return self.method.spends and self.simulate is None
 
     @contextmanager
-    def running(self) -> Iterator[Reporter]:
+    def running(self) -> Iterator[Callable[..., None]]:
         """What holds while it runs: precision, what is kept of compiled programs, and who is told."""
         log, covered = None if self.log is None else Path(self.log), not self.method.uses_true_reward
         with (
             jax.default_matmul_precision("highest"),  # sensitivities allow for float32's rounding and no more
             # A reward of the caller's own may be traced anywhere in here; the trainer keeps what it knows to be public.
             disk_cache(public=False),
-            Reporter(self.steps, self.progress, log, covered) as reporter,
+            reporting(self.steps, self.progress, log, covered) as report,
         ):
-            yield reporter
+            yield report
 
     def certificate(self) -> Certificate:
-        """The method's, or for a simulation one that promises nothing."""
         if self.method.spends and self.simulate is not None:
             remark = "Simulated noise from a seed, for an experiment: it protects nobody."
             return Certificate(method=self.method.name, standing="none", reproducible=True, remarks=(remark,))
@@ -173,7 +167,6 @@ class Training:
             raise
 
     def pay(self) -> None:
-        """Charges before anything is drawn."""
         if self.account is not None and self.releases:
             budget, relation = getattr(self.method, "budget", None), getattr(self.method, "relation", None)
             if budget is None:

@@ -20,11 +20,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQState, Loss, chosen
 from quietq.learning.gradient import FROM_NOISED, STEEPEST, NoisyDescent
-from quietq.learning.in_loop_method import Draw
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.in_loop_method import ROUNDS, Draw, PrivateStep, hide_replay
+from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Network
 from quietq.learning.options import option
-from quietq.learning.private_step import ROUNDS, PrivateStep, hide_replay
 from quietq.learning.protect import protect, total
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
@@ -61,18 +60,17 @@ class NetworkValueNoise(NoisyDescent):
         state = super().init(spaces, key, copies)
         return state._replace(replay=memory.empty(self.batch, spaces.box.dimension, copies))
 
-    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        """Stores what was seen; at the end of a round, takes one step with noise."""
-        buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
+    def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
+        steps, noise = now.step + 1, now.noise
+        buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
         calls = buffer.shape[0] // seen.action.shape[0]
-        turn = (step + 1) // calls - 1
+        turn = steps // calls - 1
 
         def gradient(network: Network) -> Any:
-            batch = memory.rows(buffer, jnp.arange(buffer.shape[0]))
-            batch = batch._replace(reward=jnp.clip(batch.reward, -noise.largest, noise.largest))
+            batch = noise.clip(memory.rows(buffer, jnp.arange(buffer.shape[0])))
             return self.noised(network, state.target, batch, turn, noise)
 
-        ready = ((step + 1) % calls == 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
+        ready = (steps % calls == 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
         return self.descend(state, buffer, gradient, ready, ready & ((turn + 1) % self.target_every == 0))
 
     def noised(self, network: Network, target: Network, batch: Transition, turn: Array, noise: Draw) -> Network:
