@@ -12,7 +12,7 @@ import pytest
 from frozen_cases import PROMISE, SPACES
 
 from quietq.audit.finding import Unprotected
-from quietq.audit.frozen_step import check_ways, freeze, frozen_sensitivity
+from quietq.audit.frozen_step import FrozenStep, frozen_sensitivity
 from quietq.learning import GradientNoise, InputNoise, OutputNoise, ValueNoise, averages
 from quietq.privacy.errors import InvalidInput
 
@@ -75,7 +75,7 @@ def test_a_way_round_the_noise_is_caught(kind: Any, words: str) -> None:
 @pytest.mark.parametrize("kind", [Stopped, Comparing])
 def test_so_is_one_that_has_no_derivative(kind: Any) -> None:
     with pytest.raises(Unprotected, match="without going through"):
-        check_ways(freeze(kind(**PROMISE), SPACES, rewards=8))
+        FrozenStep(kind(**PROMISE), SPACES, rewards=8).check_ways()
 
 
 def reusing(kind: type, change: Any) -> Any:
@@ -117,16 +117,17 @@ class Standing(ValueNoise):
 )
 def test_normals_that_are_the_same_in_each_round_are_caught(method: Any) -> None:
     with pytest.raises(Unprotected, match="twice"):
-        check_ways(freeze(method, SPACES, rewards=8))
+        FrozenStep(method, SPACES, rewards=8).check_ways()
 
 
 def test_normals_that_are_not_as_drawn_are_caught() -> None:
-    step = freeze(InputNoise(**PROMISE), SPACES, rewards=8)
-    check_ways(step)
+    step = FrozenStep(InputNoise(**PROMISE), SPACES, rewards=8)
+    step.check_ways()
+    drawn = step.ones, step.tagged
     for change in (rows_mixed, np.abs, lambda normals: np.clip(normals, -3, 3), lambda normals: 0 * normals):
-        ones, tagged = (each._replace(normals=change(np.asarray(each.normals))) for each in (step.ones, step.tagged))
+        step.ones, step.tagged = (each._replace(normals=change(np.asarray(each.normals))) for each in drawn)
         with pytest.raises(Unprotected, match="not the independent"):
-            check_ways(dataclasses.replace(step, ones=ones, tagged=tagged))
+            step.check_ways()
 
 
 def test_one_normal_for_all_rewards_is_caught() -> None:
@@ -151,4 +152,4 @@ def test_a_step_that_is_compiled_inside_is_refused() -> None:
 def test_more_normals_than_can_be_told_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quietq.audit.frozen_step._TAGS", 8)
     with pytest.raises(InvalidInput, match="smaller network"):
-        freeze(InputNoise(**PROMISE), SPACES)
+        FrozenStep(InputNoise(**PROMISE), SPACES)

@@ -14,8 +14,7 @@ from quietq import Budget, InvalidInput, SupBall
 from quietq.audit import runs, store
 from quietq.audit.distinguisher import Seen
 from quietq.audit.pairs import neighbours
-from quietq.audit.runs import Privatising, Trainings, View
-from quietq.audit.store import Store
+from quietq.audit.runs import Privatising, Store, Trainings, View
 from quietq.audit.training import audit_training
 from quietq.learning import InputNoise, NetworkValueNoise, NoNoise
 from quietq.learning.published import ACTING, Published

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import bdtr, betainccinv, betaincinv, ndtr, ndtri
 
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, not_negative, numbers, positive, probability, real
-from quietq.privacy.errors import InvalidInput
 
 MOST_RUNS = 10**6  # where `runs_needed` gives up
 _AT_ONCE = 4096

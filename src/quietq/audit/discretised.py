@@ -11,11 +11,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, instance, numbers, probability
-from quietq.privacy.errors import InvalidInput
+from quietq.worlds import Tabular, World
 from quietq.worlds.planning import MOST_ON_A_GRID, after, corners_of
-from quietq.worlds.tabular import Tabular
-from quietq.worlds.world import World
 
 POINTS = {1: 65, 2: 13}  # a coordinate, unless told otherwise: odd, so that there is one in the middle of the box
 MOST_POINTS = {1: 257, 2: 21}
@@ -35,8 +34,12 @@ class Discretised:
     transitions: Float[np.ndarray, "n m n"]  # chances of the next state, given a state and an action
     start: Float[np.ndarray, " n"]  # chances of the first state
 
-    def expected(self, rewards: np.ndarray) -> Float[np.ndarray, "n m"]:
-        return self.transitions @ self.checked(rewards)
+    def expected(self, rewards: object) -> Float[np.ndarray, "n m"]:
+        """The mean reward of each state and action, from rewards of the states that steps lead to."""
+        given = numbers("rewards", rewards)
+        if given.shape != (len(self.states),) or not np.isfinite(given).all():
+            raise InvalidInput(f"rewards must be {len(self.states)} finite numbers, one per point of the grid.")
+        return self.transitions @ given
 
     def tabular(self, rewards: np.ndarray, gamma: float) -> Tabular:
         """The same world for the exact solvers of `worlds.tabular`, with rewards of the state that a step leads to."""
@@ -44,16 +47,13 @@ class Discretised:
 
     def best_values(self, rewards: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
         table = self.tabular(rewards, gamma)
-        q = table.rewards
-        policy = q.argmax(axis=1)
-        here = np.arange(len(policy))
+        q, policy, here = table.rewards, table.rewards.argmax(axis=1), np.arange(len(self.states))
         for _ in range(_ROUNDS):
             q = table.q(table.evaluate(policy))
-            better = q.argmax(axis=1)
-            gain = q[here, better] - q[here, policy]
+            gain = q.max(axis=1) - q[here, policy]
             if (gain <= 1e-12 * max(1.0, np.abs(q).max())).all():  # rounding must not turn it round and round
                 break
-            policy = better
+            policy = q.argmax(axis=1)
         return q
 
     def visits(self, policy: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
@@ -79,12 +79,6 @@ class Discretised:
             return step
         return np.vstack([np.kron(step, same), np.kron(same, step)])
 
-    def checked(self, rewards: object) -> Float[np.ndarray, " n"]:
-        given = numbers("rewards", rewards)
-        if given.shape != (len(self.states),) or not np.isfinite(given).all():
-            raise InvalidInput(f"rewards must be {len(self.states)} finite numbers, one a point of the grid.")
-        return given
-
 
 def discretise(world: World, points: int | None = None) -> Discretised:
     """A world of one or two coordinates on a grid of so many points a coordinate.
@@ -103,7 +97,8 @@ def discretise(world: World, points: int | None = None) -> Discretised:
     axis = np.linspace(0, 1, points)
     mesh = np.stack(np.meshgrid(*[axis] * box.dimension, indexing="ij"), axis=-1).reshape(-1, box.dimension)
     states = mesh * np.subtract(box.high, box.low) + box.low
-    each = [after(world, _nothing, points - 1, states, action)[1].toarray() for action in range(world.actions)]
+    nothing = lambda states: np.zeros(len(states))  # noqa: E731 (only the dynamics are asked for)
+    each = [after(world, nothing, points - 1, states, action)[1].toarray() for action in range(world.actions)]
     transitions = np.stack(each, axis=1)
     if not np.allclose(transitions.sum(axis=-1), 1):
         raise InvalidInput(f"Rewards are reconstructed in worlds without an early end, and the {world.name} has one.")
@@ -122,7 +117,3 @@ def best_actions(values: np.ndarray) -> Bool[np.ndarray, "n m"]:
 
 def mixed(best: np.ndarray) -> Float[np.ndarray, "n m"]:
     return best / best.sum(axis=1, keepdims=True)
-
-
-def _nothing(states: np.ndarray) -> Float[np.ndarray, "..."]:
-    return np.zeros(len(states))

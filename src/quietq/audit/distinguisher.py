@@ -13,7 +13,7 @@ from jaxtyping import Float
 from scipy.special import ndtr
 
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
 
 SHRINKAGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Of the covariance, to choose from: the least of them see directions that have no noise at all."""

@@ -27,22 +27,17 @@ from quietq.audit.finding import Attack, Finding, Promise, Unprotected, count_er
 from quietq.audit.neighbours import add_move, farthest_move
 from quietq.audit.pairs import neighbours
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.mechanisms import GaussianProcessMechanism, RewardModel
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import Mechanism, Query, Task
-from quietq.mechanisms.model import RewardModel
 from quietq.mechanisms.path import GridShape
 from quietq.mechanisms.privatise import choose
-from quietq.noise.entropy import Entropy, SeededEntropy
-from quietq.noise.kernels import Exponential
-from quietq.privacy.budget import Budget
+from quietq.noise import Entropy, Exponential, SeededEntropy
+from quietq.privacy import Budget, InvalidInput, Relation, RkhsBall, SupBall, epsilon_from_mu
 from quietq.privacy.checks import count, positive
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.gaussian import epsilon_from_mu
-from quietq.privacy.relations import Relation, RkhsBall, SupBall
 from quietq.registry import MECHANISMS
+from quietq.worlds import World
 from quietq.worlds.observed import Observed
-from quietq.worlds.world import World
 
 Draw = Callable[[int, int], Any]
 """What is seen of a simulated release, or its score, by side (0 for r, 1 for r') and seed."""

@@ -11,9 +11,7 @@ from typing import Literal
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.mechanisms.mechanism import Mechanism
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput, QuietqError
+from quietq.privacy import Budget, Certificate, InvalidInput, QuietqError
 
 Verdict = Literal["refuted", "consistent"]
 

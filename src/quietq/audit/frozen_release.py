@@ -21,20 +21,16 @@ from scipy.special import gammainc
 
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.neighbours import Look, Moves, add_move, moves, run_search
+from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
-from quietq.feedback.ratings import Ratings
 from quietq.mechanisms.laws import Law
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.release import simulate
+from quietq.noise import Exponential, SeededEntropy
 from quietq.noise.box import UNIT
-from quietq.noise.entropy import SeededEntropy
-from quietq.noise.kernels import Exponential
 from quietq.noise.rounding import rounding_step
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import MissingExtra
+from quietq.privacy import Budget, Certificate, Cost, MissingExtra
 
 Release = Callable[[Mechanism, Any, int], Any]
 """`simulate`, or a copy of it that may be broken: from mechanism, feedback and seed."""

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall, Relation, SupBall
+from quietq.privacy import InvalidInput, LipschitzBall, Relation, SupBall
+from quietq.worlds import World
 from quietq.worlds.jax_rewards import JaxReward
-from quietq.worlds.world import World, unflat
+from quietq.worlds.world import unflat
 
 POINTS = 4097  # at so many points of an interval a move is checked against the relation
 

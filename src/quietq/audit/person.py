@@ -25,12 +25,11 @@ from scipy.special import ndtr
 from quietq.audit.bounds import Errors, significance_of
 from quietq.audit.draws import BestTest, Progress
 from quietq.audit.finding import Attack, Finding, Promise
-from quietq.feedback.ratings import Ratings
+from quietq.feedback import Ratings
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
-from quietq.privacy.budget import Budget
+from quietq.privacy import Budget, InvalidInput
 from quietq.privacy.checks import count, numbers
-from quietq.privacy.errors import InvalidInput
 
 _NO_NAME = "target must be a person's name, a text or a number, or a list of one person's names."
 

@@ -18,21 +18,14 @@ from quietq.audit.person import attack_person
 from quietq.audit.runs import Privatising, View
 from quietq.audit.training import ScoreKind, audit_training
 from quietq.feedback.trajectories import Cells
-from quietq.learning.gradient import GradientNoise
-from quietq.learning.in_loop_method import InLoopMethod
-from quietq.learning.published import Published
-from quietq.learning.reward import RewardLearner
-from quietq.learning.value_network import NetworkValueNoise
-from quietq.mechanisms.evaluation import Evaluation
+from quietq.learning import GradientNoise, InLoopMethod, NetworkValueNoise, Published, RewardLearner
+from quietq.mechanisms import Evaluation
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.privatise import choose
-from quietq.privacy.budget import Budget
+from quietq.privacy import Budget, InvalidInput, LipschitzBall, Relation, SupBall, Trajectories
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall, Relation, SupBall, Trajectories
 from quietq.registry import MECHANISMS, METHODS
-from quietq.worlds.walk import WALK
-from quietq.worlds.world import World, find_world
+from quietq.worlds import WALK, World, find_world
 
 Audit = Callable[..., Finding]  # takes what is told how far it is, as `progress`
 QUERIES = {"final": 65, "policy": 65, "every": 9}  # states a coordinate that are asked for, unless told otherwise

@@ -25,11 +25,11 @@ from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
 from quietq.learning.options import check_share, option
 from quietq.learning.reward import ReleasedValues, RewardLearner
+from quietq.mechanisms import PrivateFunction
 from quietq.mechanisms.model import FittedReward
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.private_network import Output
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, not_negative, positive
-from quietq.privacy.errors import InvalidInput
 
 
 class ActorCriticState(NamedTuple):

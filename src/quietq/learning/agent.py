@@ -26,12 +26,10 @@ from quietq.learning.reward import ReleasedValues
 from quietq.learning.training import Training
 from quietq.mechanisms.private_network import PrivateNetwork, observed
 from quietq.mechanisms.release_file import open_release, write_release
-from quietq.privacy.account import Account, Receipted
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Account, BudgetExhausted, Certificate, InvalidInput, QuietqError
+from quietq.privacy.account import Receipted
 from quietq.privacy.checks import count, instance
-from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
-from quietq.worlds import find_place
-from quietq.worlds.world import World
+from quietq.worlds import World, find_place
 
 Place = str | World | gymnasium.Env | VectorEnv
 

@@ -19,8 +19,8 @@ from quietq.learning.method import Method, Moment, Spaces, Transition
 from quietq.learning.networks import MOST_FEATURES, Hats, LinearQ, Scaled, most_features
 from quietq.learning.options import check_share, option
 from quietq.learning.protect import total
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, positive
-from quietq.privacy.errors import InvalidInput
 
 LEAST = 1e-3  # knots whose weights come to no more than this, of all that was seen, count as not seen
 MOST_GAMMA = 0.999

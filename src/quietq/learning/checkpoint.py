@@ -28,7 +28,7 @@ import numpy as np
 
 from quietq.learning.method import Method
 from quietq.learning.options import options_of
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
 from quietq.registry import METHODS, WORLDS, holds
 from quietq.version import __version__, hash_of_code
 from quietq.worlds.jax_rewards import JaxKnots, JaxSum, JaxTable, WorldReward, as_jax

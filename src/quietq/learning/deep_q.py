@@ -17,9 +17,8 @@ from quietq.learning import replay as memory
 from quietq.learning.method import Method, Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
 from quietq.learning.options import check_share, option
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, positive
-from quietq.privacy.errors import InvalidInput
 
 Loss = Literal["huber", "squared"]
 

@@ -16,9 +16,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import Float
 
 from quietq.learning.method import Spaces, Transition
-from quietq.noise.box import Box
+from quietq.noise import Box
 from quietq.noise.evaluation import coarse_type
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
 
 Environment = gymnasium.Env | VectorEnv
 Reading = Callable[[Any, tuple[int, ...]], np.ndarray]

@@ -28,9 +28,8 @@ from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
 from quietq.learning.options import option
 from quietq.learning.protect import protect, total
-from quietq.privacy.certificate import Assumption
+from quietq.privacy import Assumption, InvalidInput
 from quietq.privacy.checks import positive
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import UNIT_ROUNDING
 
 STEEPEST = 1e15  # gradients of this length and more are too large for float32 to bound

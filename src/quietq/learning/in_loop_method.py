@@ -13,14 +13,23 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.learning.method import Method, Moment, Spaces, Transition
 from quietq.learning.protect import watched
+from quietq.noise import Entropy
 from quietq.noise.allowance import size_bound
-from quietq.noise.entropy import Entropy
-from quietq.privacy import norms
-from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
+from quietq.privacy import (
+    Assumption,
+    Budget,
+    Certificate,
+    InvalidInput,
+    LipschitzBall,
+    PrivacyWarning,
+    Relation,
+    RkhsBall,
+    SupBall,
+    norms,
+    weak_delta,
+)
+from quietq.privacy.certificate import CHOSEN
 from quietq.privacy.checks import instance
-from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
 
 _LEAST = 1e-9
 _MOST = 1e15
@@ -102,9 +111,9 @@ class InLoopMethod(Method):
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         """How many normals a run of so many steps may use: one for each number that is noised."""
 
-    @abstractmethod
     def rounds(self, steps: int) -> int:
         """How often a run of so many steps noises."""
+        return 1
 
     def sensitivity(self, spaces: Spaces, steps: int) -> float:
         """By the method's theorem, with the allowance for rounding: the noise is as large, over mu."""

@@ -16,7 +16,7 @@ from quietq.learning.in_loop_method import ROUNDS, Draw, InLoopMethod, PrivateSt
 from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.protect import protect
-from quietq.privacy.certificate import Assumption
+from quietq.privacy import Assumption
 
 
 @dataclass(frozen=True, kw_only=True)

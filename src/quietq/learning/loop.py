@@ -18,9 +18,9 @@ from quietq.learning.environments import Environment, read_as_given, read_reward
 from quietq.learning.method import Method, Moment, Noise, Spaces, State, Transition
 from quietq.learning.report import Event
 from quietq.learning.training import Result, Runs, Training
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
+from quietq.worlds import World
 from quietq.worlds.jax_rewards import as_single
-from quietq.worlds.world import World
 
 
 class LoopStep(NamedTuple):

@@ -17,10 +17,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from quietq.learning.networks import Network, from_private
 from quietq.learning.options import options_of
 from quietq.mechanisms.private_network import Output, PrivateNetwork
-from quietq.noise.box import Box
-from quietq.noise.entropy import Entropy
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
+from quietq.noise import Box, Entropy
+from quietq.privacy import Certificate, InvalidInput
 from quietq.worlds.world import flat
 
 State = Any  # a learner's state: a pytree of arrays

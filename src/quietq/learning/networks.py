@@ -24,10 +24,9 @@ from quietq.mechanisms.private_network import (
     number_of_features,
     random_units,
 )
-from quietq.noise.box import Box
-from quietq.privacy.certificate import Certificate
+from quietq.noise import Box
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
 
 Kind = Literal["mlp", "splines", "fourier", "random"]
 

@@ -6,8 +6,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import real, shown
-from quietq.privacy.errors import InvalidInput
 
 
 def option(default: Any, sentence: str) -> Any:

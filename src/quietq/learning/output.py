@@ -20,7 +20,7 @@ from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option
 from quietq.learning.protect import protect
-from quietq.privacy.certificate import Assumption
+from quietq.privacy import Assumption
 
 SLACK = 1.001  # the fixed point is iterated until less than this part is missing
 
@@ -35,9 +35,6 @@ class OutputNoise(Averaging, InLoopMethod):
     def operations(self, spaces: Spaces) -> int:
         """Values are as much larger than rewards."""
         return math.ceil((8 + 2 * self.number_of_knots(spaces)) / (1 - self.gamma))
-
-    def rounds(self, steps: int) -> int:
-        return 1
 
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         return (spaces.actions, self.number_of_knots(spaces))

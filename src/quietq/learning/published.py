@@ -30,14 +30,11 @@ from quietq.learning.method import Moment, Noise, Spaces, Transition, values_of_
 from quietq.learning.networks import Hats, LinearQ, Network, Scaled
 from quietq.learning.options import option
 from quietq.mechanisms.private_network import PrivateNetwork
-from quietq.noise.entropy import Entropy
+from quietq.noise import Entropy, Exponential
 from quietq.noise.grid_path import draw_grid
-from quietq.noise.kernels import Exponential
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Budget, Certificate, InvalidInput, PublishedTheorem
 from quietq.privacy.checks import count, not_negative, positive
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.published import PublishedTheorem, claimed_budget
+from quietq.privacy.published import claimed_budget
 
 Preset = Literal["code", "text"]
 ACTING, BOOTSTRAP = 0, 1  # which of the two networks' noise

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from quietq.learning.method import Method, values_of_runs
-from quietq.privacy.errors import MissingExtra
+from quietq.privacy import MissingExtra
 
 LISTENERS: list[Callable[[int], None]] = []
 """Called with the step's number from inside the compiled program, if it was told to tell."""

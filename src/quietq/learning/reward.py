@@ -23,14 +23,13 @@ from jaxtyping import Array, Float
 
 from quietq.learning.deep_q import DeepQ
 from quietq.learning.method import Method, Spaces, some_states
+from quietq.mechanisms import PrivateFunction
 from quietq.mechanisms.model import FittedReward
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.release_file import OpenedFile, was_loaded
-from quietq.noise.box import Box
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.noise import Box
+from quietq.privacy import Assumption, Certificate, InvalidInput
 from quietq.privacy.checks import instance
-from quietq.privacy.errors import InvalidInput
 from quietq.worlds.jax_rewards import JaxReward
 from quietq.worlds.world import flat
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from quietq.learning.environments import Environment, rows_of
 from quietq.learning.report import bar
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
-from quietq.worlds import WALK, mean_return, normalise, policy_return, rewards_at, score
-from quietq.worlds.world import World, flat
+from quietq.worlds import WALK, World, mean_return, normalise, policy_return, rewards_at, score
+from quietq.worlds.world import flat
 
 CELLS = 2048
 IN_WORLDS = 2000  # episodes by default: all at once, in less than a second

@@ -36,10 +36,10 @@ from quietq.learning.cache import disk_cache, is_public
 from quietq.learning.method import Method, Moment, Noise, Spaces, State, Transition
 from quietq.learning.report import LISTENERS, Event
 from quietq.learning.training import Result, Runs, Training
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
+from quietq.worlds import World
 from quietq.worlds.jax_rewards import as_single
 from quietq.worlds.jax_world import WorldState, reset, step
-from quietq.worlds.world import World
 
 FEWEST_RUNS = 8  # a core is worth using for at least so many runs
 _one_core: ContextVar[bool] = ContextVar("one_core", default=False)

@@ -19,16 +19,13 @@ from quietq.learning.cache import disk_cache
 from quietq.learning.in_loop_method import UnitNoise
 from quietq.learning.method import Method, Noise, Spaces, some_states
 from quietq.learning.report import Event, reporting
-from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.privacy.account import Account, Receipt, accounted
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.noise import Entropy, SeededEntropy, SystemEntropy
+from quietq.privacy import Account, Assumption, Certificate, Cost, InvalidInput, QuietqError, Receipt
+from quietq.privacy.account import accounted
 from quietq.privacy.checks import count
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import InvalidInput, QuietqError
-from quietq.worlds.environment import WorldEnv
+from quietq.worlds import World, WorldEnv
 from quietq.worlds.independence import independence, is_own_world, with_assumption
 from quietq.worlds.jax_rewards import JaxFunction, LiftedReward, as_jax, as_single, stack
-from quietq.worlds.world import World
 
 STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
 """Of a vector environment, whose array hides the type that a copy computed in."""

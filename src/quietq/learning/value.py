@@ -21,7 +21,7 @@ from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import check_share, option
 from quietq.learning.protect import protect
-from quietq.privacy.certificate import Assumption
+from quietq.privacy import Assumption
 from quietq.privacy.checks import count
 
 

@@ -25,8 +25,7 @@ from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Network
 from quietq.learning.options import option
 from quietq.learning.protect import protect, total
-from quietq.privacy.certificate import Assumption
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import Assumption, InvalidInput
 from quietq.privacy.norms import UNIT_ROUNDING
 
 _SQUARINGS = 3
