@@ -9,8 +9,8 @@ import numpy as np
 
 from paper.claims.spaces import SCALES, forward, initial, network
 from paper.claims.statement import Measurements, at_most, says
+from paper.claims.successive import Steps, rewards_from_successive
 from paper.experiment import Decision, Row, decide
-from quietq.audit.successive import Steps, rewards_from_successive
 from quietq.learning import Published
 from quietq.learning.trainer import spaces_of
 from quietq.noise import Exponential, SeededEntropy, SortedPath

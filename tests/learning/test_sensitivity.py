@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.learning import averages, gradient, input, output, protect, value, value_network
 from quietq.learning.gradient import GradientNoise
-from quietq.learning.in_loop_method import sup_radius
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Moment, Spaces, Transition
 from quietq.learning.output import OutputNoise
@@ -20,7 +19,7 @@ from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.kernels import Additive, Exponential, FeatureKernel
-from quietq.privacy.relations import RkhsBall, Trajectories
+from quietq.privacy.relations import RkhsBall, Trajectories, sup_radius
 
 RADIUS, BUDGET = 0.3, Budget(0.9, 1e-4)
 SPACES = Spaces(Box((0.0,), (1.0,)), 2, 50)
@@ -177,11 +176,11 @@ def test_refusals(name: str) -> None:
 
 
 def test_radius_of_one_reward() -> None:
-    assert sup_radius(people(100, 0, 0.5, 1)) == 0.005
-    assert sup_radius(RkhsBall(0.2, Exponential(3.0))) == 0.2
-    assert sup_radius(RkhsBall(0.2, Additive((Exponential(3.0),) * 4))) == pytest.approx(0.4)
+    assert sup_radius(people(100, 0, 0.5, 1).describe()) == 0.005
+    assert sup_radius(RkhsBall(0.2, Exponential(3.0)).describe()) == 0.2
+    assert sup_radius(RkhsBall(0.2, Additive((Exponential(3.0),) * 4)).describe()) == pytest.approx(0.4)
     with pytest.raises(InvalidInput, match="how much one reward can change"):
-        sup_radius(Trajectories(10, 1.0))
+        sup_radius(Trajectories(10, 1.0).describe())
     assert issubclass(NoRkhsRadius, InvalidInput)
 
 

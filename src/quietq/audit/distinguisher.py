@@ -6,7 +6,7 @@ scores would be expected to give the best bounds: a wrong expectation costs powe
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -76,6 +76,10 @@ class Expected:
     mean_second: float
     deviation_second: float
 
+    @property
+    def unit(self) -> float:
+        return (self.deviation_first + self.deviation_second) / 2
+
     def thresholds(self, runs: int, delta: float, confidence: float) -> "Thresholds":
         """Where so many runs a world are expected to give the best bounds on epsilon and on mu."""
         low = min(self.mean_first - 5 * self.deviation_first, self.mean_second - 5 * self.deviation_second)
@@ -115,22 +119,14 @@ def learn(seen: Seen) -> tuple[Float[np.ndarray, " numbers"], Expected]:
         raise InvalidInput(f"runs must leave at least {_FEWEST} a world to learn a score from, not {runs}.")
     halves = Seen(seen.first[::2], seen.second[::2]), Seen(seen.first[1::2], seen.second[1::2])
     taught = [_fisher(half) for half in halves]
-    crossed = []
-    for index in range(len(SHRINKAGES)):
-        judged = [_in_units(halves[1 - i].scored(taught[i][index])) for i in range(2)]
-        crossed.append(judged)
-    apart = [np.mean([one.mean_second - one.mean_first for one in both]) for both in crossed]
+    crossed = [[halves[1 - i].scored(taught[i][index]).normal() for i in range(2)] for index in range(len(SHRINKAGES))]
+    apart = [np.mean([(one.mean_second - one.mean_first) / one.unit for one in both]) for both in crossed]
     best = int(np.argmax(apart))
     weights = _fisher(seen)[best]
-    own = seen.scored(weights)
+    fitted = seen.scored(weights).normal()
     # On fresh runs scores lie less far apart than on those that taught them: as far as the halves said.
-    fitted, fresh = own.normal(), float(apart[best])
-    middle, unit = (fitted.mean_first + fitted.mean_second) / 2, (fitted.deviation_first + fitted.deviation_second) / 2
-    expected = Expected(
-        middle - max(fresh, 0.0) * unit / 2, fitted.deviation_first, middle + max(fresh, 0.0) * unit / 2,
-        fitted.deviation_second,
-    )  # fmt: skip
-    return weights, expected
+    middle, half = (fitted.mean_first + fitted.mean_second) / 2, max(float(apart[best]), 0.0) * fitted.unit / 2
+    return weights, replace(fitted, mean_first=middle - half, mean_second=middle + half)
 
 
 def _fisher(seen: Seen) -> list[Float[np.ndarray, " numbers"]]:
@@ -144,10 +140,3 @@ def _fisher(seen: Seen) -> list[Float[np.ndarray, " numbers"]]:
     sizes, axes = whole.S**2 / len(centred), whole.Vh
     along, scaled = axes @ (difference / unit), difference / unit
     return [(axes.T @ (along / (sizes + s) - along / s) + scaled / s) / unit for s in SHRINKAGES]
-
-
-def _in_units(scores: Scores) -> Expected:
-    """Scores in units of their own deviation, the first world's mean at 0."""
-    fitted = scores.normal()
-    unit = (fitted.deviation_first + fitted.deviation_second) / 2
-    return Expected(0.0, 1.0, (fitted.mean_second - fitted.mean_first) / unit, 1.0)

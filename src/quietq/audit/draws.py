@@ -226,19 +226,14 @@ def audit_mechanism(
     move = bump / law.distance(bump)
     weights = optimal_weights(law, move)
 
-    def released(side: int, turn: int) -> Float[np.ndarray, "points outputs"]:
-        f = side * np.repeat(move[:, None], TOGETHER, axis=1)
-        mechanism = kind(kernel, 1.0, budget, relation=relation, levels=levels)
-        if seed is None:
-            private: Any = mechanism.apply(lambda states: f)
-        else:
-            private = mechanism.simulate(lambda states: f, (seed << 64) + 2 * turn + side)
-        return private.values
-
     def scores(side: int) -> Float[np.ndarray, " runs"]:
         found, turns = [], -(-runs // TOGETHER)
+        values = side * np.repeat(move[:, None], TOGETHER, axis=1)
         for turn in range(turns):
-            found.append(weights @ released(side, turn))
+            mechanism: Any = kind(kernel, 1.0, budget, relation=relation, levels=levels)
+            stream = () if seed is None else ((seed << 64) + 2 * turn + side,)
+            release = mechanism.simulate if stream else mechanism.apply
+            found.append(weights @ release(lambda states: values, *stream).values)
             _check_independent(found[-1] * budget.mu)
             if progress is not None:
                 progress(side * turns + turn + 1, 2 * turns)

@@ -169,7 +169,7 @@ def _attack_somebody(
     return attack_person(
         ratings, "somebody", instead, budget, releases=runs, noise="path", box=(0, 1), low=0.0, high=0.5, slope=1.0,
         count=people, progress=progress,
-    ).finding()  # fmt: skip
+    ).finding  # fmt: skip
 
 
 # Sensitivities, with the noise held fixed

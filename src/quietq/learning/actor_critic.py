@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from quietq.learning.deep_q import chosen, when
 from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
-from quietq.learning.options import check_share, option
+from quietq.learning.options import option, share
 from quietq.learning.reward import ReleasedValues, RewardLearner
 from quietq.mechanisms import PrivateFunction
 from quietq.mechanisms.model import FittedReward
@@ -47,24 +47,20 @@ class ActorCritic(RewardLearner):
     sources: ClassVar[tuple[type, ...]] = (PrivateFunction, FittedReward, ReleasedValues)
     network: Kind = option("mlp", "Policy and critic: mlp, or linear weights on splines, fourier or random features.")
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
-    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.9, "Discount of the future; released values need none.")
-    trace: float = option(0.9, "How far rewards are summed before the critic is trusted: lambda of the advantages.")
-    learning_rate: float = option(3e-3, "Step size of Adam.")
-    batch: int = option(500, "Steps a round; each round uses transitions of its own.")
-    epochs: int = option(10, "Gradient steps a round.")
-    ratio: float = option(0.2, "How far a round may change an action's probability, as a part of it.")
-    entropy: float = option(0.01, "Weight of the policy's entropy, which keeps it exploring.")
-    clip: float = option(1.0, "Length that gradients are clipped to.")
+    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    gamma: float = option(0.9, "Discount of the future; released values need none.", share)
+    trace: float = option(
+        0.9, "How far rewards are summed before the critic is trusted: lambda of the advantages.", share
+    )
+    learning_rate: float = option(3e-3, "Step size of Adam.", positive)
+    batch: int = option(500, "Steps a round; each round uses transitions of its own.", count)
+    epochs: int = option(10, "Gradient steps a round.", count)
+    ratio: float = option(0.2, "How far a round may change an action's probability, as a part of it.", positive)
+    entropy: float = option(0.01, "Weight of the policy's entropy, which keeps it exploring.", not_negative)
+    clip: float = option(1.0, "Length that gradients are clipped to.", positive)
 
     def __post_init__(self) -> None:
-        for name in ("features", "batch", "epochs"):
-            count(name, getattr(self, name))
-        for name in ("learning_rate", "ratio", "clip"):
-            positive(name, getattr(self, name))
-        for name in ("gamma", "trace"):
-            check_share(name, getattr(self, name))
-        not_negative("entropy", self.entropy)
+        super().__post_init__()
         object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
         if self.private is not None and isinstance(self.rewards[0], ReleasedValues):
             object.__setattr__(self, "gamma", 0.0)

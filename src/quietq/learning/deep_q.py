@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from quietq.learning import replay as memory
 from quietq.learning.method import Method, Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
-from quietq.learning.options import check_share, option
+from quietq.learning.options import option, positive_or_none, share
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, positive
 
@@ -36,29 +36,26 @@ class DeepQ(Method):
 
     network: Kind = option("mlp", "Value network: mlp, or linear weights on splines, fourier or random features.")
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
-    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.95, "Discount of the future.")
+    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    gamma: float = option(0.95, "Discount of the future.", share)
     optimiser: Any = option("adam", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
-    learning_rate: float = option(1e-3, "Step size, for an optimiser given by name.")
+    learning_rate: float = option(1e-3, "Step size, for an optimiser given by name.", positive)
     loss: Loss = option("huber", "Loss of the temporal difference: huber or squared.")
-    clamp: float | None = option(None, "Clamp each entry of the gradient to plus and minus this.")
-    replay: int = option(10_000, "Transitions that are kept to learn from.")
-    batch: int = option(128, "Transitions a gradient step.")
-    start: int = option(128, "Transitions to be seen before the first gradient step.")
-    train_every: int = option(1, "Steps of the environment between gradient steps.")
-    target_every: int = option(100, "Steps between copies of the network to the target network; 1 does without one.")
-    explore_first: float = option(1.0, "Share of random actions at the beginning.")
-    explore_last: float = option(0.05, "Share of random actions in the long run.")
-    explore_decay: float = option(500.0, "Steps in which the first share falls to the last by a factor e.")
+    clamp: float | None = option(None, "Clamp each entry of the gradient to plus and minus this.", positive_or_none)
+    replay: int = option(10_000, "Transitions that are kept to learn from.", count)
+    batch: int = option(128, "Transitions a gradient step.", count)
+    start: int = option(128, "Transitions to be seen before the first gradient step.", count)
+    train_every: int = option(1, "Steps of the environment between gradient steps.", count)
+    target_every: int = option(
+        100, "Steps between copies of the network to the target network; 1 does without one.", count
+    )
+    explore_first: float = option(1.0, "Share of random actions at the beginning.", share)
+    explore_last: float = option(0.05, "Share of random actions in the long run.", share)
+    explore_decay: float = option(500.0, "Steps in which the first share falls to the last by a factor e.", positive)
     bootstrap_truncated: bool = option(True, "Count on a future where an episode was cut off by its length.")
 
     def __post_init__(self) -> None:
-        for name in ("features", "replay", "batch", "start", "train_every", "target_every"):
-            count(name, getattr(self, name))
-        for name in ("learning_rate", "explore_decay", *(("clamp",) if self.clamp is not None else ())):
-            positive(name, getattr(self, name))
-        for name in ("gamma", "explore_first", "explore_last"):
-            check_share(name, getattr(self, name))
+        super().__post_init__()
         if self.loss not in ("huber", "squared"):
             raise InvalidInput(f"loss must be 'huber' or 'squared', not {self.loss!r}.")
         object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
@@ -78,17 +75,14 @@ class DeepQ(Method):
             )
 
     def transformation(self) -> optax.GradientTransformation:
-        if isinstance(self.optimiser, str):
-            chosen = _named(self.optimiser, self.learning_rate)
-            if not isinstance(chosen, optax.GradientTransformation) or not _needs_gradients_only(self.optimiser):
-                raise InvalidInput(
-                    "optimiser must be one of Optax's that needs nothing but gradients, e.g. 'adam' or 'sgd', not "
-                    f"{self.optimiser!r}."
-                )
-        else:
-            chosen = self.optimiser
-            if not isinstance(chosen, optax.GradientTransformation):
-                raise InvalidInput(f"optimiser must be a name or an Optax optimiser, not {type(chosen).__name__}.")
+        given = self.optimiser
+        chosen = _named(given, self.learning_rate) if isinstance(given, str) else given
+        known = isinstance(chosen, optax.GradientTransformation)
+        if not known or (isinstance(given, str) and not _needs_gradients_only(given)):
+            raise InvalidInput(
+                "optimiser must be one of Optax's that needs nothing but gradients, e.g. 'adam' or 'sgd', not "
+                f"{repr(given) if isinstance(given, str) else type(given).__name__}."
+            )
         return chosen if self.clamp is None else optax.chain(optax.clip(self.clamp), chosen)
 
     def make_network(self, spaces: Spaces, key: PRNGKeyArray) -> Network:

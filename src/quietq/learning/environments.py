@@ -100,7 +100,7 @@ def _number(item: Any) -> float:
 
 def rows_of(env: Environment, seed: int | None, read: Reading = read_as_given) -> Any:
     """A generator that takes one action per copy and gives the transitions, the observations, and which are new."""
-    return (_rows_of_copies if isinstance(env, VectorEnv) else _rows_of_one)(env, seed, read)
+    return _rows_of_copies(env, seed, read) if isinstance(env, VectorEnv) else _rows_of_one(env, seed, read)
 
 
 def _rows_of_one(env: gymnasium.Env, seed: int | None, read: Reading) -> Any:
@@ -111,9 +111,9 @@ def _rows_of_one(env: gymnasium.Env, seed: int | None, read: Reading) -> Any:
         after, reward, terminated, truncated, _ = env.step(action[0] + lowest)
         after = _observed([after], spaces)
         observation = _observed([env.reset()[0]], spaces) if terminated or truncated else after
-        ends: Any = np.array([terminated], bool), np.array([truncated], bool)
-        seen = Transition(before, action, read(reward, ())[None], after, *ends)
-        action = yield seen, observation, np.array([True])
+        ends = np.array([terminated], bool), np.array([truncated], bool)
+        columns: Any = before, action, read(reward, ())[None], after, *ends
+        action = yield Transition(*columns), observation, np.array([True])
         before = observation
 
 
@@ -136,12 +136,12 @@ def _rows_of_copies(env: VectorEnv, seed: int | None, read: Reading) -> Any:
         if mode == AutoresetMode.SAME_STEP:
             for copy in np.flatnonzero(over):
                 after[copy] = info["final_obs"][copy]
-        ends: Any = np.array(terminated, bool), np.array(truncated, bool)
-        seen = Transition(before, action, read(reward, (len(before),)), _observed(after, spaces), *ends)
+        ends = np.array(terminated, bool), np.array(truncated, bool)
+        columns: Any = before, action, read(reward, (len(before),)), _observed(after, spaces), *ends
         if last is not None and resetting.any():
-            seen = Transition(*(_where(resetting, old, new) for old, new in zip(last, seen, strict=True)))
-        action = yield seen, observation, ~resetting
-        last, before = seen, observation
+            columns = [_where(resetting, old, new) for old, new in zip(last, columns, strict=True)]
+        action = yield Transition(*columns), observation, ~resetting
+        last, before = columns, observation
         resetting = over if mode == AutoresetMode.NEXT_STEP else resetting
 
 

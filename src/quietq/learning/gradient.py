@@ -26,10 +26,10 @@ from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen
 from quietq.learning.in_loop_method import ROUNDS, Draw, InLoopMethod, PrivateStep, hide_replay
 from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
-from quietq.learning.options import option
+from quietq.learning.options import option, share
 from quietq.learning.protect import protect, total
 from quietq.privacy import Assumption, InvalidInput
-from quietq.privacy.checks import positive
+from quietq.privacy.checks import count, positive
 from quietq.privacy.norms import UNIT_ROUNDING
 
 STEEPEST = 1e15  # gradients of this length and more are too large for float32 to bound
@@ -46,8 +46,8 @@ class NoisyDescent(DeepQ, InLoopMethod):
     norm_kind: ClassVar[str]
     network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
     optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
-    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.")
-    explore_last: float = option(1.0, "Share of random actions in the long run.")
+    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.", positive)
+    explore_last: float = option(1.0, "Share of random actions in the long run.", share)
 
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         return (self.rounds(steps), self.parameters(spaces))
@@ -70,17 +70,17 @@ class GradientNoise(NoisyDescent):
 
     name: ClassVar[str] = "gradient"
     norm_kind: ClassVar[str] = "clipped-gradients"
-    features: int = option(6, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.9, "Discount of the future.")
+    features: int = option(6, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    gamma: float = option(0.9, "Discount of the future.", share)
     loss: Loss = option("squared", "Loss of the temporal difference: huber or squared.")
-    clip: float = option(1.0, "Length that each transition's gradient is clipped to.")
-    batch: int = option(2000, "Transitions a gradient step.")
-    start: int = option(1000, "Transitions to be seen before the first gradient step.")
-    train_every: int = option(100, "Steps of the environment between gradient steps; each is a release.")
+    clip: float = option(1.0, "Length that each transition's gradient is clipped to.", positive)
+    batch: int = option(2000, "Transitions a gradient step.", count)
+    start: int = option(1000, "Transitions to be seen before the first gradient step.", count)
+    train_every: int = option(100, "Steps of the environment between gradient steps; each is a release.", count)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if positive("clip", self.clip) > MOST_CLIP:
+        if self.clip > MOST_CLIP:
             raise InvalidInput(f"clip must be at most {MOST_CLIP:g}, not {self.clip!r}: scale the rewards.")
 
     def rounds(self, steps: int) -> int:

@@ -30,6 +30,7 @@ from quietq.privacy import (
 )
 from quietq.privacy.certificate import CHOSEN
 from quietq.privacy.checks import instance
+from quietq.privacy.relations import sup_radius
 
 _LEAST = 1e-9
 _MOST = 1e15
@@ -89,7 +90,7 @@ class InLoopMethod(Method):
     @property
     def radius(self) -> float:
         """The most that one observed reward can differ between neighbours."""
-        return sup_radius(self.promised()[0])
+        return sup_radius(self.promised()[0].describe())
 
     @property
     def largest(self) -> float:
@@ -201,15 +202,6 @@ class InLoopMethod(Method):
     def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """One round with all rewards of the batch in it, for an audit to look into."""
         raise InvalidInput(f"There is no private step to audit in {type(self).__name__}.")
-
-
-def sup_radius(relation: Relation) -> float:
-    """The most that neighbours differ by at any one state.
-
-    >>> sup_radius(SupBall(0.01))
-    0.01
-    """
-    return relation.sup_radius(relation.describe())
 
 
 def not_below(number: float) -> Float[np.ndarray, ""]:

@@ -37,9 +37,7 @@ def run(training: Training) -> Result:
         if rewards is not None:
             training.probe(rewards)
         runs = Runs(training.keys(), rewards, None)
-        training.rehearse(lambda noise: rehearse(core, env, runs._replace(noise=noise).pick(0), training.seed))
-        training.pay()
-        runs = runs._replace(noise=training.noise(seeded=training.simulate is not None))
+        runs = training.draw(runs, lambda runs: rehearse(core, env, runs.pick(0), training.seed))
         try:
             results = [_learn(training, env, core, runs.pick(i), i, report) for i in range(training.members)]
         except InvalidInput as error:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.learning.networks import Network, from_private
-from quietq.learning.options import options_of
+from quietq.learning.options import check_options, options_of
 from quietq.mechanisms.private_network import Output, PrivateNetwork
 from quietq.noise import Box, Entropy
 from quietq.privacy import Certificate, InvalidInput
@@ -68,6 +68,9 @@ class Method(ABC):
     uses_true_reward: ClassVar[bool] = True
     """Whether training looks at the true reward; if not, even its learning curve is covered."""
     output: ClassVar[Output] = "values"  # what its released networks give for each action
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     @abstractmethod
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> State:

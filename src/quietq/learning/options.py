@@ -3,15 +3,22 @@
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from quietq.privacy import InvalidInput
-from quietq.privacy.checks import real, shown
+from quietq.privacy.checks import positive, real, shown
 
 
-def option(default: Any, sentence: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": sentence})
+def option(default: Any, sentence: str, check: Callable[[str, Any], object] | None = None) -> Any:
+    """A hyper-parameter: its default, a sentence on it, and what refuses a wrong value by the name and the value."""
+    return dataclasses.field(default=default, metadata={"help": sentence, "check": check})
+
+
+def check_options(method: Any) -> None:
+    for name, field in options_of(type(method)).items():
+        if (check := field.metadata.get("check")) is not None:
+            check(name, getattr(method, name))
 
 
 def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
@@ -27,9 +34,14 @@ def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
     return {field.name: field for field in dataclasses.fields(kind) if "help" in field.metadata}
 
 
-def check_share(name: str, value: object, most: float = 1.0) -> None:
+def share(name: str, value: object, most: float = 1.0) -> None:
     if not 0 <= real(name, value) <= most:
         raise InvalidInput(f"{name} must lie between 0 and {most:g}, not {value!r}.")
+
+
+def positive_or_none(name: str, value: object) -> None:
+    if value is not None:
+        positive(name, value)
 
 
 def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,17 +10,19 @@ are refused, for nothing bounds their norm.
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 from jaxtyping import PRNGKeyArray
 
-from quietq.learning.averages import Averaging, AveragingState, add, best_values
+from quietq.learning.averages import MOST_GAMMA, Averaging, AveragingState, add, best_values
 from quietq.learning.in_loop_method import Draw, InLoopMethod, PrivateStep, update_and_finish
 from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
-from quietq.learning.options import option
+from quietq.learning.options import option, share
 from quietq.learning.protect import protect
 from quietq.privacy import Assumption
+from quietq.privacy.checks import count
 
 SLACK = 1.001  # the fixed point is iterated until less than this part is missing
 
@@ -28,8 +30,10 @@ SLACK = 1.001  # the fixed point is iterated until less than this part is missin
 @dataclass(frozen=True, kw_only=True)
 class OutputNoise(Averaging, InLoopMethod):
     name: ClassVar[str] = "output"
-    knots: int = option(5, "Knots a coordinate, at which values are kept and noised.")
-    gamma: float = option(0.1, "Discount of the future; the noise grows as 1/(1 - gamma).")
+    knots: int = option(5, "Knots a coordinate, at which values are kept and noised.", partial(count, least=2))
+    gamma: float = option(
+        0.1, "Discount of the future; the noise grows as 1/(1 - gamma).", partial(share, most=MOST_GAMMA)
+    )
     spread: float | None = field(default=None, init=False)
 
     def operations(self, spaces: Spaces) -> int:

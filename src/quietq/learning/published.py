@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, chosen
 from quietq.learning.method import Moment, Noise, Spaces, Transition, values_of_runs
-from quietq.learning.networks import Hats, LinearQ, Network, Scaled
+from quietq.learning.networks import Features, LinearQ, Network, Scaled
 from quietq.learning.options import option
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.noise import Entropy, Exponential
@@ -57,10 +57,12 @@ class Published(DeepQ):
     name: ClassVar[str] = "published"
     spends: ClassVar[bool] = True
     preset: Preset = option("code", "The algorithm as its authors ran it (code) or as the paper lists it (text).")
-    sigma: float = option(0.32, "Standard deviation of the noise; the paper claims epsilon 0.9 at 0.32, 0.45 at 0.74.")
-    beta: float = option(1.0, "How quickly the noise forgets along the state.")
+    sigma: float = option(
+        0.32, "Standard deviation of the noise; the paper claims epsilon 0.9 at 0.32, 0.45 at 0.74.", not_negative
+    )
+    beta: float = option(1.0, "How quickly the noise forgets along the state.", positive)
     resets: int | None = option(None, "J, noise paths in a run; by default one a round (text) or an episode (code).")
-    levels: int = option(10, "Noise paths are drawn on 2^levels cells; states are snapped to them.")
+    levels: int = option(10, "Noise paths are drawn on 2^levels cells; states are snapped to them.", count)
 
     @classmethod
     def code(cls, sigma: float = 0.32, **changes: Any) -> "Published":
@@ -86,9 +88,6 @@ class Published(DeepQ):
         super().__post_init__()
         if self.preset not in ("code", "text"):
             raise InvalidInput(f"preset must be 'code' or 'text', not {self.preset!r}.")
-        not_negative("sigma", self.sigma)
-        positive("beta", self.beta)
-        count("levels", self.levels)
         if self.resets is not None:
             count("resets", self.resets)
 
@@ -179,7 +178,7 @@ class Published(DeepQ):
             raise InvalidInput("The file's arrays do not fit its settings.")
         path = jnp.asarray(private.weights[0].swapaxes(1, 2), jnp.float32)
         scaled = Scaled(spaces.box.low, spaces.box.high)
-        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), scaled, Hats(2))
+        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), scaled, Features("splines", 2))
         return PublishedRelease(nothing, path)
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:

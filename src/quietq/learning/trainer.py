@@ -110,11 +110,7 @@ class _Piecewise:
             raise InvalidInput(
                 f"{str(training.folder)!r} holds a checkpoint already: resume it, or choose another directory."
             )
-        training.rehearse(
-            lambda noise: rehearse(self.core, self.world, runs._replace(noise=noise), self.length, self.tell)
-        )
-        training.pay()
-        self.runs = runs._replace(noise=training.noise(seeded=training.simulate is not None))
+        self.runs = training.draw(runs, lambda runs: rehearse(self.core, self.world, runs, self.length, self.tell))
         self.carry, self.seen = begin(self.core, self.world, self.runs), self._nothing_seen()
         self.step, self.finished = 0, False
         self.booked = training.receipt is not None and (training.receipt.id or True)

@@ -150,26 +150,31 @@ class Training:
             return Assumption("The training was resumed, and had been charged to an account before.", enforced=False)
         return accounted(None if self.booked is False else self.account)
 
-    def rehearse(self, trace: Callable[[Noise], None]) -> None:
-        """Traces a program, with ones for noise, where a budget would be lost if it failed."""
-        if not self.releases:
-            return
-        one = self.method.draw(self.spaces, self.steps, UnitNoise())
-        try:
-            trace(jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.members, *leaf.shape)), one))
-        except QuietqError:
-            raise
-        except Exception as error:
-            error.add_note("This was a rehearsal, before the training: nothing was drawn or spent.")
-            raise
+    def draw(self, runs: Runs, trace: Callable[[Runs], None]) -> Runs:
+        """The runs with their noise. Charges before anything is drawn.
 
-    def pay(self) -> None:
-        if self.account is not None and self.releases:
+        Where a budget would be lost if the program failed, it is traced before, with ones for noise.
+        """
+        if self.releases:
+            one = self.method.draw(self.spaces, self.steps, UnitNoise())
+            ones = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.members, *leaf.shape)), one)
+            try:
+                trace(runs._replace(noise=ones))
+            except QuietqError:
+                raise
+            except Exception as error:
+                error.add_note("This was a rehearsal, before the training: nothing was drawn or spent.")
+                raise
+            self._charge()
+        self.charged = True
+        return runs._replace(noise=self.noise(seeded=self.simulate is not None))
+
+    def _charge(self) -> None:
+        if self.account is not None:
             budget, relation = getattr(self.method, "budget", None), getattr(self.method, "relation", None)
             if budget is None:
                 raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
             self.receipt = self.account.charge(Cost.gaussian(budget.mu), relation)
-        self.charged = True
 
     def noise(self, seeded: bool) -> Noise:
         """The noise of every run, stacked; the same for all seeds of one draw."""

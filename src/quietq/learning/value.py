@@ -19,7 +19,7 @@ from quietq.learning.averages import Averages, Averaging, add, best_values, weig
 from quietq.learning.in_loop_method import ROUNDS, Draw, InLoopMethod, PrivateStep, update_and_finish
 from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
-from quietq.learning.options import check_share, option
+from quietq.learning.options import option, share
 from quietq.learning.protect import protect
 from quietq.privacy import Assumption
 from quietq.privacy.checks import count
@@ -40,13 +40,8 @@ class ValueNoise(Averaging, InLoopMethod):
     """Round by round, mean rewards by knot are noised and released, and the values that follow act in the next."""
 
     name: ClassVar[str] = "value"
-    round_steps: int = option(2500, "Steps of a round; each ends with a release of its own, under one budget.")
-    explore: float = option(0.5, "Share of random actions after the first round.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        count("round_steps", self.round_steps)
-        check_share("explore", self.explore)
+    round_steps: int = option(2500, "Steps of a round; each ends with a release of its own, under one budget.", count)
+    explore: float = option(0.5, "Share of random actions after the first round.", share)
 
     def rounds(self, steps: int) -> int:
         """How many releases so many steps make; the last round may be a short one."""

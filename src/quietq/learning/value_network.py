@@ -23,9 +23,10 @@ from quietq.learning.gradient import FROM_NOISED, STEEPEST, NoisyDescent
 from quietq.learning.in_loop_method import ROUNDS, Draw, PrivateStep, hide_replay
 from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Network
-from quietq.learning.options import option
+from quietq.learning.options import option, share
 from quietq.learning.protect import protect, total
 from quietq.privacy import Assumption, InvalidInput
+from quietq.privacy.checks import count
 from quietq.privacy.norms import UNIT_ROUNDING
 
 _SQUARINGS = 3
@@ -38,10 +39,12 @@ class NetworkValueNoise(NoisyDescent):
 
     name: ClassVar[str] = "value-network"
     norm_kind: ClassVar[str] = "reward-gradients"
-    features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.5, "Discount of the future.")
-    batch: int = option(250, "Transitions a round; each is used in one round only, and each round is a release.")
-    target_every: int = option(1, "Rounds between copies of the network to the target network; 1 does without one.")
+    features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    gamma: float = option(0.5, "Discount of the future.", share)
+    batch: int = option(250, "Transitions a round; each is used in one round only, and each round is a release.", count)
+    target_every: int = option(
+        1, "Rounds between copies of the network to the target network; 1 does without one.", count
+    )
     loss: Loss = field(default="squared", init=False)
     replay: int = field(default=1, init=False)
     start: int = field(default=1, init=False)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from quietq.audit.successive import Recovered, Round, Steps, released_rounds, rewards_from_successive
+from paper.claims.successive import Recovered, Round, Steps, released_rounds, rewards_from_successive
 from quietq.learning.published import Published
 from quietq.noise.box import Box
 from quietq.privacy import InvalidInput, LipschitzBall
