@@ -71,7 +71,7 @@ def _sixty_runs() -> tuple[float, float]:
         start = time.perf_counter()
         runs = _runs()
         carry, _ = trainer.advance(method, WALK, runs, trainer.begin(method, WALK, runs), 0, STEPS)
-        jax.block_until_ready(trainer.finish(method, runs, carry))
+        jax.block_until_ready(trainer.release(method, runs, carry))
         return time.perf_counter() - start
 
     first, second, third = train(), train(), train()
@@ -112,7 +112,7 @@ def _seconds(method: Method, reward: object, noise: object = None) -> float:
     def train() -> float:
         start = time.perf_counter()
         carry, _ = trainer.advance(method, WALK, runs, trainer.begin(method, WALK, runs), 0, STEPS)
-        jax.block_until_ready(trainer.finish(method, runs, carry))
+        jax.block_until_ready(trainer.release(method, runs, carry))
         return time.perf_counter() - start
 
     train()

@@ -15,8 +15,8 @@ from typing import Any
 
 import quietq
 from paper.experiment import Claim, Row, Tables, Task
-from quietq.audit.store import hash_of_code
 from quietq.learning.cache import cache_folder
+from quietq.version import hash_of_code
 
 CODE = ("privacy", "noise", "feedback", "mechanisms", "worlds", "learning", "audit")
 """The rooms of quietq that rows can depend on, beside this folder."""

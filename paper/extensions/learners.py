@@ -16,8 +16,8 @@ from jaxtyping import Array, Float
 import quietq as qq
 from paper.experiment import Row
 from paper.extensions.rows import ACTOR_CRITIC, EXPLORATION, REPLAY, refusal, row
-from quietq.learning.networks import Hats, LinearQ, Network, Scaled
-from quietq.learning.reward_learner import ReleasedValues, RewardLearner
+from quietq.learning.networks import Features, LinearQ, Network, Scaled
+from quietq.learning.reward import ReleasedValues, RewardLearner
 from quietq.learning.trainer import spaces_of
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.gaussian import epsilon_from_mu
@@ -146,7 +146,7 @@ def measure_promises(people: int) -> list[Row]:
 def _any_values(certificate: qq.Certificate) -> ReleasedValues:
     """Values of some kind with this certificate: what is asked here is what it covers."""
     weights = jax.numpy.asarray([[0.0, 1.0], [1.0, 0.0]])
-    network = LinearQ(weights, Scaled(WALK.box.low, WALK.box.high), Hats(2))
+    network = LinearQ(weights, Scaled(WALK.box.low, WALK.box.high), Features("splines", 2))
     return ReleasedValues(AtMany(network), WALK.box, certificate)
 
 

@@ -29,11 +29,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, chosen
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.method import Moment, Spaces, Transition
 from quietq.learning.networks import Network
 from quietq.learning.options import option
 from quietq.learning.protect import protect
@@ -111,11 +111,11 @@ class InputPerturbation(Baseline):
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> BaselineDraw:
         return simulated(entropy, (steps,), self.sigma(steps))
 
-    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
+    def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
         copies = seen.reward.shape[0]
-        index = step * copies + jnp.arange(copies)
-        noised = protect(seen.reward, noise.normals[index], noise.scale)
-        return super().update(state, seen._replace(reward=noised), step, key, noise)
+        index = now.step * copies + jnp.arange(copies)
+        noised = protect(seen.reward, now.noise.normals[index], now.noise.scale)
+        return super().update(state, seen._replace(reward=noised), now)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,19 +144,19 @@ class GradientPerturbation(Baseline):
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> BaselineDraw:
         return simulated(entropy, (self.updates(steps), self.parameters(spaces)), self.sigma(steps) * self.clip)
 
-    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        copies = seen.action.shape[0]
-        buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
-        turn = step + 1 - self.start
+    def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
+        copies, noise = seen.action.shape[0], now.noise
+        buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
+        turn = now.step + 1 - self.start
 
         def gradient(network: Network) -> Any:
-            batch = memory.sample(buffer, self.batch, step, copies, key)
+            batch = memory.sample(buffer, self.batch, copies, now)
             mean = self.clipped(network, self.goals(state.target, batch), batch)
             flat, build = ravel_pytree(eqx.filter(mean, eqx.is_array))
             return build(protect(flat, noise.normals[turn], noise.scale))
 
         ready = (turn >= 0) & (turn < noise.normals.shape[0])
-        return self.descend(state, buffer, gradient, ready, (step + 1) % self.target_every == 0)
+        return self.descend(state, buffer, gradient, ready, (now.step + 1) % self.target_every == 0)
 
     def clipped(self, network: Network, goals: Float[Array, " batch"], batch: Transition) -> Any:
         """The mean of the transitions' gradients, each clipped to length C."""

@@ -56,7 +56,7 @@ class World(Entry):
 
 
 METHODS = {
-    "none": Method("quietq.learning.none:NoNoise", "none", "nowhere",
+    "none": Method("quietq.learning.deep_q:NoNoise", "none", "nowhere",
                    "Deep Q-learning on the true reward, to compare with."),
     "published": Method("quietq.learning.published:Published", "claimed", "values, as they act and learn",
                         "The paper's algorithm; its proof does not hold."),

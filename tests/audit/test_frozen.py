@@ -13,7 +13,7 @@ from frozen_cases import BUDGET, PROMISE, SPACES, WEIGHTS
 from quietq import people
 from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
-from quietq.audit.frozen_step import Emptied, FrozenStep, Search, freeze, frozen_sensitivity
+from quietq.audit.frozen_step import FrozenStep, Search, frozen_sensitivity
 from quietq.audit.neighbours import Look, moves
 from quietq.audit.plan import plan_checks, sensitivities
 from quietq.learning import GradientNoise, InLoopMethod, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, ValueNoise
@@ -99,11 +99,7 @@ def test_the_search_finds_the_farthest_corner_of_a_cube(seed: int) -> None:
     corners = np.array(list(itertools.product([-1, 1], repeat=10)))
     exact = 0.7 * np.linalg.norm(corners @ matrix.T, axis=1).max()
     rows = jnp.asarray(matrix, jnp.float32)
-    step = FrozenStep(
-        "a matrix", lambda r: (rows @ r, jnp.ones(())), lambda *_: Emptied([], []), None, None, np.zeros(0), 1,
-        centre=np.zeros(10), radius=0.7, mu=1.0,
-    )  # fmt: skip
-    best = Search(step, seed=seed).run()
+    best = Search("a matrix", lambda r: (rows @ r, jnp.ones(())), np.zeros(10), 0.7, seed=seed).run()
     assert best.found == pytest.approx(exact, rel=1e-5)
     assert 0.7 * np.linalg.norm(matrix @ best.direction) == pytest.approx(exact, rel=1e-5)
     assert best.by in ("gradient", "greedy", "random signs")
@@ -139,7 +135,7 @@ class Nothing(NoNoise, InLoopMethod):
 
 def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no private step"):
-        freeze(Nothing(**PROMISE), SPACES)
+        FrozenStep(Nothing(**PROMISE), SPACES)
     several = people(50, 0, 0.5, 1, actions=2)
     with pytest.raises(InvalidInput, match="one reward function"):
         frozen_release(GaussianProcessMechanism.for_relation(several, BUDGET, levels=4).mechanism)

@@ -12,7 +12,7 @@ import pytest
 from frozen_cases import PROMISE, SPACES
 
 from quietq.audit.finding import Unprotected
-from quietq.audit.frozen_step import check_ways, freeze, frozen_sensitivity
+from quietq.audit.frozen_step import FrozenStep, frozen_sensitivity
 from quietq.learning import GradientNoise, InputNoise, OutputNoise, ValueNoise, averages
 from quietq.privacy.errors import InvalidInput
 
@@ -29,15 +29,15 @@ class Leaking(OutputNoise):
 class Following(InputNoise):
     """The noise's size follows the rewards."""
 
-    def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
-        noise = noise._replace(scale=noise.scale * (1 + jnp.abs(seen.reward).max()))
-        return super().update(state, seen, step, key, noise)
+    def update(self, state: Any, seen: Any, now: Any) -> Any:
+        noise = now.noise._replace(scale=now.noise.scale * (1 + jnp.abs(seen.reward).max()))
+        return super().update(state, seen, now._replace(noise=noise))
 
 
 class Bare(InputNoise):
     """No noise at all."""
 
-    def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
+    def update(self, state: Any, seen: Any, now: Any) -> Any:
         return state._replace(sums=averages.add(state.sums, seen, state.network))
 
 
@@ -53,8 +53,8 @@ class Stopped(ValueNoise):
 class Comparing(InputNoise):
     """Whether a reward is positive decides what is learned."""
 
-    def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
-        after = super().update(state, seen, step, key, noise)
+    def update(self, state: Any, seen: Any, now: Any) -> Any:
+        after = super().update(state, seen, now)
         some = (seen.reward[0] > 0).astype(int).astype(float)
         return after._replace(sums=after.sums._replace(rewards=after.sums.rewards * (1 + 1e-3 * some)))
 
@@ -75,7 +75,7 @@ def test_a_way_round_the_noise_is_caught(kind: Any, words: str) -> None:
 @pytest.mark.parametrize("kind", [Stopped, Comparing])
 def test_so_is_one_that_has_no_derivative(kind: Any) -> None:
     with pytest.raises(Unprotected, match="without going through"):
-        check_ways(freeze(kind(**PROMISE), SPACES, rewards=8))
+        FrozenStep(kind(**PROMISE), SPACES, rewards=8).check_ways()
 
 
 def reusing(kind: type, change: Any) -> Any:
@@ -117,16 +117,17 @@ class Standing(ValueNoise):
 )
 def test_normals_that_are_the_same_in_each_round_are_caught(method: Any) -> None:
     with pytest.raises(Unprotected, match="twice"):
-        check_ways(freeze(method, SPACES, rewards=8))
+        FrozenStep(method, SPACES, rewards=8).check_ways()
 
 
 def test_normals_that_are_not_as_drawn_are_caught() -> None:
-    step = freeze(InputNoise(**PROMISE), SPACES, rewards=8)
-    check_ways(step)
+    step = FrozenStep(InputNoise(**PROMISE), SPACES, rewards=8)
+    step.check_ways()
+    drawn = step.ones, step.tagged
     for change in (rows_mixed, np.abs, lambda normals: np.clip(normals, -3, 3), lambda normals: 0 * normals):
-        ones, tagged = (each._replace(normals=change(np.asarray(each.normals))) for each in (step.ones, step.tagged))
+        step.ones, step.tagged = (each._replace(normals=change(np.asarray(each.normals))) for each in drawn)
         with pytest.raises(Unprotected, match="not the independent"):
-            check_ways(dataclasses.replace(step, ones=ones, tagged=tagged))
+            step.check_ways()
 
 
 def test_one_normal_for_all_rewards_is_caught() -> None:
@@ -141,8 +142,8 @@ def test_twice_the_noise_in_another_order_is_not() -> None:
 
 def test_a_step_that_is_compiled_inside_is_refused() -> None:
     class Compiled(InputNoise):
-        def update(self, state: Any, seen: Any, step: Any, key: Any, noise: Any) -> Any:
-            return eqx.filter_jit(super().update)(state, seen, step, key, noise)
+        def update(self, state: Any, seen: Any, now: Any) -> Any:
+            return eqx.filter_jit(super().update)(state, seen, now)
 
     with pytest.raises(InvalidInput, match="compiled code of its own"):
         frozen_sensitivity(Compiled(**PROMISE), SPACES, rewards=8, climb=False)
@@ -151,4 +152,4 @@ def test_a_step_that_is_compiled_inside_is_refused() -> None:
 def test_more_normals_than_can_be_told_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quietq.audit.frozen_step._TAGS", 8)
     with pytest.raises(InvalidInput, match="smaller network"):
-        freeze(InputNoise(**PROMISE), SPACES)
+        FrozenStep(InputNoise(**PROMISE), SPACES)

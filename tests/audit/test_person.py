@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from quietq import Budget, FeatureKernel, InvalidInput
 from quietq.audit.bounds import Errors, mu_lower
-from quietq.audit.finding import Promise
+from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.person import PersonAttack, attack_person, replace_person
 from quietq.noise.feature_maps import Splines
 
@@ -49,16 +49,16 @@ def test_the_worst_person_is_nearly_as_easy_to_tell_as_promised_and_no_easier() 
     assert found.exact_mu is not None
     assert 0.9 * strong.mu < found.exact_mu <= strong.mu
     expected = float(norm.cdf(found.exact_mu / 2))
-    assert abs(found.accuracy - expected) < 5 * np.sqrt(expected * (1 - expected) / (2 * found.releases))
-    assert 0.5 * strong.mu < found.mu_lower < strong.mu  # at a confidence of 1 - 1e-6, from 280 releases
-    assert 0 < found.epsilon_lower < strong.epsilon
+    assert abs(found.accuracy - expected) < 5 * np.sqrt(expected * (1 - expected) / (2 * found.finding.runs))
+    assert 0.5 * strong.mu < found.finding.mu_lower < strong.mu  # at a confidence of 1 - 1e-6, from 280 releases
+    assert 0 < found.finding.epsilon_lower < strong.epsilon
 
 
 def test_a_person_counted_twice_is_caught() -> None:
     strong = Budget.from_mu(2.0, 1e-4)
     found = attack("ann", "ann smith", budget=strong)
     assert found.broken
-    assert found.mu_lower > strong.mu
+    assert found.finding.mu_lower > strong.mu
     assert found.accuracy > found.ceiling + 0.05
     assert "BROKEN" in found.verdict
     assert "the person goes by 2 names and is counted as often" in found.verdict
@@ -75,10 +75,9 @@ def test_one_rule_breaks_a_promise(pure: bool) -> None:
     outcomes = set()
     for wrong in (10, 40, 70, 79, 100):
         errors = Errors(wrong, 200, wrong, 200)
-        found = PersonAttack("rating", promise, 200, 0.95, errors, promise.mu)
-        finding = found.finding()
+        finding = Finding(Attack("", "", "", "rating", "", ""), promise, 200, errors, errors)
+        found = PersonAttack(finding, promise.mu)
         assert found.broken == (finding.verdict == "refuted") == ("BROKEN" in found.verdict)
-        assert (found.epsilon_lower, found.mu_lower) == (finding.epsilon_lower, finding.mu_lower)
         outcomes.add(found.broken)
         assert errors != edge or not found.broken
     assert outcomes == {True, False}
@@ -99,7 +98,7 @@ def test_noise_on_knots_keeps_its_promise(noise: Any, releases: int) -> None:
     turned = [(0.0, 1.0), (1.0, 0.0)]
     found = attack_person(data, "ann", turned, budget, releases=releases, confidence=SURE, **reading)
     assert not found.broken
-    assert (found.promise.mu is None) == (noise == "k-norm") == (found.exact_mu is None)
+    assert (found.finding.promise.mu is None) == (noise == "k-norm") == (found.exact_mu is None)
     assert 0.55 < found.accuracy < found.ceiling + 0.05
     assert found.exact_mu is None or 0.5 * budget.mu < found.exact_mu <= budget.mu
 
@@ -112,7 +111,7 @@ def test_weights_of_features_keep_their_promise(delta: float) -> None:
     reading = READING | {"features": features, "norm": 1.0, "noise": noise}
     found = attack_person(table("ann"), "ann", LOW, Budget(3.0, delta), releases=120, confidence=SURE, **reading)
     assert not found.broken
-    assert (found.promise.mu is None) == (delta == 0)
+    assert (found.finding.promise.mu is None) == (delta == 0)
     assert 0.55 < found.accuracy < found.ceiling + 0.1
 
 
@@ -133,7 +132,7 @@ def test_two_coordinates_are_one_release() -> None:
 def test_nothing_changes_nothing() -> None:
     found = attack("ann", instead=HIGH, releases=20)
     assert found.exact_mu == pytest.approx(0, abs=1e-9)
-    assert found.mu_lower == 0
+    assert found.finding.mu_lower == 0
 
 
 def test_the_record_keeps_what_is_not_private_apart() -> None:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from quietq import Budget, InvalidInput, people, privatise
-from quietq.audit.bellman import implied_rewards, invert
 from quietq.audit.discretised import best_actions, discretise, mixed
-from quietq.audit.inverse_rl import apprenticeship, inverse_rl
+from quietq.audit.inversion import apprenticeship, implied_rewards, inverse_rl, invert
 from quietq.audit.reconstruct import ATTACKS, compare, discount, reconstruct
 from quietq.worlds import WALK, RecommenderWorld, find_world, walk_reward
 from quietq.worlds.environment import world_reward
@@ -257,7 +256,6 @@ def test_what_cannot_be_attacked_is_refused_in_a_sentence() -> None:
         (lambda: discretise(WALK, 3), "points must be a whole number of at least 5, not 3"),
         (lambda: discretise(WALK, 10_000), "points must be at most 257"),
         (lambda: grid.expected(truth[1:]), "rewards must be 65 finite numbers"),
-        (lambda: implied_rewards(grid, values[1:], GAMMA), "values must be 2 finite numbers"),
         (lambda: implied_rewards(grid, values, 1.0), "gamma must be at least 0 and below 1"),
         (lambda: inverse_rl(grid, best[1:], GAMMA), "best must be true or false"),
         (lambda: inverse_rl(grid, best, GAMMA, wrong=0.5), "wrong must be at least 1"),

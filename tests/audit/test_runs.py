@@ -11,11 +11,10 @@ import optax
 import pytest
 
 from quietq import Budget, InvalidInput, SupBall
-from quietq.audit import runs, store
+from quietq.audit import runs
 from quietq.audit.distinguisher import Seen
 from quietq.audit.pairs import neighbours
-from quietq.audit.runs import Privatising, Trainings, View
-from quietq.audit.store import Store
+from quietq.audit.runs import Privatising, Store, Trainings, View
 from quietq.audit.training import audit_training
 from quietq.learning import InputNoise, NetworkValueNoise, NoNoise
 from quietq.learning.published import ACTING, Published
@@ -174,7 +173,7 @@ def test_another_configuration_is_computed_anew(tmp_path: Path, computed: list[i
 
 def test_other_code_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     before = Store(None, {}).name
-    monkeypatch.setattr(store, "hash_of_code", lambda places: "other code")
+    monkeypatch.setattr(runs, "hash_of_code", lambda places: "other code")
     assert Store(None, {}).name != before
 
 

@@ -13,12 +13,11 @@ from agent_cases import IN_PIECES
 from quietq import Agent, Budget, Certificate, InputNoise, InvalidInput, load, people, privatise, publish
 from quietq.learning import trainer
 from quietq.learning.actor_critic import ActorCritic, estimate
+from quietq.learning.deep_q import NoNoise
 from quietq.learning.method import Spaces, Transition
-from quietq.learning.networks import Hats, LinearQ, Scaled
-from quietq.learning.none import NoNoise
+from quietq.learning.networks import Features, LinearQ, Scaled
 from quietq.learning.options import options_of
-from quietq.learning.reward import RewardNoise
-from quietq.learning.reward_learner import COVERED, ReleasedValues, RewardLearner
+from quietq.learning.reward import COVERED, ReleasedValues, RewardLearner, RewardNoise
 from quietq.learning.training import Training
 from quietq.mechanisms.model import RewardModel
 from quietq.noise.box import Box
@@ -48,7 +47,7 @@ def train(method: ActorCritic, steps: int) -> tuple[Any, Any]:
         jax.random.split(jax.random.key(3), len(sources)), stack([as_jax(one) for one in sources]), noise
     )
     carry, _ = trainer.advance(core, WORLD, runs, trainer.begin(core, WORLD, runs), 0, steps)
-    return core, trainer.finish(core, runs, carry)
+    return core, trainer.release(core, runs, carry)
 
 
 def scores(core: ActorCritic, released: Any) -> np.ndarray:
@@ -68,11 +67,11 @@ class Released(LinearQ):
 def released_values(certificate: Certificate, right_until: float = 0.5) -> ReleasedValues:
     knots = np.linspace(0, 1, 9)
     weights = jnp.asarray([knots - right_until, right_until - knots], jnp.float32)
-    return ReleasedValues(Released(weights, Scaled((0.0,), (1.0,)), Hats(9)), SPACES.box, certificate)
+    return ReleasedValues(Released(weights, Scaled((0.0,), (1.0,)), Features("splines", 9)), SPACES.box, certificate)
 
 
 def test_it_learns_the_walk_from_a_private_reward() -> None:
-    core, released = train(ActorCritic([private_reward(100, simulate=i) for i in range(4)]), 4000)
+    core, released = train(ActorCritic([private_reward(100, simulate=i) for i in range(2)]), 3000)
     reached = scores(core, released)
     assert reached.mean() >= 0.95
     assert reached.min() >= 0.9
@@ -186,7 +185,7 @@ def test_values_of_an_agent_or_of_a_file_bring_their_certificate(tmp_path: Path)
         values = ReleasedValues.of(cast(Any, source))
         assert values.certificate == agent.certificate
         assert np.allclose(jax.vmap(values.at)(states), agent.q_values(states), atol=1e-5)
-    policy = Agent(WORLD, ActorCritic(values, network="splines", features=4, batch=100), seed=0).learn(200)
+    policy = Agent(WORLD, ActorCritic(values, network="splines", features=4, batch=50), seed=0).learn(50)
     assert policy.certificate == agent.certificate
 
 

@@ -7,11 +7,11 @@ import jax
 import numpy as np
 import optax
 import pytest
-from agent_cases import SMALL, SPENDERS, answers, private
+from agent_cases import IN_PIECES, SMALL, SPENDERS, answers, private
 
 from quietq import Budget, InvalidInput, SupBall, load, publish
 from quietq.learning import ActorCritic, Agent, NoNoise, OutputNoise, Published, RewardNoise
-from quietq.learning.reward_learner import ReleasedValues
+from quietq.learning.reward import ReleasedValues
 from quietq.mechanisms.container import pack, unpack
 
 SETTINGS = ("details", "training", "settings")
@@ -25,7 +25,7 @@ def test_a_saved_agent_answers_the_same(tmp_path, name):
         "none": lambda: NoNoise(optimiser=optax.adam(1e-3), **SMALL),
         "reward": lambda: RewardNoise(private(), **SMALL),
     } | SPENDERS
-    agent = Agent("walk", method[name](), seed=1).learn(200)
+    agent = Agent("walk", method[name](), seed=1).learn(**IN_PIECES)
     agent.save(tmp_path / "agent.qq")
     loaded = Agent.load(tmp_path / "agent.qq")
     np.testing.assert_array_equal(answers(agent), answers(loaded))
@@ -131,7 +131,7 @@ def test_simulated_draws_are_kept_apart_and_marked(tmp_path):
 
 
 def test_the_papers_agent_comes_back_on_its_grid(tmp_path):
-    agent = Agent("walk", Published.code(0.4, levels=6), seed=1).learn(200)
+    agent = Agent("walk", Published.code(0.4, levels=6), seed=1).learn(**IN_PIECES)
     agent.save(tmp_path / "agent.qq")
     loaded = Agent.load(tmp_path / "agent.qq")
     np.testing.assert_allclose(answers(loaded), answers(agent), atol=1e-6)  # at points of the grid

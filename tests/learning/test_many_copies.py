@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quietq import Budget, SupBall
-from quietq.audit.frozen_step import freeze
+from quietq.audit.frozen_step import FrozenStep
 from quietq.learning.method import Transition
 from quietq.learning.protect import total, watched
 from quietq.learning.trainer import spaces_of
@@ -32,7 +32,7 @@ def farthest(look: Any, largest: float, radius: float, copies: int) -> float:
 
 def test_value_with_many_copies() -> None:
     method, copies = ValueNoise(**PROMISE), 2**14
-    step = freeze(method, SPACES, rewards=copies, same=True)
+    step = FrozenStep(method, SPACES, rewards=copies, same=True)
     assert farthest(jax.jit(step.look), method.largest, method.radius, copies) / step.mu <= 1
 
 

@@ -1,6 +1,5 @@
 """The paper's algorithm: its parameters, its optimiser, what it learns, where its noise goes and what it claims."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ import torch
 
 from quietq import InvalidInput
 from quietq.learning import trainer
-from quietq.learning.method import Spaces, Transition
+from quietq.learning.method import Moment, Spaces, Transition
 from quietq.learning.networks import DeepQNetwork
 from quietq.learning.published import ACTING, BOOTSTRAP, Published
 from quietq.noise.box import Box
@@ -127,19 +126,28 @@ def marked(method: Published, steps: int) -> Any:
     return jnp.broadcast_to(jnp.asarray(marks, jnp.float32)[None, :, :, None], paths.shape), jnp.asarray(by_step)
 
 
+def noise_at(method: Published, network: int) -> Any:
+    """Compiled: the noise at some states, in a step."""
+
+    def at(state: Any, states: Any, step: Any, noise: Any) -> Any:
+        return method._at(state, states, Moment(step, jax.random.key(0), noise), network)
+
+    return jax.jit(at)
+
+
 def test_the_codes_noise_is_drawn_anew_every_episode_and_for_each_network() -> None:
     method = Published.code(1.0, levels=3)
     noise, state = marked(method, 500), method.init(SPACES, jax.random.key(0))
     assert noise[0].shape == (9, 10, 2, 2)
     states, step = jnp.array([[0.0], [1.0]]), jnp.array(499)
-    acting, bootstrap = (jax.jit(partial(method._at, network=which)) for which in (ACTING, BOOTSTRAP))
+    acting, bootstrap = (noise_at(method, which) for which in (ACTING, BOOTSTRAP))
     for episode in range(10):
         now = state._replace(episode=jnp.array(episode))
         assert (acting(now, states, step, noise) == 10 * episode).all()
         assert (bootstrap(now, states, step, noise) == 10 * episode + 1).all()
     over, nothing = jnp.array([True]), jnp.zeros(1)
     seen = Transition(states[:1], jnp.array([0]), nothing, states[:1], ~over, over)
-    assert int(jax.jit(method.update)(state, seen, jnp.array(0), jax.random.key(0), noise).episode) == 1
+    assert int(jax.jit(method.update)(state, seen, Moment(jnp.array(0), jax.random.key(0), noise)).episode) == 1
     assert (method.finish(state, noise).path == 90).all()
     paths, _ = Published.code(1.0, levels=1).draw(SPACES, 200_000, SeededEntropy(1))
     one, two = paths[0, :, ACTING, 0], paths[0, :, BOOTSTRAP, 0]
@@ -153,8 +161,8 @@ def test_the_codes_noise_is_shared_by_stretches_of_episodes(resets: int | None) 
     noise, state = marked(method, 500), method.init(SPACES, jax.random.key(0))
     paths = min(resets or 10, 10)
     assert noise[0].shape == (9, paths, 2, 2)
-    used, acting = [], jax.jit(partial(method._at, network=ACTING))
-    bootstrap, current = jax.jit(partial(method._at, network=BOOTSTRAP)), jax.jit(method.current)
+    used, acting = [], noise_at(method, ACTING)
+    bootstrap, current = noise_at(method, BOOTSTRAP), jax.jit(method.current)
     for episode in range(11):  # the last is over: nothing has noise of its own after it
         now = state._replace(episode=jnp.array(episode))
         values = acting(now, jnp.array([[0.5]]), jnp.array(0), noise)
@@ -194,13 +202,13 @@ def test_the_certificate_says_how_often_the_codes_noise_is_drawn(resets: int | N
 def test_the_texts_noise_is_drawn_j_times_and_shared(resets: int | None) -> None:
     method = Published.text(1.0, levels=3, resets=resets)
     noise, state = marked(method, 5000), method.init(SPACES, jax.random.key(0))
-    at = jax.jit(partial(method._at, network=ACTING))
+    at = noise_at(method, ACTING)
     index = [int(at(state, jnp.array([[0.5]]), jnp.array(step), noise)[0, 0]) // 10 for step in range(0, 5000, 32)]
     assert sorted(set(index)) == list(range(resets or 78))
     assert index == sorted(index)
     assert noise[0].shape[2] == 1
     acting, bootstrap = (
-        method._at(state, jnp.array([[0.5]]), jnp.array(70), noise, which) for which in (ACTING, BOOTSTRAP)
+        noise_at(method, which)(state, jnp.array([[0.5]]), jnp.array(70), noise) for which in (ACTING, BOOTSTRAP)
     )
     assert np.array_equal(acting, bootstrap)
     assert (np.asarray(noise[1]).reshape(-1)[: 78 * 64].reshape(78, 64).std(axis=1) == 0).all()  # whole rounds

@@ -68,8 +68,8 @@ def test_another_reward_and_another_seed_in_a_world() -> None:
     once, twice = agent.evaluate(states, episodes=50), agent.evaluate(lambda seen: 2 * seen, episodes=50)
     assert once.returns[0] * 2 == pytest.approx(twice.returns[0])
     assert once.scores is twice.scores is None  # the best under another reward is not known
-    assert agent.evaluate(seed=1, episodes=50) == agent.evaluate(seed=1, episodes=50)
-    assert agent.evaluate(seed=1, episodes=50) != agent.evaluate(seed=2, episodes=50)
+    assert agent.evaluate(states, seed=1, episodes=50) == agent.evaluate(states, seed=1, episodes=50)
+    assert agent.evaluate(states, seed=1, episodes=50) != agent.evaluate(states, seed=2, episodes=50)
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])

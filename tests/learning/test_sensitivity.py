@@ -11,16 +11,15 @@ from hypothesis import given, strategies as st
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.learning import averages, gradient, input, output, protect, value, value_network
 from quietq.learning.gradient import GradientNoise
-from quietq.learning.in_loop_method import sup_radius
 from quietq.learning.input import InputNoise
-from quietq.learning.method import Spaces, Transition
+from quietq.learning.method import Moment, Spaces, Transition
 from quietq.learning.output import OutputNoise
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.kernels import Additive, Exponential, FeatureKernel
-from quietq.privacy.relations import RkhsBall, Trajectories
+from quietq.privacy.relations import RkhsBall, Trajectories, sup_radius
 
 RADIUS, BUDGET = 0.3, Budget(0.9, 1e-4)
 SPACES = Spaces(Box((0.0,), (1.0,)), 2, 50)
@@ -105,7 +104,7 @@ def test_each_normal_is_used_at_most_once(name: str, copies: int, full: bool, mo
     state = method.init(SPACES, jax.random.key(0), copies)
     for step in range(-(-steps // copies) + 2 * every):  # two rounds too many: they must release nothing
         batch = transitions(jnp.ones(copies), seed=step)
-        state = update(state, batch, jnp.array(step), jax.random.key(step), marked)
+        state = update(state, batch, Moment(jnp.array(step), jax.random.key(step), marked))
     if name == "output":
         method.finish(state, marked)
     jax.effects_barrier()
@@ -131,7 +130,7 @@ def test_a_short_last_round_of_value_is_released_at_the_end() -> None:
     state = method.init(SPACES, jax.random.key(0))
     update = jax.jit(method.update)
     for step in range(6):
-        state = update(state, transitions(jnp.ones(1), seed=step), jnp.array(step), jax.random.key(step), noise)
+        state = update(state, transitions(jnp.ones(1), seed=step), Moment(jnp.array(step), jax.random.key(step), noise))
     assert int(state.round) == 1
     before, after = method.current(state, noise), method.finish(state, noise)
     assert not np.allclose(before.weights, after.weights)
@@ -177,11 +176,11 @@ def test_refusals(name: str) -> None:
 
 
 def test_radius_of_one_reward() -> None:
-    assert sup_radius(people(100, 0, 0.5, 1)) == 0.005
-    assert sup_radius(RkhsBall(0.2, Exponential(3.0))) == 0.2
-    assert sup_radius(RkhsBall(0.2, Additive((Exponential(3.0),) * 4))) == pytest.approx(0.4)
+    assert sup_radius(people(100, 0, 0.5, 1).describe()) == 0.005
+    assert sup_radius(RkhsBall(0.2, Exponential(3.0)).describe()) == 0.2
+    assert sup_radius(RkhsBall(0.2, Additive((Exponential(3.0),) * 4)).describe()) == pytest.approx(0.4)
     with pytest.raises(InvalidInput, match="how much one reward can change"):
-        sup_radius(Trajectories(10, 1.0))
+        sup_radius(Trajectories(10, 1.0).describe())
     assert issubclass(NoRkhsRadius, InvalidInput)
 
 

@@ -119,7 +119,11 @@ def test_numbers_that_fail_say_nothing():
             raise RuntimeError("failed at value 0.123456789")
 
     with pytest.raises(InvalidInput) as refused:
-        privatise(lambda states: Device(), BUDGET, relation=people(50, 0, 1, 1))
+        privatise(
+            lambda states: Device(),
+            BUDGET,  # type: ignore[arg-type]
+            relation=people(50, 0, 1, 1),
+        )
     assert "0.1234" not in str(refused.value)
 
 
@@ -128,7 +132,7 @@ def test_threads_share_one_path_and_one_charge():
     charged = []
     account = SimpleNamespace(charge=lambda cost, relation: charged.append(cost), book="book")
     own = PrivateReward.of(env, people(50, 0, 0.5, 1), BUDGET)
-    own._account = account
+    own._account = account  # type: ignore[assignment]
     own.reset(seed=0)
     threads = [threading.Thread(target=own.step, args=(i % 2,)) for i in range(16)]
     for thread in threads:

@@ -22,7 +22,7 @@ from paper.claims import (
 from paper.claims.statement import TABLE, Measurements, PaperStatement, power
 from paper.experiment import TEXTS, Row, decide
 from paper.experiments import EXPERIMENTS
-from quietq.audit.store import Store
+from quietq.audit.runs import Store
 
 ROOT = Path(__file__).parents[2]
 

@@ -24,8 +24,7 @@ from paper.comparison.scores import (
     steps_to_opposite,
 )
 from quietq.audit import Trainings, View
-from quietq.audit.runs import BATCH
-from quietq.audit.store import Store
+from quietq.audit.runs import BATCH, Store
 from quietq.learning import InputNoise
 from quietq.privacy import people_needed
 from quietq.privacy.budget import weak_delta

@@ -15,10 +15,9 @@ from paper.figures.baselines import Baseline, GradientPerturbation, InputPerturb
 from paper.figures.evaluation import CELLS, EXPLORE, cell, walk_by_evaluation
 from quietq import InvalidInput
 from quietq.learning import trainer
-from quietq.learning.deep_q import DeepQState
-from quietq.learning.method import Transition
+from quietq.learning.deep_q import DeepQState, NoNoise
+from quietq.learning.method import Moment, Transition
 from quietq.learning.networks import Network
-from quietq.learning.none import NoNoise
 from quietq.learning.published import Published
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.privacy.budget import Budget
@@ -67,7 +66,9 @@ def test_every_reward_is_noised_once_before_it_is_stored() -> None:
     noise = jax.tree.map(jnp.asarray, baseline.draw(SPACES, 500, SeededEntropy(0)))
     state, update = baseline.init(SPACES, jax.random.key(0)), jax.jit(baseline.update)
     for step in range(3):
-        state = update(state, transitions(1, np.array([0.3]), step), jnp.array(step), jax.random.key(step), noise)
+        state = update(
+            state, transitions(1, np.array([0.3]), step), Moment(jnp.array(step), jax.random.key(step), noise)
+        )
     expected = 0.3 + float(noise.scale) * np.asarray(noise.normals[:3])
     assert np.allclose(state.replay[:3, 1], expected, atol=float(noise.scale) / 60)  # as `protect` rounds
 
@@ -90,7 +91,9 @@ def test_updates_are_counted_as_they_are_made() -> None:
     state, made = baseline.init(SPACES, jax.random.key(0)), 0
     for step in range(30):
         before = parameters(state)
-        state = update(state, transitions(1, np.array([0.3]), step), jnp.array(step), jax.random.key(step), arrays)
+        state = update(
+            state, transitions(1, np.array([0.3]), step), Moment(jnp.array(step), jax.random.key(step), arrays)
+        )
         made += not np.array_equal(parameters(state), before)
     assert made == 23
 

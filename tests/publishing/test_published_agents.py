@@ -17,7 +17,7 @@ from releases import arrays_of, header_of, record_of
 import quietq as qq
 from quietq.learning import Agent
 from quietq.learning.method import Spaces
-from quietq.learning.reward_learner import COVERED, ReleasedValues
+from quietq.learning.reward import COVERED, ReleasedValues
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.publishing import open_release, publish
 from quietq.worlds import walk_reward

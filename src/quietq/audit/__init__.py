@@ -55,9 +55,4 @@ from quietq.audit.plan import (
 )
 from quietq.audit.reconstruct import reconstruct as reconstruct
 from quietq.audit.runs import Privatising as Privatising, Trainings as Trainings, View as View
-from quietq.audit.successive import (
-    Steps as Steps,
-    released_rounds as released_rounds,
-    rewards_from_successive as rewards_from_successive,
-)
 from quietq.audit.training import audit_training as audit_training

@@ -21,24 +21,21 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import bdtr, betainccinv, betaincinv, ndtr, ndtri
+from scipy.special import bdtr, betainccinv, betaincinv, ndtr, ndtri, rel_entr
 
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, not_negative, numbers, positive, probability, real
-from quietq.privacy.errors import InvalidInput
 
-MOST_RUNS = 10**6
-"""Where `runs_needed` gives up."""
+MOST_RUNS = 10**6  # where `runs_needed` gives up
 _AT_ONCE = 4096
 
 
 class Errors(NamedTuple):
     """How often a fixed test was wrong."""
 
-    false_alarms: int
-    """Runs from r that the test took for r'."""
+    false_alarms: int  # runs from r that the test took for r'
     runs_without: int
-    misses: int
-    """Runs from r' that the test took for r."""
+    misses: int  # runs from r' that the test took for r
     runs_with: int
 
     @classmethod
@@ -135,14 +132,8 @@ def _power(trials: np.ndarray, p: float, q: float, significance: float) -> np.nd
 
 def _fewest(p: float, q: float, significance: float, power: float) -> int:
     """A number of runs that may be enough while fewer cannot be: divergence does not grow by deciding."""
-    apart = _divergence(p, q)
-    return max(1, math.floor(_divergence(power, significance) / (2 * apart) * (1 - 1e-9))) if apart > 0 else MOST_RUNS
-
-
-def _divergence(p: float, q: float) -> float:
-    """Kullback and Leibler's, between two coins."""
-    first = p * math.log(p / q) if p > 0 else 0.0
-    return first + (1 - p) * (math.log1p(-p) - math.log1p(-q))
+    apart, needed = (rel_entr(a, b) + rel_entr(1 - a, 1 - b) for a, b in ((p, q), (power, significance)))
+    return max(1, math.floor(needed / (2 * apart) * (1 - 1e-9))) if apart > 0 else MOST_RUNS
 
 
 def _upper(wrong: int, runs: int, significance: float) -> float:

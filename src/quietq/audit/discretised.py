@@ -11,18 +11,15 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, instance, numbers, probability
-from quietq.privacy.errors import InvalidInput
+from quietq.worlds import Tabular, World
 from quietq.worlds.planning import MOST_ON_A_GRID, after, corners_of
-from quietq.worlds.tabular import Tabular
-from quietq.worlds.world import World
 
-POINTS = {1: 65, 2: 13}
-"""A coordinate, unless told otherwise: odd, so that there is one in the middle of the box."""
+POINTS = {1: 65, 2: 13}  # a coordinate, unless told otherwise: odd, so that there is one in the middle of the box
 MOST_POINTS = {1: 257, 2: 21}
 LEAST_POINTS = 5
-_TIE = 1e-9
-"""Values that differ by less, relative to their range, are alike."""
+_TIE = 1e-9  # values that differ by less, relative to their range, are alike
 _STARTS = 64
 _ROUNDS = 1000
 
@@ -32,34 +29,31 @@ class Discretised:
     """A world as a table of chances; make it with `discretise`."""
 
     world: World
-    points: int
-    """A coordinate."""
+    points: int  # a coordinate
     states: Float[np.ndarray, "n d"]
-    transitions: Float[np.ndarray, "n m n"]
-    """Chances of the next state, given a state and an action."""
-    start: Float[np.ndarray, " n"]
-    """Chances of the first state."""
+    transitions: Float[np.ndarray, "n m n"]  # chances of the next state, given a state and an action
+    start: Float[np.ndarray, " n"]  # chances of the first state
 
-    def expected(self, rewards: np.ndarray) -> Float[np.ndarray, "n m"]:
-        return self.transitions @ self.checked(rewards)
+    def expected(self, rewards: object) -> Float[np.ndarray, "n m"]:
+        """The mean reward of each state and action, from rewards of the states that steps lead to."""
+        given = numbers("rewards", rewards)
+        if given.shape != (len(self.states),) or not np.isfinite(given).all():
+            raise InvalidInput(f"rewards must be {len(self.states)} finite numbers, one per point of the grid.")
+        return self.transitions @ given
 
     def tabular(self, rewards: np.ndarray, gamma: float) -> Tabular:
         """The same world for the exact solvers of `worlds.tabular`, with rewards of the state that a step leads to."""
         return Tabular(self.transitions, self.expected(rewards), probability("gamma", gamma))
 
     def best_values(self, rewards: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
-        """Optimal values of all actions, by policy iteration."""
         table = self.tabular(rewards, gamma)
-        q = table.rewards
-        policy = q.argmax(axis=1)
-        here = np.arange(len(policy))
+        q, policy, here = table.rewards, table.rewards.argmax(axis=1), np.arange(len(self.states))
         for _ in range(_ROUNDS):
             q = table.q(table.evaluate(policy))
-            better = q.argmax(axis=1)
-            gain = q[here, better] - q[here, policy]
+            gain = q.max(axis=1) - q[here, policy]
             if (gain <= 1e-12 * max(1.0, np.abs(q).max())).all():  # rounding must not turn it round and round
                 break
-            policy = better
+            policy = q.argmax(axis=1)
         return q
 
     def visits(self, policy: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
@@ -68,7 +62,6 @@ class Discretised:
         return np.linalg.solve((np.eye(len(moves)) - gamma * moves).T, moves.T @ self.start)
 
     def moves(self, policy: np.ndarray) -> Float[np.ndarray, "n n"]:
-        """Chances of the next state under a policy, (n, m)."""
         return np.einsum("sa,sat->st", policy, self.transitions)
 
     def hats(self, knots: int) -> Float[np.ndarray, "n features"]:
@@ -85,13 +78,6 @@ class Discretised:
         if self.world.box.dimension == 1:
             return step
         return np.vstack([np.kron(step, same), np.kron(same, step)])
-
-    def checked(self, rewards: object) -> Float[np.ndarray, " n"]:
-        """Rewards, if they are one finite number a point."""
-        given = numbers("rewards", rewards)
-        if given.shape != (len(self.states),) or not np.isfinite(given).all():
-            raise InvalidInput(f"rewards must be {len(self.states)} finite numbers, one a point of the grid.")
-        return given
 
 
 def discretise(world: World, points: int | None = None) -> Discretised:
@@ -111,7 +97,8 @@ def discretise(world: World, points: int | None = None) -> Discretised:
     axis = np.linspace(0, 1, points)
     mesh = np.stack(np.meshgrid(*[axis] * box.dimension, indexing="ij"), axis=-1).reshape(-1, box.dimension)
     states = mesh * np.subtract(box.high, box.low) + box.low
-    each = [after(world, _nothing, points - 1, states, action)[1].toarray() for action in range(world.actions)]
+    nothing = lambda states: np.zeros(len(states))  # noqa: E731 (only the dynamics are asked for)
+    each = [after(world, nothing, points - 1, states, action)[1].toarray() for action in range(world.actions)]
     transitions = np.stack(each, axis=1)
     if not np.allclose(transitions.sum(axis=-1), 1):
         raise InvalidInput(f"Rewards are reconstructed in worlds without an early end, and the {world.name} has one.")
@@ -129,10 +116,4 @@ def best_actions(values: np.ndarray) -> Bool[np.ndarray, "n m"]:
 
 
 def mixed(best: np.ndarray) -> Float[np.ndarray, "n m"]:
-    """The policy that takes each of the best actions with the same chance."""
     return best / best.sum(axis=1, keepdims=True)
-
-
-def _nothing(states: np.ndarray) -> Float[np.ndarray, "..."]:
-    """A reward of zero: only the dynamics are asked for."""
-    return np.zeros(len(states))

@@ -6,19 +6,18 @@ scores would be expected to give the best bounds: a wrong expectation costs powe
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr
 
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
 
 SHRINKAGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Of the covariance, to choose from: the least of them see directions that have no noise at all."""
-LEARNED_SHARE = 0.25
-"""Of the runs, to learn a score or only its thresholds on; they are not judged."""
+LEARNED_SHARE = 0.25  # of the runs, to learn a score or only its thresholds on; they are not judged
 _FEWEST = 10
 _TRIED = 161
 
@@ -31,11 +30,9 @@ class Seen:
     second: Float[np.ndarray, "runs numbers"]
 
     def split(self, number: int) -> tuple["Seen", "Seen"]:
-        """The first `number` runs of each world, and the rest."""
         return Seen(self.first[:number], self.second[:number]), Seen(self.first[number:], self.second[number:])
 
     def scored(self, weights: Float[np.ndarray, " numbers"]) -> "Scores":
-        """A linear score of each run."""
         return Scores(self.first.astype(np.float64) @ weights, self.second.astype(np.float64) @ weights)
 
 
@@ -47,7 +44,6 @@ class Scores:
     second: Float[np.ndarray, " runs"]
 
     def normal(self) -> "Expected":
-        """Scores like these, as two normal distributions."""
         spread = max(np.ptp(np.concatenate([self.first, self.second])), 1.0)
         return Expected(
             *(float(f(x)) for x in (self.first, self.second) for f in (np.mean, lambda x: np.std(x) + 1e-9 * spread))
@@ -68,7 +64,6 @@ class Scores:
         return _best(tried, errors, delta, confidence)
 
     def errors(self, threshold: float) -> Errors:
-        """How often "r' if above the threshold" is wrong."""
         return Errors.at_threshold(self.first, self.second, threshold)
 
 
@@ -80,6 +75,10 @@ class Expected:
     deviation_first: float
     mean_second: float
     deviation_second: float
+
+    @property
+    def unit(self) -> float:
+        return (self.deviation_first + self.deviation_second) / 2
 
     def thresholds(self, runs: int, delta: float, confidence: float) -> "Thresholds":
         """Where so many runs a world are expected to give the best bounds on epsilon and on mu."""
@@ -120,22 +119,14 @@ def learn(seen: Seen) -> tuple[Float[np.ndarray, " numbers"], Expected]:
         raise InvalidInput(f"runs must leave at least {_FEWEST} a world to learn a score from, not {runs}.")
     halves = Seen(seen.first[::2], seen.second[::2]), Seen(seen.first[1::2], seen.second[1::2])
     taught = [_fisher(half) for half in halves]
-    crossed = []
-    for index in range(len(SHRINKAGES)):
-        judged = [_in_units(halves[1 - i].scored(taught[i][index])) for i in range(2)]
-        crossed.append(judged)
-    apart = [np.mean([one.mean_second - one.mean_first for one in both]) for both in crossed]
+    crossed = [[halves[1 - i].scored(taught[i][index]).normal() for i in range(2)] for index in range(len(SHRINKAGES))]
+    apart = [np.mean([(one.mean_second - one.mean_first) / one.unit for one in both]) for both in crossed]
     best = int(np.argmax(apart))
     weights = _fisher(seen)[best]
-    own = seen.scored(weights)
+    fitted = seen.scored(weights).normal()
     # On fresh runs scores lie less far apart than on those that taught them: as far as the halves said.
-    fitted, fresh = own.normal(), float(apart[best])
-    middle, unit = (fitted.mean_first + fitted.mean_second) / 2, (fitted.deviation_first + fitted.deviation_second) / 2
-    expected = Expected(
-        middle - max(fresh, 0.0) * unit / 2, fitted.deviation_first, middle + max(fresh, 0.0) * unit / 2,
-        fitted.deviation_second,
-    )  # fmt: skip
-    return weights, expected
+    middle, half = (fitted.mean_first + fitted.mean_second) / 2, max(float(apart[best]), 0.0) * fitted.unit / 2
+    return weights, replace(fitted, mean_first=middle - half, mean_second=middle + half)
 
 
 def _fisher(seen: Seen) -> list[Float[np.ndarray, " numbers"]]:
@@ -149,10 +140,3 @@ def _fisher(seen: Seen) -> list[Float[np.ndarray, " numbers"]]:
     sizes, axes = whole.S**2 / len(centred), whole.Vh
     along, scaled = axes @ (difference / unit), difference / unit
     return [(axes.T @ (along / (sizes + s) - along / s) + scaled / s) / unit for s in SHRINKAGES]
-
-
-def _in_units(scores: Scores) -> Expected:
-    """Scores in units of their own deviation, the first world's mean at 0."""
-    fitted = scores.normal()
-    unit = (fitted.deviation_first + fitted.deviation_second) / 2
-    return Expected(0.0, 1.0, (fitted.mean_second - fitted.mean_first) / unit, 1.0)

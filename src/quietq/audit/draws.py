@@ -27,22 +27,17 @@ from quietq.audit.finding import Attack, Finding, Promise, Unprotected, count_er
 from quietq.audit.neighbours import add_move, farthest_move
 from quietq.audit.pairs import neighbours
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.mechanisms import GaussianProcessMechanism, RewardModel
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import Mechanism, Query, Task
-from quietq.mechanisms.model import RewardModel
 from quietq.mechanisms.path import GridShape
 from quietq.mechanisms.privatise import choose
-from quietq.noise.entropy import Entropy, SeededEntropy
-from quietq.noise.kernels import Exponential
-from quietq.privacy.budget import Budget
+from quietq.noise import Entropy, Exponential, SeededEntropy
+from quietq.privacy import Budget, InvalidInput, Relation, RkhsBall, SupBall, epsilon_from_mu
 from quietq.privacy.checks import count, positive
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.gaussian import epsilon_from_mu
-from quietq.privacy.relations import Relation, RkhsBall, SupBall
 from quietq.registry import MECHANISMS
+from quietq.worlds import World
 from quietq.worlds.observed import Observed
-from quietq.worlds.world import World
 
 Draw = Callable[[int, int], Any]
 """What is seen of a simulated release, or its score, by side (0 for r, 1 for r') and seed."""
@@ -139,17 +134,14 @@ class BestTest:
 
     @property
     def count(self) -> int:
-        """How many numbers are released first."""
         return self._first[1][0].size
 
     def audit(self, runs: int, attack: Attack, **options: Any) -> Finding:
-        """The finding of so many simulated releases a world, beside the mechanism's promise."""
         promise = Promise.of_mechanism(self.mechanism)
         return audit_draws(self.score, float, runs, attack, promise, expected=self.expected, **options)
 
 
 def _compare(query: Query, numbers: list[np.ndarray], side: int, entropy: Entropy) -> tuple[np.ndarray, float]:
-    """What is seen of one query, and the log of its likelihood ratio."""
     seen = query.law.add(numbers[side], entropy)
     before, after = (query.law.log_density(seen - each) for each in numbers)
     return seen, after - before
@@ -234,19 +226,14 @@ def audit_mechanism(
     move = bump / law.distance(bump)
     weights = optimal_weights(law, move)
 
-    def released(side: int, turn: int) -> Float[np.ndarray, "points outputs"]:
-        f = side * np.repeat(move[:, None], TOGETHER, axis=1)
-        mechanism = kind(kernel, 1.0, budget, relation=relation, levels=levels)
-        if seed is None:
-            private: Any = mechanism.apply(lambda states: f)
-        else:
-            private = mechanism.simulate(lambda states: f, (seed << 64) + 2 * turn + side)
-        return private.values
-
     def scores(side: int) -> Float[np.ndarray, " runs"]:
         found, turns = [], -(-runs // TOGETHER)
+        values = side * np.repeat(move[:, None], TOGETHER, axis=1)
         for turn in range(turns):
-            found.append(weights @ released(side, turn))
+            mechanism: Any = kind(kernel, 1.0, budget, relation=relation, levels=levels)
+            stream = () if seed is None else ((seed << 64) + 2 * turn + side,)
+            release = mechanism.simulate if stream else mechanism.apply
+            found.append(weights @ release(lambda states: values, *stream).values)
             _check_independent(found[-1] * budget.mu)
             if progress is not None:
                 progress(side * turns + turn + 1, 2 * turns)

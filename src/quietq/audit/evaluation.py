@@ -8,11 +8,10 @@ import numpy as np
 from quietq.audit.draws import audit_draws
 from quietq.audit.finding import Attack, Finding, Movement, Promise
 from quietq.feedback.trajectories import Cells, Trajectory, Visits
-from quietq.mechanisms.evaluation import Evaluation
+from quietq.mechanisms import Evaluation
 from quietq.mechanisms.smooth_sensitivity import Admissible
-from quietq.noise.entropy import SeededEntropy
-from quietq.privacy.budget import Budget
-from quietq.privacy.relations import Trajectories
+from quietq.noise import SeededEntropy
+from quietq.privacy import Budget, Trajectories
 
 _HORIZON, _REWARD = 3, 1.0
 _RANDOM = 20

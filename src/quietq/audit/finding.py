@@ -11,9 +11,7 @@ from typing import Literal
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.mechanisms.mechanism import Mechanism
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput, QuietqError
+from quietq.privacy import Budget, Certificate, InvalidInput, QuietqError
 
 Verdict = Literal["refuted", "consistent"]
 
@@ -29,7 +27,6 @@ class Promise:
 
     @classmethod
     def certified(cls, budget: Budget) -> "Promise":
-        """What Gaussian noise of this budget promises."""
         return cls("certified", budget.epsilon, budget.delta, budget.mu)
 
     @classmethod
@@ -59,18 +56,12 @@ class Attack:
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one audit."""
-
     attack: Attack
     promise: Promise
-    runs: int
-    """A world, those included that a score or thresholds were learned on."""
-    by_epsilon: Errors
-    """Errors of the judged runs, at the threshold for epsilon."""
-    by_mu: Errors
-    """The same at the threshold for mu."""
-    confidence: float = 0.95
-    """With which all bounds stated here hold together."""
+    runs: int  # a world, those included that a score or thresholds were learned on
+    by_epsilon: Errors  # errors of the judged runs, at the threshold for epsilon
+    by_mu: Errors  # the same at the threshold for mu
+    confidence: float = 0.95  # with which all bounds stated here hold together
     seconds: float | None = None
 
     @property
@@ -98,7 +89,6 @@ class Finding:
         return replace(self, confidence=confidence)
 
     def to_dict(self) -> dict[str, object]:
-        """In JSON; the promise's epsilon goes by its standing."""
         promise = self.promise
         return {
             **asdict(self.attack),
@@ -120,7 +110,6 @@ def count_errors(
     scores: Scores, thresholds: Thresholds, attack: Attack, promise: Promise, confidence: float = 0.95,
     learned_on: int = 0, seconds: float | None = None,
 ) -> Finding:  # fmt: skip
-    """The finding of a test that was fixed before these scores were looked at."""
     runs = len(scores.first) + learned_on
     by_epsilon, by_mu = scores.errors(thresholds.epsilon), scores.errors(thresholds.mu)
     return Finding(attack, promise, runs, by_epsilon, by_mu, confidence, seconds)
@@ -156,8 +145,7 @@ def _needed(finding: Finding, promised: float, times: float) -> str:
 # With the noise held fixed
 
 
-TOLERANCE = 1e-5
-"""Movements are computed in float32 where the method computes in it: this part of them may be rounding."""
+TOLERANCE = 1e-5  # movements are computed in float32 where the method computes in it: this part of them may be rounding
 
 
 class Unprotected(QuietqError):
@@ -168,16 +156,11 @@ class Unprotected(QuietqError):
 class Movement:
     """The farthest that neighbours were found apart before noise, and how far apart the noise takes them to be."""
 
-    name: str
-    """What was audited."""
-    stated: float
-    """The sensitivity that the noise in it is enough for, by the noise itself and the budget."""
-    found: float
-    """The largest movement that the search found, in the same norm: the sensitivity is at least this."""
-    by: str
-    """Which search found it."""
-    norm: str = "Euclidean"
-    """What both are measured in."""
+    name: str  # what was audited
+    stated: float  # the sensitivity that the noise in it is enough for, by the noise itself and the budget
+    found: float  # the largest movement that the search found, in the same norm: the sensitivity is at least this
+    by: str  # which search found it
+    norm: str = "Euclidean"  # what both are measured in
 
     @property
     def share(self) -> float:

@@ -21,20 +21,16 @@ from scipy.special import gammainc
 
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.neighbours import Look, Moves, add_move, moves, run_search
+from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
-from quietq.feedback.ratings import Ratings
 from quietq.mechanisms.laws import Law
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.release import simulate
+from quietq.noise import Exponential, SeededEntropy
 from quietq.noise.box import UNIT
-from quietq.noise.entropy import SeededEntropy
-from quietq.noise.kernels import Exponential
 from quietq.noise.rounding import rounding_step
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import MissingExtra
+from quietq.privacy import Budget, Certificate, Cost, MissingExtra
 
 Release = Callable[[Mechanism, Any, int], Any]
 """`simulate`, or a copy of it that may be broken: from mechanism, feedback and seed."""
@@ -68,8 +64,6 @@ def frozen_release(
 
 
 class Answer(NamedTuple):
-    """What a release was asked, and what it said."""
-
     query: Query
     noised: Float[np.ndarray, "..."]
 
@@ -111,7 +105,6 @@ class _Frozen:
         self._size = self._size_of_noise(feedback)
 
     def share(self, one: Any, other: Any) -> float:
-        """How far apart two neighbours are, over what the noise is enough for."""
         both = [self._release(Replay(self._mechanism, self._transcript), each, self._seed) for each in (one, other)]
         shares, losses = [], []
         for (query, _), first, second in zip(self._transcript, *both, strict=True):
@@ -146,7 +139,6 @@ class _Frozen:
         return min(found)
 
     def _noise(self, feedback: Any, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """A release's noise by query, and what the law draws from the same seed."""
         entropy = SeededEntropy(seed)
         answers = self._release(Replay(self._mechanism, self._transcript), feedback, seed)
         return [(noised - query.numbers(feedback), query.law.draw(noised.shape, entropy)) for query, noised in answers]
@@ -169,8 +161,7 @@ def _size_of_draws(law: Law, shape: tuple[int, ...]) -> float:
 # One person of many
 
 
-Rows = tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]
-"""One person's states and ratings."""
+Rows = tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]  # one person's states and ratings
 _RANDOM = 12
 _TURNS = 24
 
@@ -229,7 +220,6 @@ def frozen_people(
 
 
 def _anything(rng: np.random.Generator, number: int, low: float, high: float) -> Rows:
-    """Rows that need not agree with each other or with the range."""
     states = rng.choice([0.0, 1.0, *rng.random(8)], number)
     extreme = rng.choice([low, high, low - 1e6, high + 1e6], number)
     return states, np.where(rng.random(number) < 0.5, extreme, rng.uniform(low, high, number))

@@ -13,7 +13,6 @@ are all different. The step is the method's own (`Method.private_step`), looked 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -23,18 +22,21 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from quietq.audit.finding import Movement, Unprotected
-from quietq.learning.in_loop_method import InLoopMethod, UnitNoise
-from quietq.learning.method import Spaces, Transition
-from quietq.learning.private_step import PrivateStep
+from quietq.learning import InLoopMethod, Spaces, Transition
+from quietq.learning.in_loop_method import UnitNoise
+from quietq.learning.method import Moment
 from quietq.learning.protect import Protected, watched
 from quietq.learning.trainer import spaces_of
-from quietq.privacy.errors import InvalidInput
-from quietq.worlds.world import World
+from quietq.privacy import InvalidInput
+from quietq.worlds import World
 
 _WIDEST = 8.0
 _TAGS = 2**18
 _CLIMBS = 12
 _NEAR = 1e-5  # far above rounding, far below what is between two tags
+Rewards = Float[Array, " rewards"]
+Look = Callable[[Rewards], tuple[Float[Array, " numbers"], Float[Array, ""]]]
+"""From rewards to what would be noised, in units in which the noise is alike everywhere, and the noise's scale."""
 
 
 def frozen_sensitivity(
@@ -55,51 +57,17 @@ def frozen_sensitivity(
     (0.3, 0.3)
     """
     try:
-        step = freeze(method, spaces, rewards=rewards, same=same, name=name, seed=seed)
-        best = Search(step, climb, seed).run()
+        step = FrozenStep(method, spaces, rewards=rewards, same=same, name=name, seed=seed)
+        best = Search(step.name, step.look, step.centre, step.radius, climb, seed).run()
         move = Movement(step.name, stated=best.scale * step.mu, found=best.found, by=best.by)
         if not move.exceeds:
-            check_ways(step, seed)
+            step.check_ways(seed)
     except jax.errors.UnexpectedTracerError as error:
         raise InvalidInput(
             f"{name or method.name} cannot be looked into: it noises inside compiled code of its own (jit, scan or "
             "cond). Give the audit a private step that is not compiled yet."
         ) from error
     return move
-
-
-class Emptied(NamedTuple):
-    """What all rounds of a training gave, when there were zeros in place of everything that was noised."""
-
-    public: list[np.ndarray]
-    """Whatever it let out on the way and at the end."""
-    normals: list[np.ndarray]
-    """The normals of each call of `protect`, in no order."""
-
-
-@dataclass(frozen=True)
-class FrozenStep:
-    """A private step as a pure function of rewards, and what one of its rounds promises."""
-
-    name: str
-    look: Callable[[Float[Array, " rewards"]], tuple[Float[Array, " numbers"], Float[Array, ""]]]
-    """From rewards to what would be noised, in units in which the noise is alike everywhere, and the noise's scale."""
-    emptied: Callable[[Float[np.ndarray, " rewards"], Any], Emptied]
-    """From rewards, and what the method drew, to all rounds without what goes through the noise."""
-    ones: Any
-    """What the method draws where all normals are 1."""
-    tagged: Any
-    """What it draws where all normals are different."""
-    tags: Float[np.ndarray, " drawn"]
-    """Those normals."""
-    rounds: int
-    """How often a training noises."""
-    centre: Float[np.ndarray, " rewards"]
-    """Rewards around which to search."""
-    radius: float
-    """The most that each reward may move."""
-    mu: float
-    """What one round promises."""
 
 
 class Tags(UnitNoise):
@@ -118,66 +86,97 @@ class Tags(UnitNoise):
         return out.reshape(shape)
 
 
-def freeze(
-    method: InLoopMethod, spaces: Spaces | World, *, rewards: int = 24, same: bool = False, name: str | None = None,
-    seed: int = 0,
-) -> FrozenStep:  # fmt: skip
-    """The private step of a method (or of a copy that may be broken) in which so many rewards take part."""
-    spaces = spaces_of(spaces) if isinstance(spaces, World) else spaces
-    batch, key, tags = _transitions(spaces, rewards, same, seed), jax.random.key(seed), Tags()
-    step = method.private_step(spaces, batch, key)
-    ones, tagged = (
-        jax.tree.map(jnp.asarray, step.method.draw(spaces, step.steps, entropy)) for entropy in (UnitNoise(), tags)
-    )
+class FrozenStep:
+    """The private step of a method (or of a copy that may be broken) as a function of the rewards that take part."""
 
-    def look(rewards: Float[Array, " rewards"]) -> tuple[Float[Array, " numbers"], Float[Array, ""]]:
+    def __init__(
+        self, method: InLoopMethod, spaces: Spaces | World, *, rewards: int = 24, same: bool = False,
+        name: str | None = None, seed: int = 0,
+    ) -> None:  # fmt: skip
+        spaces = spaces_of(spaces) if isinstance(spaces, World) else spaces
+        key, tags = jax.random.key(seed), Tags()
+        self._batch = _transitions(spaces, rewards, same, seed)
+        self._step = step = method.private_step(spaces, self._batch, key)
+        self._start = step.method.init(spaces, key, rewards)
+        self.name, self.radius = name or method.name, method.radius
+        self.mu = step.method.promised()[1].mu / math.sqrt(step.rounds)  # what one round promises
+        self.centre = np.broadcast_to(np.asarray(step.centre, np.float64), rewards)
+        self.ones, self.tagged = (  # what the method draws where all normals are 1, and where all are different
+            jax.tree.map(jnp.asarray, step.method.draw(spaces, step.steps, entropy)) for entropy in (UnitNoise(), tags)
+        )
+        self._tags, self._told = np.sort(tags.drawn), []
+        self._update, self._finish = map(self._without, (step.method.update, step.method.finish))
+
+    def look(self, rewards: Rewards) -> tuple[Float[Array, " numbers"], Float[Array, ""]]:
         with watched() as calls:
-            step.one_round(batch._replace(reward=rewards), ones)
+            self._step.one_round(self._batch._replace(reward=rewards), self.ones)
         if len(calls) != 1:
             raise Unprotected(f"A private step noises once, but this one did so {len(calls)} times.")
         value, normals, scale = calls[0]
         return jnp.ravel(value / normals), jnp.asarray(scale)
 
-    return FrozenStep(
-        name or method.name, look, _emptying(step, batch, step.method.init(spaces, key, rewards)), ones, tagged,
-        tags.drawn, step.rounds, np.broadcast_to(np.asarray(step.centre, np.float64), rewards), method.radius,
-        step.method.promised()[1].mu / math.sqrt(step.rounds),
-    )  # fmt: skip
+    def check_ways(self, seed: int = 0) -> None:
+        """Raises Unprotected if rewards reach what is released round the noise, or if a normal was used twice.
 
+        All rounds are run with zeros in place of what they noise. What they let out must then be the same, bit for bit,
+        whatever the rewards, and so must the normals that they used: of each that was drawn, a fixed part, once.
+        """
+        number, rng = len(self.centre), np.random.default_rng(seed)
+        spread, signs = rng.normal(size=number), rng.choice([-1.0, 1.0], number)
+        public, normals = self._emptied(self.centre, self.tagged)
+        near = self.centre + self.radius * rng.uniform(-1, 1, number)
+        others = [near, 1e-3 * spread, spread, 1e3 * spread, 1e30 * signs]
+        for rewards in [*others, *(np.full(number, reward) for reward in (0.0, 1.0, -1.0, np.inf, np.nan))]:
+            other_public, other_normals = self._emptied(rewards, self.tagged)
+            if _bits(other_public) != _bits(public):
+                raise Unprotected(f"Rewards reach what {self.name} releases without going through its noise.")
+            if sorted(_bits(other_normals)) != sorted(_bits(normals)):
+                raise Unprotected(f"Which normals {self.name} uses depends on rewards.")
+        if len(normals) != self._step.rounds:
+            raise Unprotected(f"{self.name} has {self._step.rounds} rounds, but noised {len(normals)} times.")
+        self._check_used_once(normals)
 
-def _emptying(step: PrivateStep, batch: Transition, start: Any) -> Callable[..., Emptied]:
-    """All rounds in the method's own compiled steps: what it noises is told as it runs, and zeros take its place."""
-    told: list[np.ndarray] = []
+    def _check_used_once(self, used: list[np.ndarray]) -> None:
+        """Against what all normals would be if every one that was drawn were 1."""
+        sizes = self._emptied(self.centre, self.ones)[1]
+        with np.errstate(all="ignore"):
+            found = np.concatenate(
+                [(tag / size.astype(np.float64)).ravel() for tag, size in zip(used, sizes, strict=True)]
+            )
+        places = np.searchsorted(self._tags, found - _NEAR)
+        near = np.abs(np.append(self._tags, np.inf)[places] - found) <= _NEAR
+        if not near.all():  # False for NaN
+            raise Unprotected(f"What {self.name} uses for noise is not the independent normals that were drawn.")
+        if len(np.unique(places)) < len(places):
+            raise Unprotected(f"{self.name} uses a normal twice: two of its noises are the same.")
 
-    def tell(call: Protected) -> Array:
-        jax.debug.callback(lambda normals: told.append(np.array(normals)), call.normals)
-        return jnp.zeros_like(call.value)
-
-    @eqx.filter_jit
-    def update(state: Any, rewards: Array, number: Array, noise: Any) -> Any:
-        with watched(instead=tell):
-            return step.method.update(state, batch._replace(reward=rewards), number, jax.random.key(0), noise)
-
-    @eqx.filter_jit
-    def finish(state: Any, noise: Any) -> Any:
-        with watched(instead=tell):
-            return step.method.finish(state, noise)
-
-    def emptied(rewards: Float[np.ndarray, " rewards"], noise: Any) -> Emptied:
-        told.clear()
-        state, public = start, []
-        for number in range(step.calls):
-            state = update(state, jnp.asarray(rewards, jnp.float32), jnp.array(number), noise)
-            public.append(step.public(state))
-        public.append(finish(state, noise))
+    def _emptied(self, rewards: np.ndarray, noise: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """What all rounds let out, on the way and at the end, and the normals of each noise in them, in no order."""
+        self._told.clear()
+        state, public = self._start, []
+        seen = self._batch._replace(reward=jnp.asarray(rewards, jnp.float32))
+        for number in range(self._step.calls):
+            state = self._update(state, seen, Moment(jnp.array(number), jax.random.key(0), noise))
+            public.append(self._step.public(state))
+        public.append(self._finish(state, noise))
         jax.effects_barrier()
-        return Emptied([np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(public, eqx.is_array))], list(told))
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(public, eqx.is_array))], list(self._told)
 
-    return emptied
+    def _without(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Compiled, with zeros in place of what it noises; the normals are told as it runs."""
+
+        def tell(call: Protected) -> Array:
+            jax.debug.callback(lambda normals: self._told.append(np.array(normals)), call.normals)
+            return jnp.zeros_like(call.value)
+
+        def emptied(*arguments: Any) -> Any:
+            with watched(instead=tell):
+                return function(*arguments)
+
+        return eqx.filter_jit(emptied)
 
 
 def _transitions(spaces: Spaces, number: int, same: bool, seed: int) -> Transition:
-    """Public states and actions, anywhere in the box."""
     rng, box = np.random.default_rng(seed), spaces.box
     states = rng.uniform(box.low, box.high, (2, number, box.dimension))
     actions = rng.integers(0, spaces.actions, number).astype(np.int32)
@@ -186,43 +185,6 @@ def _transitions(spaces: Spaces, number: int, same: bool, seed: int) -> Transiti
     before, after = jnp.asarray(states, jnp.float32)
     nothing = jnp.zeros(number, bool)
     return Transition(before, jnp.asarray(actions), jnp.zeros(number), after, nothing, nothing)
-
-
-def check_ways(step: FrozenStep, seed: int = 0) -> None:
-    """Raises Unprotected if rewards reach what is released round the noise, or if a normal was used twice.
-
-    All rounds are run with zeros in place of what they noise. What they let out must then be the same, bit for bit,
-    whatever the rewards, and so must the normals that they used: of each that was drawn, a fixed part, once.
-    """
-    number, rng = len(step.centre), np.random.default_rng(seed)
-    spread, signs = rng.normal(size=number), rng.choice([-1.0, 1.0], number)
-    first = step.emptied(step.centre, step.tagged)
-    others = [step.centre + step.radius * rng.uniform(-1, 1, number), 1e-3 * spread, spread, 1e3 * spread, 1e30 * signs]
-    others += [np.full(number, reward) for reward in (0.0, 1.0, -1.0, np.inf, np.nan)]
-    for rewards in others:
-        other = step.emptied(rewards, step.tagged)
-        if _bits(other.public) != _bits(first.public):
-            raise Unprotected(f"Rewards reach what {step.name} releases without going through its noise.")
-        if sorted(_bits(other.normals)) != sorted(_bits(first.normals)):
-            raise Unprotected(f"Which normals {step.name} uses depends on rewards.")
-    if len(first.normals) != step.rounds:
-        raise Unprotected(f"{step.name} has {step.rounds} rounds, but noised {len(first.normals)} times.")
-    _check_used_once(step, first.normals)
-
-
-def _check_used_once(step: FrozenStep, used: list[np.ndarray]) -> None:
-    """Against what all normals would be if every one that was drawn were 1."""
-    sizes = np.concatenate([each.ravel() for each in step.emptied(step.centre, step.ones).normals]).astype(np.float64)
-    normals = np.concatenate([each.ravel() for each in used])
-    tags = np.sort(step.tags)
-    with np.errstate(all="ignore"):
-        found = normals / sizes
-    places = np.searchsorted(tags, found - _NEAR)
-    near = np.abs(np.append(tags, np.inf)[places] - found) <= _NEAR
-    if not near.all():  # False for NaN
-        raise Unprotected(f"What {step.name} uses for noise is not the independent normals that were drawn.")
-    if len(np.unique(places)) < len(places):
-        raise Unprotected(f"{step.name} uses a normal twice: two of its noises are the same.")
 
 
 def _bits(arrays: list[np.ndarray]) -> list[bytes]:
@@ -248,19 +210,19 @@ class Search:
     that are not as one thinks. All look at as many directions at once as there are rewards.
     """
 
-    def __init__(self, step: FrozenStep, climb: bool = True, seed: int = 0) -> None:
-        self._climbs = _CLIMBS if climb else 0
-        self._rng, self._number, self._step = np.random.default_rng(seed), len(step.centre), step
+    def __init__(
+        self, name: str, look: Look, centre: np.ndarray, radius: float, climb: bool = True, seed: int = 0
+    ) -> None:
+        self._name, self._centre, self._radius, self._number = name, centre, radius, len(centre)
+        self._climbs, self._rng = _CLIMBS if climb else 0, np.random.default_rng(seed)
         self._best = Farthest(0.0, float("nan"), np.zeros(self._number), "nothing")
 
-        def squared(
-            direction: Float[Array, " rewards"], centre: Float[Array, " rewards"]
-        ) -> tuple[Float[Array, ""], Float[Array, " two"]]:
-            half = step.radius / 2 * direction
-            both, scales = jax.vmap(step.look)(jnp.stack([centre + half, centre - half]))
+        def squared(direction: Rewards, centre: Rewards) -> tuple[Float[Array, ""], Float[Array, " two"]]:
+            half = radius / 2 * direction
+            both, scales = jax.vmap(look)(jnp.stack([centre + half, centre - half]))
             return jnp.sum((both[0] - both[1]) ** 2), scales
 
-        def without(direction: Float[Array, " rewards"], centre: Float[Array, " rewards"]) -> Any:
+        def without(direction: Rewards, centre: Rewards) -> Any:
             return squared(direction, centre), jnp.zeros_like(direction)
 
         self._look = jax.jit(jax.vmap(jax.value_and_grad(squared, has_aux=True) if climb else without))
@@ -271,7 +233,7 @@ class Search:
         self._try(np.ones(shape), "all alike")
         self._try(signs, "random signs")
         self._try(self._rng.uniform(-1, 1, shape), "random")
-        self._try(signs, "random signs", self._rng.uniform(-self._step.radius, self._step.radius, shape))
+        self._try(signs, "random signs", self._rng.uniform(-self._radius, self._radius, shape))
         signs[0] = 1.0
         for _ in range(self._climbs):
             _, slopes = self._try(signs, "gradient")
@@ -295,13 +257,13 @@ class Search:
     def _try(
         self, directions: np.ndarray, by: str, around: np.ndarray | float = 0.0
     ) -> tuple[Float[np.ndarray, " tries"], Float[np.ndarray, "tries rewards"]]:
-        centres = np.broadcast_to(self._step.centre + around, directions.shape)
+        centres = np.broadcast_to(self._centre + around, directions.shape)
         (squares, scales), slopes = self._look(jnp.asarray(directions, jnp.float32), jnp.asarray(centres, jnp.float32))
         found, scales = np.sqrt(np.asarray(squares, np.float64)), np.asarray(scales)
         if not (np.isfinite(found).all() and np.isfinite(scales).all() and (scales > 0).all()):
-            raise Unprotected(f"The noise of {self._step.name} has no size that one could audit.")
+            raise Unprotected(f"The noise of {self._name} has no size that one could audit.")
         if np.ptp(scales) > 1e-6 * scales.max():
-            raise Unprotected(f"The noise's scale of {self._step.name} depends on rewards, so it is not public.")
+            raise Unprotected(f"The noise's scale of {self._name} depends on rewards, so it is not public.")
         # What is the same but for rounding is the simpler search's, which came first.
         if found.max() > self._best.found * (1 + 1e-6) or self._best.by == "nothing":
             best = int(found.argmax())

@@ -16,17 +16,14 @@ from jaxtyping import Float
 
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.noise.box import Box
+from quietq.noise import Box
 from quietq.noise.kernels import FiniteRank
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput, LipschitzBall, RkhsBall, SupBall
 from quietq.privacy.knot_body import MOST_PIECES, vertices
-from quietq.privacy.relations import LipschitzBall, RkhsBall, SupBall
 
-Moves = Generator[tuple[str, Any], float, None]
-"""How a move was found, and the move; what is sent is its length."""
+Moves = Generator[tuple[str, Any], float, None]  # how a move was found, and the move; what is sent is its length
 Values = Float[np.ndarray, " ends"]
-BETTER = 1 + 1e-6
-"""What is the same but for rounding is the simpler search's, which came first."""
+BETTER = 1 + 1e-6  # what is the same but for rounding is the simpler search's, which came first
 _FEW = 300
 _RANDOM = 12
 _CLIMBS = 8
@@ -67,7 +64,6 @@ def farthest_move(mechanism: Mechanism, seed: int = 0) -> tuple[str, Any]:
 
 
 def run_search(search: Moves, length: Callable[[Any], float]) -> tuple[float, str, Any]:
-    """The longest move of a search, by which it was found, and the move itself."""
     best: tuple[float, str, Any] = (0.0, "nothing", None)
     sent: float | None = None
     while True:
@@ -139,117 +135,118 @@ def _section(factors: Sequence[Any], box: Box, centre: float, ball: RkhsBall) ->
 
 @moves.register
 def _(ball: LipschitzBall, look: Look, rng: np.random.Generator) -> Moves:
+    if ball.actions != 1:
+        raise InvalidInput("Only the LipschitzBall of one reward function can be searched so far.")
+    return _Lines(ball, look).search(rng)
+
+
+class _Lines:
     """Straight lines between values at most `radius` in size, no steeper than `lipschitz`.
 
     Zigzags close under the lid; the corners of the body of knots; walks that are always at full slope; the corner that
     a gradient points to (a linear program, again and again); and corners that are one value away. Lines may bend where
     the mechanism looks and, if that is at few places, half way between them.
     """
-    if ball.actions != 1:
-        raise InvalidInput("Only the LipschitzBall of one reward function can be searched so far.")
-    places = look.places()
-    ends = np.union1d(places, [0.0, 1.0])
-    if few := len(ends) <= _FEW:
-        ends = np.union1d(ends, (ends[1:] + ends[:-1]) / 2)
-    best = (0.0, np.zeros(len(ends)))
-    walk = None
 
-    def attempt(by: str, values: Values) -> Generator[tuple[str, Any], float, float]:
-        nonlocal best
-        values = _into_ball(values, ends, ball)
-        found = yield by, function(values, ends)
-        if found > best[0] * BETTER:
-            best = (found, values)
+    def __init__(self, ball: LipschitzBall, look: Look) -> None:
+        self._ball, self._look, self._places = ball, look, look.places()
+        self._ends = np.union1d(self._places, [0.0, 1.0])
+        if few := len(self._ends) <= _FEW:
+            self._ends = np.union1d(self._ends, (self._ends[1:] + self._ends[:-1]) / 2)
+        self._few, self._steps = few, ball.lipschitz * np.diff(self._ends)
+        self._best = (0.0, np.zeros(len(self._ends)))
+
+    def search(self, rng: np.random.Generator) -> Moves:
+        for values in self._zigzags():
+            yield from self._attempt("zigzag", values)
+        yield from self._attempt("constant", np.full(len(self._ends), self._ball.radius))
+        yield from self._attempt("line", self._ball.lipschitz * (self._ends - 0.5))
+        if not self._few:
+            return
+        if (corner := self._farthest_corner()) is not None:
+            yield from self._attempt("corner", np.interp(self._ends, self._places, corner))
+        walks = []
+        for values in (self._walk(rng) for _ in range(_RANDOM)):
+            found = yield from self._attempt("random", values)
+            walks.append((found, values))
+        for values in self._climb(max(walks, key=lambda walk: walk[0])[1]):
+            yield from self._attempt("gradient", values)
+        yield from self._turn_one_by_one()
+
+    def _attempt(self, by: str, values: Values) -> Generator[tuple[str, Any], float, float]:
+        """Shrunk until it lies in the ball."""
+        steepest = np.abs(np.diff(values) / np.diff(self._ends)).max() / self._ball.lipschitz
+        values = values / max(1.0, np.abs(values).max() / self._ball.radius, steepest)
+        found = yield by, self._function(values, self._ends)
+        if found > self._best[0] * BETTER:
+            self._best = (found, values)
         return found
 
-    def function(values: Values, at: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        states = look.mechanism.box.from_unit(at)
+    def _function(self, values: Values, at: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        states = self._look.mechanism.box.from_unit(at)
         return lambda where: np.interp(where, states, values)
 
-    for values in _zigzags(ball, ends):
-        yield from attempt("zigzag", values)
-    yield from attempt("constant", np.full(len(ends), ball.radius))
-    yield from attempt("line", ball.lipschitz * (ends - 0.5))
-    if not few:
-        return
-    if (corner := _farthest_corner(ball, places, lambda values: look.length(function(values, places)))) is not None:
-        yield from attempt("corner", np.interp(ends, places, corner))
-    for _ in range(_RANDOM):
-        values = _random_walk(ball, ends, rng)
-        found = yield from attempt("random", values)
-        walk = (found, values) if walk is None or found > walk[0] else walk
-    assert walk is not None
-    for values in _climb(lambda values: look.length(function(values, ends)), ball, walk[1], ends):
-        yield from attempt("gradient", values)
-    values, farthest = best[1].copy(), best[0]
-    for _ in range(_SWEEPS):
-        before = farthest
-        for place in range(len(values)):
-            for end in _allowed(ball, ends, values, place):
-                other = values.copy()
-                other[place] = end
-                if (found := (yield from attempt("greedy", other))) > farthest * (1 + 1e-9):
-                    values, farthest = other, found
-        if farthest <= before * BETTER:
-            return
+    def _zigzags(self) -> Iterator[Values]:
+        """Down from the lid and up to it again at full slope, over one, two or four pieces each way, from any place."""
+        for half in (half for half in (1, 2, 4) if half <= len(self._steps)):
+            for phase in range(half):
+                turns = (np.arange(len(self._steps)) + phase) // half % 2
+                path = np.append(0.0, np.cumsum(self._steps * (2 * turns - 1)))
+                yield np.maximum(path - path.max() + self._ball.radius, -self._ball.radius)
 
+    def _farthest_corner(self) -> Values | None:
+        """Of the body of values at a few equally spaced knots, if it has few enough."""
+        pieces, ball = len(self._places) - 1, self._ball
+        if not 1 <= pieces <= MOST_PIECES or not np.allclose(self._places, np.linspace(0, 1, pieces + 1)):
+            return None
+        corners = ball.radius * vertices(ball.lipschitz / pieces / ball.radius, pieces)
+        return max(corners, key=lambda values: self._look.length(self._function(values, self._places)))
 
-def _into_ball(values: Values, ends: np.ndarray, ball: LipschitzBall) -> Values:
-    """The same if it lies in the ball, else shrunk until it does."""
-    steepest = np.abs(np.diff(values) / np.diff(ends)).max() / ball.lipschitz
-    return values / max(1.0, np.abs(values).max() / ball.radius, steepest)
+    def _walk(self, rng: np.random.Generator) -> Values:
+        """Up or down at full slope, piece by piece, held to the ball."""
+        radius = self._ball.radius
+        values = [rng.choice([-1.0, 1.0]) * radius]
+        for step in self._steps * rng.choice([-1.0, 1.0], len(self._steps)):
+            values.append(float(np.clip(values[-1] + step, -radius, radius)))
+        return np.array(values)
 
+    def _climb(self, values: Values) -> Iterator[Values]:
+        """The corner of the ball that the gradient of the squared length points to, then from there (Frank & Wolfe)."""
+        from scipy.optimize import linprog  # slow to import
 
-def _zigzags(ball: LipschitzBall, ends: np.ndarray) -> Iterator[Values]:
-    """Down from the lid and up to it again at full slope, over one, two or four pieces each way, from any place."""
-    steps = ball.lipschitz * np.diff(ends)
-    for half in (half for half in (1, 2, 4) if half <= len(steps)):
-        for phase in range(half):
-            turns = (np.arange(len(steps)) + phase) // half % 2
-            path = np.append(0.0, np.cumsum(steps * (2 * turns - 1)))
-            yield np.maximum(path - path.max() + ball.radius, -ball.radius)
+        radius, number = self._ball.radius, len(self._ends)
+        differences, tiny = np.diff(np.eye(number), axis=0), 1e-3 * radius * np.eye(number)
+        both, steepest = np.concatenate([differences, -differences]), np.tile(self._steps / radius, 2)
 
+        def squared(values: Values) -> float:
+            return self._look.length(self._function(values, self._ends)) ** 2
 
-def _farthest_corner(ball: LipschitzBall, places: np.ndarray, length: Callable[[Values], float]) -> Values | None:
-    """Of the body of values at a few equally spaced knots, if it has few enough."""
-    pieces = len(places) - 1
-    if not 1 <= pieces <= MOST_PIECES or not np.allclose(places, np.linspace(0, 1, pieces + 1)):
-        return None
-    return max(ball.radius * vertices(ball.lipschitz / pieces / ball.radius, pieces), key=length)
+        for _ in range(_CLIMBS):
+            gradient = np.array([squared(values + e) - squared(values - e) for e in tiny])
+            gradient = gradient / np.abs(gradient).max(initial=1e-300)
+            corner = radius * np.asarray(linprog(-gradient, A_ub=both, b_ub=steepest, bounds=(-1, 1)).x)
+            if np.allclose(corner, values, atol=1e-6 * radius):
+                return
+            values = corner
+            yield values
 
+    def _turn_one_by_one(self) -> Moves:
+        farthest, values = self._best[0], self._best[1].copy()
+        for _ in range(_SWEEPS):
+            before = farthest
+            for place in range(len(values)):
+                for end in self._allowed(values, place):
+                    other = values.copy()
+                    other[place] = end
+                    if (found := (yield from self._attempt("greedy", other))) > farthest * (1 + 1e-9):
+                        values, farthest = other, found
+            if farthest <= before * BETTER:
+                return
 
-def _random_walk(ball: LipschitzBall, ends: np.ndarray, rng: np.random.Generator) -> Values:
-    """Up or down at full slope, piece by piece, held to the ball."""
-    values = [rng.choice([-1.0, 1.0]) * ball.radius]
-    for step in ball.lipschitz * np.diff(ends) * rng.choice([-1.0, 1.0], len(ends) - 1):
-        values.append(float(np.clip(values[-1] + step, -ball.radius, ball.radius)))
-    return np.array(values)
-
-
-def _climb(
-    length: Callable[[Values], float], ball: LipschitzBall, values: Values, ends: np.ndarray
-) -> Iterator[Values]:
-    """The corner of the ball that the gradient of the squared length points to, then from there (Frank & Wolfe)."""
-    from scipy.optimize import linprog  # slow to import
-
-    differences, tiny = np.diff(np.eye(len(ends)), axis=0), 1e-3 * ball.radius * np.eye(len(ends))
-    steepest = ball.lipschitz * np.diff(ends) / ball.radius  # in units of the radius
-    for _ in range(_CLIMBS):
-        gradient = np.array([length(values + e) ** 2 - length(values - e) ** 2 for e in tiny])
-        gradient = gradient / np.abs(gradient).max(initial=1e-300)
-        both = np.concatenate([differences, -differences])
-        solved = linprog(-gradient, A_ub=both, b_ub=np.tile(steepest, 2), bounds=(-1, 1))
-        corner = ball.radius * np.asarray(solved.x)
-        if np.allclose(corner, values, atol=1e-6 * ball.radius):
-            return
-        values = corner
-        yield values
-
-
-def _allowed(ball: LipschitzBall, ends: np.ndarray, values: Values, place: int) -> tuple[float, float]:
-    """The largest and the smallest value at a place that its neighbours and the lid allow."""
-    beside = [other for other in (place - 1, place + 1) if 0 <= other < len(ends)]
-    reach = [ball.lipschitz * abs(float(ends[other] - ends[place])) for other in beside]
-    highest = min(ball.radius, *(values[other] + most for other, most in zip(beside, reach, strict=True)))
-    lowest = max(-ball.radius, *(values[other] - most for other, most in zip(beside, reach, strict=True)))
-    return highest, lowest
+    def _allowed(self, values: Values, place: int) -> tuple[float, float]:
+        """The largest and the smallest value at a place that its neighbours and the lid allow."""
+        sides = [side for side in (place - 1, place + 1) if 0 <= side < len(values)]
+        reach = [self._steps[min(side, place)] for side in sides]
+        highest = min(self._ball.radius, *(values[side] + most for side, most in zip(sides, reach, strict=True)))
+        lowest = max(-self._ball.radius, *(values[side] - most for side, most in zip(sides, reach, strict=True)))
+        return highest, lowest

@@ -16,13 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall, Relation, SupBall
+from quietq.privacy import InvalidInput, LipschitzBall, Relation, SupBall
+from quietq.worlds import World
 from quietq.worlds.jax_rewards import JaxReward
-from quietq.worlds.world import World, unflat
+from quietq.worlds.world import unflat
 
-POINTS = 4097
-"""At so many points of an interval a move is checked against the relation."""
+POINTS = 4097  # at so many points of an interval a move is checked against the relation
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,7 @@ class Zigzag(Move):
 
     name: ClassVar[str] = "zigzag"
     lipschitz: float = math.inf
-    cells: int = 2**10
-    """It turns at each of the points between so many cells."""
+    cells: int = 2**10  # it turns at each of the points between so many cells
 
     def at(self, unit: Any, xp: Any) -> Any:
         """The radius at even points, a cell's climb below (or above) the radius at odd ones."""
@@ -117,8 +115,7 @@ class Pair:
 class PairReward(JaxReward):
     """r or r' for compiled code; which of them is a leaf, so that one program runs both."""
 
-    side: Array
-    """0 for r, 1 for r'."""
+    side: Array  # 0 for r, 1 for r'
     pair: Pair = eqx.field(static=True)
     by_action: bool = eqx.field(static=True)
 

@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -25,12 +25,11 @@ from scipy.special import ndtr
 from quietq.audit.bounds import Errors, significance_of
 from quietq.audit.draws import BestTest, Progress
 from quietq.audit.finding import Attack, Finding, Promise
-from quietq.feedback.ratings import Ratings
+from quietq.feedback import Ratings
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
-from quietq.privacy.budget import Budget
+from quietq.privacy import Budget, InvalidInput
 from quietq.privacy.checks import count, numbers
-from quietq.privacy.errors import InvalidInput
 
 _NO_NAME = "target must be a person's name, a text or a number, or a list of one person's names."
 
@@ -39,40 +38,36 @@ _NO_NAME = "target must be a person's name, a text or a number, or a list of one
 class PersonAttack:
     """What the best test made of one person, beside what was promised."""
 
-    kind: Literal["rating", "presence"]
-    promise: Promise
-    releases: int
-    """Of each population."""
-    confidence: float
-    errors: Errors
+    finding: Finding
+    """The same beside audits of other kinds: for simulations with public data, because it is NOT private.
+
+    Its errors, bounds and verdict, in its `to_dict` as well, come from the true ratings and are not marked. Where
+    ratings are private, `to_dict` of this attack is the record to keep: there they stand under `not_private`.
+    """
     exact_mu: float | None
     """How far apart the two populations' releases are, if the noise is what it says it is; None for pure noise."""
-    names: int = 1
-    """How many names of the person were attacked together; the promise is for one."""
+    names: int = 1  # how many names of the person were attacked together; the promise is for one
+
+    @property
+    def kind(self) -> str:
+        """`rating` or `presence`."""
+        return self.finding.attack.move
 
     @property
     def accuracy(self) -> float:
         """The share of right guesses, with even odds beforehand."""
-        return self.errors.accuracy
+        return self.finding.by_mu.accuracy
 
     @property
     def ceiling(self) -> float:
         """The accuracy that the promise allows at most."""
-        mu, epsilon = self.promise.mu, self.promise.epsilon
+        mu, epsilon = self.finding.promise.mu, self.finding.promise.epsilon
         return 1 / (1 + math.exp(-epsilon)) if mu is None else float(ndtr(mu / 2))
-
-    @property
-    def epsilon_lower(self) -> float:
-        return self.finding().epsilon_lower
-
-    @property
-    def mu_lower(self) -> float:
-        return self.finding().mu_lower
 
     @property
     def broken(self) -> bool:
         """Whether the finding refutes the promise at this confidence, by epsilon or by mu."""
-        return self.finding().verdict == "refuted"
+        return self.finding.verdict == "refuted"
 
     @property
     def verdict(self) -> str:
@@ -80,7 +75,7 @@ class PersonAttack:
         told = f"{self.accuracy:.3f} of the guesses were right, and the promise allows {self.ceiling:.3f}"
         chance = ", which may be chance" if self.accuracy > self.ceiling and not self.broken else ""
         end = "the promise is BROKEN" if self.broken else f"the promise stands{chance}"
-        first = f"{told}: {end}, at confidence {self.confidence:.7g}."
+        first = f"{told}: {end}, at confidence {self.finding.confidence:.7g}."
         if self.names == 1:
             return first
         return (
@@ -88,24 +83,18 @@ class PersonAttack:
             " name's rows only."
         )
 
-    def finding(self) -> Finding:
-        """The same beside audits of other kinds: for simulations with public data, because it is NOT private.
-
-        Its errors, bounds and verdict, in its `to_dict` as well, come from the true ratings and are not marked. Where
-        ratings are private, `to_dict` of this attack is the record to keep: there they stand under `not_private`.
-        """
-        attack = Attack("reward", "none", "one person", self.kind, "the private reward", "likelihood ratio")
-        return Finding(attack, self.promise, self.releases, self.errors, self.errors, self.confidence)
-
     def to_dict(self) -> dict[str, Any]:
         """In JSON types; what comes of true ratings stands under `not_private`."""
-        found = ("accuracy", "exact_mu", "epsilon_lower", "mu_lower", "broken", "verdict")
-        promise = {name: getattr(self.promise, name) for name in ("epsilon", "delta", "mu")}
+        finding, promise = self.finding, self.finding.promise
+        found = {name: getattr(self, name) for name in ("accuracy", "exact_mu", "broken", "verdict")}
+        found |= {"epsilon_lower": finding.epsilon_lower, "mu_lower": finding.mu_lower}
         return {
-            **{name: getattr(self, name) for name in ("kind", "names", "releases", "confidence")},
-            "promised": {**promise, "accuracy": self.ceiling},
-            "not_private": {"errors": self.errors._asdict(), **{name: getattr(self, name) for name in found}},
-        }
+            "kind": self.kind, "names": self.names, "releases": finding.runs, "confidence": finding.confidence,
+            "promised": {
+                "epsilon": promise.epsilon, "delta": promise.delta, "mu": promise.mu, "accuracy": self.ceiling
+            },
+            "not_private": {"errors": finding.by_mu._asdict(), **found},
+        }  # fmt: skip
 
 
 def attack_person(
@@ -141,10 +130,13 @@ def attack_person(
         scores[number % 2].append(test.score(number % 2, int(stream)))
         if progress is not None:
             progress(number + 1, 2 * releases)
-    return PersonAttack(
-        "rating" if len(numbers("instead", instead)) else "presence", Promise.of_mechanism(test.mechanism), releases,
-        confidence, Errors.at_threshold(*scores, threshold=0.0), test.mu, len(names),
-    )  # fmt: skip
+    kind, errors = (
+        "rating" if len(numbers("instead", instead)) else "presence",
+        Errors.at_threshold(*scores, threshold=0.0),
+    )
+    attack = Attack("reward", "none", "one person", kind, "the private reward", "likelihood ratio")
+    promise = Promise.of_mechanism(test.mechanism)
+    return PersonAttack(Finding(attack, promise, releases, errors, errors, confidence), test.mu, len(names))
 
 
 def replace_person(
@@ -211,7 +203,6 @@ def _told_apart(names: Sequence[object]) -> dict[tuple[int | None, str | None], 
 
 
 def _rows(instead: object, columns: Sequence[str]) -> list[list[float]]:
-    """The rows in numbers; a refusal does not show them."""
     refusal = f"instead must hold rows ({', '.join(columns)}), {len(columns)} finite numbers each, or none."
     try:
         rows = numbers("instead", instead)

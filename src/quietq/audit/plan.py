@@ -18,26 +18,17 @@ from quietq.audit.person import attack_person
 from quietq.audit.runs import Privatising, View
 from quietq.audit.training import ScoreKind, audit_training
 from quietq.feedback.trajectories import Cells
-from quietq.learning.gradient import GradientNoise
-from quietq.learning.in_loop_method import InLoopMethod
-from quietq.learning.published import Published
-from quietq.learning.reward_learner import RewardLearner
-from quietq.learning.value_network import NetworkValueNoise
-from quietq.mechanisms.evaluation import Evaluation
+from quietq.learning import GradientNoise, InLoopMethod, NetworkValueNoise, Published, RewardLearner
+from quietq.mechanisms import Evaluation
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.privatise import choose
-from quietq.privacy.budget import Budget
+from quietq.privacy import Budget, InvalidInput, LipschitzBall, Relation, SupBall, Trajectories
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall, Relation, SupBall, Trajectories
 from quietq.registry import MECHANISMS, METHODS
-from quietq.worlds.walk import WALK
-from quietq.worlds.world import World, find_world
+from quietq.worlds import WALK, World, find_world
 
-Audit = Callable[..., Finding]
-"""Takes what is told how far it is, as `progress`."""
-QUERIES = {"final": 65, "policy": 65, "every": 9}
-"""States a coordinate that are asked for, unless told otherwise."""
+Audit = Callable[..., Finding]  # takes what is told how far it is, as `progress`
+QUERIES = {"final": 65, "policy": 65, "every": 9}  # states a coordinate that are asked for, unless told otherwise
 OF_TRAINING = ("score", "queries", "moments", "steps", "public_walk")
 
 
@@ -117,8 +108,6 @@ EXTREME: dict[str, list[tuple[float, float]]] = {"rating": [(0.0, 0.0), (0.5, 0.
 
 @dataclass(frozen=True)
 class PlannedAudit:
-    """One audit of the table, not yet run."""
-
     title: str
     run: Audit
 
@@ -151,7 +140,6 @@ def plan_everything(runs: int, budget: Budget, people: int, folder: Path | None)
 
 
 def noising_methods() -> dict[str, type[InLoopMethod]]:
-    """The registry's methods that noise as they go."""
     kinds = {name: entry.load() for name, entry in METHODS.items() if entry.in_worlds}
     return {name: kind for name, kind in kinds.items() if issubclass(kind, InLoopMethod)}
 
@@ -181,7 +169,7 @@ def _attack_somebody(
     return attack_person(
         ratings, "somebody", instead, budget, releases=runs, noise="path", box=(0, 1), low=0.0, high=0.5, slope=1.0,
         count=people, progress=progress,
-    ).finding()  # fmt: skip
+    ).finding  # fmt: skip
 
 
 # Sensitivities, with the noise held fixed

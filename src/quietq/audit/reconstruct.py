@@ -7,43 +7,37 @@ the release's certificate, and may be as good as they like. Only the comparison 
 under `not_private`.
 """
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.audit import bellman
 from quietq.audit.discretised import Discretised, best_actions, discretise, mixed
-from quietq.audit.inverse_rl import WRONG, apprenticeship, inverse_rl
-from quietq.mechanisms.private_function import PrivateFunction
+from quietq.audit.inversion import WRONG, apprenticeship, inverse_rl, invert
+from quietq.learning import ActorCritic, Agent
+from quietq.mechanisms import PrivateFunction
+from quietq.mechanisms.private_network import PrivateNetwork
+from quietq.privacy import Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import instance, real
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall
-from quietq.worlds.environment import RewardFunction, rewards_at
-from quietq.worlds.planning import plan_on_grid
-from quietq.worlds.returns import mean_return, uniform_policy
-from quietq.worlds.world import World, flat
+from quietq.publishing import open_release
+from quietq.worlds import RewardFunction, World, find_place, mean_return, plan_on_grid, rewards_at, uniform_policy
+from quietq.worlds.environment import world_reward
+from quietq.worlds.world import flat
 
-BELLMAN, INVERSE_RL, APPRENTICESHIP, READ = "bellman", "inverse-rl", "apprenticeship", "read"
-ATTACKS = (BELLMAN, INVERSE_RL, APPRENTICESHIP)
-"""On values of actions."""
-ON_POLICIES = (INVERSE_RL, APPRENTICESHIP)
-"""Those that look at the best actions only, and so work on released probabilities too."""
-BLIND_TO = {BELLMAN: (), INVERSE_RL: ("scale", "shift"), APPRENTICESHIP: ("scale", "shift"), READ: ()}
 EPISODES = 500
-_FLAT = 1e-9
-"""A reward that varies by less, relative to its size, is a constant."""
+_FLAT = 1e-9  # a reward that varies by less, relative to its size, is a constant
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A recovered reward beside the true one, at the grid's points. NOT private."""
 
-    correlation: float
-    """1 is the same but for scale and shift; 0 if what was recovered is a constant."""
-    rmse: float
-    """Root mean squared error, after the alignment."""
+    correlation: float  # 1 is the same but for scale and shift; 0 if what was recovered is a constant
+    rmse: float  # root mean squared error, after the alignment
     relative_error: float
     """`rmse` over that of guessing the best constant: 1 is no better than knowing nothing but the mean."""
     aligned: Float[np.ndarray, " n"] = field(repr=False, compare=False)
@@ -60,10 +54,8 @@ class RecoveredReward:
     name: str
     blind_to: tuple[str, ...]
     """Of `scale` and `shift`: what this attack cannot tell, and what is fitted to the truth before errors are taken."""
-    rewards: Float[np.ndarray, " n"]
-    """At the grid's points, as recovered."""
-    not_private: Comparison | None = None
-    """Against the true reward, if that was given."""
+    rewards: Float[np.ndarray, " n"]  # at the grid's points, as recovered
+    not_private: Comparison | None = None  # against the true reward, if that was given
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +64,7 @@ class Reconstruction:
 
     grid: Discretised
     recovered: tuple[RecoveredReward, ...]
-    truth: Float[np.ndarray, " n"] | None
-    """The true reward at the grid's points. NOT private."""
+    truth: Float[np.ndarray, " n"] | None  # the true reward at the grid's points. NOT private.
     planned: float | None = None
     """For a private reward: the score under the truth of planning on it, 0 random actions, 1 the best. NOT private."""
 
@@ -96,7 +87,7 @@ def reconstruct(
     *,
     truth: RewardFunction | None = None,
     points: int | None = None,
-    attacks: Sequence[str] = ATTACKS,
+    attacks: Sequence[str] | None = None,
 ) -> Reconstruction:
     """Recovers the reward from a release, on a grid of so many `points` a coordinate.
 
@@ -119,16 +110,21 @@ def reconstruct(
             raise InvalidInput(f"The private reward is defined on {release.box}, but states lie in {box}.")
         rewards = rewards_at(flat(grid.states), release, box.dimension)
         # K-norm noise goes into increments: where the released reward starts means nothing.
-        blind = ("shift",) if release.certificate.method.endswith("k-norm") else BLIND_TO[READ]
+        blind = ("shift",) if release.certificate.method.endswith("k-norm") else ()
         score = None if truth is None else _planned(world, release, truth)
-        return Reconstruction(grid, (_judged(RecoveredReward(READ, blind, rewards), true),), true, score)
+        return Reconstruction(grid, (_judged("read", rewards, blind, true),), true, score)
     if gamma is None:
         raise InvalidInput("gamma must be the discount that the values were learnt with, and is missing.")
     values = np.asarray(release(grid.states), dtype=np.float64)
     if values.shape != grid.transitions.shape[:2] or not np.isfinite(values).all():
         raise InvalidInput(f"release must give {world.actions} finite numbers for each of many states.")
-    found = [RecoveredReward(name, BLIND_TO.get(name, ()), _attack(name, grid, values, gamma)) for name in attacks]
-    return Reconstruction(grid, tuple(_judged(attack, true) for attack in found), true)
+    recovered = []
+    for name in ATTACKS if attacks is None else attacks:
+        if name not in ATTACKS:
+            raise InvalidInput(f"attacks must be some of {', '.join(ATTACKS)}, not {name!r}.")
+        blind = ("scale", "shift") if name in ON_POLICIES else ()
+        recovered.append(_judged(name, ATTACKS[name](grid, values, gamma), blind, true))
+    return Reconstruction(grid, tuple(recovered), true)
 
 
 def compare(rewards: np.ndarray, truth: np.ndarray, blind_to: Sequence[str] = ()) -> Comparison:
@@ -166,28 +162,33 @@ def discount(settings: Mapping[str, object], steps: int) -> float:
     return gamma if settings.get("bootstrap_truncated", True) else gamma * (1 - 1 / steps)
 
 
-def _attack(name: str, grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
-    if name == BELLMAN:
-        return bellman.invert(grid, values, gamma, _steepest(grid)).rewards
-    best = best_actions(values)
-    if name == APPRENTICESHIP:
-        return apprenticeship(grid, mixed(best), gamma).rewards
-    if name == INVERSE_RL:
-        found = inverse_rl(grid, best, gamma)
-        return found if np.ptp(found) > _FLAT else inverse_rl(grid, best, gamma, wrong=WRONG)  # a noised policy
-    raise InvalidInput(f"attacks must be some of {', '.join(ATTACKS)}, not {name!r}.")
-
-
-def _steepest(grid: Discretised) -> float | None:
-    """The most that people's mean reward changes between neighbouring points, where the world declares it."""
+def _turn_bellman_round(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
+    """With what the world declares of how much people's mean reward changes between neighbouring points, if it does."""
     relation = grid.world.relation(1)
     # Two people's rewards differ in slope by up to twice what each of them may have.
-    return relation.lipschitz / 2 / (grid.points - 1) if isinstance(relation, LipschitzBall) else None
+    steepest = relation.lipschitz / 2 / (grid.points - 1) if isinstance(relation, LipschitzBall) else None
+    return invert(grid, values, gamma, steepest).rewards
 
 
-def _judged(attack: RecoveredReward, truth: np.ndarray | None) -> RecoveredReward:
-    judged = None if truth is None else compare(attack.rewards, truth, attack.blind_to)
-    return RecoveredReward(attack.name, attack.blind_to, attack.rewards, judged)
+def _ask_policy(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
+    best = best_actions(values)
+    found = inverse_rl(grid, best, gamma)
+    return found if np.ptp(found) > _FLAT else inverse_rl(grid, best, gamma, wrong=WRONG)  # a noised policy
+
+
+def _follow_policy(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
+    return apprenticeship(grid, mixed(best_actions(values)), gamma).rewards
+
+
+ATTACKS = {"bellman": _turn_bellman_round, "inverse-rl": _ask_policy, "apprenticeship": _follow_policy}
+"""On values of actions."""
+ON_POLICIES = ("inverse-rl", "apprenticeship")
+"""Those that look at the best actions only: blind to scale and shift, they work on released probabilities too."""
+
+
+def _judged(name: str, rewards: np.ndarray, blind_to: tuple[str, ...], truth: np.ndarray | None) -> RecoveredReward:
+    compared = None if truth is None else compare(rewards, truth, blind_to)
+    return RecoveredReward(name, blind_to, rewards, compared)
 
 
 def _planned(world: World, private: PrivateFunction, truth: RewardFunction) -> float:
@@ -195,3 +196,76 @@ def _planned(world: World, private: PrivateFunction, truth: RewardFunction) -> f
     policies = (uniform_policy(world), plan_on_grid(world, truth), plan_on_grid(world, private))
     random, best, own = (mean_return(world, policy, truth, episodes=EPISODES) for policy in policies)
     return (own - random) / (best - random)
+
+
+# Files
+
+
+@dataclass(frozen=True)
+class AttackedFile:
+    kind: str
+    certificate: Certificate
+    world: World
+    draws: list[Reconstruction]
+
+    def record(self) -> dict[str, Any]:
+        """All of it in JSON; whatever was compared with the true reward is under `not_private`."""
+        first = self.draws[0]
+        compared = {"constant_rmse": first.constant_error}
+        return {
+            "release": self.kind,
+            "world": self.world.name,
+            "standing": self.certificate.standing,
+            "points": first.grid.points,
+            "draws": len(self.draws),
+            "attacks": [_average(same) for same in zip(*(one.recovered for one in self.draws), strict=True)],
+            "not_private": compared | ({} if first.planned is None else {"planned_score": first.planned}),
+        }
+
+
+def attack_reward(file: Path, world: str, points: int | None = None) -> AttackedFile:
+    release, place = open_release(file), _own_world(world)
+    found = reconstruct(release.function, place, truth=world_reward(place), points=points)  # type: ignore[arg-type]
+    return AttackedFile("private reward", release.certificate, place, [found])
+
+
+def attack_agent(file: Path, world: str | None = None, points: int | None = None) -> AttackedFile:
+    network = open_release(file).function
+    if isinstance(network, PrivateNetwork) and (network.training or {}).get("world") is None:
+        raise InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one names none.")
+    agent = Agent.load(file)
+    place = agent.world
+    assert isinstance(place, World)
+    if world is not None and _own_world(world) != place:
+        raise InvalidInput(
+            f"The agent was trained in the {place.name}, not in the {_own_world(world).name}: leave --world out."
+        )
+    gamma = discount(agent.method.settings(), place.steps)
+    # Seeds of one release are averaged; simulated draws are releases of their own.
+    members = [None] if agent.draws == 1 else range(agent.members)
+    # Probabilities are no values: there is no Bellman equation to turn round.
+    attacks = ON_POLICIES if isinstance(agent.method, ActorCritic) else None
+    found = [
+        reconstruct(
+            lambda states, member=member: agent.q_values(states, member),
+            place, gamma, truth=world_reward(place), points=points, attacks=attacks,
+        )
+        for member in members
+    ]  # fmt: skip
+    return AttackedFile(f"agent ({agent.method.name})", agent.certificate, place, found)
+
+
+def _own_world(name: str) -> World:
+    place = find_place(name)
+    if not isinstance(place, World):
+        raise InvalidInput(f"{name!r} is not one of quietq's own worlds, whose rewards are known.")
+    return place
+
+
+def _average(same: tuple[RecoveredReward, ...]) -> dict[str, Any]:
+    """One attack on all draws: means, and each draw's correlation if there are several."""
+    judged = [attack.not_private.to_dict() for attack in same if attack.not_private is not None]
+    means: dict[str, Any] = {name: statistics.fmean(one[name] for one in judged) for name in judged[0]}
+    if len(judged) > 1:
+        means["correlations"] = [one["correlation"] for one in judged]
+    return {"name": same[0].name, "blind_to": list(same[0].blind_to), "not_private": means}

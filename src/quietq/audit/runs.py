@@ -6,9 +6,9 @@ rests. What is seen of a batch is written to a file before the next begins, so a
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,29 +19,26 @@ from jaxtyping import Float, PRNGKeyArray
 
 from quietq.audit.distinguisher import Seen
 from quietq.audit.pairs import Pair, PairReward
-from quietq.audit.store import Store
 from quietq.feedback.own_function import OwnFunction
-from quietq.learning import trainer
-from quietq.learning.method import Method
+from quietq.learning import Method, trainer
+from quietq.learning.method import values_of_runs
+from quietq.mechanisms import PrivateFunction
 from quietq.mechanisms.mechanism import Mechanism, Task
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
-from quietq.noise.box import Box
-from quietq.noise.entropy import SeededEntropy
-from quietq.privacy.budget import Budget
+from quietq.noise import Box, SeededEntropy
+from quietq.privacy import Budget, InvalidInput, Relation
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation
+from quietq.version import hash_of_code
+from quietq.worlds import World
 from quietq.worlds.jax_rewards import JaxReward, as_jax, stack
-from quietq.worlds.world import World
 
-BATCH = 64
-"""Runs side by side, half of them under r'."""
+BATCH = 64  # runs side by side, half of them under r'
 
 
-Sight = Literal["final", "policy", "every"]
-"""What the adversary sees of a training."""
+CODE = ("privacy", "noise", "feedback", "mechanisms", "worlds", "learning", "audit/pairs.py", "audit/runs.py")
+"""What results can depend on: rooms, and files."""
+Sight = Literal["final", "policy", "every"]  # what the adversary sees of a training
 MOST_STATES = 100_000
 
 
@@ -80,16 +77,43 @@ class View:
 
     def seen(self, method: Method, released: Any, box: Box) -> Float[np.ndarray, "runs numbers"]:
         """What is seen of each run's release, a row a run."""
-        values = np.asarray(_values(method, released, jnp.asarray(self.states(box), jnp.float32)))
+        values = np.asarray(values_of_runs(method, released, jnp.asarray(self.states(box), jnp.float32)))
         if self.kind == "policy":
             values = np.eye(values.shape[-1])[values.argmax(axis=-1)]  # the first of those that are equal, as agents do
         # What is not finite counts as 0: a score stays a number, whatever training came to.
         return np.where(np.isfinite(values), values, 0.0).reshape(len(values), -1).astype(np.float32)
 
 
-@partial(jax.jit, static_argnums=0)
-def _values(method: Method, released: Any, states: Any) -> Any:
-    return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, states)
+class Store:
+    """A folder of numbered arrays, named by a hash of the configuration and of the code; None keeps nothing."""
+
+    def __init__(self, folder: Path | None, configuration: object) -> None:
+        text = json.dumps([configuration, hash_of_code(CODE)], sort_keys=True).encode()
+        self.name = hashlib.sha256(text).hexdigest()[:24]
+        self.folder = None if folder is None else folder / self.name
+        self._configuration = configuration
+
+    def get(self, number: int) -> np.ndarray | None:
+        """The array of this number; None if it is not there, or was not written to its end."""
+        if self.folder is None:
+            return None
+        try:
+            return np.load(self.folder / f"{number:05}.npy", allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
+
+    def put(self, number: int, array: np.ndarray) -> None:
+        """Keeps it, whole or not at all."""
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        note = self.folder / "configuration.json"
+        if not note.exists():
+            note.write_text(json.dumps(self._configuration, indent=1, sort_keys=True))
+        temporary = self.folder / f".{number:05}.{os.getpid()}.part"
+        with temporary.open("wb") as file:
+            np.save(file, array, allow_pickle=False)
+        os.replace(temporary, self.folder / f"{number:05}.npy")
 
 
 @dataclass(frozen=True)
@@ -119,8 +143,7 @@ class Trainings:
     view: View
     steps: int = 5000
     seed: int = 0
-    private: Privatising | None = None
-    """How the reward is made private, for methods that learn from one that is."""
+    private: Privatising | None = None  # how the reward is made private, for methods that learn from one that is
     public_walk: bool = False
     """Whether the adversary knows the randomness of the walk and of the learner: then it is the same in all runs, and
     only the noise differs. Certificates hold against them too, for states are public."""
@@ -187,8 +210,7 @@ class Trainings:
             last = self.steps * (look + 1) // self.view.looks
             carry, _ = trainer.advance(core, world, runs, carry, first, last - first)
             first = last
-            ended = look + 1 == self.view.looks
-            released = trainer.finish(core, runs, carry) if ended else trainer.current(core, runs, carry)
+            released = trainer.release(core, runs, carry, last=last == self.steps)
             if released is not None:
                 rows.append(self.view.seen(core, released, box))
         return np.concatenate(rows, axis=1)

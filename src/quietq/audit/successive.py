@@ -20,23 +20,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from quietq.learning import replay as memory, trainer
-from quietq.learning.published import ACTING, Published
-from quietq.noise.entropy import SeededEntropy
+from quietq.learning import Published, replay as memory, trainer
+from quietq.learning.published import ACTING
+from quietq.noise import SeededEntropy
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, numbers, positive, probability
-from quietq.privacy.errors import InvalidInput
-from quietq.worlds.world import World
+from quietq.worlds import World
 
 By = Literal["next_state", "state"]
-_RANK = 1e-9
-"""Directions that are weaker than this, relative to the strongest, are taken for unseen."""
+_RANK = 1e-9  # directions that are weaker than this, relative to the strongest, are taken for unseen
 
 
 class Steps(NamedTuple):
     """The public part of a round: no rewards."""
 
-    state: Int[np.ndarray, " batch"]
-    """Numbers of knots, as are the next states."""
+    state: Int[np.ndarray, " batch"]  # numbers of knots, as are the next states
     action: Int[np.ndarray, " batch"]
     next_state: Int[np.ndarray, " batch"]
     terminated: Bool[np.ndarray, " batch"]

@@ -11,16 +11,12 @@ from quietq.audit.distinguisher import LEARNED_SHARE, Seen, learn
 from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.audit.pairs import neighbours
-from quietq.audit.runs import Privatising, Trainings, View
-from quietq.audit.store import Store
-from quietq.learning.in_loop_method import InLoopMethod
-from quietq.learning.method import Method
-from quietq.learning.published import Published
+from quietq.audit.runs import Privatising, Store, Trainings, View
+from quietq.learning import InLoopMethod, Method, Published
 from quietq.learning.trainer import spaces_of
+from quietq.privacy import InvalidInput, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation, RkhsBall, SupBall
-from quietq.worlds.world import World
+from quietq.worlds import World
 
 ScoreKind = Literal["mean", "learned"]
 

@@ -123,7 +123,7 @@ def hyper_parameters(method: str) -> Options:
 def kinds(method: str) -> tuple[bool, bool]:
     """Whether a method learns from a private reward, and whether it promises something for a budget."""
     from quietq.learning.in_loop_method import InLoopMethod
-    from quietq.learning.reward_learner import RewardLearner
+    from quietq.learning.reward import RewardLearner
 
     kind = METHODS[method].load()
     on_reward = issubclass(kind, RewardLearner)

@@ -56,7 +56,7 @@ def reconstruct(
                 "--plot and --points need --world, the world whose own reward this one was made from."
             )
         return _show_alone(opened.certificate.standing, as_json)
-    from quietq.audit.attack_file import attack_agent, attack_reward
+    from quietq.audit.reconstruct import attack_agent, attack_reward
 
     attack = attack_agent(file, world, points) if opened.what == "agent" else attack_reward(file, str(world), points)
     if plot is not None:

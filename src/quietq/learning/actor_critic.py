@@ -21,25 +21,21 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning.deep_q import chosen, when
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
-from quietq.learning.options import check_share, option
-from quietq.learning.reward_learner import ReleasedValues, RewardLearner
+from quietq.learning.options import option, share
+from quietq.learning.reward import ReleasedValues, RewardLearner
+from quietq.mechanisms import PrivateFunction
 from quietq.mechanisms.model import FittedReward
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.private_network import Output
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, not_negative, positive
-from quietq.privacy.errors import InvalidInput
 
 
 class ActorCriticState(NamedTuple):
-    """Policy and critic, and this round's transitions, in the order in which they were seen."""
-
-    networks: tuple[Network, Network]
-    """Log-probabilities of the actions, up to a constant; and the value of a state."""
+    networks: tuple[Network, Network]  # log-probabilities of the actions, up to a constant; and the value of a state
     optimiser: Any
-    seen: Transition
-    """Each with a leading axis, one entry a step of the round."""
+    seen: Transition  # each with a leading axis, one entry a step of the round
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,24 +47,20 @@ class ActorCritic(RewardLearner):
     sources: ClassVar[tuple[type, ...]] = (PrivateFunction, FittedReward, ReleasedValues)
     network: Kind = option("mlp", "Policy and critic: mlp, or linear weights on splines, fourier or random features.")
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
-    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.9, "Discount of the future; released values need none.")
-    trace: float = option(0.9, "How far rewards are summed before the critic is trusted: lambda of the advantages.")
-    learning_rate: float = option(3e-3, "Step size of Adam.")
-    batch: int = option(500, "Steps a round; each round uses transitions of its own.")
-    epochs: int = option(10, "Gradient steps a round.")
-    ratio: float = option(0.2, "How far a round may change an action's probability, as a part of it.")
-    entropy: float = option(0.01, "Weight of the policy's entropy, which keeps it exploring.")
-    clip: float = option(1.0, "Length that gradients are clipped to.")
+    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    gamma: float = option(0.9, "Discount of the future; released values need none.", share)
+    trace: float = option(
+        0.9, "How far rewards are summed before the critic is trusted: lambda of the advantages.", share
+    )
+    learning_rate: float = option(3e-3, "Step size of Adam.", positive)
+    batch: int = option(500, "Steps a round; each round uses transitions of its own.", count)
+    epochs: int = option(10, "Gradient steps a round.", count)
+    ratio: float = option(0.2, "How far a round may change an action's probability, as a part of it.", positive)
+    entropy: float = option(0.01, "Weight of the policy's entropy, which keeps it exploring.", not_negative)
+    clip: float = option(1.0, "Length that gradients are clipped to.", positive)
 
     def __post_init__(self) -> None:
-        for name in ("features", "batch", "epochs"):
-            count(name, getattr(self, name))
-        for name in ("learning_rate", "ratio", "clip"):
-            positive(name, getattr(self, name))
-        for name in ("gamma", "trace"):
-            check_share(name, getattr(self, name))
-        not_negative("entropy", self.entropy)
+        super().__post_init__()
         object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
         if self.private is not None and isinstance(self.rewards[0], ReleasedValues):
             object.__setattr__(self, "gamma", 0.0)
@@ -90,29 +82,23 @@ class ActorCritic(RewardLearner):
         optimiser = self._transformation().init(eqx.filter((policy, critic), eqx.is_array))
         return ActorCriticState((policy, critic), optimiser, empty)
 
-    def act(
-        self, state: ActorCriticState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray,
-        noise: Noise,
-    ) -> Int[Array, " copies"]:  # fmt: skip
-        return jax.random.categorical(key, jax.vmap(state.networks[0])(observation)).astype(jnp.int32)
+    def act(self, state: ActorCriticState, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+        return jax.random.categorical(now.key, jax.vmap(state.networks[0])(observation)).astype(jnp.int32)
 
-    def update(
-        self, state: ActorCriticState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> ActorCriticState:
+    def update(self, state: ActorCriticState, seen: Transition, now: Moment) -> ActorCriticState:
         steps = state.seen.reward.shape[0]
         pairs = zip(state.seen, seen, strict=True)
-        kept = Transition(*(lax.dynamic_update_index_in_dim(old, new, step % steps, 0) for old, new in pairs))
+        kept = Transition(*(lax.dynamic_update_index_in_dim(old, new, now.step % steps, 0) for old, new in pairs))
 
         def learn(networks: Any, optimiser: Any) -> tuple[Any, Any]:
             return self._improve(networks, optimiser, kept)
 
-        return ActorCriticState(*when((step + 1) % steps == 0, learn, state.networks, state.optimiser), kept)
+        return ActorCriticState(*when((now.step + 1) % steps == 0, learn, state.networks, state.optimiser), kept)
 
     def finish(self, state: ActorCriticState, noise: Noise) -> Network:
         return state.networks[0]
 
-    def current(self, state: ActorCriticState, noise: Noise) -> Network:
-        return state.networks[0]
+    current = finish
 
     def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """Log-probabilities of the actions: the largest is the policy's choice."""
@@ -122,7 +108,6 @@ class ActorCritic(RewardLearner):
         return optax.chain(optax.clip_by_global_norm(self.clip), optax.adam(self.learning_rate))
 
     def _improve(self, networks: Any, optimiser: Any, seen: Transition) -> tuple[Any, Any]:
-        """Some gradient steps on one batch."""
         policy, critic = networks
         here, there = (_each(critic, states)[..., 0] for states in (seen.state, seen.next_state))
         advantages = estimate(seen, here, there, self.gamma, self.trace)

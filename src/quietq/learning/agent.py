@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -21,18 +20,16 @@ from jaxtyping import Array, Float, Int
 from quietq.learning import loop, saved, scoring, trainer
 from quietq.learning.cache import disk_cache
 from quietq.learning.environments import spaces_of_env
-from quietq.learning.method import Method
+from quietq.learning.method import Method, values_of_runs
 from quietq.learning.report import Event, episode_returns
-from quietq.learning.reward_learner import ReleasedValues
+from quietq.learning.reward import ReleasedValues
 from quietq.learning.training import Training
 from quietq.mechanisms.private_network import PrivateNetwork, observed
 from quietq.mechanisms.release_file import open_release, write_release
-from quietq.privacy.account import Account, Receipted
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Account, BudgetExhausted, Certificate, InvalidInput, QuietqError
+from quietq.privacy.account import Receipted
 from quietq.privacy.checks import count, instance
-from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
-from quietq.worlds import find_place
-from quietq.worlds.world import World
+from quietq.worlds import World, find_place
 
 Place = str | World | gymnasium.Env | VectorEnv
 
@@ -139,12 +136,10 @@ class Agent(Receipted):
 
     @property
     def draws(self) -> int:
-        """Number of releases: 1, or that of simulated draws."""
         return self._draws
 
     @property
     def members(self) -> int:
-        """Number of runs: simulated draws times seeds."""
         return self._draws * self._seeds
 
     def q_values(self, observation: object, member: int | None = None) -> Float[np.ndarray, "... actions"]:
@@ -155,11 +150,10 @@ class Agent(Receipted):
         points = observed(observation, self.spaces.box.dimension)
         if member is None and self._draws > 1:
             raise InvalidInput(f"These are {self._draws} simulated releases: name the member, 0 to {self.members - 1}.")
-        asked = self.method.core(), self.released, np.atleast_2d(points).astype(np.float32)
-        if member is None:
-            values = np.asarray(_values(*asked)).mean(axis=0)
-        else:
-            values = np.asarray(_values_of(*asked, self._member(member)))
+        chosen = slice(None) if member is None else slice(self._member(member), member + 1)
+        released = jax.tree.map(lambda leaf: leaf[chosen], self.released)
+        asked = np.atleast_2d(points).astype(np.float32)
+        values = np.asarray(values_of_runs(self.method.core(), released, asked)).mean(axis=0)
         return values if points.ndim == 2 else values[0]
 
     def predict(
@@ -250,17 +244,6 @@ class _Answers(eqx.Module):
 
     def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
         return jax.vmap(self.method.values, in_axes=(None, 0))(self.released, states)
-
-
-@partial(jax.jit, static_argnums=0)
-def _values(method: Method, released: Any, points: Any) -> Any:
-    return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, points)
-
-
-@partial(jax.jit, static_argnums=0)
-def _values_of(method: Method, released: Any, points: Any, member: Any) -> Any:
-    one = jax.tree.map(lambda leaf: leaf[member], released)
-    return jax.vmap(method.values, in_axes=(None, 0))(one, points)
 
 
 def _find(world: Place) -> World | gymnasium.Env | VectorEnv:

@@ -8,6 +8,7 @@ entry, whatever the data.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,27 +16,21 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from quietq.learning.method import Method, Noise, Spaces, Transition
-from quietq.learning.networks import MOST_FEATURES, Hats, LinearQ, Scaled, most_features
-from quietq.learning.options import check_share, option
+from quietq.learning.method import Method, Moment, Spaces, Transition
+from quietq.learning.networks import Features, LinearQ, Scaled, check_features
+from quietq.learning.options import option, positive_or_none, share
 from quietq.learning.protect import total
-from quietq.privacy.checks import count, positive
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.checks import count
 
-LEAST = 1e-3
-"""Knots whose weights come to no more than this, of all that was seen, count as not seen."""
+LEAST = 1e-3  # knots whose weights come to no more than this, of all that was seen, count as not seen
 MOST_GAMMA = 0.999
 
 
 class Averages(NamedTuple):
-    """Sums over what was seen, by action and knot."""
-
     weight: Float[Array, "actions knots"]
-    squares: Float[Array, "actions knots"]
-    """Of the weights, which say how much was seen."""
+    squares: Float[Array, "actions knots"]  # of the weights, which say how much was seen
     rewards: Float[Array, "actions knots"]
-    moves: Float[Array, "actions knots knots"]
-    """Weighted hat functions of the states that followed; none after an end."""
+    moves: Float[Array, "actions knots knots"]  # weighted hat functions of the states that followed; none after an end
     lost: tuple[Array, Array, Array, Array]
     """What rounding has added to each of them (Kahan's compensation): so errors do not grow with the steps."""
 
@@ -50,8 +45,6 @@ class Averages(NamedTuple):
 
 
 class AveragingState(NamedTuple):
-    """Sums of what was seen, and a network to fill in."""
-
     sums: Averages
     network: LinearQ
 
@@ -60,28 +53,17 @@ class AveragingState(NamedTuple):
 class Averaging(Method):
     """Learning by averages. Unless a method does otherwise, actions are random, to see all states."""
 
-    knots: int = option(7, "Knots a coordinate, at which mean rewards and values are kept.")
-    gamma: float = option(0.9, "Discount of the future.")
+    knots: int = option(7, "Knots a coordinate, at which mean rewards and values are kept.", partial(count, least=2))
+    gamma: float = option(0.9, "Discount of the future.", partial(share, most=MOST_GAMMA))
     spread: float | None = option(
-        0.05, "Deviation of mean rewards that is taken for granted, to weigh them against their noise."
-    )
-
-    def __post_init__(self) -> None:
-        count("knots", self.knots, 2)
-        check_share("gamma", self.gamma, MOST_GAMMA)
-        if self.spread is not None:
-            positive("spread", self.spread)
+        0.05, "Deviation of mean rewards that is taken for granted, to weigh them against their noise.",
+        positive_or_none,
+    )  # fmt: skip
 
     def check(self, spaces: Spaces, steps: int) -> None:
         super().check(spaces, steps)
-        dimension = spaces.box.dimension
-        if self.number_of_knots(spaces) <= MOST_FEATURES:
-            return
-        most = most_features("splines", dimension)
-        advice = f"use knots={most}, or fewer" if most >= 2 else "use the method 'reward' with network='mlp'"
-        raise InvalidInput(
-            f"knots={self.knots} a coordinate makes {self.number_of_knots(spaces)} in {dimension} dimensions, more "
-            f"than {MOST_FEATURES}: {advice}."
+        check_features(
+            "splines", self.knots, spaces.box.dimension, "knots", "use the method 'reward' with network='mlp'"
         )
 
     def number_of_knots(self, spaces: Spaces) -> int:
@@ -94,21 +76,14 @@ class Averaging(Method):
         return Averages(zero, zero, zero, moves, (zero, zero, zero, moves))
 
     def network(self, spaces: Spaces, values: Float[Array, "actions knots"]) -> LinearQ:
-        """Values at knots as a function of the state."""
-        return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), Hats(self.knots))
+        return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), Features("splines", self.knots))
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> Any:
         sums = self.nothing_seen(spaces)
         return AveragingState(sums, self.network(spaces, jnp.zeros_like(sums.weight)))
 
-    def act(
-        self, state: Any, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
-        """Uniformly random actions, which depend on nothing."""
-        return jax.random.randint(key, (observation.shape[0],), 0, state.network.weights.shape[0])
-
-    def values(self, released: LinearQ, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
-        return released(observation)
+    def act(self, state: Any, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+        return jax.random.randint(now.key, (observation.shape[0],), 0, state.network.weights.shape[0])
 
 
 def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:

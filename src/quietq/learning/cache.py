@@ -18,8 +18,8 @@ import jax
 import numpy as np
 
 from quietq.registry import WORLDS, holds
+from quietq.worlds import World
 from quietq.worlds.jax_rewards import JaxFunction, LiftedReward
-from quietq.worlds.world import World
 
 try:  # A setting by thread, so that what others compile at the same time is not kept; there is no public name for it.
     from jax._src.config import persistent_cache_min_compile_time_secs as _kept_from

@@ -20,7 +20,7 @@ import zipfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ import numpy as np
 
 from quietq.learning.method import Method
 from quietq.learning.options import options_of
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
 from quietq.registry import METHODS, WORLDS, holds
 from quietq.version import __version__, hash_of_code
 from quietq.worlds.jax_rewards import JaxKnots, JaxSum, JaxTable, WorldReward, as_jax
@@ -45,11 +45,9 @@ def prepare(directory: Path) -> None:
     """Makes the folder and writes in it on trial, before anything is drawn or spent."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        temporary = directory / _PART
-        temporary.unlink(missing_ok=True)
-        with open(temporary, "wb", opener=_owner_only) as file:
+        with _open_part(directory) as file:
             file.write(b"on trial")
-        temporary.unlink()
+        (directory / _PART).unlink()
     except OSError as error:
         raise InvalidInput(
             f"directory must be a folder in which {NAME} can be written by way of {_PART}, not {str(directory)!r} "
@@ -61,13 +59,11 @@ def write(directory: Path, tree: Any, header: Mapping[str, object]) -> None:
     """Writes a checkpoint over the last one, whole or not at all."""
     leaves: dict[str, Any] = {f"leaf{i}": _numpy(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    temporary = directory / _PART
-    temporary.unlink(missing_ok=True)
-    with open(temporary, "wb", opener=_owner_only) as file:
+    with _open_part(directory) as file:
         np.savez(file, header=text, **leaves)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(temporary, directory / NAME)
+    os.replace(directory / _PART, directory / NAME)
 
 
 def read(directory: Path, like: Any, fingerprint: str) -> tuple[Any, dict[str, Any]]:
@@ -148,8 +144,11 @@ def _refusal(name: str, right: str) -> InvalidInput:
     )
 
 
-def _owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+def _open_part(directory: Path) -> IO[bytes]:
+    """A new file, for its owner only."""
+    (directory / _PART).unlink(missing_ok=True)
+    opener = lambda path, flags: os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)  # noqa: E731
+    return open(directory / _PART, "wb", opener=opener)
 
 
 def _is_key(leaf: Any) -> bool:

@@ -1,10 +1,10 @@
-"""Deep Q-learning: the learner of `none` and `reward`; `published`, `gradient` and `value-network` are built on it."""
+"""Deep Q-learning: `none`, on the true reward, which protects nobody; other methods with networks are built on it."""
 
 import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,18 +14,16 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning import replay as memory
-from quietq.learning.method import Method, Noise, Spaces, Transition
+from quietq.learning.method import Method, Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network, make_network
-from quietq.learning.options import check_share, option
+from quietq.learning.options import option, positive_or_none, share
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, positive
-from quietq.privacy.errors import InvalidInput
 
 Loss = Literal["huber", "squared"]
 
 
 class DeepQState(NamedTuple):
-    """Everything that changes while learning."""
-
     network: Network
     target: Network
     optimiser: Any
@@ -38,29 +36,26 @@ class DeepQ(Method):
 
     network: Kind = option("mlp", "Value network: mlp, or linear weights on splines, fourier or random features.")
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
-    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.95, "Discount of the future.")
+    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    gamma: float = option(0.95, "Discount of the future.", share)
     optimiser: Any = option("adam", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
-    learning_rate: float = option(1e-3, "Step size, for an optimiser given by name.")
+    learning_rate: float = option(1e-3, "Step size, for an optimiser given by name.", positive)
     loss: Loss = option("huber", "Loss of the temporal difference: huber or squared.")
-    clamp: float | None = option(None, "Clamp each entry of the gradient to plus and minus this.")
-    replay: int = option(10_000, "Transitions that are kept to learn from.")
-    batch: int = option(128, "Transitions a gradient step.")
-    start: int = option(128, "Transitions to be seen before the first gradient step.")
-    train_every: int = option(1, "Steps of the environment between gradient steps.")
-    target_every: int = option(100, "Steps between copies of the network to the target network; 1 does without one.")
-    explore_first: float = option(1.0, "Share of random actions at the beginning.")
-    explore_last: float = option(0.05, "Share of random actions in the long run.")
-    explore_decay: float = option(500.0, "Steps in which the first share falls to the last by a factor e.")
+    clamp: float | None = option(None, "Clamp each entry of the gradient to plus and minus this.", positive_or_none)
+    replay: int = option(10_000, "Transitions that are kept to learn from.", count)
+    batch: int = option(128, "Transitions a gradient step.", count)
+    start: int = option(128, "Transitions to be seen before the first gradient step.", count)
+    train_every: int = option(1, "Steps of the environment between gradient steps.", count)
+    target_every: int = option(
+        100, "Steps between copies of the network to the target network; 1 does without one.", count
+    )
+    explore_first: float = option(1.0, "Share of random actions at the beginning.", share)
+    explore_last: float = option(0.05, "Share of random actions in the long run.", share)
+    explore_decay: float = option(500.0, "Steps in which the first share falls to the last by a factor e.", positive)
     bootstrap_truncated: bool = option(True, "Count on a future where an episode was cut off by its length.")
 
     def __post_init__(self) -> None:
-        for name in ("features", "replay", "batch", "start", "train_every", "target_every"):
-            count(name, getattr(self, name))
-        for name in ("learning_rate", "explore_decay", *(("clamp",) if self.clamp is not None else ())):
-            positive(name, getattr(self, name))
-        for name in ("gamma", "explore_first", "explore_last"):
-            check_share(name, getattr(self, name))
+        super().__post_init__()
         if self.loss not in ("huber", "squared"):
             raise InvalidInput(f"loss must be 'huber' or 'squared', not {self.loss!r}.")
         object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
@@ -80,17 +75,14 @@ class DeepQ(Method):
             )
 
     def transformation(self) -> optax.GradientTransformation:
-        if isinstance(self.optimiser, str):
-            chosen = _named(self.optimiser, self.learning_rate)
-            if not isinstance(chosen, optax.GradientTransformation) or not _needs_gradients_only(self.optimiser):
-                raise InvalidInput(
-                    "optimiser must be one of Optax's that needs nothing but gradients, e.g. 'adam' or 'sgd', not "
-                    f"{self.optimiser!r}."
-                )
-        else:
-            chosen = self.optimiser
-            if not isinstance(chosen, optax.GradientTransformation):
-                raise InvalidInput(f"optimiser must be a name or an Optax optimiser, not {type(chosen).__name__}.")
+        given = self.optimiser
+        chosen = _named(given, self.learning_rate) if isinstance(given, str) else given
+        known = isinstance(chosen, optax.GradientTransformation)
+        if not known or (isinstance(given, str) and not _needs_gradients_only(given)):
+            raise InvalidInput(
+                "optimiser must be one of Optax's that needs nothing but gradients, e.g. 'adam' or 'sgd', not "
+                f"{repr(given) if isinstance(given, str) else type(given).__name__}."
+            )
         return chosen if self.clamp is None else optax.chain(optax.clip(self.clamp), chosen)
 
     def make_network(self, spaces: Spaces, key: PRNGKeyArray) -> Network:
@@ -105,29 +97,27 @@ class DeepQ(Method):
         buffer = memory.empty(self.replay, spaces.box.dimension, copies)
         return DeepQState(network, network, self.transformation().init(eqx.filter(network, eqx.is_array)), buffer)
 
-    def act(
-        self, state: DeepQState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
-        return self.explore(jax.vmap(state.network)(observation), step, key)
+    def act(self, state: DeepQState, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+        return self.explore(jax.vmap(state.network)(observation), now)
 
-    def explore(self, values: Float[Array, "copies actions"], step: Array, key: PRNGKeyArray) -> Int[Array, " copies"]:
+    def explore(self, values: Float[Array, "copies actions"], now: Moment) -> Int[Array, " copies"]:
         """Epsilon-greedy, with a share of random actions that falls exponentially."""
         copies, actions = values.shape
-        share = self.explore_last + (self.explore_first - self.explore_last) * jnp.exp(-step / self.explore_decay)
-        uniform = jax.random.uniform(key, (2, copies))
+        share = self.explore_last + (self.explore_first - self.explore_last) * jnp.exp(-now.step / self.explore_decay)
+        uniform = jax.random.uniform(now.key, (2, copies))
         anything = jnp.minimum((uniform[1] * actions).astype(jnp.int32), actions - 1)
         return jnp.where(uniform[0] < share, anything, jnp.argmax(values, axis=1).astype(jnp.int32))
 
-    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        copies = seen.action.shape[0]
-        buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
+    def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
+        copies, steps = seen.action.shape[0], now.step + 1
+        buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
 
         def gradient(network: Network) -> Any:
-            batch = memory.sample(buffer, self.batch, step, copies, key)
+            batch = memory.sample(buffer, self.batch, copies, now)
             return eqx.filter_grad(self.batch_loss)(network, self.goals(state.target, batch), batch)
 
-        ready = ((step + 1) * copies >= self.start) & ((step + 1) % self.train_every == 0)
-        return self.descend(state, buffer, gradient, ready, (step + 1) % self.target_every == 0)
+        ready = (steps * copies >= self.start) & (steps % self.train_every == 0)
+        return self.descend(state, buffer, gradient, ready, steps % self.target_every == 0)
 
     def descend(
         self, state: DeepQState, buffer: Array, gradient: Callable[[Network], Any], ready: Array, copied: Array
@@ -159,11 +149,18 @@ class DeepQ(Method):
     def finish(self, state: DeepQState, noise: Noise) -> Network:
         return state.network
 
-    def current(self, state: DeepQState, noise: Noise) -> Network:
-        return state.network
+    current = finish
 
-    def values(self, released: Network, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
-        return released(observation)
+
+@dataclass(frozen=True, kw_only=True)
+class NoNoise(DeepQ):
+    """The non-private twin of the other methods: on the true reward, without noise."""
+
+    name: ClassVar[str] = "none"
+
+    def certificate(self, spaces: Spaces, steps: int) -> Certificate:
+        remark = "Trained on the true reward without any noise."
+        return Certificate(method=self.name, standing="none", remarks=(remark,))
 
 
 def _named(name: str, learning_rate: float) -> Any:

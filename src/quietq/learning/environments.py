@@ -16,15 +16,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import Float
 
 from quietq.learning.method import Spaces, Transition
-from quietq.noise.box import Box
+from quietq.noise import Box
 from quietq.noise.evaluation import coarse_type
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
 
 Environment = gymnasium.Env | VectorEnv
 Reading = Callable[[Any, tuple[int, ...]], np.ndarray]
 """From what an environment gave to an array of that shape in float32."""
-LONGEST_EPISODE = 1000
-"""Taken where an environment does not say how long its episodes are."""
+LONGEST_EPISODE = 1000  # taken where an environment does not say how long its episodes are
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -45,15 +44,17 @@ def spaces_of_env(env: Environment) -> Spaces:
     return Spaces(Box(*ends), int(actions.n), int(getattr(env.spec, "max_episode_steps", None) or own))
 
 
-def check_observation(observation: np.ndarray, spaces: Spaces) -> None:
-    """States are public: a refusal may look at them."""
-    if observation.ndim != 2 or observation.shape[1] != spaces.box.dimension:
+def _observed(values: Any, spaces: Spaces) -> np.ndarray:
+    """States, one row per copy. They are public: a refusal may look at them."""
+    observation, dimension = read_as_given(values, ()), spaces.box.dimension
+    if observation.ndim != 2 or observation.shape[1] != dimension:
         raise InvalidInput(
-            f"The environment's observations must have shape ({spaces.box.dimension},), as its space says, not "
+            f"The environment's observations must have shape ({dimension},), as its space says, not "
             f"{observation.shape[1:]}."
         )
     if not np.isfinite(observation).all():
         raise InvalidInput("The environment's observations must be finite numbers.")
+    return observation
 
 
 def read_as_given(given: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -103,17 +104,16 @@ def rows_of(env: Environment, seed: int | None, read: Reading = read_as_given) -
 
 
 def _rows_of_one(env: gymnasium.Env, seed: int | None, read: Reading) -> Any:
-    """A single environment as one row; it is reset when an episode is over."""
-    lowest = int(env.action_space.start)  # pyright: ignore[reportAttributeAccessIssue]
-    before = _single(env.reset(seed=seed)[0])[None]
+    lowest, spaces = int(env.action_space.start), spaces_of_env(env)  # pyright: ignore[reportAttributeAccessIssue]
+    before = _observed([env.reset(seed=seed)[0]], spaces)
     action = yield before
     while True:
         after, reward, terminated, truncated, _ = env.step(action[0] + lowest)
-        after = _single(after)[None]
-        observation = _single(env.reset()[0])[None] if terminated or truncated else after
-        flags = np.array([terminated], bool), np.array([truncated], bool)
-        rows = _transition(before, action, read(reward, ())[None], after, *flags)
-        action = yield rows, observation, np.array([True])
+        after = _observed([after], spaces)
+        observation = _observed([env.reset()[0]], spaces) if terminated or truncated else after
+        ends = np.array([terminated], bool), np.array([truncated], bool)
+        columns: Any = before, action, read(reward, ())[None], after, *ends
+        action = yield Transition(*columns), observation, np.array([True])
         before = observation
 
 
@@ -122,37 +122,28 @@ def _rows_of_copies(env: VectorEnv, seed: int | None, read: Reading) -> Any:
 
     Where a copy's step only resets it (NEXT_STEP), there is no transition to see: the one before it is seen once more.
     """
-    lowest = int(env.single_action_space.start)  # pyright: ignore[reportAttributeAccessIssue]
+    lowest, spaces = int(env.single_action_space.start), spaces_of_env(env)  # pyright: ignore[reportAttributeAccessIssue]
     mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
     if mode == AutoresetMode.DISABLED:
         raise InvalidInput("A vector environment must reset its copies by itself: autoreset_mode must not be DISABLED.")
-    before = _single(env.reset(seed=seed)[0])
+    before = _observed(env.reset(seed=seed)[0], spaces)
     action = yield before
     last, resetting = None, np.zeros(len(before), bool)
     while True:
         observation, reward, terminated, truncated, info = env.step(action + lowest)
-        observation, over = _single(observation), np.asarray(terminated | truncated, bool)
+        observation, over = _observed(observation, spaces), np.asarray(terminated | truncated, bool)
         after = observation.copy()
         if mode == AutoresetMode.SAME_STEP:
             for copy in np.flatnonzero(over):
                 after[copy] = info["final_obs"][copy]
-        flags = np.array(terminated, bool), np.array(truncated, bool)
-        rows = _transition(before, action, read(reward, (len(before),)), after, *flags)
+        ends = np.array(terminated, bool), np.array(truncated, bool)
+        columns: Any = before, action, read(reward, (len(before),)), _observed(after, spaces), *ends
         if last is not None and resetting.any():
-            rows = _transition(*(_where(resetting, old, new) for old, new in zip(last, rows, strict=True)))
-        action = yield rows, observation, ~resetting
-        last, before = rows, observation
+            columns = [_where(resetting, old, new) for old, new in zip(last, columns, strict=True)]
+        action = yield Transition(*columns), observation, ~resetting
+        last, before = columns, observation
         resetting = over if mode == AutoresetMode.NEXT_STEP else resetting
 
 
-def _transition(*columns: Any) -> Transition:
-    """Of NumPy's arrays: compiled code makes JAX's of them."""
-    return Transition(*columns)
-
-
-def _single(values: Any) -> np.ndarray:
-    return read_as_given(values, ())
-
-
-def _where(condition: np.ndarray, yes: Any, no: Any) -> np.ndarray:
+def _where(condition: np.ndarray, yes: Any, no: Any) -> Any:
     return np.where(condition.reshape(-1, *[1] * (no.ndim - 1)), yes, no)

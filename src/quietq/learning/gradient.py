@@ -10,7 +10,6 @@ pay again every time.
 """
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -24,19 +23,16 @@ from jaxtyping import Array, PRNGKeyArray
 
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen
-from quietq.learning.in_loop_method import Draw, InLoopMethod
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.in_loop_method import ROUNDS, Draw, InLoopMethod, PrivateStep, hide_replay
+from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Kind, Network
-from quietq.learning.options import option
-from quietq.learning.private_step import ROUNDS, PrivateStep, hide_replay
+from quietq.learning.options import option, share
 from quietq.learning.protect import protect, total
-from quietq.privacy.certificate import Assumption
-from quietq.privacy.checks import positive
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import Assumption, InvalidInput
+from quietq.privacy.checks import count, positive
 from quietq.privacy.norms import UNIT_ROUNDING
 
-STEEPEST = 1e15
-"""Gradients of this length and more are too large for float32 to bound."""
+STEEPEST = 1e15  # gradients of this length and more are too large for float32 to bound
 MOST_CLIP = 1e9
 """A squared length overflows beyond 1.8e19, and the gradient then counts as 0: it moves by the clip at the most. For a
 gradient of that length rounding alone is allowed 8 * 2^-24 * 1.8e19 = 8.8e12, which is far more than this."""
@@ -50,18 +46,13 @@ class NoisyDescent(DeepQ, InLoopMethod):
     norm_kind: ClassVar[str]
     network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
     optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
-    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.")
-    explore_last: float = option(1.0, "Share of random actions in the long run.")
-
-    @abstractmethod
-    def rounds(self, steps: int) -> int:
-        """How many gradient steps so many steps of the environment make."""
+    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.", positive)
+    explore_last: float = option(1.0, "Share of random actions in the long run.", share)
 
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         return (self.rounds(steps), self.parameters(spaces))
 
     def sensitivity(self, spaces: Spaces, steps: int) -> float:
-        """In units of a round's own."""
         return np.sqrt(self.rounds(steps))
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
@@ -79,38 +70,36 @@ class GradientNoise(NoisyDescent):
 
     name: ClassVar[str] = "gradient"
     norm_kind: ClassVar[str] = "clipped-gradients"
-    features: int = option(6, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.9, "Discount of the future.")
+    features: int = option(6, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    gamma: float = option(0.9, "Discount of the future.", share)
     loss: Loss = option("squared", "Loss of the temporal difference: huber or squared.")
-    clip: float = option(1.0, "Length that each transition's gradient is clipped to.")
-    batch: int = option(2000, "Transitions a gradient step.")
-    start: int = option(1000, "Transitions to be seen before the first gradient step.")
-    train_every: int = option(100, "Steps of the environment between gradient steps; each is a release.")
+    clip: float = option(1.0, "Length that each transition's gradient is clipped to.", positive)
+    batch: int = option(2000, "Transitions a gradient step.", count)
+    start: int = option(1000, "Transitions to be seen before the first gradient step.", count)
+    train_every: int = option(100, "Steps of the environment between gradient steps; each is a release.", count)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if positive("clip", self.clip) > MOST_CLIP:
+        if self.clip > MOST_CLIP:
             raise InvalidInput(f"clip must be at most {MOST_CLIP:g}, not {self.clip!r}: scale the rewards.")
 
     def rounds(self, steps: int) -> int:
         return max((steps - self.first_step) // self.train_every + 1, 0)
 
-    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        copies = seen.action.shape[0]
-        buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
-        turn = (step + 1) // self.train_every - self.first_step // self.train_every
+    def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
+        steps, noise = now.step + 1, now.noise
+        buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
+        turn = steps // self.train_every - self.first_step // self.train_every
 
         def gradient(network: Network) -> Any:
-            batch = memory.sample(buffer, self.batch, step, copies, key)
-            batch = batch._replace(reward=jnp.clip(batch.reward, -noise.largest, noise.largest))
+            batch = noise.clip(memory.sample(buffer, self.batch, seen.action.shape[0], now))
             return self.noised(network, state.target, batch, noise, turn)
 
-        due = (step + 1) % self.train_every == 0
+        due = steps % self.train_every == 0
         ready = due & (turn >= 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
-        return self.descend(state, buffer, gradient, ready, (step + 1) % self.target_every == 0)
+        return self.descend(state, buffer, gradient, ready, steps % self.target_every == 0)
 
     def noised(self, network: Network, target: Network, batch: Transition, noise: Draw, turn: Array) -> Any:
-        """The mean of clipped gradients, with noise by their public sensitivity."""
         goals = self.goals(target, batch)
         following = jnp.abs(jax.vmap(target)(batch.next_state)).max(axis=1)
 
@@ -155,5 +144,4 @@ class GradientNoise(NoisyDescent):
 
 
 def taken_value(network: Network, state: Array, action: Array) -> Array:
-    """The value of one action at one state."""
     return chosen(network(state)[None], action[None])[0]

@@ -2,22 +2,35 @@
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from quietq.learning.method import Method, Spaces, Transition
-from quietq.learning.private_step import PrivateStep
+from quietq.learning.method import Method, Moment, Spaces, Transition
+from quietq.learning.protect import watched
+from quietq.noise import Entropy
 from quietq.noise.allowance import size_bound
-from quietq.noise.entropy import Entropy
-from quietq.privacy import norms
-from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
+from quietq.privacy import (
+    Assumption,
+    Budget,
+    Certificate,
+    InvalidInput,
+    LipschitzBall,
+    PrivacyWarning,
+    Relation,
+    RkhsBall,
+    SupBall,
+    norms,
+    weak_delta,
+)
+from quietq.privacy.certificate import CHOSEN
 from quietq.privacy.checks import instance
-from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.privacy.relations import LipschitzBall, Relation, RkhsBall, SupBall
+from quietq.privacy.relations import sup_radius
 
 _LEAST = 1e-9
 _MOST = 1e15
@@ -25,16 +38,33 @@ _MOST = 1e15
 do values that are large enough for such rewards to be lost in their rounding."""
 
 
+ROUNDS = 3  # rounds of an audited training, where the method has rounds: their number is part of what is audited
+
+
 class Draw(NamedTuple):
     """The noise of a run in float32, as compiled code takes it. No number is rounded to less than it was."""
 
     normals: Float[np.ndarray, "..."]
-    scale: Float[np.ndarray, ""]
-    """Of the noise, in the method's norm."""
-    radius: Float[np.ndarray, ""]
-    """The most that one reward differs between neighbours."""
-    largest: Float[np.ndarray, ""]
-    """Rewards are clipped to it."""
+    scale: Float[np.ndarray, ""]  # of the noise, in the method's norm
+    radius: Float[np.ndarray, ""]  # the most that one reward differs between neighbours
+    largest: Float[np.ndarray, ""]  # rewards are clipped to it
+
+    def clip(self, seen: Transition) -> Transition:
+        """Rewards held to `largest`: a projection, so no two neighbours get farther apart."""
+        return seen._replace(reward=jnp.clip(seen.reward, -self.largest, self.largest))
+
+
+class PrivateStep(NamedTuple):
+    """Networks, states and actions are public, hence fixed; rewards and noise come in."""
+
+    method: Any  # as it is audited: each round sees the whole batch
+    steps: int  # of a training with all rounds
+    calls: int  # of `update` in it, all copies at once, before `finish`
+    one_round: Callable[[Transition, Any], Any]
+    """From the batch and the noise, through `protect` once. It must not be compiled yet."""
+    public: Callable[[Any], Any]  # what may be seen of a state
+    rounds: int = ROUNDS  # how many of them share the budget
+    centre: Float[Array, " rewards"] | float = 0.0  # rewards around which the step is most sensitive
 
 
 class UnitNoise:
@@ -60,7 +90,7 @@ class InLoopMethod(Method):
     @property
     def radius(self) -> float:
         """The most that one observed reward can differ between neighbours."""
-        return sup_radius(self.promised()[0])
+        return sup_radius(self.promised()[0].describe())
 
     @property
     def largest(self) -> float:
@@ -76,16 +106,19 @@ class InLoopMethod(Method):
         return 0
 
     def allowance(self, spaces: Spaces) -> float:
-        """How much larger the noise is for them."""
         return norms.rounding(self.operations(spaces), self.promised()[0].people)
 
     @abstractmethod
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         """How many normals a run of so many steps may use: one for each number that is noised."""
 
-    @abstractmethod
+    def rounds(self, steps: int) -> int:
+        """How often a run of so many steps noises."""
+        return 1
+
     def sensitivity(self, spaces: Spaces, steps: int) -> float:
         """By the method's theorem, with the allowance for rounding: the noise is as large, over mu."""
+        return self.allowance(spaces) * self.radius * np.sqrt(self.rounds(steps))
 
     @abstractmethod
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
@@ -108,11 +141,9 @@ class InLoopMethod(Method):
         return self.relation, self.budget
 
     def core(self) -> "InLoopMethod":
-        """Without relation and budget: noise comes in ready, so one program serves all of them."""
         return replace(self, relation=None, budget=None)
 
     def check(self, spaces: Spaces, steps: int) -> None:
-        """Refuses a promise that cannot be kept, and warns of one that is weak."""
         super().check(spaces, steps)
         relation, budget = self.promised()
         instance("relation", relation, SupBall | LipschitzBall | RkhsBall, "a SupBall, LipschitzBall or RkhsBall")
@@ -173,15 +204,6 @@ class InLoopMethod(Method):
         raise InvalidInput(f"There is no private step to audit in {type(self).__name__}.")
 
 
-def sup_radius(relation: Relation) -> float:
-    """The most that neighbours differ by at any one state.
-
-    >>> sup_radius(SupBall(0.01))
-    0.01
-    """
-    return relation.sup_radius(relation.describe())
-
-
 def not_below(number: float) -> Float[np.ndarray, ""]:
     """The number in float32, rounded up: a scale that was rounded down would be too small.
 
@@ -190,3 +212,18 @@ def not_below(number: float) -> Float[np.ndarray, ""]:
     """
     single = np.float32(number)
     return np.asarray(single if float(single) >= number else np.nextafter(single, np.float32(np.inf)))
+
+
+def update_and_finish(method: Any, state: Any) -> Callable[[Transition, Any], Any]:
+    """A round that ends with the training. What untaken branches of `update` would noise is not looked at."""
+
+    def one_round(seen: Transition, noise: Any) -> Any:
+        with watched():
+            after = method.update(state, seen, Moment(jnp.array(0), jax.random.key(0), noise))
+        return method.finish(after, noise)
+
+    return one_round
+
+
+def hide_replay(state: Any) -> Any:
+    return state._replace(replay=None)

@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from quietq.learning.averages import Averaging, AveragingState, add, best_values, weighed
-from quietq.learning.in_loop_method import Draw, InLoopMethod
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.in_loop_method import ROUNDS, Draw, InLoopMethod, PrivateStep
+from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
-from quietq.learning.private_step import ROUNDS, PrivateStep
 from quietq.learning.protect import protect
-from quietq.privacy.certificate import Assumption
+from quietq.privacy import Assumption
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,39 +26,32 @@ class InputNoise(Averaging, InLoopMethod):
     name: ClassVar[str] = "input"
 
     def operations(self, spaces: Spaces) -> int:
-        """Clipping, noise and rounding of each reward."""
         return 4
 
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         return (steps,)
 
-    def sensitivity(self, spaces: Spaces, steps: int) -> float:
-        return self.allowance(spaces) * self.radius * np.sqrt(steps)
+    def rounds(self, steps: int) -> int:
+        return steps
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
         return {"kind": "rewards", "count": steps, "operations": self.operations(spaces)}
 
-    def update(
-        self, state: AveragingState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> AveragingState:
-        copies = seen.reward.shape[0]
-        index = step * copies + jnp.arange(copies)
-        rewards = jnp.clip(seen.reward, -noise.largest, noise.largest)
-        noised = protect(rewards, noise.normals[index], noise.scale)
+    def update(self, state: AveragingState, seen: Transition, now: Moment) -> AveragingState:
+        noise, copies = now.noise, seen.reward.shape[0]
+        index = now.step * copies + jnp.arange(copies)
+        noised = protect(noise.clip(seen).reward, noise.normals[index], noise.scale)
         paid = index < noise.normals.shape[0]  # a reward without a normal of its own counts for no action
         noised = seen._replace(reward=jnp.where(paid, noised, 0.0), action=jnp.where(paid, seen.action, -1))
         return state._replace(sums=add(state.sums, noised, state.network))
 
     def finish(self, state: AveragingState, noise: Noise) -> LinearQ:
-        """Values that follow from the averages of noised rewards."""
         sums, present = state.sums, jnp.maximum(state.sums.weight, 1e-6)
         deviation = noise.scale * jnp.sqrt(sums.squares) / present
         means = weighed(sums.rewards / present, deviation, sums.weight, self.spread)
         return replace(state.network, weights=best_values(means, sums, self.gamma))
 
-    def current(self, state: AveragingState, noise: Noise) -> LinearQ:
-        """As at the end: noised rewards may be looked at as often as one likes."""
-        return self.finish(state, noise)
+    current = finish  # noised rewards may be looked at as often as one likes
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
         return (
@@ -72,6 +63,6 @@ class InputNoise(Averaging, InLoopMethod):
         state = self.init(spaces, key, len(batch.action))
 
         def one_round(seen: Transition, noise: Noise) -> AveragingState:
-            return self.update(state, seen, jnp.array(0), key, noise)
+            return self.update(state, seen, Moment(jnp.array(0), key, noise))
 
         return PrivateStep(self, ROUNDS * len(batch.action), ROUNDS, one_round, lambda state: state)

@@ -14,43 +14,32 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from jaxtyping import Array, PRNGKeyArray
 
-from quietq.learning.environments import (
-    Environment,
-    Reading,
-    check_observation,
-    read_as_given,
-    read_rewards,
-    rows_of,
-    spaces_of_env,
-)
-from quietq.learning.method import Method, Noise, Spaces, State, Transition
-from quietq.learning.report import Event, Reporter
+from quietq.learning.environments import Environment, read_as_given, read_rewards, rows_of, spaces_of_env
+from quietq.learning.method import Method, Moment, Noise, Spaces, State, Transition
+from quietq.learning.report import Event
 from quietq.learning.training import Result, Runs, Training
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
+from quietq.worlds import World
 from quietq.worlds.jax_rewards import as_single
-from quietq.worlds.world import World
 
 
 class LoopStep(NamedTuple):
     learner: State
     step: int
-    rewards: np.ndarray
-    """As the learner got them, one per copy: for most methods not private."""
+    rewards: np.ndarray  # as the learner got them, one per copy: for most methods not private
     over: np.ndarray
 
 
 def run(training: Training) -> Result:
     assert not isinstance(training.world, World)
-    with training.running() as reporter:
+    with training.running() as report:
         env, core, rewards = training.world, training.method.core(), training.rewards()
         if rewards is not None:
             training.probe(rewards)
         runs = Runs(training.keys(), rewards, None)
-        training.rehearse(lambda noise: rehearse(core, env, runs._replace(noise=noise).pick(0), training.seed))
-        training.pay()
-        runs = runs._replace(noise=training.noise(seeded=training.simulate is not None))
+        runs = training.draw(runs, lambda runs: rehearse(core, env, runs.pick(0), training.seed))
         try:
-            results = [_learn(training, env, core, runs.pick(i), i, reporter) for i in range(training.members)]
+            results = [_learn(training, env, core, runs.pick(i), i, report) for i in range(training.members)]
         except InvalidInput as error:
             if not training.releases:
                 raise
@@ -60,7 +49,7 @@ def run(training: Training) -> Result:
     return Result(released, seen, results[-1].steps)
 
 
-def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, reporter: Reporter) -> Result:
+def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, report: Any) -> Result:
     """One run; what it released has no leading axis."""
     gained, over, steps, now, every = [], [], training.steps, None, training.piece()
     seen = lambda: (np.stack(gained, axis=1), np.stack(over, axis=1))  # noqa: E731
@@ -70,13 +59,13 @@ def _learn(training: Training, env: Environment, core: Method, one: Runs, number
         steps = now.step * len(now.over)
         if steps // every == (steps - len(now.over)) // every:
             continue
-        reporter.at(steps, seen)
+        report(steps, seen)
         if training.callback is not None:
-            current = jax.tree.map(lambda leaf: leaf[None], _current(core, now.learner, one.noise))
+            current = jax.tree.map(lambda leaf: leaf[None], _release(core, False, now.learner, one.noise))
             if training.callback(Event.of(steps, core, current)) is True:
                 break
     assert now is not None
-    return Result(_finish(core, now.learner, one.noise), seen(), steps)
+    return Result(_release(core, True, now.learner, one.noise), seen(), steps)
 
 
 def loop(method: Method, env: Environment, steps: int, one: Runs, seed: int | None = None) -> Iterator[LoopStep]:
@@ -84,17 +73,13 @@ def loop(method: Method, env: Environment, steps: int, one: Runs, seed: int | No
 
     The last step's learner is finished by the caller.
     """
-    spaces = spaces_of_env(env)
-    rows = rows_of(env, seed, _reading(method, one))
+    rows = _rows(method, env, one, seed)
     observation = next(rows)
     copies = len(observation)
-    check_observation(observation, spaces)
-    learner = _init(method, spaces, copies, jax.random.split(one.keys)[1])
+    learner = _init(method, spaces_of_env(env), copies, jax.random.split(one.keys)[1])
     action = _first(method, learner, observation, one.keys, one.noise)
     for step in range(-(-steps // copies)):
         seen, observation, new = rows.send(np.asarray(action))
-        check_observation(seen.next_state, spaces)
-        check_observation(observation, spaces)
         if one.reward is None and not np.isfinite(seen.reward).all():
             raise InvalidInput("The environment's reward must be a finite number.")
         learner, action, gained = _react(method, one, learner, seen, observation, step)
@@ -106,24 +91,21 @@ def rehearse(method: Method, env: Environment, one: Runs, seed: int) -> None:
 
     Of the reward its type and its shape are looked at, and not its value.
     """
-    spaces, read = spaces_of_env(env), _reading(method, one)
-    rows = rows_of(env, seed, read)
+    rows = _rows(method, env, one, seed)
     observation = next(rows)
-    check_observation(observation, spaces)
     seen, observation, _ = rows.send(np.zeros(len(observation), np.int32))
-    check_observation(seen.next_state, spaces)
     for copy in getattr(env.unwrapped, "envs", ()) if isinstance(env, VectorEnv) else ():
-        next(rows := rows_of(copy, seed, read))  # in an array with others a reward loses its type
+        next(rows := _rows(method, copy, one, seed))  # in an array with others a reward loses its type
         rows.send(np.zeros(1, np.int32))
-    learner = jax.eval_shape(partial(_init, method, spaces, len(observation)), one.keys)
+    learner = jax.eval_shape(partial(_init, method, spaces_of_env(env), len(observation)), one.keys)
     jax.eval_shape(partial(_first, method), learner, observation, one.keys, one.noise)
     learner, _, _ = jax.eval_shape(partial(_react, method), one, learner, seen, observation, 0)
     jax.eval_shape(method.finish, learner, one.noise)
 
 
-def _reading(method: Method, one: Runs) -> Reading:
-    """How strictly the environment's own rewards are read: not at all, where others take their place."""
-    return read_rewards if method.spends and one.reward is None else read_as_given
+def _rows(method: Method, env: Environment, one: Runs, seed: int | None) -> Any:
+    """The environment's own rewards are not read strictly where others take their place."""
+    return rows_of(env, seed, read_rewards if method.spends and one.reward is None else read_as_given)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -131,20 +113,15 @@ def _init(method: Method, spaces: Spaces, copies: int, key: PRNGKeyArray) -> Sta
     return method.init(spaces, key, copies)
 
 
-@partial(jax.jit, static_argnums=0)
-def _finish(method: Method, learner: State, noise: Noise) -> Any:
-    return method.finish(learner, noise)
-
-
-@partial(jax.jit, static_argnums=0)
-def _current(method: Method, learner: State, noise: Noise) -> Any:
-    return method.current(learner, noise)
+@partial(jax.jit, static_argnums=(0, 1))
+def _release(method: Method, last: bool, learner: State, noise: Noise) -> Any:
+    return (method.finish if last else method.current)(learner, noise)
 
 
 @partial(jax.jit, static_argnums=0)
 def _first(method: Method, learner: State, observation: Array, key: PRNGKeyArray, noise: Noise) -> Array:
     key_act = jax.random.split(jax.random.fold_in(key, 0), 4)[0]
-    return method.act(learner, observation, jnp.zeros((), jnp.int32), key_act, noise)
+    return method.act(learner, observation, Moment(jnp.zeros((), jnp.int32), key_act, noise))
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=2)
@@ -157,5 +134,5 @@ def _react(
         seen = seen._replace(reward=jax.vmap(one.reward)(seen.state, seen.action, seen.next_state))
     seen = seen._replace(action=seen.action.astype(jnp.int32), reward=single(seen.reward))
     key_learn, key_act = (jax.random.split(jax.random.fold_in(one.keys, now), 4) for now in (step, step + 1))
-    learner = method.update(learner, seen, step, key_learn[2], one.noise)
-    return learner, method.act(learner, observation, step + 1, key_act[0], one.noise), seen.reward
+    learner = method.update(learner, seen, Moment(step, key_learn[2], one.noise))
+    return learner, method.act(learner, observation, Moment(step + 1, key_act[0], one.noise)), seen.reward

@@ -7,24 +7,22 @@ draws for one setting are simulation.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.learning.networks import Network, from_private
-from quietq.learning.options import options_of
+from quietq.learning.options import check_options, options_of
 from quietq.mechanisms.private_network import Output, PrivateNetwork
-from quietq.noise.box import Box
-from quietq.noise.entropy import Entropy
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
+from quietq.noise import Box, Entropy
+from quietq.privacy import Certificate, InvalidInput
 from quietq.worlds.world import flat
 
-State = Any
-"""A learner's state: a pytree of arrays."""
-Noise = Any
-"""A pytree of NumPy arrays, or None."""
+State = Any  # a learner's state: a pytree of arrays
+Noise = Any  # a pytree of NumPy arrays, or None
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,14 @@ def some_states(box: Box) -> Float[np.ndarray, "states d"]:
     """Public states all over the box, always the same: enough to tell two rewards apart."""
     points = np.random.default_rng(0).random((257, box.dimension))
     return np.asarray(box.from_unit(flat(points))).reshape(points.shape)
+
+
+class Moment(NamedTuple):
+    """A step of a run: its number, from 0, its own randomness, and the noise of the whole run."""
+
+    step: Array
+    key: PRNGKeyArray
+    noise: Noise
 
 
 class Transition(NamedTuple):
@@ -58,26 +64,25 @@ class Method(ABC):
     """A frozen dataclass of hyper-parameters, with the pure functions that learn with them."""
 
     name: ClassVar[str]
-    spends: ClassVar[bool] = False
-    """Whether it noises as it goes, so that every run is a release of its own."""
+    spends: ClassVar[bool] = False  # whether it noises as it goes, so that every run is a release of its own
     uses_true_reward: ClassVar[bool] = True
     """Whether training looks at the true reward; if not, even its learning curve is covered."""
-    output: ClassVar[Output] = "values"
-    """What its released networks give for each action."""
+    output: ClassVar[Output] = "values"  # what its released networks give for each action
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     @abstractmethod
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> State:
         """The learner before its first step."""
 
     @abstractmethod
-    def act(
-        self, state: State, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
+    def act(self, state: State, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
         """What to do at these observations, while learning."""
 
     @abstractmethod
-    def update(self, state: State, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> State:
-        """The learner after what it has seen; `step` counts from 0."""
+    def update(self, state: State, seen: Transition, now: Moment) -> State:
+        """The learner after what it has seen."""
 
     @abstractmethod
     def finish(self, state: State, noise: Noise) -> Any:
@@ -87,9 +92,9 @@ class Method(ABC):
         """What has been released so far, in the middle of training, without using noise up; None if nothing was."""
         return None
 
-    @abstractmethod
     def values(self, released: Any, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The released values of the actions at one observation."""
+        return released(observation)
 
     def to_private(self, released: Any, spaces: Spaces, certificate: Certificate) -> PrivateNetwork:
         """What all runs released, as it may leave: networks, by default."""
@@ -119,6 +124,12 @@ class Method(ABC):
     def settings(self) -> dict[str, object]:
         """The hyper-parameters in JSON, for the run's record."""
         return {"method": self.name} | {name: _plain(getattr(self, name)) for name in options_of(type(self))}
+
+
+@partial(jax.jit, static_argnums=0)
+def values_of_runs(method: Method, released: Any, points: Any) -> Float[Array, "runs points actions"]:
+    """What all runs released, at many observations."""
+    return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, points)
 
 
 def _plain(value: object) -> object:

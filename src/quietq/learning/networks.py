@@ -7,7 +7,8 @@ cosines (Fourier), or the last hidden layer of a random network.
 
 import itertools
 import math
-from typing import ClassVar, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -24,72 +25,54 @@ from quietq.mechanisms.private_network import (
     number_of_features,
     random_units,
 )
-from quietq.noise.box import Box
-from quietq.privacy.certificate import Certificate
+from quietq.noise import Box
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
 
 Kind = Literal["mlp", "splines", "fourier", "random"]
 
 
 class Scaled(eqx.Module):
-    """States to [0, 1]^d by the public box."""
-
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " d"]:
-        """The state in unit coordinates."""
         low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
         return (state - low) / (high - low)
+
+
+def _hats(unit: Float[Array, " d"], knots: int) -> Float[Array, " features"]:
+    """Products of hat functions on a regular grid of knots: non-negative, and 1 in sum at each state."""
+    each = jax.nn.relu(1 - jnp.abs(unit[:, None] * (knots - 1) - np.arange(knots, dtype=np.float32)))
+    features = each[0]
+    for more in each[1:]:
+        features = (features[:, None] * more[None, :]).reshape(-1)
+    return features
+
+
+def _cosines(unit: Float[Array, " d"], size: int) -> Float[Array, " features"]:
+    """cos(pi c . u) for all non-negative integer vectors c with entries below `size`, scaled to length at most 1."""
+    waves = frequencies(size, unit.shape[0]).astype(np.float32)
+    return jnp.cos(math.pi * (waves @ unit)) / math.sqrt(len(waves))
+
+
+def _random_layer(unit: Float[Array, " d"], units: int) -> Float[Array, " features"]:
+    """The hidden layer of a random ReLU network, public and fixed: the same for every run, scaled to length about 1."""
+    directions, kinks = random_units(units, unit.shape[0])
+    return jax.nn.relu(directions @ unit - kinks) * (2 / math.sqrt(units))
+
+
+_FEATURES: dict[str, Callable[[Any, int], Any]] = {"splines": _hats, "fourier": _cosines, "random": _random_layer}
 
 
 class Features(eqx.Module):
     """A fixed, public map from a point of the unit box to features; `units` is what it is made of."""
 
-    form: ClassVar[Form]
+    form: Form = eqx.field(static=True)
     units: int = eqx.field(static=True)
 
-    def size(self, dimension: int) -> int:
-        """Number of features."""
-        return number_of_features(self.form, self.units, dimension)
-
     def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        """The features at a point of the unit box."""
-        raise NotImplementedError
-
-
-class Hats(Features):
-    """Products of hat functions on a regular grid of knots: non-negative, and 1 in sum at each state."""
-
-    form: ClassVar[Form] = "splines"
-
-    def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        each = jax.nn.relu(1 - jnp.abs(unit[:, None] * (self.units - 1) - np.arange(self.units, dtype=np.float32)))
-        features = each[0]
-        for more in each[1:]:
-            features = (features[:, None] * more[None, :]).reshape(-1)
-        return features
-
-
-class Cosines(Features):
-    """cos(pi c . u) for all non-negative integer vectors c with entries below `units`, scaled to length at most 1."""
-
-    form: ClassVar[Form] = "fourier"
-
-    def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        waves = frequencies(self.units, unit.shape[0]).astype(np.float32)
-        return jnp.cos(math.pi * (waves @ unit)) / math.sqrt(len(waves))
-
-
-class RandomLayer(Features):
-    """The hidden layer of a random ReLU network, public and fixed: the same for every run, scaled to length about 1."""
-
-    form: ClassVar[Form] = "random"
-
-    def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        directions, kinks = random_units(self.units, unit.shape[0])
-        return jax.nn.relu(directions @ unit - kinks) * (2 / math.sqrt(self.units))
+        return _FEATURES[self.form](unit, self.units)
 
 
 class LinearQ(eqx.Module):
@@ -100,37 +83,30 @@ class LinearQ(eqx.Module):
     features: Features
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The actions' values at a state."""
         return self.weights @ self.features(self.scaled(state))
 
     def to_private(self, output: Output, box: Box, certificate: Certificate) -> PrivateNetwork:
-        """Networks of some runs, as they may leave."""
         weights = np.asarray(self.weights, np.float64)
         return PrivateNetwork(self.features.form, self.features.units, (weights,), (), output, box, certificate)
 
 
 class DeepQNetwork(eqx.Module):
-    """A multilayer perceptron with ReLU."""
-
     layers: tuple[eqx.nn.Linear, ...]
     scaled: Scaled
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The actions' values at a state."""
         hidden = self.scaled(state)
         for layer in self.layers[:-1]:
             hidden = jax.nn.relu(layer(hidden))
         return self.layers[-1](hidden)
 
     def to_private(self, output: Output, box: Box, certificate: Certificate) -> PrivateNetwork:
-        """Networks of some runs, as they may leave."""
         weights = tuple(np.asarray(layer.weight, np.float64) for layer in self.layers)
         biases = tuple(np.asarray(layer.bias, np.float64) for layer in self.layers)
         return PrivateNetwork("mlp", 0, weights, biases, output, box, certificate)
 
 
 Network = LinearQ | DeepQNetwork
-_FEATURES: dict[str, type[Features]] = {kind.form: kind for kind in (Hats, Cosines, RandomLayer)}
 
 
 def from_private(private: PrivateNetwork) -> Network:
@@ -140,7 +116,7 @@ def from_private(private: PrivateNetwork) -> Network:
     scaled = Scaled(private.box.low, private.box.high)
     weights = [jnp.asarray(weight, jnp.float32) for weight in private.weights]
     if private.form in _FEATURES:
-        return LinearQ(weights[0], scaled, _FEATURES[private.form](private.size))
+        return LinearQ(weights[0], scaled, Features(private.form, private.size))
     layers = []
     for weight, bias in zip(weights, private.biases, strict=True):
         layer = eqx.nn.Linear(weight.shape[2], weight.shape[1], key=jax.random.key(0))
@@ -161,26 +137,23 @@ def make_network(kind: Kind, box: Box, actions: int, widths: tuple[int, ...], si
         pairs = zip(itertools.pairwise(sizes), keys, strict=True)
         return DeepQNetwork(tuple(eqx.nn.Linear(a, b, key=k) for (a, b), k in pairs), scaled)
     features = make_features(kind, size, box.dimension)
-    return LinearQ(jnp.zeros((actions, features.size(box.dimension))), scaled, features)
+    return LinearQ(jnp.zeros((actions, number_of_features(kind, size, box.dimension))), scaled, features)
 
 
 def make_features(kind: Kind, size: int, dimension: int) -> Features:
     """A fixed feature map; refused if it would have too many features for the dimension."""
     if kind not in _FEATURES:
         raise InvalidInput(f"network must be one of {('mlp', *_FEATURES)}, not {kind!r}.")
-    features = _FEATURES[kind](count("features", size, 2))
-    if features.size(dimension) > MOST_FEATURES:
-        fewer = f"use features={most}, or fewer" if (most := most_features(kind, dimension)) >= 2 else ""
-        other = "" if kind == "random" else "use network='mlp' or 'random'"
-        raise InvalidInput(
-            f"features={size} makes {features.size(dimension)} in {dimension} dimensions, more than {MOST_FEATURES}: "
-            f"{', or '.join(filter(None, (fewer, other)))}."
-        )
-    return features
+    check_features(kind, count("features", size, 2), dimension, "features", "use network='mlp' or 'random'")
+    return Features(kind, size)
 
 
-def most_features(kind: Kind, dimension: int) -> int:
-    """The most that `size` may be in this dimension."""
-    if kind == "random":
-        return MOST_FEATURES
-    return max(size for size in range(1, MOST_FEATURES + 1) if size**dimension <= MOST_FEATURES)
+def check_features(kind: Form, size: int, dimension: int, name: str, other: str) -> None:
+    """Refuses a `size` by which there are too many features; `other` is what else might be done."""
+    made = number_of_features(kind, size, dimension)
+    if made <= MOST_FEATURES:
+        return
+    sizes = range(2, MOST_FEATURES + 1)
+    most = max((one for one in sizes if number_of_features(kind, one, dimension) <= MOST_FEATURES), default=None)
+    advice = other if most is None else f"use {name}={most}, or fewer" + (f", or {other}" if kind != "random" else "")
+    raise InvalidInput(f"{name}={size} makes {made} in {dimension} dimensions, more than {MOST_FEATURES}: {advice}.")

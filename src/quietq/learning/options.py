@@ -3,16 +3,22 @@
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from quietq.privacy.checks import real, shown
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
+from quietq.privacy.checks import positive, real, shown
 
 
-def option(default: Any, sentence: str) -> Any:
-    """A dataclass field with a default and the sentence that explains it."""
-    return dataclasses.field(default=default, metadata={"help": sentence})
+def option(default: Any, sentence: str, check: Callable[[str, Any], object] | None = None) -> Any:
+    """A hyper-parameter: its default, a sentence on it, and what refuses a wrong value by the name and the value."""
+    return dataclasses.field(default=default, metadata={"help": sentence, "check": check})
+
+
+def check_options(method: Any) -> None:
+    for name, field in options_of(type(method)).items():
+        if (check := field.metadata.get("check")) is not None:
+            check(name, getattr(method, name))
 
 
 def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
@@ -28,15 +34,20 @@ def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
     return {field.name: field for field in dataclasses.fields(kind) if "help" in field.metadata}
 
 
-def check_share(name: str, value: object, most: float = 1.0) -> None:
+def share(name: str, value: object, most: float = 1.0) -> None:
     if not 0 <= real(name, value) <= most:
         raise InvalidInput(f"{name} must lie between 0 and {most:g}, not {value!r}.")
+
+
+def positive_or_none(name: str, value: object) -> None:
+    if value is not None:
+        positive(name, value)
 
 
 def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:
     """The hyper-parameters of a method among these texts, as its fields want them.
 
-    >>> from quietq.learning.none import NoNoise
+    >>> from quietq.learning.deep_q import NoNoise
     >>> read_options(NoNoise, {"widths": "8,4", "clamp": "none", "people": "50"})
     {'widths': (8, 4), 'clamp': None}
     """
@@ -45,7 +56,6 @@ def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_value(value: object) -> str:
-    """A value as `read_options` reads it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
@@ -59,7 +69,6 @@ def name_kind(kind: type, name: str) -> str:
 
 
 def _split(hint: Any) -> tuple[Any, bool]:
-    """A type, and whether None may be given instead."""
     if isinstance(hint, types.UnionType):
         return hint.__args__[0], types.NoneType in hint.__args__
     return hint, False

@@ -10,31 +10,30 @@ are refused, for nothing bounds their norm.
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
-import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from quietq.learning.averages import Averaging, AveragingState, add, best_values
-from quietq.learning.in_loop_method import Draw, InLoopMethod
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.averages import MOST_GAMMA, Averaging, AveragingState, add, best_values
+from quietq.learning.in_loop_method import Draw, InLoopMethod, PrivateStep, update_and_finish
+from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
-from quietq.learning.options import option
-from quietq.learning.private_step import PrivateStep, update_and_finish
+from quietq.learning.options import option, share
 from quietq.learning.protect import protect
-from quietq.privacy.certificate import Assumption
+from quietq.privacy import Assumption
+from quietq.privacy.checks import count
 
-SLACK = 1.001
-"""The fixed point is iterated until less than this part is missing."""
+SLACK = 1.001  # the fixed point is iterated until less than this part is missing
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputNoise(Averaging, InLoopMethod):
-    """Noise on the solved values, once."""
-
     name: ClassVar[str] = "output"
-    knots: int = option(5, "Knots a coordinate, at which values are kept and noised.")
-    gamma: float = option(0.1, "Discount of the future; the noise grows as 1/(1 - gamma).")
+    knots: int = option(5, "Knots a coordinate, at which values are kept and noised.", partial(count, least=2))
+    gamma: float = option(
+        0.1, "Discount of the future; the noise grows as 1/(1 - gamma).", partial(share, most=MOST_GAMMA)
+    )
     spread: float | None = field(default=None, init=False)
 
     def operations(self, spaces: Spaces) -> int:
@@ -52,12 +51,9 @@ class OutputNoise(Averaging, InLoopMethod):
         number = math.prod(self.noise_shape(spaces, steps))
         return {"kind": "values", "count": number, "discount": float(self.gamma), "operations": self.operations(spaces)}
 
-    def update(
-        self, state: AveragingState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> AveragingState:
+    def update(self, state: AveragingState, seen: Transition, now: Moment) -> AveragingState:
         """Adds true rewards to the sums, which are private therefore."""
-        seen = seen._replace(reward=jnp.clip(seen.reward, -noise.largest, noise.largest))
-        return state._replace(sums=add(state.sums, seen, state.network))
+        return state._replace(sums=add(state.sums, now.noise.clip(seen), state.network))
 
     def finish(self, state: AveragingState, noise: Noise) -> LinearQ:
         solved = best_values(state.sums.means(), state.sums, self.gamma)

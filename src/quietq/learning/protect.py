@@ -23,16 +23,14 @@ from jaxtyping import Array, Float
 SLACK = 1 + 1e-5
 """Sensitivities are summed in float32: this much more noise covers their rounding errors many times over."""
 LARGEST = 2.0**12
-SMALLEST = 1e-20
-"""Scales from here to its inverse are used."""
+SMALLEST = 1e-20  # scales from here to its inverse are used
 _FINER = 6  # bits
 
 
 class Protected(NamedTuple):
     """One call of `protect`, as it was made: while compiled code is traced, these are tracers of that trace."""
 
-    value: Float[Array, "..."]
-    """THE SECRET, before noise."""
+    value: Float[Array, "..."]  # THE SECRET, before noise
     normals: Float[Array, "..."]
     scale: Float[Array | np.ndarray, ""] | float
 

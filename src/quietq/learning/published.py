@@ -15,6 +15,7 @@ and its program are different algorithms:
 # It is deep Q-learning with a state and a release of its own.
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
@@ -26,34 +27,26 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, chosen
-from quietq.learning.method import Noise, Spaces, Transition
-from quietq.learning.networks import Hats, LinearQ, Network, Scaled
+from quietq.learning.method import Moment, Noise, Spaces, Transition, values_of_runs
+from quietq.learning.networks import Features, LinearQ, Network, Scaled
 from quietq.learning.options import option
 from quietq.mechanisms.private_network import PrivateNetwork
-from quietq.noise.entropy import Entropy
+from quietq.noise import Entropy, Exponential
 from quietq.noise.grid_path import draw_grid
-from quietq.noise.kernels import Exponential
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Budget, Certificate, InvalidInput, PublishedTheorem
 from quietq.privacy.checks import count, not_negative, positive
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.published import PublishedTheorem, claimed_budget
+from quietq.privacy.published import claimed_budget
 
 Preset = Literal["code", "text"]
-ACTING, BOOTSTRAP = 0, 1
-"""Which of the two networks' noise."""
+ACTING, BOOTSTRAP = 0, 1  # which of the two networks' noise
 
 
 class PublishedState(NamedTuple):
-    """Deep Q-learning's state and the number of episodes that are over."""
-
     learner: DeepQState
     episode: Int[Array, ""]
 
 
 class PublishedRelease(NamedTuple):
-    """The value function, and the noise path that is added to it."""
-
     network: Network
     path: Float[Array, "points actions"]
 
@@ -65,14 +58,17 @@ class Published(DeepQ):
     name: ClassVar[str] = "published"
     spends: ClassVar[bool] = True
     preset: Preset = option("code", "The algorithm as its authors ran it (code) or as the paper lists it (text).")
-    sigma: float = option(0.32, "Standard deviation of the noise; the paper claims epsilon 0.9 at 0.32, 0.45 at 0.74.")
-    beta: float = option(1.0, "How quickly the noise forgets along the state.")
+    sigma: float = option(
+        0.32, "Standard deviation of the noise; the paper claims epsilon 0.9 at 0.32, 0.45 at 0.74.", not_negative
+    )
+    beta: float = option(1.0, "How quickly the noise forgets along the state.", positive)
     resets: int | None = option(None, "J, noise paths in a run; by default one a round (text) or an episode (code).")
-    levels: int = option(10, "Noise paths are drawn on 2^levels cells; states are snapped to them.")
+    levels: int = option(
+        10, "Noise paths are drawn on 2^levels cells; states are snapped to them.", partial(count, most=26)
+    )
 
     @classmethod
     def code(cls, sigma: float = 0.32, **changes: Any) -> "Published":
-        """What the authors' program runs."""
         settings: dict[str, Any] = dict(  # noqa: C408
             preset="code", sigma=sigma, beta=1.0, widths=(16, 16), gamma=0.999, optimiser="rmsprop-pytorch",
             learning_rate=1e-2, loss="huber", clamp=1.0, replay=10_000, batch=128, start=128, train_every=1,
@@ -95,9 +91,6 @@ class Published(DeepQ):
         super().__post_init__()
         if self.preset not in ("code", "text"):
             raise InvalidInput(f"preset must be 'code' or 'text', not {self.preset!r}.")
-        not_negative("sigma", self.sigma)
-        positive("beta", self.beta)
-        count("levels", self.levels, most=26)
         if self.resets is not None:
             count("resets", self.resets)
 
@@ -105,7 +98,6 @@ class Published(DeepQ):
         return replace(self, sigma=1.0, beta=1.0)
 
     def check(self, spaces: Spaces, steps: int) -> None:
-        """The paper's noise is a function on an interval."""
         if spaces.box.dimension != 1:
             raise InvalidInput(
                 f"published adds noise along one coordinate, but this world has {spaces.box.dimension}: use 'reward'."
@@ -138,31 +130,26 @@ class Published(DeepQ):
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> PublishedState:
         return PublishedState(super().init(spaces, key, copies), jnp.zeros((), jnp.int32))
 
-    def act(
-        self, state: PublishedState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
+    def act(self, state: PublishedState, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
         values = jax.vmap(state.learner.network)(observation)
-        return self.explore(values + self._at(state, observation, step, noise, ACTING), step, key)
+        return self.explore(values + self._at(state, observation, now, ACTING), now)
 
-    def update(
-        self, state: PublishedState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> PublishedState:
-        """Stores what was seen, and takes a step on the loss of *noised* values when it is time."""
+    def update(self, state: PublishedState, seen: Transition, now: Moment) -> PublishedState:
         learner, copies = state.learner, seen.action.shape[0]
-        buffer = memory.store(learner.replay, seen, step, self.bootstrap_truncated)
+        buffer = memory.store(learner.replay, seen, now.step, self.bootstrap_truncated)
 
         def gradient(network: Network) -> Any:
             if self.preset == "code":
-                batch = memory.sample(buffer, self.batch, step, copies, key)
+                batch = memory.sample(buffer, self.batch, copies, now)
             else:
                 batch = memory.rows(buffer, jnp.arange(self.batch))  # the last round, each once
             following = jax.vmap(learner.target)(batch.next_state)
-            following += self._at(state, batch.next_state, step, noise, BOOTSTRAP)
+            following += self._at(state, batch.next_state, now, BOOTSTRAP)
             goals = batch.reward + self.gamma * jnp.where(batch.terminated, 0.0, following.max(axis=1))
-            added = chosen(self._at(state, batch.state, step, noise, ACTING), batch.action)
+            added = chosen(self._at(state, batch.state, now, ACTING), batch.action)
             return eqx.filter_grad(self.batch_loss)(network, lax.stop_gradient(goals - added), batch)
 
-        ready = ((step + 1) * copies >= self.start) & ((step + 1) % self.train_every == 0)
+        ready = ((now.step + 1) * copies >= self.start) & ((now.step + 1) % self.train_every == 0)
         episode = state.episode + (seen.terminated | seen.truncated).sum().astype(jnp.int32)
         due = jnp.array(True)
         if self.preset == "code":
@@ -174,7 +161,6 @@ class Published(DeepQ):
         return self._noised(state, noise, noise[0].shape[1] - 1)
 
     def current(self, state: PublishedState, noise: Noise) -> PublishedRelease:
-        """The network with the noise of this episode; as listed, the text's without any."""
         return self._noised(state, noise, _of_episode(state, noise) if self.preset == "code" else 0)
 
     def _noised(self, state: PublishedState, noise: Noise, index: Array | int) -> PublishedRelease:
@@ -187,8 +173,7 @@ class Published(DeepQ):
     def to_private(self, released: PublishedRelease, spaces: Spaces, certificate: Certificate) -> PrivateNetwork:
         """The sum of network and noise, on the noise's grid; the two apart stay behind."""
         grid = spaces.box.from_unit(np.linspace(0, 1, 2**self.levels + 1))[:, None]
-        values = jax.vmap(jax.vmap(self.values, in_axes=(None, 0)), in_axes=(0, None))(released, jnp.float32(grid))
-        table = np.asarray(values, np.float64).swapaxes(1, 2).copy()
+        table = np.asarray(values_of_runs(self.core(), released, jnp.float32(grid)), np.float64).swapaxes(1, 2).copy()
         return PrivateNetwork("grid", len(grid), (table,), (), self.output, spaces.box, certificate)
 
     def from_private(self, private: PrivateNetwork, spaces: Spaces) -> PublishedRelease:
@@ -196,11 +181,10 @@ class Published(DeepQ):
             raise InvalidInput("The file's arrays do not fit its settings.")
         path = jnp.asarray(private.weights[0].swapaxes(1, 2), jnp.float32)
         scaled = Scaled(spaces.box.low, spaces.box.high)
-        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), scaled, Hats(2))
+        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), scaled, Features("splines", 2))
         return PublishedRelease(nothing, path)
 
     def certificate(self, spaces: Spaces, steps: int) -> Certificate:
-        """What the paper claims for this sigma, with every condition that fails."""
         if self.sigma == 0:
             return Certificate(method=self.name, standing="none", remarks=("Without noise there is no claim.",))
         certificate = PublishedTheorem(claimed_budget(self.sigma)).certificate(self.sigma)
@@ -219,10 +203,10 @@ class Published(DeepQ):
         return "one path for the whole run" if paths == 1 else f"{paths} paths in the whole run"
 
     def _at(
-        self, state: PublishedState, states: Float[Array, "batch d"], step: Array, noise: Noise, network: int
+        self, state: PublishedState, states: Float[Array, "batch d"], now: Moment, network: int
     ) -> Float[Array, "batch actions"]:
-        paths, index = noise
-        path = _of_episode(state, noise) if self.preset == "code" else index[step]
+        paths, index = now.noise
+        path = _of_episode(state, now.noise) if self.preset == "code" else index[now.step]
         cells = jax.vmap(lambda s: self._cell(state.learner.network, s))(states)
         return paths[cells, path, min(network, paths.shape[2] - 1), :]
 

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int
 
-from quietq.learning.method import Transition
+from quietq.learning.method import Moment, Transition
 
 
 def empty(capacity: int, dimension: int, copies: int) -> Float[Array, "capacity width"]:
@@ -28,12 +28,10 @@ def store(
     return lax.dynamic_update_slice(replay, rows, (first, 0))
 
 
-def sample(
-    replay: Float[Array, "capacity width"], batch: int, step: Array, copies: int, key: PRNGKeyArray
-) -> Transition:
+def sample(replay: Float[Array, "capacity width"], batch: int, copies: int, now: Moment) -> Transition:
     """Transitions drawn uniformly with replacement from those that have been stored."""
-    stored = jnp.minimum((step + 1) * copies, replay.shape[0])
-    return rows(replay, jax.random.randint(key, (batch,), 0, stored))
+    stored = jnp.minimum((now.step + 1) * copies, replay.shape[0])
+    return rows(replay, jax.random.randint(now.key, (batch,), 0, stored))
 
 
 def rows(replay: Float[Array, "capacity width"], index: Int[Array, " batch"]) -> Transition:

@@ -3,19 +3,18 @@
 Returns of the true reward are marked as such.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from quietq.learning.method import Method
-from quietq.privacy.errors import MissingExtra
+from quietq.learning.method import Method, values_of_runs
+from quietq.privacy import MissingExtra
 
 LISTENERS: list[Callable[[int], None]] = []
 """Called with the step's number from inside the compiled program, if it was told to tell."""
@@ -25,16 +24,13 @@ class Event(NamedTuple):
     """What a callback gets: the step, and the values that have been released so far (None if nothing has been)."""
 
     step: int
-    values: Callable[[np.ndarray], np.ndarray] | None
-    """From observations (points, d) to (runs, points, actions)."""
+    values: Callable[[np.ndarray], np.ndarray] | None  # from observations (points, d) to (runs, points, actions)
 
     @classmethod
     def of(cls, step: int, core: Method, current: Any) -> "Event":
-        """With what all runs have released so far, or None."""
         if current is None:
             return cls(step, None)
-        values = jax.vmap(jax.vmap(core.values, in_axes=(None, 0)), in_axes=(0, None))
-        return cls(step, lambda points: np.asarray(values(current, jnp.asarray(points, jnp.float32))))
+        return cls(step, lambda points: np.asarray(values_of_runs(core, current, jnp.asarray(points, jnp.float32))))
 
 
 def episode_returns(seen: Any) -> list[list[float]]:
@@ -48,43 +44,38 @@ def episode_returns(seen: Any) -> list[list[float]]:
 
 
 def bar(shown: bool) -> Progress:
-    """A bar on stderr, with the time that went by and the time left."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
                TimeElapsedColumn(), TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left"))  # fmt: skip
     return Progress(*columns, console=Console(stderr=True), disable=not shown)
 
 
-class Reporter:
-    def __init__(self, steps: int, progress: bool | str, log: Path | None, covered: bool) -> None:
-        self._bar = bar(bool(progress))
-        self._task = self._bar.add_task("Training", total=steps)
-        self._inside = progress == "compiled"
-        self._tag = "private_reward/return" if covered else "not_private/return"
-        self._writer = None if log is None else _writer(log)
+@contextmanager
+def reporting(steps: int, progress: bool | str, log: Path | None, covered: bool) -> Iterator[Callable[..., None]]:
+    """Gives the function to call with the step that a training is at, and with what gives all rewards and ends so far.
 
-    def __enter__(self) -> "Reporter":
-        self._bar.start()
-        if self._inside:
-            LISTENERS.append(self._hear)
-        return self
+    A bar moves, and the mean of the last returns is logged, as private where training sees what is `covered`.
+    """
+    writer, tag = None if log is None else _writer(log), "private_reward/return" if covered else "not_private/return"
+    with bar(bool(progress)) as shown:
+        task = shown.add_task("Training", total=steps)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._inside:
-            LISTENERS.remove(self._hear)
-        self._bar.stop()
-        if self._writer is not None:
-            self._writer.close()
+        def at(step: int, seen: Callable[[], Any]) -> None:
+            shown.update(task, completed=step)
+            if writer is not None and (last := [row[-1] for row in episode_returns(seen()) if row]):
+                writer.add_scalar(tag, float(np.mean(last)), step)
 
-    def at(self, step: int, seen: Callable[[], Any]) -> None:
-        """The training is at this step; `seen` gives all rewards and ends, for the mean of the last returns."""
-        self._bar.update(self._task, completed=step)
-        if self._writer is not None and (last := [row[-1] for row in episode_returns(seen()) if row]):
-            self._writer.add_scalar(self._tag, float(np.mean(last)), step)
+        def hear(step: int) -> None:
+            shown.update(task, completed=max(step, shown.tasks[0].completed))
 
-    def _hear(self, step: int) -> None:
-        self._bar.update(self._task, completed=max(step, self._bar.tasks[0].completed))
+        listening = [hear] if progress == "compiled" else []
+        LISTENERS.extend(listening)
+        try:
+            yield at
+        finally:
+            for listener in listening:
+                LISTENERS.remove(listener)
+            if writer is not None:
+                writer.close()
 
 
 def _writer(log: Path) -> Any:

@@ -12,17 +12,14 @@ from jaxtyping import Float
 from quietq.learning.in_loop_method import InLoopMethod, UnitNoise
 from quietq.learning.method import Method, Spaces
 from quietq.learning.options import options_of
-from quietq.learning.reward_learner import RewardLearner
+from quietq.learning.reward import RewardLearner
 from quietq.mechanisms.private_network import PrivateNetwork
-from quietq.privacy import norms
-from quietq.privacy.budget import Budget
+from quietq.privacy import Budget, InvalidInput, PrivacyWarning, SupBall, norms
 from quietq.privacy.checks import count, shown
-from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.privacy.relations import SupBall, sup_radius
+from quietq.privacy.relations import sup_radius
 from quietq.registry import METHODS, WORLDS
 
-MOST_BYTES = 2**30
-"""Of the noise of one run in float32."""
+MOST_BYTES = 2**30  # of the noise of one run in float32
 MOST_STEPS = 10**8
 
 

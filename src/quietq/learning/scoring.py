@@ -8,18 +8,15 @@ import numpy as np
 
 from quietq.learning.environments import Environment, rows_of
 from quietq.learning.report import bar
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
-from quietq.worlds import WALK, mean_return, normalise, policy_return, rewards_at, score
-from quietq.worlds.world import World, flat
+from quietq.worlds import WALK, World, mean_return, normalise, policy_return, rewards_at, score
+from quietq.worlds.world import flat
 
 CELLS = 2048
-IN_WORLDS = 2000
-"""Episodes by default: all at once, in less than a second."""
-IN_ENVIRONMENTS = 20
-"""Episodes by default: one step after the other, some thousands of them a second."""
-LONGEST = 100_000
-"""Steps of an episode, after which it is taken for endless."""
+IN_WORLDS = 2000  # episodes by default: all at once, in less than a second
+IN_ENVIRONMENTS = 20  # episodes by default: one step after the other, some thousands of them a second
+LONGEST = 100_000  # steps of an episode, after which it is taken for endless
 
 
 class NotPrivate(NamedTuple):
@@ -34,7 +31,6 @@ def evaluate(
     world: World | Environment, reward: object, q_values: Callable[[np.ndarray, int], np.ndarray], members: int,
     episodes: int | None, seed: int, progress: bool | None = None,
 ) -> NotPrivate:  # fmt: skip
-    """Exact on the walk; by episodes of chance elsewhere."""
     if reward is not None and not callable(reward):
         raise InvalidInput(
             "reward must be a function of many states at once, or None for the environment's own, not "

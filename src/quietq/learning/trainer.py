@@ -33,22 +33,19 @@ from jaxtyping import Array, Bool, Float
 
 from quietq.learning import checkpoint
 from quietq.learning.cache import disk_cache, is_public
-from quietq.learning.method import Method, Noise, Spaces, State, Transition
+from quietq.learning.method import Method, Moment, Noise, Spaces, State, Transition
 from quietq.learning.report import LISTENERS, Event
 from quietq.learning.training import Result, Runs, Training
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
+from quietq.worlds import World
 from quietq.worlds.jax_rewards import as_single
 from quietq.worlds.jax_world import WorldState, reset, step
-from quietq.worlds.world import World
 
-FEWEST_RUNS = 8
-"""A core is worth using for at least so many runs."""
+FEWEST_RUNS = 8  # a core is worth using for at least so many runs
 _one_core: ContextVar[bool] = ContextVar("one_core", default=False)
 
 
 class Carry(NamedTuple):
-    """A run between two steps."""
-
     world: WorldState
     learner: State
 
@@ -76,8 +73,8 @@ def spaces_of(world: World) -> Spaces:
 
 def run(training: Training) -> Result:
     assert isinstance(training.world, World)
-    with training.running() as reporter:
-        return _Piecewise(training, training.world).run(reporter.at)
+    with training.running() as report:
+        return _Piecewise(training, training.world).run(report)
 
 
 class _Piecewise:
@@ -113,11 +110,7 @@ class _Piecewise:
             raise InvalidInput(
                 f"{str(training.folder)!r} holds a checkpoint already: resume it, or choose another directory."
             )
-        training.rehearse(
-            lambda noise: rehearse(self.core, self.world, runs._replace(noise=noise), self.length, self.tell)
-        )
-        training.pay()
-        self.runs = runs._replace(noise=training.noise(seeded=training.simulate is not None))
+        self.runs = training.draw(runs, lambda runs: rehearse(self.core, self.world, runs, self.length, self.tell))
         self.carry, self.seen = begin(self.core, self.world, self.runs), self._nothing_seen()
         self.step, self.finished = 0, False
         self.booked = training.receipt is not None and (training.receipt.id or True)
@@ -148,15 +141,14 @@ class _Piecewise:
             report(self.step, lambda: self.seen)
             ended = self._call_back()
         self._keep(finished=True)  # before the end is released: it is not gone on with, only its end is repeated
-        last = current if self.step < steps and self.kept else finish
-        released = jax.block_until_ready(last(self.core, self.runs, self.carry))
+        released = release(self.core, self.runs, self.carry, last=self.step == steps or not self.kept)
+        released = jax.block_until_ready(released)
         return Result(released, tuple(np.asarray(part)[:, : self.step] for part in self.seen), self.step)
 
     def _call_back(self) -> bool:
-        """Whether the caller ends the training here."""
         if self.training.callback is None:
             return False
-        so_far = current(self.core, self.runs, self.carry)
+        so_far = release(self.core, self.runs, self.carry, last=False)
         ended = self.training.callback(Event.of(self.step, self.core, so_far)) is True
         if ended and so_far is None and self.kept and self.step < self.training.steps:
             raise InvalidInput(
@@ -176,7 +168,6 @@ class _Piecewise:
 
 
 def begin(method: Method, world: World, runs: Runs) -> Carry:
-    """All runs before their first step."""
     return _spread(partial(_begin, method, world), runs, None, _is_public(method, world, runs))
 
 
@@ -193,20 +184,14 @@ def rehearse(method: Method, world: World, runs: Runs, length: int, tell_every: 
     carry = jax.eval_shape(partial(_begin, method, world), runs, None)
     program = partial(_advance, method, world, length, tell_every, jnp.asarray(0))
     after, _ = jax.eval_shape(program, runs, carry)
-    for last in (_finish, _current):
-        jax.eval_shape(partial(last, method), after.learner, runs.noise)
+    for last in (True, False):
+        jax.eval_shape(partial(_release, method, last), after.learner, runs.noise)
 
 
-def finish(method: Method, runs: Runs, carry: Carry) -> Any:
-    """What each run releases at its end."""
+def release(method: Method, runs: Runs, carry: Carry, last: bool = True) -> Any:
+    """What each run releases at its end; or else has released so far, if anything, which uses no noise up."""
     with disk_cache(is_public(method)):
-        return _finish(method, carry.learner, runs.noise)
-
-
-def current(method: Method, runs: Runs, carry: Carry) -> Any:
-    """What each run has released so far, if anything; it uses no noise up."""
-    with disk_cache(is_public(method)):
-        return _current(method, carry.learner, runs.noise)
+        return _release(method, last, carry.learner, runs.noise)
 
 
 def _tell(now: Any) -> None:
@@ -241,27 +226,22 @@ def _advance(
 def _one_step(method: Method, world: World, run: Runs, carry: Carry, now: Array) -> tuple[Carry, Seen]:
     key_act, key_world, key_learn, key_reset = jax.random.split(jax.random.fold_in(run.keys, now), 4)
     here = carry.world.position
-    action = method.act(carry.learner, here[None], now, key_act, run.noise)[0]
+    action = method.act(carry.learner, here[None], Moment(now, key_act, run.noise))[0]
     after, terminated, truncated = step(world, carry.world, action, key_world)
     gained = run.reward(here, action, after.position)
     if method.spends:  # no value raises anything: what is no number counts as 0, what is infinite is clipped
         gained = as_single(gained)
         gained = jnp.where(jnp.isnan(gained), 0.0, gained)
     seen = Transition(*(x[None] for x in (here, action, gained, after.position, terminated, truncated)))
-    learner = method.update(carry.learner, seen, now, key_learn, run.noise)
+    learner = method.update(carry.learner, seen, Moment(now, key_learn, run.noise))
     over = terminated | truncated
     following = jax.tree.map(lambda new, old: jnp.where(over, new, old), reset(world, key_reset), after)
     return Carry(following, learner), Seen(gained, over)
 
 
-@partial(jax.jit, static_argnums=0)
-def _finish(method: Method, learner: State, noise: Noise) -> Any:
-    return jax.vmap(method.finish)(learner, noise)
-
-
-@partial(jax.jit, static_argnums=0)
-def _current(method: Method, learner: State, noise: Noise) -> Any:
-    return jax.vmap(method.current)(learner, noise)
+@partial(jax.jit, static_argnums=(0, 1))
+def _release(method: Method, last: bool, learner: State, noise: Noise) -> Any:
+    return jax.vmap(method.finish if last else method.current)(learner, noise)
 
 
 def _is_public(method: Method, world: World, runs: Runs) -> bool:

@@ -18,30 +18,25 @@ from quietq.learning import checkpoint
 from quietq.learning.cache import disk_cache
 from quietq.learning.in_loop_method import UnitNoise
 from quietq.learning.method import Method, Noise, Spaces, some_states
-from quietq.learning.report import Event, Reporter
-from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.privacy.account import Account, Receipt, accounted
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.learning.report import Event, reporting
+from quietq.noise import Entropy, SeededEntropy, SystemEntropy
+from quietq.privacy import Account, Assumption, Certificate, Cost, InvalidInput, QuietqError, Receipt
+from quietq.privacy.account import accounted
 from quietq.privacy.checks import count
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import InvalidInput, QuietqError
-from quietq.worlds.environment import WorldEnv
+from quietq.worlds import World, WorldEnv
 from quietq.worlds.independence import independence, is_own_world, with_assumption
 from quietq.worlds.jax_rewards import JaxFunction, LiftedReward, as_jax, as_single, stack
-from quietq.worlds.world import World
 
 STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
 """Of a vector environment, whose array hides the type that a copy computed in."""
-PIECES = 20
-"""A bar moves so often at the least."""
+PIECES = 20  # a bar moves so often at the least
 
 
 class Runs(NamedTuple):
     """The runs of a training; every leaf has a leading axis, one entry per run."""
 
     keys: Any
-    reward: Any
-    """None where an environment gives its own."""
+    reward: Any  # None where an environment gives its own
     noise: Noise
 
     def pick(self, index: Any) -> "Runs":
@@ -50,8 +45,7 @@ class Runs(NamedTuple):
 
 
 class Result(NamedTuple):
-    released: Any
-    """With a leading axis, one entry per run."""
+    released: Any  # with a leading axis, one entry per run
     seen: Any
     """Rewards as the learner got them, and where episodes ended, one row per run (and copy): for most not private."""
     steps: int
@@ -76,8 +70,7 @@ class Training:
     progress: bool | str = False
     callback: Callable[[Event], bool | None] | None = None
     log: str | os.PathLike[str] | None = None
-    charged: bool = False
-    """Whether noise was paid for."""
+    charged: bool = False  # whether noise was paid for
     receipt: Receipt | None = None
     booked: bool | None = None
     """For a training that was resumed: whether its checkpoint says that it was charged to an account."""
@@ -123,23 +116,21 @@ class Training:
 
     @property
     def releases(self) -> bool:
-        """Whether its noise is drawn to protect, as it goes."""
         return self.method.spends and self.simulate is None
 
     @contextmanager
-    def running(self) -> Iterator[Reporter]:
+    def running(self) -> Iterator[Callable[..., None]]:
         """What holds while it runs: precision, what is kept of compiled programs, and who is told."""
         log, covered = None if self.log is None else Path(self.log), not self.method.uses_true_reward
         with (
             jax.default_matmul_precision("highest"),  # sensitivities allow for float32's rounding and no more
             # A reward of the caller's own may be traced anywhere in here; the trainer keeps what it knows to be public.
             disk_cache(public=False),
-            Reporter(self.steps, self.progress, log, covered) as reporter,
+            reporting(self.steps, self.progress, log, covered) as report,
         ):
-            yield reporter
+            yield report
 
     def certificate(self) -> Certificate:
-        """The method's, or for a simulation one that promises nothing."""
         if self.method.spends and self.simulate is not None:
             remark = "Simulated noise from a seed, for an experiment: it protects nobody."
             return Certificate(method=self.method.name, standing="none", reproducible=True, remarks=(remark,))
@@ -159,27 +150,31 @@ class Training:
             return Assumption("The training was resumed, and had been charged to an account before.", enforced=False)
         return accounted(None if self.booked is False else self.account)
 
-    def rehearse(self, trace: Callable[[Noise], None]) -> None:
-        """Traces a program, with ones for noise, where a budget would be lost if it failed."""
-        if not self.releases:
-            return
-        one = self.method.draw(self.spaces, self.steps, UnitNoise())
-        try:
-            trace(jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.members, *leaf.shape)), one))
-        except QuietqError:
-            raise
-        except Exception as error:
-            error.add_note("This was a rehearsal, before the training: nothing was drawn or spent.")
-            raise
+    def draw(self, runs: Runs, trace: Callable[[Runs], None]) -> Runs:
+        """The runs with their noise. Charges before anything is drawn.
 
-    def pay(self) -> None:
-        """Charges before anything is drawn."""
-        if self.account is not None and self.releases:
+        Where a budget would be lost if the program failed, it is traced before, with ones for noise.
+        """
+        if self.releases:
+            one = self.method.draw(self.spaces, self.steps, UnitNoise())
+            ones = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.members, *leaf.shape)), one)
+            try:
+                trace(runs._replace(noise=ones))
+            except QuietqError:
+                raise
+            except Exception as error:
+                error.add_note("This was a rehearsal, before the training: nothing was drawn or spent.")
+                raise
+            self._charge()
+        self.charged = True
+        return runs._replace(noise=self.noise(seeded=self.simulate is not None))
+
+    def _charge(self) -> None:
+        if self.account is not None:
             budget, relation = getattr(self.method, "budget", None), getattr(self.method, "relation", None)
             if budget is None:
                 raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
             self.receipt = self.account.charge(Cost.gaussian(budget.mu), relation)
-        self.charged = True
 
     def noise(self, seeded: bool) -> Noise:
         """The noise of every run, stacked; the same for all seeds of one draw."""

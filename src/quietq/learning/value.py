@@ -12,18 +12,16 @@ from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning.averages import Averages, Averaging, add, best_values, weighed
-from quietq.learning.in_loop_method import Draw, InLoopMethod
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.in_loop_method import ROUNDS, Draw, InLoopMethod, PrivateStep, update_and_finish
+from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
-from quietq.learning.options import check_share, option
-from quietq.learning.private_step import ROUNDS, PrivateStep, update_and_finish
+from quietq.learning.options import option, share
 from quietq.learning.protect import protect
-from quietq.privacy.certificate import Assumption
+from quietq.privacy import Assumption
 from quietq.privacy.checks import count
 
 
@@ -31,12 +29,9 @@ class ValueState(NamedTuple):
     """What this round has seen, private; and what all rounds together released."""
 
     unreleased: Averages
-    public: Averages
-    """Weights and moves are public as such, rewards were noised."""
-    variance: Float[Array, "actions knots"]
-    """Of the noise in the released rewards."""
-    network: LinearQ
-    """The values that followed from the last release; they act."""
+    public: Averages  # weights and moves are public as such, rewards were noised
+    variance: Float[Array, "actions knots"]  # of the noise in the released rewards
+    network: LinearQ  # the values that followed from the last release; they act
     round: Int[Array, ""]
 
 
@@ -45,28 +40,18 @@ class ValueNoise(Averaging, InLoopMethod):
     """Round by round, mean rewards by knot are noised and released, and the values that follow act in the next."""
 
     name: ClassVar[str] = "value"
-    round_steps: int = option(2500, "Steps of a round; each ends with a release of its own, under one budget.")
-    explore: float = option(0.5, "Share of random actions after the first round.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        count("round_steps", self.round_steps)
-        check_share("explore", self.explore)
+    round_steps: int = option(2500, "Steps of a round; each ends with a release of its own, under one budget.", count)
+    explore: float = option(0.5, "Share of random actions after the first round.", share)
 
     def rounds(self, steps: int) -> int:
         """How many releases so many steps make; the last round may be a short one."""
         return -(-steps // self.round_steps)
 
     def operations(self, spaces: Spaces) -> int:
-        """Of each mean reward; sums are compensated."""
         return 8
 
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         return (self.rounds(steps), spaces.actions, self.number_of_knots(spaces))
-
-    def sensitivity(self, spaces: Spaces, steps: int) -> float:
-        """Each round's noise is as much as this times the root of the number of means in it."""
-        return self.allowance(spaces) * self.radius * np.sqrt(self.rounds(steps))
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
         return {"kind": "mean-rewards", "rounds": self.rounds(steps), "operations": self.operations(spaces)}
@@ -76,26 +61,22 @@ class ValueNoise(Averaging, InLoopMethod):
         zero = jnp.zeros_like(nothing.weight)
         return ValueState(nothing, nothing, zero, self.network(spaces, zero), jnp.zeros((), jnp.int32))
 
-    def act(
-        self, state: ValueState, observation: Float[Array, "copies d"], step: Array, key: PRNGKeyArray, noise: Noise
-    ) -> Int[Array, " copies"]:
-        """At random in the first round; then the best by what was released, or at random."""
-        key_share, key_action = jax.random.split(key)
-        share = jnp.where(step < self.round_steps, 1.0, self.explore)
-        anything = super().act(state, observation, step, key_action, noise)
+    def act(self, state: ValueState, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+        key_share, key_action = jax.random.split(now.key)
+        share = jnp.where(now.step < self.round_steps, 1.0, self.explore)
+        anything = super().act(state, observation, now._replace(key=key_action))
         best = jnp.argmax(jax.vmap(state.network)(observation), axis=1)
         return jnp.where(jax.random.uniform(key_share, best.shape) < share, anything, best)
 
-    def update(self, state: ValueState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> ValueState:
-        seen = seen._replace(reward=jnp.clip(seen.reward, -noise.largest, noise.largest))
-        state = state._replace(unreleased=add(state.unreleased, seen, state.network))
-        ends = ((step + 1) % self.round_steps == 0) & (state.round < noise.normals.shape[0])
+    def update(self, state: ValueState, seen: Transition, now: Moment) -> ValueState:
+        noise = now.noise
+        state = state._replace(unreleased=add(state.unreleased, noise.clip(seen), state.network))
+        ends = ((now.step + 1) % self.round_steps == 0) & (state.round < noise.normals.shape[0])
         arrays, build = jax.tree.flatten(state)
         released = lax.cond(ends, lambda x: jax.tree.leaves(self._release(build.unflatten(x), noise)), list, arrays)
         return build.unflatten(released)
 
     def finish(self, state: ValueState, noise: Noise) -> LinearQ:
-        """The values after the last round, which a short one ends."""
         short = state.unreleased.seen.any() & (state.round < noise.normals.shape[0])
         last = self._release(state, noise)
         return jax.tree.map(lambda new, old: jnp.where(short, new, old), last.network, state.network)
@@ -105,7 +86,7 @@ class ValueNoise(Averaging, InLoopMethod):
 
     def _release(self, state: ValueState, noise: Draw) -> ValueState:
         mine, before, seen = state.unreleased, state.public, state.unreleased.seen
-        scale = noise.scale * jnp.sqrt(seen.sum())
+        scale = noise.scale * jnp.sqrt(seen.sum())  # one round moves so many means
         means = protect(mine.means(), noise.normals[state.round], scale)
         weight = jnp.where(seen, mine.weight, 0.0)
         public = Averages(

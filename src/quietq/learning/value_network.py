@@ -20,14 +20,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQState, Loss, chosen
 from quietq.learning.gradient import FROM_NOISED, STEEPEST, NoisyDescent
-from quietq.learning.in_loop_method import Draw
-from quietq.learning.method import Noise, Spaces, Transition
+from quietq.learning.in_loop_method import ROUNDS, Draw, PrivateStep, hide_replay
+from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Network
-from quietq.learning.options import option
-from quietq.learning.private_step import ROUNDS, PrivateStep, hide_replay
+from quietq.learning.options import option, share
 from quietq.learning.protect import protect, total
-from quietq.privacy.certificate import Assumption
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import Assumption, InvalidInput
+from quietq.privacy.checks import count
 from quietq.privacy.norms import UNIT_ROUNDING
 
 _SQUARINGS = 3
@@ -40,10 +39,12 @@ class NetworkValueNoise(NoisyDescent):
 
     name: ClassVar[str] = "value-network"
     norm_kind: ClassVar[str] = "reward-gradients"
-    features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.")
-    gamma: float = option(0.5, "Discount of the future.")
-    batch: int = option(250, "Transitions a round; each is used in one round only, and each round is a release.")
-    target_every: int = option(1, "Rounds between copies of the network to the target network; 1 does without one.")
+    features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    gamma: float = option(0.5, "Discount of the future.", share)
+    batch: int = option(250, "Transitions a round; each is used in one round only, and each round is a release.", count)
+    target_every: int = option(
+        1, "Rounds between copies of the network to the target network; 1 does without one.", count
+    )
     loss: Loss = field(default="squared", init=False)
     replay: int = field(default=1, init=False)
     start: int = field(default=1, init=False)
@@ -61,18 +62,17 @@ class NetworkValueNoise(NoisyDescent):
         state = super().init(spaces, key, copies)
         return state._replace(replay=memory.empty(self.batch, spaces.box.dimension, copies))
 
-    def update(self, state: DeepQState, seen: Transition, step: Array, key: PRNGKeyArray, noise: Noise) -> DeepQState:
-        """Stores what was seen; at the end of a round, takes one step with noise."""
-        buffer = memory.store(state.replay, seen, step, self.bootstrap_truncated)
+    def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
+        steps, noise = now.step + 1, now.noise
+        buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
         calls = buffer.shape[0] // seen.action.shape[0]
-        turn = (step + 1) // calls - 1
+        turn = steps // calls - 1
 
         def gradient(network: Network) -> Any:
-            batch = memory.rows(buffer, jnp.arange(buffer.shape[0]))
-            batch = batch._replace(reward=jnp.clip(batch.reward, -noise.largest, noise.largest))
+            batch = noise.clip(memory.rows(buffer, jnp.arange(buffer.shape[0])))
             return self.noised(network, state.target, batch, turn, noise)
 
-        ready = ((step + 1) % calls == 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
+        ready = (steps % calls == 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
         return self.descend(state, buffer, gradient, ready, ready & ((turn + 1) % self.target_every == 0))
 
     def noised(self, network: Network, target: Network, batch: Transition, turn: Array, noise: Draw) -> Network:

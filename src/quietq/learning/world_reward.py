@@ -3,14 +3,21 @@
 from typing import Any
 
 from quietq.mechanisms import privatise
-from quietq.noise.kernels import FeatureKernel
-from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
-from quietq.privacy.account import Account
-from quietq.privacy.budget import Budget
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation, RkhsBall, SupBall
+from quietq.noise import FeatureKernel
+from quietq.privacy import (
+    Account,
+    Budget,
+    InvalidInput,
+    Relation,
+    RkhsBall,
+    SupBall,
+    cap_any_dp,
+    cap_gdp,
+    people_needed,
+    steps_between,
+)
+from quietq.worlds import World
 from quietq.worlds.observed import observe
-from quietq.worlds.world import World
 
 
 def privatise_world(

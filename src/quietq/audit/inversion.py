@@ -1,4 +1,15 @@
-"""The reward from a policy alone, up to scale and shift: inverse reinforcement learning, in two ways.
+"""The reward from released values, or from a policy alone: three attacks.
+
+`invert` turns the Bellman equation round. Values that solve r(s, a) = Q(s, a) - gamma sum_s' P(s'|s, a) max_a' Q(s',
+a') give the reward away, scale and shift included. That is the mean reward of a step; the reward of the state that it
+leads to follows from
+
+    r(s, a) = sum_s' P(s'|s, a) r(s')
+
+by least squares. Chance blurs what it averages over, and undoing that blows errors up, so steep rewards are charged
+for: by generalised cross-validation, and at least so much that the reward is no steeper than was publicly declared.
+(Errors of neighbouring states are alike, which cross-validation alone takes for signal.) All of it comes from the
+release and from what is public.
 
 `inverse_rl` is a linear program (Ng & Russell, 2000). A policy pi is optimal for the reward r of the state that a step
 leads to if and only if, for every action a,
@@ -17,19 +28,53 @@ mixture towards it; the length of the difference, the margin, falls until nothin
 mixture.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.audit.discretised import Discretised, best_actions, mixed
+from quietq.privacy import InvalidInput, QuietqError
 from quietq.privacy.checks import count, not_negative, positive, probability
-from quietq.privacy.errors import InvalidInput, QuietqError
+
+_CHARGES = np.logspace(-12, 8, 81)
+"""What is tried, relative to the scale of the equations; with the last, nothing but a constant is left."""
+_TOO_STEEP = 1.01  # slopes that exceed the declared one by less are rounding
+
+
+class Inversion(NamedTuple):
+    rewards: Float[np.ndarray, " n"]  # of the state that a step leads to
+    residual: float  # root mean square of what no reward of the next state explains
+
+
+def implied_rewards(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
+    """Mean rewards of each state and action that make these the values, (n, m), of the best policy."""
+    return values - probability("gamma", gamma) * grid.transitions @ values.max(axis=1)
+
+
+def invert(grid: Discretised, values: np.ndarray, gamma: float, steepest: float | None = None) -> Inversion:
+    """The reward of the state that a step leads to, from values of all actions, (n, m).
+
+    `steepest` is the most that the reward is known to change between neighbouring points, if anything is.
+    """
+    expected = implied_rewards(grid, values, gamma)
+    most = np.inf if steepest is None else _TOO_STEEP * not_negative("steepest", steepest)
+    equations, goal = grid.transitions.reshape(expected.size, -1), expected.ravel()
+    normal, steep, right = equations.T @ equations, grid.slopes.T @ grid.slopes, equations.T @ goal
+    least, rewards = np.inf, np.full(len(normal), goal.mean())
+    for tried in _CHARGES * np.trace(normal) / np.trace(steep):
+        inverse = np.linalg.inv(normal + tried * steep)
+        found = inverse @ right
+        freedom = expected.size - np.trace(inverse @ normal)
+        score = np.square(equations @ found - goal).sum() / freedom**2
+        if score < least and np.abs(grid.slopes @ found).max() <= most:
+            least, rewards = score, found
+    return Inversion(rewards, float(np.sqrt(np.square(equations @ rewards - goal).mean())))
+
 
 SIZE = 0.5
 """Small against what a point of reward can add to the lead; from about 10 on nothing but 0 is left in our worlds."""
-WRONG = 2.0
-"""What Ng & Russell charge for a state in which the policy is not the best."""
+WRONG = 2.0  # what Ng & Russell charge for a state in which the policy is not the best
 
 
 def inverse_rl(
@@ -78,25 +123,18 @@ def inverse_rl(
     return np.asarray(found.x[:n])
 
 
-KNOTS = {1: 17, 2: 7}
-"""Of the hat functions that features are, a coordinate."""
+KNOTS = {1: 17, 2: 7}  # of the hat functions that features are, a coordinate
 ROUNDS = 30
-CLOSE = 1e-3
-"""A margin below this part of the first is taken for none."""
+CLOSE = 1e-3  # a margin below this part of the first is taken for none
 
 
-@dataclass(frozen=True, eq=False)
-class Apprentice:
-    """What the rounds found."""
-
+class Apprentice(NamedTuple):
     weights: Float[np.ndarray, " features"]
     """Of the features, those whose best policy came nearest to the released one; up to scale and shift."""
-    rewards: Float[np.ndarray, " n"]
-    """The reward that they make, at the grid's points."""
+    rewards: Float[np.ndarray, " n"]  # the reward that they make, at the grid's points
     margins: tuple[float, ...]
     """By round: how far the released policy is from the mixture of those tried; it never grows."""
-    distance: float
-    """Between the feature expectations of the released policy and of the one that is best for `weights`."""
+    distance: float  # between the feature expectations of the released policy and of the one that is best for `weights`
 
 
 def apprenticeship(
