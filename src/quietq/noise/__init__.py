@@ -7,12 +7,10 @@ from quietq.noise.grid_path import GridPath as GridPath
 from quietq.noise.kernels import (
     Additive as Additive,
     BandLimited as BandLimited,
-    Differentiable as Differentiable,
     Exponential as Exponential,
     FeatureKernel as FeatureKernel,
     Kernel as Kernel,
     Product as Product,
-    piecewise_linear as piecewise_linear,
 )
 from quietq.noise.sorted_path import SortedPath as SortedPath
 from quietq.noise.tree_path import TreePath as TreePath

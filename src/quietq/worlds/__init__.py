@@ -29,13 +29,7 @@ from quietq.worlds.returns import (
     reference as reference,
     uniform_policy as uniform_policy,
 )
-from quietq.worlds.tabular import (
-    Solution as Solution,
-    Tabular as Tabular,
-    printed_value_error_bound as printed_value_error_bound,
-    random_mdp as random_mdp,
-    value_error_bound as value_error_bound,
-)
+from quietq.worlds.tabular import Tabular as Tabular
 from quietq.worlds.thermostat import ThermostatWorld as ThermostatWorld
 from quietq.worlds.walk import WALK as WALK, WalkWorld as WalkWorld, walk_reward as walk_reward
 from quietq.worlds.walk_returns import (

@@ -43,77 +43,52 @@ class JaxReward(eqx.Module):
         """The value at a state, a scalar, or one value per action."""
 
 
-class _Released(JaxReward):
-    """Released numbers, and the box whose unit coordinates they are read by; axes behind `axes` are outputs."""
+class ReleasedReward(JaxReward):
+    """Released numbers, and by which of the `RULES` they are read at a place in the unit coordinates of their box.
 
-    values: Array
-    low: Array
-    width: Array
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, values: Any, box: Box, axes: int | None = None) -> None:
-        self.values, self.low, self.width = (jnp.asarray(one, jnp.float32) for one in (values, box.low, box.width))
-        self.by_action = self.values.ndim > (box.dimension if axes is None else axes)
-
-    def unit(self, state: Array) -> Array:
-        return jnp.clip((state - self.low) / self.width, 0.0, 1.0)
-
-
-class JaxTable(_Released):
-    """A PrivateTable: the value at the nearest grid point.
-
-    The same point as in double precision, wherever the state's unit coordinates are exact in single precision: on unit
-    boxes always. Elsewhere a state within rounding of the middle between two points may go to the other one.
+    A table is read at the same grid point as in double precision, wherever the state's unit coordinates are exact in
+    single precision: on unit boxes always. Elsewhere a state within rounding of the middle between two points may go to
+    the other one.
     """
 
-    def __init__(self, values: Any, box: Box) -> None:
-        super().__init__(values, box)
+    values: tuple[Array, ...]
+    low: Array
+    width: Array
+    rule: str = eqx.field(static=True)
+    phi: Callable[..., Any] | None = eqx.field(static=True)
+    """Public features, if the values are their weights."""
+    by_action: bool = eqx.field(static=True)
 
-    def at(self, state: Array) -> Array:
-        cells = np.float32(self.values.shape[0] - 1)
-        return self.values[tuple(jnp.rint(self.unit(state) * cells).astype(jnp.int32))]
-
-
-class JaxKnots(_Released):
-    """PrivateKnots or a FittedReward: straight lines between equally spaced knots."""
-
-    def __init__(self, values: Any, box: Box) -> None:
-        super().__init__(values, box)
-
-    def at(self, state: Array) -> Array:
-        pieces = self.values.shape[0] - 1
-        place = self.unit(state)[0] * np.float32(pieces)
-        left = jnp.clip(place.astype(jnp.int32), 0, pieces - 1)
-        share = place - left
-        return (1 - share) * self.values[left] + share * self.values[left + 1]
-
-
-class JaxWeights(_Released):
-    """PrivateWeights of features that JAX can trace."""
-
-    phi: Callable[..., Any] = eqx.field(static=True)
-
-    def __init__(self, weights: Any, phi: Callable[..., Any], box: Box) -> None:
-        super().__init__(weights, box, axes=1)
-        self.phi = phi
+    def __init__(self, rule: str, values: Sequence[Any], box: Box, phi: Callable[..., Any] | None = None) -> None:
+        self.values = tuple(jnp.asarray(one, jnp.float32) for one in values)
+        self.low, self.width = (jnp.asarray(one, jnp.float32) for one in (box.low, box.width))
+        self.rule, self.phi = rule, phi
+        self.by_action = self.values[0].ndim > (box.dimension if rule == "table" else 1)
         jax.eval_shape(self.at, jnp.zeros(box.dimension))
 
     def at(self, state: Array) -> Array:
-        return _traced("phi", self.phi, self.unit(state)) @ self.values
+        unit = jnp.clip((state - self.low) / self.width, 0.0, 1.0)
+        place = unit if self.phi is None else _traced("phi", self.phi, unit)
+        return RULES[self.rule](place, *self.values)
 
 
-class JaxSum(JaxReward):
-    """A PrivateSum: one table per coordinate."""
+def _nearest(unit: Array, table: Array) -> Array:
+    return table[tuple(jnp.rint(unit * np.float32(table.shape[0] - 1)).astype(jnp.int32))]
 
-    parts: tuple[JaxTable, ...]
-    by_action: bool = eqx.field(static=True)
 
-    def __init__(self, tables: Sequence[Any], box: Box) -> None:
-        self.parts = tuple(JaxTable(values, box.coordinate(i)) for i, values in enumerate(tables))
-        self.by_action = self.parts[0].by_action
+def _between(unit: Array, knots: Array) -> Array:
+    place = unit[0] * np.float32(len(knots) - 1)
+    left = jnp.clip(place.astype(jnp.int32), 0, len(knots) - 2)
+    share = place - left
+    return (1 - share) * knots[left] + share * knots[left + 1]
 
-    def at(self, state: Array) -> Array:
-        return jnp.sum(jnp.stack([part.at(state[i : i + 1]) for i, part in enumerate(self.parts)]), axis=0)
+
+def _summed(unit: Array, *tables: Array) -> Array:
+    return jnp.sum(jnp.stack([_nearest(unit[i : i + 1], table) for i, table in enumerate(tables)]), axis=0)
+
+
+RULES = {"table": _nearest, "knots": _between, "sum": _summed, "weights": jnp.matmul}
+"""The nearest grid point, straight lines between knots, one table per coordinate, and features times weights."""
 
 
 class WorldReward(JaxReward):
@@ -177,16 +152,16 @@ def as_jax(reward: object) -> JaxReward:
 
 as_jax.register(JaxReward, lambda reward: reward)
 as_jax.register(World, WorldReward)
-as_jax.register(PrivateTable, lambda table: JaxTable(table.values, table.box))
-as_jax.register(PrivateKnots, lambda knots: JaxKnots(knots.values, knots.box))
-as_jax.register(FittedReward, lambda fitted: JaxKnots(fitted.mean, fitted.box))
-as_jax.register(PrivateSum, lambda total: JaxSum([part.values for part in total.parts], total.box))
+as_jax.register(PrivateTable, lambda table: ReleasedReward("table", [table.values], table.box))
+as_jax.register(PrivateKnots, lambda knots: ReleasedReward("knots", [knots.values], knots.box))
+as_jax.register(FittedReward, lambda fitted: ReleasedReward("knots", [fitted.mean], fitted.box))
+as_jax.register(PrivateSum, lambda total: ReleasedReward("sum", [part.values for part in total.parts], total.box))
 
 
 @as_jax.register
 def _(reward: PrivateWeights) -> JaxReward:
-    kernel = reward.kernel
-    return JaxWeights(reward.weights, getattr(kernel, "phi", kernel.features), reward.box)
+    phi = getattr(reward.kernel, "phi", reward.kernel.features)
+    return ReleasedReward("weights", [reward.weights], reward.box, phi)
 
 
 def stack(rewards: Sequence[JaxReward]) -> JaxReward:

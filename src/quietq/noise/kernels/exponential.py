@@ -18,12 +18,11 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.kernels.base import Differentiable, Kernel
+from quietq.noise.kernels.base import Kernel
 from quietq.privacy.checks import instance, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _MOST_DIMENSIONS = 3
 
 
@@ -54,29 +53,9 @@ class Exponential(Kernel):
     def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
         return math.sqrt(radius**2 * (1 + self.beta / 2) + lipschitz**2 / (2 * self.beta))
 
-    def inner(self, f: Differentiable, g: Differentiable) -> float:
-        """<f, g>, by Gauss-Legendre between the breaks: exact for piecewise polynomials."""
-        breaks = np.unique([0.0, 1.0, *f.breaks, *g.breaks])
-        panels = np.linspace(0, 1, max(2, math.ceil(self.beta) + 1))  # exponentials need panels of about 1/beta
-        edges = np.unique(np.concatenate([breaks, panels]))
-        edges = edges[np.append(True, np.diff(edges) > 1e-15)]
-        half = np.diff(edges)[:, None] / 2
-        x = edges[:-1, None] + half * (1 + _NODES)
-        integrand = f.slope(x) * g.slope(x) / (2 * self.beta) + self.beta / 2 * f.value(x) * g.value(x)
-        ends = np.array([0.0, 1.0])
-        return float(np.sum(half * _WEIGHTS * integrand) + np.sum(f.value(ends) * g.value(ends)) / 2)
-
-    def section(self, y: float) -> Differentiable:
-        """K(., y), the function that represents evaluation at y."""
-        return Differentiable(
-            lambda x: np.exp(-self.beta * np.abs(x - y)),
-            lambda x: -self.beta * np.sign(x - y) * np.exp(-self.beta * np.abs(x - y)),
-            (float(y),),
-        )
-
-    def inner_on(self, points: np.ndarray, f: np.ndarray, g: np.ndarray) -> float:
-        """f' K^-1 g at increasing points, by the Markov property: O(points)."""
-        return float(whiten(self.beta, points, f) @ whiten(self.beta, points, g))
+    def norm_on(self, points: np.ndarray, values: np.ndarray) -> float:
+        """At increasing points, by the Markov property: O(points)."""
+        return float(np.linalg.norm(whiten(self.beta, points, values)))
 
 
 class _ByCoordinate(Kernel):
@@ -89,10 +68,6 @@ class _ByCoordinate(Kernel):
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         x, y = (np.asarray(points, float).reshape(-1, self.dimension) for points in (x, y))
         return self.combine.reduce([part.covariance(x[:, i], y[:, i]) for i, part in enumerate(self.parts)])
-
-    def inner(self, f: Sequence[Differentiable], g: Sequence[Differentiable]) -> float:
-        """<f, g> of functions that are given coordinate by coordinate."""
-        return float(self.combine.reduce([part.inner(a, b) for part, a, b in zip(self.parts, f, g, strict=True)]))
 
 
 @dataclass(frozen=True)

@@ -61,15 +61,6 @@ class FiniteRank(Kernel):
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         return self.features(np.asarray(x, float)) @ self.features(np.asarray(y, float)).T
 
-    def inner(self, f: np.ndarray, g: np.ndarray) -> float:
-        return float(self.weights(f) @ self.weights(g))
-
-    def weights(self, f: object) -> Float[np.ndarray, " features"]:
-        vector = numbers("weights", f)
-        if vector.shape != (self.rank,):
-            raise InvalidInput(f"weights must have shape ({self.rank},), one per feature, not {vector.shape}.")
-        return vector
-
 
 @dataclass(frozen=True, repr=False)
 class FeatureKernel(FiniteRank):
