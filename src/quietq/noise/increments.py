@@ -74,12 +74,10 @@ class IncrementBody:
         """Numbers with exact noise of that density, rounded to multiples of the step."""
         lengths = [LazyUniform(random_bits) for _ in range(self.pieces + 1)]
         point = self.uniform_exactly(random_bits)
-        scale = Enclosure.exactly(self.half) / Enclosure.exactly(positive("rate", rate))
-        one, two = Enclosure.exactly(1), Enclosure.exactly(2)
 
         def noise() -> list[Enclosure]:
-            length = exponentials(lengths) * scale  # Gamma(pieces + 1, 1/rate)
-            return [length * (two * uniform.enclosure() + -one) for uniform in point]
+            length = exponentials(lengths) * self.half / positive("rate", rate)  # Gamma(pieces + 1, 1/rate)
+            return [length * (2 * uniform.enclosure() + -1) for uniform in point]
 
         return round_exactly(numbers, noise, [*lengths, *point], step)
 
