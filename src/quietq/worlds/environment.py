@@ -13,7 +13,7 @@ from jaxtyping import Float, Float32
 
 from quietq import registry
 from quietq.noise.box import Box as PublicBox
-from quietq.privacy.checks import instance, numbers, real, shown
+from quietq.privacy.checks import instance, numbers, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.world import World, find_world, flat, unflat
 
@@ -28,13 +28,6 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
     The reward is a function of the observation returned, which is the state in single precision; the state itself is
     kept in double precision. `terminated` comes from the world, `truncated` from the clock; both may be true at once.
     `reset(options={"state": ...})` starts there instead of at random: a number in one dimension, else d numbers.
-
-    >>> import quietq
-    >>> env = gymnasium.make("quietq/Thermostat-v0")
-    >>> observation, info = env.reset(seed=1)
-    >>> observation, reward, terminated, truncated, info = env.step(2)
-    >>> bool(reward == env.unwrapped.world.reward(observation.astype(float), np)), terminated, truncated
-    (True, False, False)
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
@@ -52,9 +45,8 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         low, high = np.array(box.low, dtype=np.float32), np.array(box.high, dtype=np.float32)
         self.observation_space = Box(low, high, (dimension,), np.float32)
         self.action_space = Discrete(world.actions)
-        self._state = np.zeros(dimension)
+        self._state, self._left = np.zeros(dimension), False
         self._steps_left: int | None = None
-        self._left = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -64,7 +56,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         if options is not None and "state" in options:
             start = self._checked(options["state"])
         self._state, self._steps_left, self._left = start, self.world.steps, False
-        return self._observation(), {}
+        return start.astype(np.float32), {}
 
     def step(self, action: Any) -> tuple[Float32[np.ndarray, " dimension"], float, bool, bool, dict[str, Any]]:
         if not self._steps_left or self._left:
@@ -77,7 +69,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         self._state, terminated = self.world.move(self._state, np.asarray(action), draws, np)
         self._steps_left -= 1
         self._left = bool(terminated)
-        observation = self._observation()
+        observation = self._state.astype(np.float32)
         reward = float(rewards_of(observation.astype(np.float64), self.reward))
         return observation, reward, self._left, self._steps_left == 0, {}
 
@@ -90,22 +82,13 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         object.__setattr__(other.world, "reward", lambda states, xp: rewards_of(np.asarray(states), reward))
         return other
 
-    def _observation(self) -> Float32[np.ndarray, " dimension"]:
-        return self._state.astype(np.float32)
-
     def _checked(self, value: Any) -> Float[np.ndarray, " dimension"]:
-        """A start that the caller chose."""
         box = self.world.box
-        if box.dimension == 1:
-            state = np.array([real("state", value[0] if np.shape(value) == (1,) else value)])
-        else:
-            state = numbers("state", value)
+        state = np.atleast_1d(numbers("state", value))
         if state.shape != (box.dimension,):
             raise InvalidInput(f"state must be {box.dimension} numbers, not of shape {state.shape}.")
         if not ((state >= box.low) & (state <= box.high)).all():  # False for NaN
-            raise InvalidInput(
-                f"state must lie within {box}, not {shown(state.tolist() if len(state) > 1 else state[0])}."
-            )
+            raise InvalidInput(f"state must lie within {box}, not {shown(value)}.")
         return state
 
 
@@ -134,11 +117,7 @@ def rewards_of(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, 
 
 
 def world_env(world: World | str, reward: RewardFunction | None = None, render_mode: str | None = None) -> WorldEnv:
-    """A world, or the one of that name, for Gymnasium: what `gymnasium.make` calls.
-
-    >>> from quietq.worlds.recommender import RecommenderWorld
-    >>> env = gymnasium.make("quietq/Recommender-v0", world=RecommenderWorld(strength=0.02))  # no consensus
-    """
+    """A world, or the one of that name, for Gymnasium: what `gymnasium.make` calls."""
     return WorldEnv(find_world(world) if isinstance(world, str) else world, reward, render_mode)
 
 
