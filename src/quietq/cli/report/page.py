@@ -43,14 +43,12 @@ class Table:
     strong: frozenset[str] = frozenset()
 
     def html(self) -> str:
-        lines = [
-            "".join(f"<th scope='col'>{_inline(heading)}</th>" for heading in self.headings),
-            "</tr></thead><tbody>",
-        ]
+        head = "".join(f"<th scope='col'>{_inline(heading)}</th>" for heading in self.headings)
+        body = ""
         for row in self.rows:
             mark = " class='strong'" if str(row[-1]) in self.strong else ""
-            lines.append(f"<tr{mark}>{''.join(map(_cell, row))}</tr>")
-        return f"<div class='table'><table><thead><tr>{''.join(lines)}</tbody></table></div>"
+            body += f"<tr{mark}>{''.join(map(_cell, row))}</tr>"
+        return f"<div class='table'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 @dataclass(frozen=True)
