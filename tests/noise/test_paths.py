@@ -111,7 +111,7 @@ def test_a_refusal_shows_a_plain_number():
         Box.of((0, 1)).to_unit(np.array([0.2, 1.5]))
 
 
-@pytest.mark.parametrize("levels", [1, 10, pytest.param(30, marks=pytest.mark.slow), 52])
+@pytest.mark.parametrize("levels", [1, pytest.param(30, marks=pytest.mark.slow), 52])
 @pytest.mark.parametrize("beta", [1e-3, 4.0, 1.6e4])
 def test_numpy_and_jax_agree(levels, beta):
     path = TreePath(Exponential(beta), levels=levels, sigma=1.0, key=KEY)
@@ -122,7 +122,7 @@ def test_numpy_and_jax_agree(levels, beta):
 
 
 def test_jax_precision_is_left_as_it_was():
-    TreePath(Exponential(1.0), levels=3).compiled()([0.1])
+    TreePath(Exponential(1.0), levels=1).compiled()(0.1)
     assert jax.numpy.zeros(1).dtype == np.float32
 
 
@@ -214,7 +214,7 @@ def test_normals_from_bits_agree_in_both_forms():
     from quietq.noise.entropy import normal_from_bits
 
     edges = [abs(2**power + by) for power in range(64) for by in (-1, 0, 1)]
-    random = np.random.default_rng(0).integers(0, 2**64 - 1, 100_000, dtype=np.uint64, endpoint=True)
+    random = np.random.default_rng(0).integers(0, 2**64 - 1, 20_000, dtype=np.uint64, endpoint=True)
     bits = np.concatenate([np.array([*edges, 2**64 - 1], np.uint64), random, random >> np.uint64(30)])
     with jax.enable_x64(True):
         theirs = np.asarray(normal_from_bits(jax.numpy.asarray(bits), inverse=ndtri))
