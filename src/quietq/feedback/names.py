@@ -31,14 +31,12 @@ _ROUNDS = 20  # two or three are enough for any text we know
 
 
 def is_name(dtype: Any) -> bool:
-    """Whether a column of this type can hold names."""
     text = isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
     number = dtype.is_numeric() and not dtype.is_float()
     return text or number or isinstance(dtype, pl.Boolean | pl.Null)
 
 
 def rounded_names(column: object, dtype: object) -> InvalidInput:
-    """The refusal of a column of people that are floating-point numbers."""
     return InvalidInput(
         f"Column {column!r} must hold people's names as text or whole numbers, not as {dtype}, which rounds long ones: "
         f"hand over the file itself, or read names as what they are in the first place, for example with "

@@ -55,7 +55,6 @@ class Ball:
         return round_exactly(numbers, noise, [*lengths, *(uniform for disc in discs for uniform in disc)], step)
 
     def typical_noise(self, rate: float) -> float:
-        """The standard deviation of one number's noise."""
         return math.sqrt(self.size + 1) / rate
 
 

@@ -47,7 +47,6 @@ def on_grid(f: object, box: Box, levels: int, exact: bool = True) -> Float[np.nd
 
 
 def on_knots(f: object, box: Box, pieces: int, exact: bool, largest: float) -> Float[np.ndarray, " knots"]:
-    """f at the ends of so many pieces of an interval."""
     states = box.from_unit(np.linspace(0, 1, pieces + 1))
     values = values_at(f, states, exact)
     if values.shape != states.shape:

@@ -110,7 +110,6 @@ class Enclosure:
         return Enclosure(down.next_minus(down.ln(self.low)), up.next_plus(up.ln(self.high)), self.digits)
 
     def is_below(self, bound: int) -> bool:
-        """Whether the number is; raises Undecided where that is open."""
         if self.high < bound:
             return True
         if self.low > bound:
@@ -167,7 +166,6 @@ def round_exactly(
 
 @lru_cache(maxsize=64)
 def _contexts(digits: int) -> tuple[Context, Context]:
-    """Arithmetic that rounds down, and arithmetic that rounds up."""
     down, up = (
         Context(prec=digits, rounding=rounding, Emin=-_MOST_EXPONENT, Emax=_MOST_EXPONENT)
         for rounding in (ROUND_FLOOR, ROUND_CEILING)

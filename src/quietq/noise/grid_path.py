@@ -88,7 +88,6 @@ def grid_length(kernel: Kernel, levels: int, values: np.ndarray) -> float:
 
 
 def grid_axes(kernel: Kernel) -> int:
-    """How many axes of a path's values are the grid's and not outputs."""
     return len(kernel.tables[0]) + (len(kernel.tables) > 1)
 
 

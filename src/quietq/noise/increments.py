@@ -71,7 +71,6 @@ class IncrementBody:
     def add_exactly(
         self, numbers: np.ndarray, rate: float, step: float, random_bits: RandomBits = secrets.randbits
     ) -> Float[np.ndarray, " pieces"]:
-        """Numbers with exact noise of that density, rounded to multiples of the step."""
         lengths = [LazyUniform(random_bits) for _ in range(self.pieces + 1)]
         point = self.uniform_exactly(random_bits)
 
@@ -141,7 +140,6 @@ class IncrementBody:
 
 
 def _spread(increments: np.ndarray) -> Float[np.ndarray, " points"]:
-    """The range of the running sum, from 0 on."""
     sums = np.cumsum(increments, axis=1)
     return np.maximum(sums.max(axis=1), 0) - np.minimum(sums.min(axis=1), 0)
 
@@ -153,7 +151,6 @@ def _typical_noise(body: IncrementBody, rate: float) -> float:
 
 
 def to_curve(increments: np.ndarray) -> Float[np.ndarray, "... knots"]:
-    """Values at the knots from increments, centred."""
     zero = np.zeros((*increments.shape[:-1], 1))
     curve = np.concatenate([zero, np.cumsum(increments, axis=-1)], axis=-1)
     return curve - curve.mean(axis=-1, keepdims=True)

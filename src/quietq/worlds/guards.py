@@ -27,7 +27,6 @@ _TELLTALE = re.compile(r"reward|return|^episode$|^r$", re.IGNORECASE)
 
 
 def inner_environments(env: object) -> list[Any]:
-    """What an environment is wrapped around or consists of; nothing for a base."""
     several = getattr(env, "envs", ())
     inner = [getattr(env, name, None) for name in ("env", "venv")]
     return [one for one in (*inner, *(several if isinstance(several, list | tuple) else ())) if one is not None]

@@ -124,7 +124,6 @@ def _checked(env: Any, bases: list[Any], allowed: frozenset[str]) -> int:
 
 
 def _with_reward(env: Any, bases: list[Any], reward: Any) -> Any:
-    """A copy of all layers around the same bases with another reward."""
     others = {id(base): _run("The environment's with_reward(function)", base.with_reward, reward) for base in bases}
     for base in bases:
         if others[id(base)] is base or not isinstance(others[id(base)], gymnasium.Env | VectorEnv):
@@ -133,7 +132,6 @@ def _with_reward(env: Any, bases: list[Any], reward: Any) -> Any:
 
 
 def _compared(copies: list[Any], allowed: frozenset[str]) -> tuple[int, str]:
-    """How many steps were compared, and what differed first, if something did."""
     began, first = time.monotonic(), copies[0]
     actions = copy.deepcopy(first.action_space)
     actions.seed(0)
@@ -141,7 +139,6 @@ def _compared(copies: list[Any], allowed: frozenset[str]) -> tuple[int, str]:
     disabled = vector and first.metadata.get("autoreset_mode") == AutoresetMode.DISABLED
 
     def ask(verb: str, *arguments: Any, **options: Any) -> list[dict[str, Any]]:
-        """What each copy shows after a reset or a step, but for its reward."""
         rows = []
         for one in copies:
             who = "With another reward, the environment"
@@ -173,7 +170,6 @@ def _run(who: str, call: Callable[..., Any], *arguments: Any, **options: Any) ->
 
 
 def _difference(rows: list[dict[str, Any]]) -> str:
-    """The name of the first part in which a row differs from the first row."""
     first, *others = rows
     return next((name for other in others for name in first if not _same(first[name], other[name])), "")
 

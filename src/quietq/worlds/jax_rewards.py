@@ -35,7 +35,6 @@ class JaxReward(eqx.Module):
     """With one output per action, it is a function of the state before and of the action; else of the state after."""
 
     def __call__(self, before: Any, action: Any, after: Any) -> Array:
-        """The reward of a step, a scalar."""
         return self.at(before)[action] if self.by_action else self.at(after)
 
     @abstractmethod

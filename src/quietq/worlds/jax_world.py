@@ -18,8 +18,6 @@ except ImportError as error:
 
 
 class WorldState(NamedTuple):
-    """Where an episode stands."""
-
     position: Array
     """The state that an agent observes, shape (dimension,)."""
     steps: Array

@@ -82,5 +82,4 @@ def along_x(x: Array, xp: Any) -> Array:
 
 
 def along_y(y: Array, xp: Any) -> Array:
-    """The consensus' part for y: one peak."""
     return 0.3 - 0.4 * xp.abs(y - 0.35)

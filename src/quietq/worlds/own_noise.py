@@ -86,19 +86,16 @@ class OwnNoise(ABC):
             )
 
     def state(self, observation: Any) -> float | None:
-        """The state that an observation shows, if it matters."""
         return None
 
     def place(self, state: float | None, action: Any) -> Place:
         return 0.0, 0
 
     def check_left(self) -> None:
-        """Refuses the reward after the last one, before there is one."""
         if not self.left:
             raise BudgetExhausted(f"All {self.terms.rewards} rewards that this budget covers have been released.")
 
     def known(self, at: Place) -> float | None:
-        """What was released before, if that holds here too."""
         return None
 
     @abstractmethod
@@ -219,7 +216,6 @@ class IndependentNoise(OwnNoise):
 
 
 def noise_for(terms: Terms) -> OwnNoise:
-    """The noise that covers what neighbours may do."""
     kinds = {LipschitzBall: PathNoise, SupBall: IndependentNoise}
     for relation, noise in kinds.items():
         if isinstance(terms.relation, relation):
@@ -239,7 +235,6 @@ def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
 
 
 def _box_of(env: gymnasium.Env, state: State) -> Box:
-    """The box of the state, from the observation space."""
     space = env.observation_space
     if not isinstance(space, BoxSpace) or callable(state):
         raise InvalidInput("Only a Box observation space says where its entries lie: give the reward's `box`.")

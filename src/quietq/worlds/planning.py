@@ -99,7 +99,6 @@ def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 
 def after(
     world: World, reward: RewardFunction, cells: int, states: np.ndarray, action: int
 ) -> tuple[Float[np.ndarray, " points"], Any]:
-    """The mean reward after an action, and the sparse matrix that takes values to their mean after it."""
     from scipy.sparse import csr_matrix  # slow to import
 
     middles = (np.arange(_NODES[world.draws]) + 0.5) / _NODES[world.draws]

@@ -127,13 +127,11 @@ class Reader:
             )
 
     def states(self, batch: Any, size: int) -> Float[np.ndarray, "batch dimension"]:
-        """What of a batch of observations the reward looks at; not yet checked to lie in the box."""
         return states_of(batch, size, self.state, self.private.box.dimension)
 
     def rewards(
         self, before: np.ndarray | None, after: np.ndarray | None, actions: object
     ) -> Float[np.ndarray, "batch"]:
-        """The private rewards of transitions."""
         states = after if self.on == "next-state" else before
         if states is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
@@ -175,7 +173,6 @@ def relabel(
 
 
 def _length(batch: Any) -> int:
-    """How many observations a batch holds, which may be a dictionary or tuple of arrays."""
     while isinstance(batch, Mapping | tuple):
         batch = next(iter(batch.values() if isinstance(batch, Mapping) else batch), ())
     return len(batch)

@@ -86,11 +86,9 @@ class RecommenderWorld(World):
 
     @property
     def weights(self) -> Float[np.ndarray, "3"]:
-        """The mean of people's weights; not private."""
         return self.strength * np.array(self.taste) / math.hypot(*self.taste)
 
     def start(self, draws: Array, xp: Any) -> Array:
-        """Uniform on the cube inside the ball."""
         return (2 * draws[..., :DIMENSION] - 1) / math.sqrt(DIMENSION)
 
     def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:

@@ -64,7 +64,6 @@ def mean_return(
 
 
 def uniform_policy(world: World) -> Policy:
-    """Every action with the same chance, everywhere."""
     return lambda states: np.full((len(states), world.actions), 1 / world.actions)
 
 

@@ -41,7 +41,6 @@ class Tabular:
         return self.rewards + self.gamma * self.transitions @ values
 
     def greedy(self, values: np.ndarray) -> Int[np.ndarray, " n"]:
-        """The policy that is best for the next step, when the state after it is worth `values`."""
         return np.asarray(self.q(values).argmax(axis=1))
 
     def evaluate(self, policy: np.ndarray) -> Float[np.ndarray, " n"]:

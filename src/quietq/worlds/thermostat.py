@@ -55,7 +55,6 @@ class ThermostatWorld(World):
         count("steps", self.steps)
 
     def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
-        """Drift, draught and what the machine does; walls keep the temperature in the box."""
         machine = self.power * (xp.asarray(action)[..., None] - 1)
         moved = state + self.leak * (self.outside - state) + self.noise * (2 * draws - 1) + machine
         moved = xp.clip(moved, self.box.low[0], self.box.high[0])

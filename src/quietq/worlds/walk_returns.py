@@ -71,7 +71,6 @@ def worst_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> fl
 
 
 def random_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
-    """That of uniformly random actions."""
     return _backward(reward, cells, lambda _, q: q.mean(axis=0))
 
 

@@ -70,7 +70,6 @@ class World(ABC):
 
 
 def never(states: Array, xp: Any) -> Array:
-    """That no episode terminated, for worlds in which none does."""
     return xp.zeros(states.shape[:-1], dtype=bool)
 
 

@@ -72,7 +72,6 @@ def plot_values(
 
 
 def _draw(panel: "Axes", part: PrivateFunction) -> None:
-    """One function of one coordinate, with its noise."""
     states = part.box.from_unit(np.linspace(0, 1, POINTS))
     values = np.asarray(part(states)).reshape(POINTS, -1)
     sigma, features = part.certificate.sigma, np.ones(POINTS)

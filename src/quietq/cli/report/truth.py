@@ -80,7 +80,6 @@ def _lines(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
 
 
 def _maps(figure: Any, found: "Reconstruction", truth: np.ndarray) -> None:
-    """One map each, all in the true reward's colours."""
     box, side = found.grid.world.box, found.grid.points
     panels = figure.subplots(1, 1 + len(found.recovered), sharey=True, squeeze=False)[0]
     look = {"origin": "lower", "aspect": "auto", "cmap": "cividis", "interpolation": "nearest"}
@@ -101,7 +100,6 @@ def _shown(attack: "RecoveredReward") -> np.ndarray:
 
 
 def _words(attack: "RecoveredReward") -> list[str]:
-    """What it is, what had to be fitted, and how well it did."""
     fitted = [f"{' and '.join(attack.blind_to)} fitted"] if attack.blind_to else []
     measured = [] if attack.not_private is None else [f"correlation {attack.not_private.correlation:.2f}"]
     return [SAID.get(attack.name, attack.name), *fitted, *measured]
