@@ -31,7 +31,7 @@ from quietq.worlds import WALK, RecommenderWorld, World, find_world, mean_return
 from quietq.worlds.environment import world_reward
 from quietq.worlds.observed import observe
 from quietq.worlds.planning import MOST_ON_A_GRID
-from quietq.worlds.walk_returns import best_return
+from quietq.worlds.returns import best_return
 
 EPSILON, DELTA = 0.9, 1e-4
 """The promise of the paper's comparison."""

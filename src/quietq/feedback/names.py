@@ -46,11 +46,7 @@ def rounded_names(column: object, dtype: object) -> InvalidInput:
 
 
 def identities(names: pl.Series) -> pl.DataFrame:
-    """Who each row belongs to: a whole `number` where the name is one (fast), else the `name` in its form, or neither.
-
-    >>> identities(pl.Series(["Ann", " ANN", "007", ""])).rows()
-    [(None, 'ann'), (None, 'ann'), (7, None), (None, None)]
-    """
+    """Whose each row is: a whole `number` where the name is one (fast), else the `name` in its form, or neither."""
     dtype = names.dtype
     if dtype in _FIT_INT64:
         return names.cast(pl.Int64).to_frame(NUMBER).with_columns(pl.lit(None, pl.String).alias(NAME))
@@ -76,11 +72,7 @@ def in_words(text: pl.Series) -> pl.DataFrame:
 
 
 def in_form(text: pl.Series) -> pl.Series:
-    """Each text in the one form of its spellings; the form of a form is itself.
-
-    >>> in_form(pl.Series(["Stra\u00dfe ", "STRA\u200bSSE"])).to_list()
-    ['strasse', 'strasse']
-    """
+    """Each text in the one form of its spellings; the form of a form is itself."""
     lower = text.str.to_lowercase()
     odd = ~text.str.contains(_IN_FORM)
     if not odd.any():

@@ -56,13 +56,7 @@ class LazyUniform:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """Two numbers that a real number lies between. Every operation rounds outwards, so the result lies between too.
-
-    >>> from fractions import Fraction
-    >>> third = Enclosure.exactly(1.0) / Enclosure.exactly(3.0)
-    >>> Fraction(third.low) < Fraction(1, 3) < Fraction(third.high)
-    True
-    """
+    """Two numbers that a real number lies between. Every operation rounds outwards, so the result lies between too."""
 
     low: Decimal
     high: Decimal

@@ -10,12 +10,7 @@ from quietq.privacy.checks import instance, positive
 
 
 class FeaturePath:
-    """One path z . phi(x) of a FeatureKernel or BandLimited kernel: exact, any dimension, no grid.
-
-    >>> from quietq.noise.kernels import BandLimited
-    >>> FeaturePath(BandLimited(half_width=3.0))([0.1, 0.2]).shape
-    (2,)
-    """
+    """One path z . phi(x) of a FeatureKernel or BandLimited kernel: exact, any dimension, no grid."""
 
     def __init__(
         self,

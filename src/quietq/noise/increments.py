@@ -34,12 +34,7 @@ _CLEARLY = 1e-9  # relative; float64 errs by far less
 
 @dataclass(frozen=True)
 class IncrementBody:
-    """What replacing one person can do to the increments between knots.
-
-    >>> body = IncrementBody(LipschitzBall(radius=0.5, lipschitz=2.0), pieces=4)
-    >>> body.gauge(np.array([0.5, 0.5, 0.0, 0.0]))  # as far as it goes
-    1.0
-    """
+    """What replacing one person can do to the increments between knots."""
 
     ball: LipschitzBall
     pieces: int

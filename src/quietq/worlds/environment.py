@@ -154,9 +154,6 @@ def find_place(
     """One of quietq's worlds, by its name or Gymnasium id, or any environment that Gymnasium makes.
 
     An environment is given the `arguments`, and its observations are held to the `box`, a pair for each coordinate.
-
-    >>> find_place("quietq/Walk-v0") == find_place("walk")
-    True
     """
     by_id = {entry.gymnasium_id: own for own, entry in registry.WORLDS.items()}
     if name in registry.WORLDS or name in by_id:

@@ -75,11 +75,7 @@ def allowed_info(keep: Iterable[str]) -> frozenset[str]:
 
 
 def scrub(info: Mapping[str, Any], allowed: frozenset[str] = PUBLIC_INFO) -> dict[str, Any]:
-    """What of `info` may pass; vector environments' masks, named `_key`, go with their keys.
-
-    >>> scrub({"raw_reward": 3.0, "final_obs": 0.5, "_final_obs": True, "final_info": {"r": 3.0}})
-    {'final_obs': 0.5, '_final_obs': True, 'final_info': {}}
-    """
+    """What of `info` may pass; vector environments' masks, named `_key`, go with their keys."""
     return {
         key: _scrub_nested(value, allowed) if key == _NESTED else value
         for key, value in info.items()

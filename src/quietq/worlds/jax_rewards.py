@@ -91,12 +91,7 @@ RULES = {"table": _nearest, "knots": _between, "sum": _summed, "weights": jnp.ma
 
 
 class WorldReward(JaxReward):
-    """scale * r + shift, with r the world's own reward, not private; neighbours for an audit differ in the leaves.
-
-    >>> from quietq.worlds.walk import WalkWorld
-    >>> float(WorldReward(WalkWorld(), scale=2.0, shift=1.0)(None, None, jnp.array([0.5])))
-    2.0
-    """
+    """scale * r + shift, with r the world's own reward, not private; neighbours for an audit differ in the leaves."""
 
     scale: Array
     shift: Array
@@ -139,11 +134,7 @@ class LiftedReward(JaxReward):
 
 @singledispatch
 def as_jax(reward: object) -> JaxReward:
-    """A private function, a fitted reward, or a function that JAX can trace, as a pytree.
-
-    >>> as_jax(lambda states: states**2)(None, None, jnp.array([0.5])).item()
-    0.25
-    """
+    """A private function, a fitted reward, or a function that JAX can trace, as a pytree."""
     if callable(reward):
         return JaxFunction(function=reward)
     raise InvalidInput(f"reward must be a private function or a function of states, not {type(reward).__name__}.")
@@ -172,11 +163,7 @@ def stack(rewards: Sequence[JaxReward]) -> JaxReward:
 
 
 def as_single(reward: Any) -> Array:
-    """A reward in float32; refused if it was computed in a type that rounds more, which no noise would cover.
-
-    >>> as_single(jnp.array(3)).dtype
-    dtype('float32')
-    """
+    """A reward in float32; refused if it was computed in a type that rounds more, which no noise would cover."""
     kind = jnp.result_type(reward)
     coarse = jnp.issubdtype(kind, jnp.floating) and jnp.finfo(kind).bits < jnp.finfo(jnp.float32).bits
     if coarse or jnp.issubdtype(kind, jnp.complexfloating):

@@ -88,11 +88,6 @@ def observe(
 
     `low` and `high` are the reward's public range, to which observed rewards are clipped. `seed` makes the walk
     repeatable, not the noise; `simulate` is a seed for the noise, for experiments: it protects nobody.
-
-    >>> from quietq.worlds import WALK
-    >>> fitted = observe(WALK, SupBall(0.01), Budget(0.9, 1e-4), low=0.0, high=0.5)
-    >>> fitted.certificate.standing
-    'certified'
     """
     instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
     instance("relation", relation, SupBall, "a SupBall; smooth rewards are better served by privatise")

@@ -51,10 +51,6 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
 
     Values are interpolated linearly between the grid's points, chance is integrated by the midpoint rule, and rewards
     after a step are exact at its nodes.
-
-    >>> from quietq.worlds.thermostat import ThermostatWorld
-    >>> plan_on_grid(ThermostatWorld(), cells=64)(np.array([[16.0], [29.0]]))
-    array([2, 0])
     """
     box = world.box
     if box.dimension > MOST_ON_A_GRID or world.draws > MOST_ON_A_GRID:
@@ -76,12 +72,7 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
 
 
 def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 2) -> Policy:
-    """A policy that tries all sequences of `depth` actions, as if chance took its middle, and takes the best's first.
-
-    >>> from quietq.worlds.recommender import GENRES, RecommenderWorld
-    >>> look_ahead(RecommenderWorld(taste=tuple(GENRES[3])))(np.zeros((1, 3)))
-    array([3])
-    """
+    """A policy that tries all sequences of `depth` actions, as if chance took its middle, and begins the best."""
     function, depth = world_reward(world) if reward is None else reward, count("depth", depth, most=5)
 
     def policy(states: np.ndarray) -> Int[np.ndarray, " points"]:

@@ -19,10 +19,6 @@ class ThermostatWorld(World):
     it, down to 0. Together they are the mean over people whose likings are uniform between `liked` - `spread` and
     `liked` + `spread`. The width of the box is a power of two, so that a temperature in single precision is put on a
     grid of the box without rounding.
-
-    >>> ball = ThermostatWorld().relation(100)
-    >>> ball.radius, ball.lipschitz  # 1/100, and twice 16 degrees/8 degrees/100
-    (0.01, 0.04)
     """
 
     name: ClassVar[str] = "thermostat"

@@ -28,11 +28,7 @@ _MOST_DIMENSIONS = 3
 
 @dataclass(frozen=True)
 class Exponential(Kernel):
-    """exp(-beta |x - y|), in one dimension: it has room for all Lipschitz functions.
-
-    >>> round(Exponential(beta=4.0).lipschitz_radius(0.01, 0.04), 8)  # 0.01 sqrt 5
-    0.02236068
-    """
+    """exp(-beta |x - y|), in one dimension: it has room for all Lipschitz functions."""
 
     beta: float
     dimension: int = field(default=1, init=False, repr=False)
@@ -76,9 +72,6 @@ class Product(_ByCoordinate):
 
     Its space holds functions with a bounded *mixed* derivative: Lipschitz is not enough in two dimensions or more, and
     a plain ReLU network is not in it. So there is no radius for a Lipschitz ball, only for a declared RkhsBall.
-
-    >>> Product((1.0, 2.0)).dimension
-    2
     """
 
     combine: ClassVar[np.ufunc] = np.multiply
@@ -109,12 +102,7 @@ class Product(_ByCoordinate):
 
 @dataclass(frozen=True)
 class Additive(_ByCoordinate):
-    """sum_i K_i(x_i, y_i): cheap in any dimension.
-
-    >>> kernel = Additive((Exponential(4.0), Exponential(2.0)))
-    >>> round(kernel.radius_of([LipschitzBall(0.01, 0.04), LipschitzBall(0.01, 0.02)]), 6)
-    0.028284
-    """
+    """sum_i K_i(x_i, y_i): cheap in any dimension."""
 
     combine: ClassVar[np.ufunc] = np.add
     parts: tuple[Exponential, ...]

@@ -152,9 +152,6 @@ class BandLimited(FiniteRank):
     functions j_n. About pi W terms matter; the tail falls faster than any power, and is cut where it adds less than
     `tolerance` to the variance. A truncated path has directions without noise, so a function must be *projected on the
     same terms* before the noise is added: `project` does that, and says by how much it can stretch a difference.
-
-    >>> BandLimited(half_width=20.0, tolerance=1e-12).rank
-    84
     """
 
     half_width: float
