@@ -20,9 +20,9 @@ from paper.claims.statement import power
 from paper.experiment import Row
 from paper.extensions.learners import PROMISE, budget
 from paper.extensions.rows import BAND_LIMITED, DIMENSIONS, QUERIES, refusal, row
+from paper.feature_path import FeaturePath
 from paper.hilbert import norm_of, piecewise_linear
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.feature_path import FeaturePath
 from quietq.noise.kernels import BandLimited, Exponential, Product
 from quietq.noise.kernels.exponential import whiten
 from quietq.worlds import WALK, NavigationWorld, RecommenderWorld, plan, score, walk_reward

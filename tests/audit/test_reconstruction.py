@@ -228,7 +228,7 @@ def test_an_agent_without_noise_gives_the_reward_away() -> None:
 @pytest.mark.parametrize("name", ["walk", "navigation"])
 def test_a_picture(name: str, tmp_path) -> None:
     pytest.importorskip("matplotlib")
-    from quietq.cli.report.truth import plot_reconstruction
+    from quietq.cli.report.pictures import plot_reconstruction
 
     _, _, values = planned(name)
     world, points = find_world(name), 9 if name == "navigation" else None

@@ -12,13 +12,13 @@ from hypothesis import given, strategies as st
 from scipy.special import ndtr
 from scipy.stats import kstest
 
+from paper.feature_path import FeaturePath
 from quietq import BudgetExhausted, InvalidInput
 from quietq.noise import (
     Additive,
     BandLimited,
     Box,
     Exponential,
-    FeaturePath,
     GridPath,
     Product,
     SeededEntropy,

@@ -2,7 +2,6 @@
 
 from quietq.noise.box import Box as Box, Domain as Domain
 from quietq.noise.entropy import Entropy as Entropy, SeededEntropy as SeededEntropy, SystemEntropy as SystemEntropy
-from quietq.noise.feature_path import FeaturePath as FeaturePath
 from quietq.noise.grid_path import GridPath as GridPath
 from quietq.noise.kernels import (
     Additive as Additive,

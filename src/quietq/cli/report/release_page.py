@@ -15,8 +15,7 @@ import numpy as np
 
 from quietq.audit.finding import Finding
 from quietq.cli.report.page import Part, Picture, Section, Table, write_page
-from quietq.cli.report.released import plot_reward, plot_values
-from quietq.cli.report.truth import plot_outcome
+from quietq.cli.report.pictures import plot_outcome, plot_reward, plot_values
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.limits import guess

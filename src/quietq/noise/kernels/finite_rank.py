@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import spherical_jn
 
+from quietq.noise.box import Box
 from quietq.noise.kernels.base import Kernel
 from quietq.privacy.checks import count, numbers, positive
 from quietq.privacy.errors import InvalidInput, QuietqError
@@ -60,6 +61,14 @@ class FiniteRank(Kernel):
 
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         return self.features(np.asarray(x, float)) @ self.features(np.asarray(y, float)).T
+
+
+def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:
+    """weights . phi at the states; the weights' further axes are outputs."""
+    x = box.to_unit(states)
+    shape = x.shape if box.dimension == 1 else x.shape[:-1]
+    rows = x.reshape(-1) if box.dimension == 1 else x.reshape(-1, box.dimension)
+    return (kernel.features(rows) @ weights).reshape(shape + weights.shape[1:])
 
 
 @dataclass(frozen=True, repr=False)
