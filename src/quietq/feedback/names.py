@@ -47,8 +47,7 @@ def rounded_names(column: object, dtype: object) -> InvalidInput:
 
 def identities(names: pl.Series) -> pl.DataFrame:
     """Whose each row is: a whole `number` where the name is one (fast), else the `name` in its form, or neither."""
-    dtype = names.dtype
-    if dtype in _FIT_INT64:
+    if names.dtype in _FIT_INT64:
         return names.cast(pl.Int64).to_frame(NUMBER).with_columns(pl.lit(None, pl.String).alias(NAME))
     raw = names.cast(pl.String).alias("raw")
     frame = pl.DataFrame([raw, raw.cast(pl.Int64, strict=False).alias(NUMBER)])

@@ -106,20 +106,12 @@ class Ratings(Feedback):
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         bounds = self.extension
-        held = f"each reward was held to [{bounds.low:g}, {bounds.high:g}] and to slope {bounds.slope:g} per width of"
-        how = (
-            f"{held} the box"
-            if self.fit is None
-            else f"each person's weights were clipped to length {self.fit.bound:g}"
-        )
-        enforced = Assumption(f"One person's rows, all of them, count as one of {self.count} people: {how}.", True)
+        one = f"One person's rows, all of them, count as one of {self.count} people: each"
         if self.fit is None:
-            return (enforced, NAMED)
-        return (
-            enforced,
-            NAMED,
-            Assumption("The feature map looks at one state at a time and remembers nothing.", False),
-        )
+            held = f"[{bounds.low:g}, {bounds.high:g}] and to slope {bounds.slope:g} per width of the box"
+            return Assumption(f"{one} reward was held to {held}.", True), NAMED
+        clipped = Assumption(f"{one} person's weights were clipped to length {self.fit.bound:g}.", True)
+        return clipped, NAMED, Assumption("The feature map looks at one state at a time and remembers nothing.", False)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function per coordinate. THE SECRET: what comes out must not be published."""

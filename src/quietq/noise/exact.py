@@ -160,8 +160,5 @@ def round_exactly(
 
 @lru_cache(maxsize=64)
 def _contexts(digits: int) -> tuple[Context, Context]:
-    down, up = (
-        Context(prec=digits, rounding=rounding, Emin=-_MOST_EXPONENT, Emax=_MOST_EXPONENT)
-        for rounding in (ROUND_FLOOR, ROUND_CEILING)
-    )
-    return down, up
+    limits = {"prec": digits, "Emin": -_MOST_EXPONENT, "Emax": _MOST_EXPONENT}
+    return Context(rounding=ROUND_FLOOR, **limits), Context(rounding=ROUND_CEILING, **limits)

@@ -22,16 +22,8 @@ def evaluate(key: tuple[np.uint64, np.uint64], index: np.ndarray, beta: float, l
     weights, deviations = np.array([midpoint(beta, level) for level in range(levels)]).T
     carried, variance = beyond(beta, 1.0)
     with jax.enable_x64(True):
-        ends = jnp.array([carried, math.sqrt(variance)])
-        values = _descend(
-            levels,
-            jnp.array(key, dtype=jnp.uint64),
-            jnp.asarray(index),
-            ends,
-            jnp.array(weights),
-            jnp.array(deviations),
-        )
-        return np.asarray(values)
+        rest = (jnp.array(one) for one in ([carried, math.sqrt(variance)], weights, deviations))
+        return np.asarray(_descend(levels, jnp.array(key, dtype=jnp.uint64), jnp.asarray(index), *rest))
 
 
 @functools.partial(jax.jit, static_argnums=0)

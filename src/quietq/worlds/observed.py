@@ -114,9 +114,8 @@ def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]
     for step in range(-(-number // TOGETHER)):
         if step and step % world.steps == 0:
             here = world.start(rng.random((TOGETHER, world.draws)), np)
-        here, ended = world.move(
-            here, rng.integers(world.actions, size=TOGETHER), rng.random((TOGETHER, world.draws)), np
-        )
+        actions = rng.integers(world.actions, size=TOGETHER)
+        here, ended = world.move(here, actions, rng.random((TOGETHER, world.draws)), np)
         states.append(here)
         here = np.where(ended[:, None], world.start(rng.random((TOGETHER, world.draws)), np), here)
     return np.concatenate(states)[:number]

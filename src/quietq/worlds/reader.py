@@ -159,12 +159,10 @@ def relabel(
     For an episode of a Minari data set, `relabel(private, episode.observations[:-1], episode.observations[1:])`.
     """
     reader = Reader(private, on, state, outside)
-    for name, needed, given in (
-        ("next_observations", "next-state", next_observations),
-        ("actions", "state-action", actions),
-    ):
-        if on == needed and given is None:
-            raise InvalidInput(f"On {on!r}, relabel needs {name}.")
+    needed = {"next-state": ("next_observations", next_observations), "state-action": ("actions", actions)}
+    name, given = needed.get(on, ("", ()))
+    if given is None:
+        raise InvalidInput(f"On {on!r}, relabel needs {name}.")
     size = _length(observations)
     if next_observations is not None and _length(next_observations) != size:
         raise InvalidInput(f"There are {size} observations, but {_length(next_observations)} next_observations.")

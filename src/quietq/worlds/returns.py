@@ -10,7 +10,7 @@ Whatever is computed here from the true reward looks at it: it is for the operat
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -59,11 +59,9 @@ def episode_returns(
     return total
 
 
-def mean_return(
-    world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
-) -> float:
+def mean_return(world: World, policy: Policy, *arguments: Any, **options: Any) -> float:
     """The mean of `episode_returns`; under the true reward it is not private, and for the operator only."""
-    return float(episode_returns(world, policy, reward, episodes, seed).mean())
+    return float(episode_returns(world, policy, *arguments, **options).mean())
 
 
 def uniform_policy(world: World) -> Policy:
@@ -81,11 +79,8 @@ def reference(world: World, episodes: int = EPISODES, seed: int = 0) -> Referenc
     """Returns of uniformly random actions and of the best known policy; exact for the walk. Not private."""
     if world == WALK:
         return Reference(random_return(), best_return())
-    random, best = (
-        mean_return(world, policy, episodes=episodes, seed=seed)
-        for policy in (uniform_policy(world), best_known(world))
-    )
-    return Reference(random, best)
+    policies = uniform_policy(world), best_known(world)
+    return Reference(*(mean_return(world, policy, episodes=episodes, seed=seed) for policy in policies))
 
 
 def normalise(world: World, returned: float) -> float:

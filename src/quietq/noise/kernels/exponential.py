@@ -149,11 +149,8 @@ def between(beta: float, gap_left: float, gap_right: float) -> tuple[float, floa
     both = spread_left + spread_right - spread_left * spread_right  # 1 - exp(-2(a+b))
     if both == 0:  # three points closer than the smallest number: the same point
         return 0.5, 0.5, 0.0
-    return (
-        math.exp(-a) * spread_right / both,
-        math.exp(-b) * spread_left / both,
-        spread_left * spread_right / both,
-    )
+    weights = math.exp(-a) * spread_right / both, math.exp(-b) * spread_left / both
+    return *weights, spread_left * spread_right / both
 
 
 def beyond(beta: float, gap: float) -> tuple[float, float]:
