@@ -13,7 +13,6 @@ from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.publishing import open_release
 from quietq.worlds import find_place
-from quietq.worlds.environment import world_reward
 from quietq.worlds.world import World
 
 
@@ -44,7 +43,7 @@ class AttackedFile:
 def attack_reward(file: Path, world: str, points: int | None = None) -> AttackedFile:
     """Attacks a private reward, and compares with the world's own."""
     release, place = open_release(file), _own_world(world)
-    found = reconstruct(release.function, place, truth=world_reward(place), points=points)  # type: ignore[arg-type]
+    found = reconstruct(release.function, place, truth=place.reward_at, points=points)  # type: ignore[arg-type]
     return AttackedFile("private reward", release.certificate, place, [found])
 
 
@@ -68,7 +67,7 @@ def attack_agent(file: Path, world: str | None = None, points: int | None = None
     found = [
         reconstruct(
             lambda states, member=member: agent.q_values(states, member),
-            place, gamma, truth=world_reward(place), points=points, attacks=attacks,
+            place, gamma, truth=place.reward_at, points=points, attacks=attacks,
         )
         for member in members
     ]  # fmt: skip

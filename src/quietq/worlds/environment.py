@@ -1,7 +1,6 @@
 """Worlds as Gymnasium environments, and other environments by name."""
 
 import copy
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from quietq import registry
 from quietq.noise.box import Box as PublicBox
 from quietq.privacy.checks import instance, numbers, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.world import World, find_world, flat, unflat
+from quietq.worlds.world import World, find_world, flat
 
 RewardFunction = Callable[[np.ndarray], np.ndarray]
 """A reward as a vectorised function of states, which come as private functions take them: an array of shape
@@ -39,7 +38,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
                 f"The {world.name} cannot be rendered, so render_mode must be None, not {render_mode!r}."
             )
         self.world, self.render_mode = world, None
-        self.reward: RewardFunction = world_reward(world) if reward is None else reward
+        self.reward: RewardFunction = world.reward_at if reward is None else reward
         dimension, box = world.box.dimension, world.box
         rewards_of(np.linspace(box.low, box.high, 5), self.reward)
         low, high = np.array(box.low, dtype=np.float32), np.array(box.high, dtype=np.float32)
@@ -90,15 +89,6 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         if not ((state >= box.low) & (state <= box.high)).all():  # False for NaN
             raise InvalidInput(f"state must lie within {box}, not {shown(value)}.")
         return state
-
-
-def world_reward(world: World) -> RewardFunction:
-    """The world's own reward, in the form of one that replaces it."""
-    return functools.partial(reward_at, world)  # not a closure: environments are pickled
-
-
-def reward_at(world: World, states: np.ndarray) -> np.ndarray:
-    return np.asarray(world.reward(unflat(states, world.box.dimension), np))
 
 
 def rewards_at(states: np.ndarray, reward: RewardFunction, dimension: int = 1) -> Float[np.ndarray, "..."]:

@@ -10,10 +10,10 @@ must show the same, bit by bit. That finds carelessness, not every ill will, so 
 
 import copy
 import dataclasses
-import functools
 import time
 import warnings
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import gymnasium
@@ -25,9 +25,10 @@ from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.registry import WORLDS, holds
-from quietq.worlds.environment import WorldEnv, reward_at
+from quietq.worlds.environment import WorldEnv
 from quietq.worlds.guards import PUBLIC_INFO, inner_environments, scrub
 from quietq.worlds.walk import walk_reward
+from quietq.worlds.world import World
 
 STEPS = 300
 """Of the check, in each of the copies."""
@@ -80,9 +81,11 @@ def _is_own(layer: Any) -> bool:
         return not _patched(layer)
     if type(layer) is not WorldEnv or not is_own_world(layer.world):
         return False
-    function = layer.reward.func if isinstance(layer.reward, functools.partial) else layer.reward
-    own = isinstance(function, PrivateFunction) or function is reward_at or function is walk_reward
-    return own and not _patched(layer, "reward") and not _patched(layer.world)
+    reward, worlds = layer.reward, [layer.world]
+    own = isinstance(reward, PrivateFunction) or reward is walk_reward
+    if isinstance(reward, MethodType) and reward.__func__ is World.reward_at:
+        own, worlds = is_own_world(reward.__self__), [layer.world, reward.__self__]
+    return own and not _patched(layer, "reward") and not any(map(_patched, worlds))
 
 
 def _patched(thing: Any, *but: str) -> bool:

@@ -30,7 +30,7 @@ from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import SupBall
-from quietq.worlds.environment import RewardFunction, world_reward
+from quietq.worlds.environment import RewardFunction
 from quietq.worlds.world import World, flat
 
 TOGETHER = 50
@@ -99,7 +99,7 @@ def observe(
     states = flat(_walk(world, count("rewards", rewards), walk))
     model = RewardModel(low=low, high=high, domain=world.box) if model is None else model
     mechanism = Observed(relation, budget, states, model, low, high)
-    feedback = OwnFunction(world_reward(world) if reward is None else reward, relation)
+    feedback = OwnFunction(world.reward_at if reward is None else reward, relation)
     if simulate is not None:
         return simulate_release(mechanism, feedback, simulate)
     if sentence := weak_delta(budget.delta, relation.people):

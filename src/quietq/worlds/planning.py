@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from quietq.noise.box import Box
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.environment import RewardFunction, rewards_of, world_reward
+from quietq.worlds.environment import RewardFunction, rewards_of
 from quietq.worlds.world import World
 
 Policy = Callable[[np.ndarray], np.ndarray]
@@ -58,7 +58,7 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
             f"A grid is for at most {MOST_ON_A_GRID} dimensions and as many draws, but the {world.name} has "
             f"{box.dimension} and {world.draws}: use look_ahead."
         )
-    reward = world_reward(world) if reward is None else reward
+    reward = world.reward_at if reward is None else reward
     cells = _CELLS[box.dimension] if cells is None else count("cells", cells)
     axis = np.linspace(0, 1, cells + 1)
     mesh = np.meshgrid(*[axis] * box.dimension, indexing="ij")
@@ -73,7 +73,7 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
 
 def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 2) -> Policy:
     """A policy that tries all sequences of `depth` actions, as if chance took its middle, and begins the best."""
-    function, depth = world_reward(world) if reward is None else reward, count("depth", depth, most=5)
+    function, depth = world.reward_at if reward is None else reward, count("depth", depth, most=5)
 
     def policy(states: np.ndarray) -> Int[np.ndarray, " points"]:
         ahead, total = states[None], np.zeros((1, len(states)))

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.environment import RewardFunction, rewards_at, rewards_of, world_reward
+from quietq.worlds.environment import RewardFunction, rewards_at, rewards_of
 from quietq.worlds.planning import MOST_ON_A_GRID, GridPlan, Policy, look_ahead, plan_on_grid
 from quietq.worlds.walk import WALK, walk_reward
 from quietq.worlds.world import World, chances_of
@@ -46,7 +46,7 @@ def episode_returns(
     A `GridPlan` is followed by the step. The same seed gives every deterministic policy the same chance, so that two of
     them can be compared with little noise.
     """
-    reward = world_reward(world) if reward is None else reward
+    reward = world.reward_at if reward is None else reward
     rng, shape = np.random.default_rng(seed), (count("episodes", episodes), world.draws)
     states, total, here = world.start(rng.random(shape), np), np.zeros(episodes), np.ones(episodes, dtype=bool)
     choices = np.random.default_rng((seed, 1))  # of their own, so that they do not disturb the world's

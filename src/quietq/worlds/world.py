@@ -65,8 +65,11 @@ class World(ABC):
         That is what `GaussianProcessMechanism.apply` takes: by default a function of many states at once; where
         the relation's kernel says so, one function per coordinate, or the weights of its features.
         """
-        dimension = self.box.dimension
-        return lambda states: self.reward(unflat(states, dimension), np)
+        return self.reward_at
+
+    def reward_at(self, states: np.ndarray) -> np.ndarray:
+        """The reward as a function of many states, which come as private functions take them."""
+        return np.asarray(self.reward(unflat(states, self.box.dimension), np))
 
 
 def never(states: Array, xp: Any) -> Array:
