@@ -23,7 +23,7 @@ from quietq.privacy.relations import LipschitzBall
 from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.planning import plan_on_grid
 from quietq.worlds.returns import mean_return, uniform_policy
-from quietq.worlds.world import World, flat
+from quietq.worlds.world import World
 
 BELLMAN, INVERSE_RL, APPRENTICESHIP, READ = "bellman", "inverse-rl", "apprenticeship", "read"
 ATTACKS = (BELLMAN, INVERSE_RL, APPRENTICESHIP)
@@ -113,11 +113,11 @@ def reconstruct(
     """
     grid = discretise(world, points)
     box = world.box
-    true = None if truth is None else rewards_at(flat(grid.states), truth, box.dimension)
+    true = None if truth is None else rewards_at(grid.states, truth)
     if isinstance(release, PrivateFunction):
         if release.box.low != box.low or release.box.high != box.high:
             raise InvalidInput(f"The private reward is defined on {release.box}, but states lie in {box}.")
-        rewards = rewards_at(flat(grid.states), release, box.dimension)
+        rewards = rewards_at(grid.states, release)
         # K-norm noise goes into increments: where the released reward starts means nothing.
         blind = ("shift",) if release.certificate.method.endswith("k-norm") else BLIND_TO[READ]
         score = None if truth is None else _planned(world, release, truth)

@@ -40,7 +40,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         self.world, self.render_mode = world, None
         self.reward: RewardFunction = world.reward_at if reward is None else reward
         dimension, box = world.box.dimension, world.box
-        rewards_of(np.linspace(box.low, box.high, 5), self.reward)
+        rewards_at(np.linspace(box.low, box.high, 5), self.reward)
         low, high = np.array(box.low, dtype=np.float32), np.array(box.high, dtype=np.float32)
         self.observation_space = Box(low, high, (dimension,), np.float32)
         self.action_space = Discrete(world.actions)
@@ -69,7 +69,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         self._steps_left -= 1
         self._left = bool(terminated)
         observation = self._state.astype(np.float32)
-        reward = float(rewards_of(observation.astype(np.float64), self.reward))
+        reward = float(rewards_at(observation.astype(np.float64), self.reward))
         return observation, reward, self._left, self._steps_left == 0, {}
 
     def with_reward(self, reward: RewardFunction) -> "WorldEnv":
@@ -78,7 +78,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         The world of the copy has no other reward than this one, should its `start` or `move` look at one.
         """
         other = copy.deepcopy(self, {id(self.reward): reward})
-        object.__setattr__(other.world, "reward", lambda states, xp: rewards_of(np.asarray(states), reward))
+        object.__setattr__(other.world, "reward", lambda states, xp: rewards_at(np.asarray(states), reward))
         return other
 
     def _checked(self, value: Any) -> Float[np.ndarray, " dimension"]:
@@ -91,19 +91,13 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         return state
 
 
-def rewards_at(states: np.ndarray, reward: RewardFunction, dimension: int = 1) -> Float[np.ndarray, "..."]:
-    """A reward at many states, checked to be one finite number for each."""
-    values = np.asarray(reward(states), dtype=np.float64) if callable(reward) else np.empty(0)
-    shape = states.shape if dimension == 1 else states.shape[:-1]
-    if values.shape != shape or not np.isfinite(values).all():
-        raise InvalidInput("reward must be a function of many states at once that gives one finite number for each.")
-    return values
-
-
-def rewards_of(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, "..."]:
-    """The same for states (..., d) with any number of axes in front."""
+def rewards_at(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, "..."]:
+    """A reward at states (..., d), checked to be one finite number for each."""
     rows = np.reshape(states, (-1, states.shape[-1]))
-    return rewards_at(flat(rows), reward, rows.shape[-1]).reshape(states.shape[:-1])
+    values = np.asarray(reward(flat(rows)), dtype=np.float64) if callable(reward) else np.empty(0)
+    if values.shape != (len(rows),) or not np.isfinite(values).all():
+        raise InvalidInput("reward must be a function of many states at once that gives one finite number for each.")
+    return values.reshape(states.shape[:-1])
 
 
 def world_env(world: World | str, reward: RewardFunction | None = None, render_mode: str | None = None) -> WorldEnv:

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from quietq.noise.box import Box
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.environment import RewardFunction, rewards_of
+from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.world import World
 
 Policy = Callable[[np.ndarray], np.ndarray]
@@ -81,7 +81,7 @@ def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 
             actions = np.tile(np.arange(world.actions), len(ahead))[:, None]
             ahead = np.repeat(ahead, world.actions, axis=0)
             ahead, _ = world.move(ahead, actions, np.full((*ahead.shape[:-1], world.draws), 0.5), np)
-            total = np.repeat(total, world.actions, axis=0) + rewards_of(ahead, function)
+            total = np.repeat(total, world.actions, axis=0) + rewards_at(ahead, function)
         return np.asarray(total.argmax(axis=0) // world.actions ** (depth - 1))
 
     return policy
@@ -96,7 +96,7 @@ def after(
     draws = np.stack(np.meshgrid(*[middles] * world.draws, indexing="ij"), axis=-1).reshape(-1, 1, world.draws)
     moved, ended = world.move(states, np.asarray(action), draws, np)  # (nodes, points, d)
     points = moved.reshape(-1, moved.shape[-1])
-    gain = rewards_of(moved, reward).mean(axis=0)
+    gain = rewards_at(moved, reward).mean(axis=0)
     corners, shares = corners_of(world.box, cells, points)
     weights = shares * ~np.broadcast_to(ended, moved.shape[:-1]).reshape(-1, 1) / len(draws)
     rows = np.repeat(np.tile(np.arange(len(states)), len(draws)), corners.shape[1])

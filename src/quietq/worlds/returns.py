@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.environment import RewardFunction, rewards_at, rewards_of
+from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.planning import MOST_ON_A_GRID, GridPlan, Policy, look_ahead, plan_on_grid
 from quietq.worlds.walk import WALK, walk_reward
 from quietq.worlds.world import World, chances_of
@@ -54,7 +54,7 @@ def episode_returns(
         given = policy.at(step, states) if isinstance(policy, GridPlan) else policy(states)
         passed = chances_of(given, episodes, world.actions).cumsum(axis=-1)[:, :-1] <= choices.random(episodes)[:, None]
         states, ended = world.move(states, passed.sum(axis=-1), rng.random(shape), np)
-        total += here * rewards_of(states, reward)
+        total += here * rewards_at(states, reward)
         here &= ~ended
     return total
 
@@ -159,7 +159,7 @@ def _grid(cells: int) -> Float[np.ndarray, "points"]:
 def _backward(reward: RewardFunction, cells: int, choose: Callable[[int, np.ndarray], np.ndarray]) -> float:
     """Backward induction; `choose` makes the value at a step of the two actions' values, shape (2, points)."""
     states = _grid(cells)
-    rewards, value = rewards_at(states, reward), np.zeros(len(states))
+    rewards, value = rewards_at(states[:, None], reward), np.zeros(len(states))
     for step in reversed(range(WALK.steps)):
         value = choose(step, _after_move(rewards + value))
     return float(np.trapezoid(value, dx=1 / cells))
