@@ -160,5 +160,7 @@ def round_exactly(
 
 @lru_cache(maxsize=64)
 def _contexts(digits: int) -> tuple[Context, Context]:
-    limits = {"prec": digits, "Emin": -_MOST_EXPONENT, "Emax": _MOST_EXPONENT}
-    return Context(rounding=ROUND_FLOOR, **limits), Context(rounding=ROUND_CEILING, **limits)
+    down = Context(prec=digits, rounding=ROUND_FLOOR, Emin=-_MOST_EXPONENT, Emax=_MOST_EXPONENT)
+    up = down.copy()
+    up.rounding = ROUND_CEILING
+    return down, up
