@@ -10,7 +10,7 @@ pytest.importorskip("sqlalchemy")
 import quietq as qq
 from quietq.learning import checkpoint
 
-TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"
+TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25 --seeds 3"  # as in test_cli_train
 PROMISE = "--people 50 --epsilon 0.4 --delta 1e-4"
 OUTPUT = "output walk --steps 200 --every 100"
 
@@ -41,13 +41,6 @@ def test_an_agent_that_noises_as_it_goes_is_the_release(quietq, ledger, tmp_path
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
     assert charge.release == release(tmp_path / "run" / "agent.qq")
-
-
-def test_what_is_pure_is_booked_apart(quietq, ledger):
-    code, _, err = quietq(f"train reward walk --people 50 --epsilon 0.4 --delta 0 {TINY} --ledger books.db")
-    assert (code, err) == (0, "")
-    (charge,) = ledger.balance("walkers").bookings
-    assert (charge.mu, charge.epsilon, charge.delta) == (None, 0.4, 0.0)
 
 
 def test_interrupted_and_resumed_is_charged_once(quietq, ledger, tmp_path, monkeypatch):
@@ -102,11 +95,25 @@ def test_what_draws_nothing_takes_no_ledger(quietq, ledger, tmp_path):
     assert not ledger.balance("walkers").bookings
 
 
-def test_a_reward_from_ratings_is_charged(quietq, ledger, tmp_path):
+def test_what_is_pure_is_booked_apart(quietq, ledger, tmp_path):
+    write_ratings(tmp_path)
+    code, _, err = quietq(f"reward ratings.csv {BOUNDS} --epsilon 0.4 --delta 0 --ledger books.db --out reward.qq")
+    assert (code, err) == (0, "")
+    (charge,) = ledger.balance("walkers").bookings
+    assert (charge.mu, charge.epsilon, charge.delta) == (None, 0.4, 0.0)
+
+
+BOUNDS = "--box 0 1 --low 0 --high 1 --slope 1 --people 50"
+
+
+def write_ratings(folder):
     rows = [f"{person},{state / 4},{person % 2}" for person in range(50) for state in range(5)]
-    (tmp_path / "ratings.csv").write_text("\n".join(["person,state,rating", *rows]) + "\n")
-    bounds = "--box 0 1 --low 0 --high 1 --slope 1 --people 50"
-    command = f"reward ratings.csv {bounds} --epsilon 0.7 --delta 1e-4 --ledger books.db"
+    (folder / "ratings.csv").write_text("\n".join(["person,state,rating", *rows]) + "\n")
+
+
+def test_a_reward_from_ratings_is_charged(quietq, ledger, tmp_path):
+    write_ratings(tmp_path)
+    command = f"reward ratings.csv {BOUNDS} --epsilon 0.7 --delta 1e-4 --ledger books.db"
     code, out, err = quietq(f"{command} --out reward.qq --json")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings

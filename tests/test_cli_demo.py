@@ -4,7 +4,6 @@ import base64
 import importlib.util
 import json
 import sys
-import warnings
 
 import pytest
 
@@ -12,7 +11,6 @@ for package in ("statsmodels", "polars", "matplotlib", "jax"):
     pytest.importorskip(package)
 
 import quietq as qq  # noqa: E402
-from quietq.cli import main  # noqa: E402
 from quietq.learning import Agent  # noqa: E402
 
 RELEASED = {
@@ -28,21 +26,8 @@ KEPT = {
 }
 
 
-@pytest.fixture
-def quietq(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-
-    def call(arguments: str) -> tuple:
-        monkeypatch.setattr(sys, "argv", ["quietq", *arguments.split()])
-        with pytest.raises(SystemExit) as done:
-            main()
-        return (done.value.code or 0, *capsys.readouterr())
-
-    return call
-
-
-def test_from_ratings_to_a_private_agent(quietq, tmp_path):
+def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["quietq.cli.demo"], "AUDITED", 5000)
     code, out, err = quietq("demo --quick --out here --json")
     assert (code, err) == (0, "")
     result = json.loads(out)

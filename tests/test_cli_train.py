@@ -24,6 +24,7 @@ from quietq.publishing import open_release
 from quietq.registry import METHODS as BY_NAME
 
 TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"  # the same shapes are compiled once
+THREE = f"{TINY} --seeds 3"
 PROMISE = "--people 50 --epsilon 0.9 --delta 1e-4"
 ROUNDS = "--steps 100 --round-steps 50 --every 25"
 FIELDS = {"certificate", "out", "seconds", "not_private"}
@@ -39,7 +40,7 @@ def trained(quietq, arguments: str) -> dict:
 def run_of_reward(tmp_path_factory) -> tuple[Path, dict]:
     """One training that several tests look at: its folder, and what it printed."""
     out, printed = tmp_path_factory.mktemp("shared") / "run", io.StringIO()
-    words = f"quietq train reward walk {PROMISE} {TINY} --seeds 3 --seed 1 --out {out} --json".split()
+    words = f"quietq train reward walk {PROMISE} {THREE} --seed 1 --out {out} --json".split()
     quiet = mock.patch.object(sys, "argv", words), mock.patch.object(warnings, "showwarning")
     with quiet[0], quiet[1], contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as done:
         main()
@@ -123,7 +124,7 @@ def test_simulated_noise_protects_nobody_and_can_be_repeated(quietq):
 
 def test_on_a_reward_from_a_file(quietq, tmp_path, run_of_reward):
     folder, result = run_of_reward
-    used = trained(quietq, f"reward walk --reward {folder / 'reward.qq'} {TINY} --out used")
+    used = trained(quietq, f"reward walk --reward {folder / 'reward.qq'} {THREE} --out used")
     assert used["certificate"] == result["certificate"]
     assert not (tmp_path / "used" / "reward.qq").exists()
 
@@ -149,8 +150,8 @@ def test_several_dimensions(tmp_path, world, delta):
     assert agents[0].method.settings() == agents[1].method.settings()
 
 
-@pytest.mark.parametrize("method", [f"reward {TINY}", f"value {ROUNDS}"])
-def test_an_interrupted_training_goes_on(quietq, tmp_path, method, monkeypatch):
+@pytest.mark.parametrize(("method", "seeds"), [(f"reward {THREE}", 3), (f"value {ROUNDS}", 1)])
+def test_an_interrupted_training_goes_on(quietq, tmp_path, method, seeds, monkeypatch):
     name, _, options = method.partition(" ")
     command = f"{name} walk {options} {PROMISE} --seed 3"
     write, written = checkpoint.write, []
@@ -182,7 +183,7 @@ def test_an_interrupted_training_goes_on(quietq, tmp_path, method, monkeypatch):
         assert words in err
     result = trained(quietq, f"{name} --resume --out run")
     assert result["certificate"]["standing"] == "certified"
-    assert len(result["not_private"]["score"]) == 1
+    assert len(result["not_private"]["score"]) == seeds
     again = trained(quietq, f"{name} --resume --out run")  # a finished run says the same again
     assert again["not_private"] == result["not_private"]
     assert again["certificate"] == result["certificate"]

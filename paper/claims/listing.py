@@ -10,13 +10,14 @@ import numpy as np
 from paper.claims.spaces import SCALES, forward, initial, network
 from paper.claims.statement import Measurements, at_most, says
 from paper.experiment import Decision, Row, decide
+from paper.tabular import random_mdp
 from quietq.audit.successive import Steps, rewards_from_successive
 from quietq.learning import Published
 from quietq.learning.trainer import spaces_of
 from quietq.noise import Exponential, SeededEntropy, SortedPath
 from quietq.privacy import Budget
 from quietq.privacy.gaussian import epsilon_from_mu
-from quietq.worlds import WALK, random_mdp
+from quietq.worlds import WALK
 
 STEPS, BATCH, ROUNDS = 5000, 64, 78
 RATE, GAMMA = 3e-4, 0.999

@@ -6,7 +6,8 @@ import numpy as np
 
 from paper.claims.statement import at_most, says
 from paper.experiment import Row, decide
-from quietq.noise import Differentiable, Exponential, piecewise_linear
+from paper.hilbert import Differentiable, inner, norm_of, piecewise_linear, section
+from quietq.noise import Exponential
 
 BETAS = (0.1, 1.0, 10.0, 300.0)
 RATIO = "norm squared over the bound"
@@ -43,7 +44,7 @@ def constant(value: float) -> Differentiable:
 
 
 def measure(tries: int = 200) -> list[Row]:
-    step = 1 / (2 * 0.1 * Exponential(0.1).norm(constant(1.0)) ** 2)
+    step = 1 / (2 * 0.1 * norm_of(Exponential(0.1), constant(1.0)) ** 2)
     forgotten = STEP.row("f(0)^2 over 2 beta <f, f>", step, 1, setting="f = 1, beta = 0.1")
     return [*_reproduced(), forgotten, *_balls(tries), *_sensitivities(), *_alternatives()]
 
@@ -53,8 +54,8 @@ def _reproduced() -> list[Row]:
     points, rows = np.array([0.0, 0.2, 0.21, 0.9, 1.0]), []
     for beta in BETAS:
         kernel = Exponential(beta)
-        gram = [[kernel.inner(kernel.section(x), kernel.section(y)) for y in points] for x in points]
-        values = [kernel.inner(smooth, kernel.section(y)) for y in points]
+        gram = [[inner(kernel, section(kernel, x), section(kernel, y)) for y in points] for x in points]
+        values = [inner(kernel, smooth, section(kernel, y)) for y in points]
         wrong = np.array(gram) - kernel.covariance(points, points), np.array(values) - smooth.value(points)
         rows.append(LEMMA.row("largest error", max(np.abs(one).max() for one in wrong), 0, x=beta))
     return rows
@@ -66,23 +67,23 @@ def _balls(tries: int, slope: float = 5.0) -> list[Row]:
     for beta in BETAS:
         kernel = Exponential(beta)
         bound = 1 + beta / 2 + slope**2 / (2 * beta)
-        rows.append(BOUND.row(RATIO, kernel.norm(below(1.0, slope)) ** 2 / bound, 1, setting="zigzag", x=beta))
+        rows.append(BOUND.row(RATIO, norm_of(kernel, below(1.0, slope)) ** 2 / bound, 1, setting="zigzag", x=beta))
         shares = []
         for _ in range(tries // len(BETAS)):
             knots = np.linspace(0, 1, int(rng.integers(2, 40)))
             values = rng.uniform(-1, 1, len(knots))
             values *= min(1.0, slope / np.abs(np.diff(values) / np.diff(knots)).max())
-            shares.append(kernel.norm(piecewise_linear(knots, values)) ** 2 / bound)
+            shares.append(norm_of(kernel, piecewise_linear(knots, values)) ** 2 / bound)
         rows.append(BOUND.row(RATIO, max(shares), 1, setting="random", x=beta))
     return [*rows, BOUND.row("random functions tried", tries // len(BETAS) * len(BETAS))]
 
 
 def _sensitivities(v: float = 0.01, slope: float = 4.0) -> list[Row]:
     kernel, c = Exponential(1 / v), (v * v + v) * slope**2
-    norm = kernel.norm(below(v * slope, slope))
+    norm = norm_of(kernel, below(v * slope, slope))
     stated = (6.1875e-5**2 + 6.1875e-5) * 16  # v and L^2 of appendix E.3
     one = below(v * slope / 2, slope)  # and its mirror image: both L-Lipschitz, never further apart than vL
-    difference = kernel.norm(one - (constant(0.0) - one)) ** 2
+    difference = norm_of(kernel, one - (constant(0.0) - one)) ** 2
     return [
         ROOT.row("norm over C", norm / c, 1, setting="v = 0.01, L = 4"),
         ROOT.row("norm squared over C", norm**2 / c, 1, setting="v = 0.01, L = 4"),
@@ -95,9 +96,9 @@ def _alternatives(beta: float = 2.0, reward: float = 0.5, gamma: float = 0.5) ->
     """Rewards of r0 = 0.5 and of -r0 everywhere are 1 apart, so they are neighbours."""
     kernel, most, steep = Exponential(beta), reward / (1 - gamma), 1e3
     level = 2 * reward**2 * (1 + beta / 2) / (1 - gamma) ** 2
-    flat = kernel.norm(constant(most) - constant(-most)) ** 2 / level
+    flat = norm_of(kernel, constant(most) - constant(-most)) ** 2 / level
     # At most 0.25 in size: their slope is nearly all of their norm.
-    against = kernel.norm(below(0.0, steep) - below(0.0, -steep)) ** 2 / (level + steep**2 / beta)
+    against = norm_of(kernel, below(0.0, steep) - below(0.0, -steep)) ** 2 / (level + steep**2 / beta)
     return [ALTERNATIVE.row(RATIO, flat, 1, setting=FLAT), ALTERNATIVE.row(RATIO, against, 1, setting=STEEP)]
 
 

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from paper.claims.statement import Measurements, at_most, power, says
 from paper.experiment import Decision, Row, decide
-from quietq.worlds import Tabular, printed_value_error_bound, random_mdp, value_error_bound
+from paper.tabular import printed_value_error_bound, random_mdp, solve, value_error_bound
+from quietq.worlds import Tabular
 
 SIGMA, GAMMA = 0.3, 0.9
 MEAN, LARGEST, LOST = "mean |v' - v*|", "E max |v' - v*|", "lost by the greedy policy"
@@ -79,7 +81,7 @@ def optimum(world: Tabular) -> np.ndarray:
 
 def with_noise(world: Tabular, sigma: float, seed: int) -> Tabular:
     noise = sigma * np.random.default_rng((11, seed)).standard_normal(world.rewards.shape)
-    return world.with_rewards(world.rewards + noise)
+    return replace(world, rewards=world.rewards + noise)
 
 
 def measure(worlds: int = 60, sizes: tuple[int, ...] = (10, 30, 100, 300)) -> list[Row]:
@@ -123,11 +125,11 @@ def measure_programs(worlds: int = 10, draws: int = 2000) -> list[Row]:
 
 
 def _solved(world: Tabular, seed: int) -> list[Row]:
-    solution, n = world.solve(), world.states
+    solution, n = solve(world), world.states
     chosen = world.transitions[np.arange(n), solution.policy]
     visits = np.linalg.solve(np.eye(n) - world.gamma * chosen.T, np.ones(n))
     off = solution.occupancy.sum() - solution.occupancy[np.arange(n), solution.policy].sum()
-    best, other = optimum(world), with_noise(world, SIGMA, seed).solve()
+    best, other = optimum(world), solve(with_noise(world, SIGMA, seed))
     worth = world.evaluate(other.policy).sum()
     errors = {
         PROGRAMS: max(solution.gap, np.abs(solution.values - best).max() / best.max()),

@@ -28,10 +28,9 @@ from quietq.learning import METHODS, NoNoise, RewardNoise
 from quietq.privacy.limits import cap_any_dp, cap_gdp, steps_between
 from quietq.privacy.relations import LipschitzBall, SupBall
 from quietq.worlds import WALK, RecommenderWorld, World, find_world, mean_return
-from quietq.worlds.environment import world_reward
 from quietq.worlds.observed import observe
 from quietq.worlds.planning import MOST_ON_A_GRID
-from quietq.worlds.walk_returns import best_return
+from quietq.worlds.returns import best_return
 
 EPSILON, DELTA = 0.9, 1e-4
 """The promise of the paper's comparison."""
@@ -121,7 +120,7 @@ def bounded(world: World, people: int) -> LipschitzBall | SupBall:
 def ends(world: World) -> tuple[float, float]:
     if world == WALK:
         return worlds.worst_return(), best_return()
-    liked = world_reward(world)
+    liked = world.reward_at
     on_grid = max(world.box.dimension, world.draws) <= MOST_ON_A_GRID
     worst = (worlds.plan_on_grid if on_grid else worlds.look_ahead)(world, lambda states: -np.asarray(liked(states)))
     low, high = (mean_return(world, one, episodes=EPISODES) for one in (worst, worlds.best_known(world)))

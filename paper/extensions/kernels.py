@@ -20,9 +20,10 @@ from paper.claims.statement import power
 from paper.experiment import Row
 from paper.extensions.learners import PROMISE, budget
 from paper.extensions.rows import BAND_LIMITED, DIMENSIONS, QUERIES, refusal, row
+from paper.feature_path import FeaturePath
+from paper.hilbert import norm_of, piecewise_linear
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.feature_path import FeaturePath
-from quietq.noise.kernels import BandLimited, Exponential, Product, piecewise_linear
+from quietq.noise.kernels import BandLimited, Exponential, Product
 from quietq.noise.kernels.exponential import whiten
 from quietq.worlds import WALK, NavigationWorld, RecommenderWorld, plan, score, walk_reward
 
@@ -48,7 +49,7 @@ def measure_dimension(dimension: int, people: int, queries: int) -> list[Row]:
     asked = time.thread_time()
     qq.GridPath(kernel, levels=_LEVELS[d], entropy=SeededEntropy(0))
     drawn = time.thread_time()
-    peak = 0.5 * kernel.norm([tent] * d) / people
+    peak = 0.5 * norm_of(kernel, [tent] * d) / people
     return [
         row(DIMENSIONS, setting, "radius", relation.radius, people=people),
         row(DIMENSIONS, setting, "norm of one person's peak", peak, people=people),

@@ -11,9 +11,10 @@ import quietq as qq
 from paper.experiment import Row
 from paper.extensions.learners import PROMISE, SEED, budget
 from paper.extensions.rows import DIMENSIONS, INTERVAL, row
+from paper.hilbert import norm_of, piecewise_linear
 from quietq import worlds
 from quietq.mechanisms.private_function import PrivateFunction
-from quietq.noise.kernels import Exponential, piecewise_linear
+from quietq.noise.kernels import Exponential
 from quietq.worlds import WALK, World, find_world, mean_return, walk_reward
 from quietq.worlds.planning import MOST_ON_A_GRID
 
@@ -51,7 +52,7 @@ def measure_scaled(low: float, high: float, people: int, draws: int) -> list[Row
         epsilon = mechanism.apply(stretched).certificate.epsilon
         found += [row(INTERVAL, name, "epsilon of the certificate", epsilon or math.inf, **promised)]
     apart = max(float(np.abs(a - b).max()) for a, b in zip(*seen, strict=True))
-    exact = Exponential(beta).norm(piecewise_linear([0.0, 0.5, 1.0], [0.0, 0.5, 0.0]))
+    exact = norm_of(Exponential(beta), piecewise_linear([0.0, 0.5, 1.0], [0.0, 0.5, 0.0]))
     return [
         *found,
         row(INTERVAL, f"[{low:g}, {high:g}]", "largest difference of the releases", apart),

@@ -17,8 +17,8 @@ from paper.experiment import Row, Verdict
 from quietq.learning.agent import Agent
 from quietq.learning.method import Method
 from quietq.worlds.jax_rewards import WorldReward
+from quietq.worlds.returns import best_return, random_return, worst_return
 from quietq.worlds.walk import WALK
-from quietq.worlds.walk_returns import best_return, random_return, worst_return
 
 LATE = 5
 """The last fifth of the episodes, 20 of 100, is what a run ends with."""

@@ -22,8 +22,8 @@ from paper.figures.picture import plot_comparison
 from quietq.learning.published import Published
 from quietq.privacy.budget import Budget
 from quietq.worlds.jax_rewards import WorldReward
+from quietq.worlds.returns import best_return, worst_return
 from quietq.worlds.walk import WALK, walk_reward
-from quietq.worlds.walk_returns import best_return, worst_return
 
 TARGETS, DELTA = (0.9, 0.45), 1e-4
 SIGMAS = {None: 0.0, 0.9: 0.32, 0.45: 0.74}

@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from paper.tabular import solve
 from quietq import Budget, InvalidInput, people, privatise
 from quietq.audit.discretised import best_actions, discretise, mixed
 from quietq.audit.inversion import apprenticeship, implied_rewards, inverse_rl, invert
 from quietq.audit.reconstruct import ATTACKS, compare, discount, reconstruct
 from quietq.worlds import WALK, RecommenderWorld, find_world, walk_reward
-from quietq.worlds.environment import world_reward
 
 BUDGET = Budget(0.9, 1e-4)
 GAMMA = 0.9
@@ -57,7 +57,7 @@ def test_the_grid_has_the_worlds_dynamics(name: str) -> None:
 @pytest.mark.parametrize("name", ["walk", "navigation"])
 def test_policy_iteration_agrees_with_the_linear_programs(name: str) -> None:
     grid, truth, values = planned(name)
-    assert values.max(axis=1) == pytest.approx(grid.tabular(truth, GAMMA).solve().values, abs=1e-6)
+    assert values.max(axis=1) == pytest.approx(solve(grid.tabular(truth, GAMMA)).values, abs=1e-6)
 
 
 def test_visits_are_worth_what_a_policy_is() -> None:
@@ -206,7 +206,7 @@ def test_a_private_reward_is_read_and_planned_on() -> None:
 def test_a_private_reward_in_two_dimensions() -> None:
     world = find_world("navigation")
     release = privatise(world.mean_reward(), BUDGET, relation=world.relation(500), domain=world.box, simulate=1)
-    found = reconstruct(release, world, truth=world_reward(world))
+    found = reconstruct(release, world, truth=world.reward_at)
     assert found["read"].not_private is not None
     assert found["read"].not_private.correlation > 0.8
 
@@ -227,11 +227,11 @@ def test_an_agent_without_noise_gives_the_reward_away() -> None:
 @pytest.mark.parametrize("name", ["walk", "navigation"])
 def test_a_picture(name: str, tmp_path) -> None:
     pytest.importorskip("matplotlib")
-    from quietq.cli.report.truth import plot_reconstruction
+    from quietq.cli.report.pictures import plot_reconstruction
 
     _, _, values = planned(name)
     world, points = find_world(name), 9 if name == "navigation" else None
-    found = reconstruct(lambda states: values, world, GAMMA, truth=world_reward(world), points=points)
+    found = reconstruct(lambda states: values, world, GAMMA, truth=world.reward_at, points=points)
     plot_reconstruction(found, tmp_path / "picture.png", certificate=private(50, 1).certificate)
     plot_reconstruction(found, tmp_path / "picture.svg", title="a title")
     assert (tmp_path / "picture.png").stat().st_size > 10_000

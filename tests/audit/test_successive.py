@@ -12,7 +12,7 @@ from quietq.audit.successive import Recovered, Round, Steps, released_rounds, re
 from quietq.learning.published import Published
 from quietq.noise.box import Box
 from quietq.privacy import InvalidInput, LipschitzBall
-from quietq.worlds.jax_rewards import JaxTable
+from quietq.worlds.jax_rewards import ReleasedReward
 from quietq.worlds.tabular import Tabular
 from quietq.worlds.world import World
 
@@ -59,7 +59,7 @@ def exploring(sigma: float) -> Published:
 
 
 def rounds_of(method: Published, world: Line, rounds: int) -> list[Round]:
-    return released_rounds(method, world, JaxTable(REWARDS, world.box), rounds)
+    return released_rounds(method, world, ReleasedReward("table", [REWARDS], world.box), rounds)
 
 
 def attacked(method: Published, rounds: list[Round]) -> list[Recovered]:

@@ -59,13 +59,14 @@ def test_everybody_is_in_one_place(
     folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, rows_in_memory: int, rows_at_once: int
 ) -> None:
     monkeypatch.setattr(grouping, "_ROWS_AT_ONCE", rows_at_once)
-    frame = rows(kind)
+    monkeypatch.setattr(grouping, "_PARTITIONS", 16)  # fewer files
+    frame = rows(kind, 3000)
     check(list(by_person(pieces(frame), rows_in_memory)), frame)
     assert not list(folder.iterdir())
 
 
 def test_spills_into_a_private_folder_and_removes_it(folder: Path) -> None:
-    parts = whole_people(pieces(rows("numbers")), rows_in_memory=1000)
+    parts = whole_people(pieces(rows("numbers", 2000)), rows_in_memory=1000)
     next(parts)
     (made,) = folder.iterdir()
     assert made.stat().st_mode & 0o077 == 0
@@ -76,7 +77,7 @@ def test_spills_into_a_private_folder_and_removes_it(folder: Path) -> None:
 
 def test_removes_the_folder_if_reading_fails(folder: Path) -> None:
     def failing() -> Iterator[pl.DataFrame]:
-        yield from pieces(rows("numbers"))
+        yield from pieces(rows("numbers", 2000))
         assert list(folder.iterdir())
         raise OSError("the disk is gone")
 
@@ -86,7 +87,7 @@ def test_removes_the_folder_if_reading_fails(folder: Path) -> None:
 
 
 def test_removes_the_folder_if_nobody_wants_the_rest(folder: Path) -> None:
-    parts = by_person(pieces(rows("numbers")), rows_in_memory=1000)
+    parts = by_person(pieces(rows("numbers", 2000)), rows_in_memory=1000)
     next(parts)
     assert list(folder.iterdir())
     assert isinstance(parts, Generator)

@@ -19,6 +19,8 @@ ANSWERS = pl.DataFrame(
 )
 MEAN = (1 - 1 - 1 / 3) / 5  # of five people, of whom dan said nothing that counts and one is not there
 
+HONEST = Answers.read(ANSWERS, count=5)
+
 
 @pytest.fixture(autouse=True)
 def the_lines(monkeypatch):
@@ -72,8 +74,8 @@ def test_refusals_are_in_its_own_words():
 def test_one_person_moves_the_mean_by_no_more_than_stated(said):
     rest = ANSWERS.filter(pl.col("person") != "bob")
     bob = pl.DataFrame({"person": ["bob"] * len(said), "answer": said})
-    one, other = Answers.read([rest, bob], count=5), Answers.read(ANSWERS, count=5)
-    assert abs(one.mean(Leaning())[0] - other.mean(Leaning())[0]) <= one.relation.radius
+    one = Answers.read([rest, bob], count=5)
+    assert abs(one.mean(Leaning())[0] - HONEST.mean(Leaning())[0]) <= one.relation.radius
 
 
 def test_it_is_released_once_and_certified():

@@ -111,14 +111,16 @@ def test_cases_and_variants_of_one_name(names):
 
 
 def test_the_form_of_a_form_is_itself_and_unites_what_case_folding_unites():
-    characters = pl.Series([chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000])
+    every = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    # all that are assigned, and some of those that are not, or are anybody's own
+    characters = pl.Series([c for c in every if unicodedata.category(c) not in ("Cn", "Co") or ord(c) % 50 == 0])
     form = in_form(characters)
     assert in_form(form).equals(form)
     folded = [unicodedata.normalize("NFKC", unicodedata.normalize("NFD", c).casefold()) for c in characters]
     assert in_form(pl.Series(folded)).equals(form)
     odd = characters.filter((characters != form) | characters.str.contains(r"[\p{M}\p{Z}\p{Cc}]")).to_list()
     chosen = random.Random(0)
-    form = in_form(pl.Series(["".join(chosen.choices(odd, k=chosen.randint(1, 8))) for _ in range(50_000)]))
+    form = in_form(pl.Series(["".join(chosen.choices(odd, k=chosen.randint(1, 8))) for _ in range(20_000)]))
     assert in_form(form).equals(form)
 
 

@@ -115,15 +115,14 @@ def test_a_blank_cell_does_not_change_everybodys_category():
 
 def test_numbers_that_fail_say_nothing():
     class Device:
+        def __init__(self, states):
+            self.states = states
+
         def __array__(self, *_, **__):
             raise RuntimeError("failed at value 0.123456789")
 
     with pytest.raises(InvalidInput) as refused:
-        privatise(
-            lambda states: Device(),
-            BUDGET,  # type: ignore[arg-type]
-            relation=people(50, 0, 1, 1),
-        )
+        privatise(Device, BUDGET, relation=people(50, 0, 1, 1))  # type: ignore[arg-type]
     assert "0.1234" not in str(refused.value)
 
 

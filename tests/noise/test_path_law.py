@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from laws import TAIL, largest_covariance_error, p_value, sample
 
+from paper.feature_path import FeaturePath
 from quietq.noise import (
     Additive,
     BandLimited,
     Exponential,
     FeatureKernel,
-    FeaturePath,
     GridPath,
     Product,
     SeededEntropy,

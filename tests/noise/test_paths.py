@@ -12,13 +12,13 @@ from hypothesis import given, strategies as st
 from scipy.special import ndtr
 from scipy.stats import kstest
 
+from paper.feature_path import FeaturePath
 from quietq import BudgetExhausted, InvalidInput
 from quietq.noise import (
     Additive,
     BandLimited,
     Box,
     Exponential,
-    FeaturePath,
     GridPath,
     Product,
     SeededEntropy,
@@ -111,7 +111,7 @@ def test_a_refusal_shows_a_plain_number():
         Box.of((0, 1)).to_unit(np.array([0.2, 1.5]))
 
 
-@pytest.mark.parametrize("levels", [1, 10, pytest.param(30, marks=pytest.mark.slow), 52])
+@pytest.mark.parametrize("levels", [1, pytest.param(30, marks=pytest.mark.slow), 52])
 @pytest.mark.parametrize("beta", [1e-3, 4.0, 1.6e4])
 def test_numpy_and_jax_agree(levels, beta):
     path = TreePath(Exponential(beta), levels=levels, sigma=1.0, key=KEY)
@@ -122,7 +122,7 @@ def test_numpy_and_jax_agree(levels, beta):
 
 
 def test_jax_precision_is_left_as_it_was():
-    TreePath(Exponential(1.0), levels=3).compiled()([0.1])
+    TreePath(Exponential(1.0), levels=1).compiled()(0.1)
     assert jax.numpy.zeros(1).dtype == np.float32
 
 
@@ -209,14 +209,15 @@ def test_threefry_known_answers():
 
 
 def test_normals_from_bits_agree_in_both_forms():
+    from jax.scipy.special import ndtri
+
     from quietq.noise.entropy import normal_from_bits
-    from quietq.noise.tree_jax import normal_from_bits as compiled
 
     edges = [abs(2**power + by) for power in range(64) for by in (-1, 0, 1)]
-    random = np.random.default_rng(0).integers(0, 2**64 - 1, 100_000, dtype=np.uint64, endpoint=True)
+    random = np.random.default_rng(0).integers(0, 2**64 - 1, 20_000, dtype=np.uint64, endpoint=True)
     bits = np.concatenate([np.array([*edges, 2**64 - 1], np.uint64), random, random >> np.uint64(30)])
     with jax.enable_x64(True):
-        theirs = np.asarray(compiled(jax.numpy.asarray(bits)))
+        theirs = np.asarray(normal_from_bits(jax.numpy.asarray(bits), inverse=ndtri))
     np.testing.assert_allclose(theirs, normal_from_bits(bits), rtol=1e-13, atol=1e-15)
 
 

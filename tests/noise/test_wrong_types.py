@@ -24,7 +24,6 @@ EXPRESSIONS = {
     "SortedPath(4.0)": "kernel must be Exponential, not float",
     "GridPath(BandLimited(3.0))": "kernel must be Exponential, Product or Additive, not BandLimited",
     "TreePath(None)": "kernel must be Exponential or Product",
-    "quietq.noise.FeaturePath(kernel)": "kernel must be FeatureKernel or BandLimited",
     "Additive(kernel)": "parts must be a sequence of Exponential",
     "Additive([4.0])": "Each of parts must be Exponential",
     "Product(4.0)": "betas must be a sequence of numbers",

@@ -6,7 +6,8 @@ import numpy as np
 
 from paper.claims import sampler, statements_of
 from paper.claims.statement import power
-from quietq.noise import BandLimited, Exponential, FeaturePath, SeededEntropy, SortedPath
+from paper.feature_path import FeaturePath
+from quietq.noise import BandLimited, Exponential, SeededEntropy, SortedPath
 
 
 def least(query, sizes: tuple[int, ...], repeats: int = 4) -> list[tuple[float, float]]:

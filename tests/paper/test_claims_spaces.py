@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 from paper.claims import spaces, statements_of
+from paper.hilbert import norm_of
 from quietq.noise import BandLimited, Exponential
 
 
@@ -25,14 +26,14 @@ def test_evaluation_is_not_bounded_as_printed() -> None:
 
 def test_a_zigzag_just_below_the_bound_nearly_reaches_it() -> None:
     for beta in (0.3, 4.0):
-        norm = Exponential(beta).norm(spaces.below(1.0, 5.0)) ** 2
+        norm = norm_of(Exponential(beta), spaces.below(1.0, 5.0)) ** 2
         assert 0.995 < norm / (1 + beta / 2 + 25 / (2 * beta)) <= 1
 
 
 def test_c_is_a_squared_norm() -> None:
     v, slope = 0.01, 4.0
     c = (v**2 + v) * slope**2
-    norm = Exponential(1 / v).norm(spaces.below(v * slope, slope))
+    norm = norm_of(Exponential(1 / v), spaces.below(v * slope, slope))
     assert norm**2 <= c
     assert norm > 2 * c
 
@@ -44,7 +45,7 @@ def test_a_difference_has_twice_the_slope() -> None:
     x = np.linspace(0, 1, 1001)
     assert max(np.abs(one.slope(x)).max(), np.abs(other.slope(x)).max()) <= slope * (1 + 1e-9)
     assert np.abs((one - other).value(x)).max() <= v * slope
-    assert Exponential(1 / v).norm(one - other) ** 2 > 2.4 * (v**2 + v) * slope**2
+    assert norm_of(Exponential(1 / v), one - other) ** 2 > 2.4 * (v**2 + v) * slope**2
 
 
 def test_the_alternative_bound_is_too_small() -> None:
@@ -56,7 +57,7 @@ def test_the_alternative_bound_is_too_small() -> None:
     turns = 100 * math.pi
     wave = squared(lambda x: 2 * steep / turns * math.sin(turns * x), lambda x: 2 * steep * math.cos(turns * x), beta)
     assert wave == pytest.approx(steep**2 / beta, rel=0.02)  # half of 2 L^2/beta: a zigzag has it all
-    zigzag = Exponential(beta).norm(spaces.below(0.0, 2 * steep)) ** 2
+    zigzag = norm_of(Exponential(beta), spaces.below(0.0, 2 * steep)) ** 2
     assert zigzag == pytest.approx(2 * steep**2 / beta, rel=0.02)
 
 

@@ -29,7 +29,6 @@ from quietq.learning import InputNoise
 from quietq.privacy import people_needed
 from quietq.privacy.budget import weak_delta
 from quietq.worlds import WALK, RecommenderWorld, find_world, mean_return, uniform_policy
-from quietq.worlds.environment import world_reward
 
 WORLDS = ("walk", "thermostat", "navigation", "recommender")
 
@@ -37,7 +36,7 @@ WORLDS = ("walk", "thermostat", "navigation", "recommender")
 @pytest.mark.parametrize("name", WORLDS)
 def test_what_scores_for_a_preference_is_lost_for_its_opposite(name):
     world = find_world(name)
-    liked = world_reward(world)
+    liked = world.reward_at
     for policy in (uniform_policy(world), lambda states: (states[:, 0] > states[:, 0].mean()).astype(int)):
         constant, own, other = (
             mean_return(world, policy, reward=reward, episodes=50)

@@ -13,8 +13,9 @@ from paper.experiment import tables_of
 from paper.extensions import EXTENSIONS, kernels, learners, rows as row, worlds
 from paper.extensions.learners import CHANGE, policy_step, private_rewards, updates
 from paper.extensions.statements import growth
+from paper.hilbert import norm_of, piecewise_linear
 from paper.results import Cache
-from quietq.noise.kernels import Product, piecewise_linear
+from quietq.noise.kernels import Product
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -115,7 +116,7 @@ def test_a_relu_unit_has_no_norm_in_the_product_kernel():
     assert 1.3 < growth(rows, "product kernel, ReLU unit") < math.sqrt(2) + 1e-6  # squares grow with the cells
     smooth = row.values(rows, row.DIMENSIONS, "product kernel, smooth peak", "norm on a grid")[-1]
     tent = piecewise_linear([0.0, 0.5, 1.0], [0.0, 1.0, 0.0])
-    assert smooth == pytest.approx(0.5 * Product((kernels.BETA,) * 2).norm([tent, tent]), rel=1e-3)
+    assert smooth == pytest.approx(0.5 * norm_of(Product((kernels.BETA,) * 2), [tent, tent]), rel=1e-3)
     assert growth(rows, "product kernel, tanh unit") == pytest.approx(1, abs=1e-3)
     assert "not bounded in the norm of the product kernel" in row.sentences(rows, row.DIMENSIONS)[-1]
 
@@ -126,7 +127,7 @@ def test_the_radius_for_mixed_derivatives_is_approached_and_never_exceeded(dimen
     pieces = 64  # a wave of value 1 and slope 4 in most places: flat tops would do worse
     x = np.linspace(0, 1, pieces * 64 + 1)
     wave = np.interp(x, [0, 1], [1, 1]) - np.minimum(4 * np.minimum(x % (1 / pieces), 1 / pieces - x % (1 / pieces)), 2)
-    norm = ball.radius * Product((kernels.BETA,) * dimension).norm([piecewise_linear(x, wave)] * dimension)
+    norm = ball.radius * norm_of(Product((kernels.BETA,) * dimension), [piecewise_linear(x, wave)] * dimension)
     radius = kernels.mixed_radius(100, dimension)
     assert 0.95 * radius < norm <= radius
 

@@ -21,7 +21,7 @@ from paper.figures.figure2 import FIGURE2, LARGEST_RETURN, TARGETS, cap_of_retur
 from paper.results import Cache
 from quietq.privacy.budget import Budget
 from quietq.privacy.limits import cap_any_dp
-from quietq.worlds.walk_returns import best_return, worst_return
+from quietq.worlds.returns import best_return, worst_return
 
 
 def verdicts(experiment: Experiment, **tables: list) -> dict[str, str]:

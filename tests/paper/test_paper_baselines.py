@@ -22,8 +22,8 @@ from quietq.learning.published import Published
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.privacy.budget import Budget
 from quietq.privacy.gaussian import delta_from_mu
+from quietq.worlds.returns import policy_return
 from quietq.worlds.walk import WALK
-from quietq.worlds.walk_returns import policy_return
 
 SPACES = trainer.spaces_of(WALK)
 DELTA = 1e-4

@@ -9,12 +9,12 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jax")
 
 from quietq.cli.report import plot_outcome, plot_values
-from quietq.learning import Agent, InputNoise
+from quietq.learning import Agent, OutputNoise
 
 
 @pytest.fixture(scope="module")
 def agent() -> Agent:
-    method = InputNoise(relation=people(50, 0, 0.5, 1), budget=Budget(0.9, 1e-4))
+    method = OutputNoise(relation=people(50, 0, 0.5, 1), budget=Budget(0.9, 1e-4))
     return Agent("walk", method, seed=0).learn(60)
 
 

@@ -1,6 +1,5 @@
 """The wrapper in the hands of real libraries."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ from quietq.worlds import PrivateReward, relabel
 
 MECHANISM = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), Budget(0.9, 1e-4), levels=10)
 PRIVATE = MECHANISM.simulate(lambda s: 0.5 - abs(s - 0.5), seed=1)
-DOCS = Path(__file__).parents[2] / "docs" / "any-rl-library.md"
 
 
 def raw() -> gymnasium.Env:
@@ -165,15 +163,6 @@ def test_worker_processes(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "RecordEpisodeStatistics lies underneath PrivateReward" in done.stdout
-
-
-def test_the_page_runs(tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    assert len(blocks) > 4
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:minari", "ignore:Implicitly cleaning up:ResourceWarning")

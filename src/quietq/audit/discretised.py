@@ -42,7 +42,7 @@ class Discretised:
         return self.transitions @ given
 
     def tabular(self, rewards: np.ndarray, gamma: float) -> Tabular:
-        """The same world for the exact solvers of `worlds.tabular`, with rewards of the state that a step leads to."""
+        """The same world for the exact values of `worlds.tabular`, with rewards of the state that a step leads to."""
         return Tabular(self.transitions, self.expected(rewards), probability("gamma", gamma))
 
     def best_values(self, rewards: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:

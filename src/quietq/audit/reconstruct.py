@@ -25,8 +25,6 @@ from quietq.privacy import Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import instance, real
 from quietq.publishing import open_release
 from quietq.worlds import RewardFunction, World, find_place, mean_return, plan_on_grid, rewards_at, uniform_policy
-from quietq.worlds.environment import world_reward
-from quietq.worlds.world import flat
 
 EPISODES = 500
 _FLAT = 1e-9  # a reward that varies by less, relative to its size, is a constant
@@ -104,11 +102,11 @@ def reconstruct(
     """
     grid = discretise(world, points)
     box = world.box
-    true = None if truth is None else rewards_at(flat(grid.states), truth, box.dimension)
+    true = None if truth is None else rewards_at(grid.states, truth)
     if isinstance(release, PrivateFunction):
         if release.box.low != box.low or release.box.high != box.high:
             raise InvalidInput(f"The private reward is defined on {release.box}, but states lie in {box}.")
-        rewards = rewards_at(flat(grid.states), release, box.dimension)
+        rewards = rewards_at(grid.states, release)
         # K-norm noise goes into increments: where the released reward starts means nothing.
         blind = ("shift",) if release.certificate.method.endswith("k-norm") else ()
         score = None if truth is None else _planned(world, release, truth)
@@ -225,7 +223,7 @@ class AttackedFile:
 
 def attack_reward(file: Path, world: str, points: int | None = None) -> AttackedFile:
     release, place = open_release(file), _own_world(world)
-    found = reconstruct(release.function, place, truth=world_reward(place), points=points)  # type: ignore[arg-type]
+    found = reconstruct(release.function, place, truth=place.reward_at, points=points)  # type: ignore[arg-type]
     return AttackedFile("private reward", release.certificate, place, [found])
 
 
@@ -248,7 +246,7 @@ def attack_agent(file: Path, world: str | None = None, points: int | None = None
     found = [
         reconstruct(
             lambda states, member=member: agent.q_values(states, member),
-            place, gamma, truth=world_reward(place), points=points, attacks=attacks,
+            place, gamma, truth=place.reward_at, points=points, attacks=attacks,
         )
         for member in members
     ]  # fmt: skip

@@ -76,7 +76,6 @@ def _options(name: str) -> Options:
 
 
 def audit(method: str, values: dict[str, Any]) -> None:
-    """Attacks one method, and tells what came of it."""
     from quietq.audit import in_words, plan_audit
     from quietq.cli.report.audit import write_beside
     from quietq.learning.options import read_options
@@ -110,7 +109,6 @@ def _promise(values: dict[str, Any]) -> "tuple[int, qq.Budget, int]":
 
 
 def audit_all(values: dict[str, Any]) -> None:
-    """Attacks every method, and writes a table and a plot."""
     from quietq.audit import plan_everything, sensitivities, write_movements, write_table
     from quietq.audit.plan import check_confidence
     from quietq.cli.report import require

@@ -22,7 +22,6 @@ PANEL = "Hyper-parameters (defaults in brackets)"
 
 
 def option(kind: Any, sentence: str, *names: str, **more: Any) -> Any:
-    """One that need not be given."""
     return Annotated[kind | None, typer.Option(*names, help=sentence, **more)]
 
 

@@ -82,7 +82,6 @@ class Settings:
             raise qq.InvalidInput("The run's config.json is not complete.") from error
 
     def check(self) -> None:
-        """Refuses what does not go together, with what would."""
         on_reward, promises = kinds(self.method)
         names = {name for name, value in asdict(self).items() if value is not None}
         extra = [name for name in (*PROMISE, "simulate", "noise", "pieces", "rewards") if name in names]
@@ -204,7 +203,6 @@ class Plan:
 
 
 def _find(settings: Settings) -> Any:
-    """The world, or a Gymnasium environment whose observations are bounded."""
     place = find_place(settings.world, settings.box, settings.env)
     space: Any = getattr(place, "observation_space", None)
     if hasattr(space, "is_bounded") and len(space.shape) == 1 and not space.is_bounded():

@@ -1,4 +1,4 @@
-"""`quietq publish`, `verify` and `keygen`: the file that may leave, and who signed it."""
+"""`quietq publish`, `verify`, `keygen` and `serve`: the file that may leave, who signed it, and answers from it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,8 @@ import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import AsJson, answer, app, warn
 
+TOKEN = "File with the access token that requests must carry; else QUIETQ_TOKEN, else none is asked for."
+NAMES = "Name that requests may ask for; may be repeated. Else any; on 127.0.0.1, this machine's only."
 Sign = Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")]
 
 
@@ -96,3 +98,25 @@ def keygen(
     record = {"private": str(private), "public": str(public), "fingerprint": fingerprint}
     lines = f"Keep to yourself: {private}", f"Give to everybody: {public}", f"Fingerprint: {fingerprint}"
     answer(as_json, record, *lines)
+
+
+@app.command()
+def serve(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Releases, which `quietq publish` wrote.")],
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8080,
+    host: Annotated[str, typer.Option(help="Address to listen on; by default reached from here only.")] = "127.0.0.1",
+    workers: Annotated[int, typer.Option(help="Processes that answer; all give the same answers.")] = 1,
+    token_file: Annotated[Path | None, typer.Option(help=TOKEN)] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME", help=NAMES)] = None,
+    key: Annotated[Path | None, typer.Option(help="Serve only what this public key's owner (.pub) signed.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answers for releases over HTTP: values, policies, certificates, a page at / and counters at /metrics."""
+    from quietq.mechanisms.signature import read_public_key
+
+    try:
+        from quietq.publishing.server.run import read_token, serve as run
+    except ImportError as error:
+        raise qq.MissingExtra.of("serve", "Serving needs FastAPI and uvicorn") from error
+    wanted = None if key is None else read_public_key(key)
+    run(files, host, port, workers, read_token(token_file), allow_host or (), as_json, wanted)

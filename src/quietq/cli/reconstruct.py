@@ -60,7 +60,7 @@ def reconstruct(
 
     attack = attack_agent(file, world, points) if opened.what == "agent" else attack_reward(file, str(world), points)
     if plot is not None:
-        from quietq.cli.report.truth import plot_reconstruction
+        from quietq.cli.report.pictures import plot_reconstruction
 
         several = f"what a thief learns of the {attack.world.name}'s reward, first of {len(attack.draws)} draws"
         title = several if len(attack.draws) > 1 else None

@@ -61,7 +61,6 @@ def _options(method: str) -> Options:
 
 
 def train(method: str, values: dict[str, Any]) -> None:
-    """Trains, and tells what came of it."""
     began = time.monotonic()
     as_json, resume, out = values.pop("json", False), values.pop("resume", False), values.pop("out", None)
     plan = _resume(method, values, out) if resume else _begin(method, values)
@@ -92,7 +91,6 @@ def train(method: str, values: dict[str, Any]) -> None:
 
 
 def _begin(method: str, values: dict[str, Any]) -> "Plan":
-    """A new training, from the options that were given."""
     if "world" not in values:
         raise qq.InvalidInput("Training needs a world: one that `quietq worlds` lists, or a Gymnasium id.")
     from quietq.cli.plan import Plan, Settings
@@ -173,7 +171,6 @@ def carry_out(plan: "Plan", out: Path, account: Any = None) -> tuple["qq.Agent",
 
 
 def _learn(plan: "Plan", out: Path, account: Any) -> "qq.Agent":
-    """Draws, or goes on from what was drawn, and trains."""
     settings, agent = plan.settings, plan.build_agent(out, account)
     return agent.learn(
         settings.steps, seeds=settings.seeds, simulate=plan.simulate, every=settings.every,

@@ -59,12 +59,6 @@ class Extension(Statistic):
     grid point these changes lie, in whole parts of a cell; and the rest, in parts of a part.
 
     With d coordinates a rating y is split evenly: y/d for each coordinate's own function, of range [low/d, high/d].
-
-    >>> extension = Extension(1, low=0.0, high=1.0, slope=1.0, levels=2)
-    >>> tally = extension.empty()
-    >>> extension.add(tally, np.array([0]), {"x0": np.array([0.5]), "rating": np.array([1.0])})
-    >>> extension.mean(tally, count=1)
-    array([[0.75 , 0.875, 1.   , 0.875, 0.75 ]])
     """
 
     dimension: int

@@ -4,9 +4,9 @@ The shuffle is by a hash of the name, so that a person's rows end up in one part
 partition people are told apart by their names themselves.
 """
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -30,22 +30,24 @@ def by_person(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_MEM
 def whole_people(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_MEMORY) -> Iterator[pl.DataFrame]:
     """Frames in no order; no person is in more than one of them."""
     held: list[pl.DataFrame] = []
-    rows, spill = 0, _Spill()
-    try:
+    folder, rows, spills = None, 0, 0
+    with ExitStack() as stack:
         for batch in batches:
             held.append(batch)
             rows += batch.height
             if rows > rows_in_memory:
-                spill.write(held)
-                rows = 0
-        if spill.used:
-            spill.write(held)
-            for partition in spill.partitions():
-                yield from _dealt([partition])
-        else:
+                if folder is None:  # only the user can read it, and it is removed whatever happens
+                    made = tempfile.TemporaryDirectory(prefix="quietq-", ignore_cleanup_errors=True)
+                    folder = Path(stack.enter_context(made))
+                _spill(held, folder, spills)
+                rows, spills = 0, spills + 1
+        if folder is None:
             yield from _dealt(held)
-    finally:
-        spill.remove()
+            return
+        _spill(held, folder, spills)
+        for number in range(_PARTITIONS):
+            if files := sorted(folder.glob(f"{number}-*.parquet")):
+                yield from _dealt([pl.read_parquet(files, glob=False)])
 
 
 def starts_of(frame: pl.DataFrame) -> np.ndarray:
@@ -134,37 +136,10 @@ def _split(frame: pl.DataFrame, count: int) -> Iterator[pl.DataFrame]:
         begin += int(rows)
 
 
-class _Spill:
-    """Raw rows on disk, in a folder that only the user can read, removed whatever happens."""
-
-    def __init__(self) -> None:
-        self._folder: Path | None = None
-        self._written = 0
-
-    @property
-    def used(self) -> bool:
-        return self._folder is not None
-
-    def write(self, frames: list[pl.DataFrame]) -> None:
-        """Takes all rows away from the list."""
-        if not frames:
-            return
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="quietq-"))
-        frame = pl.concat(frames)
-        frames.clear()
-        for number, part in enumerate(_split(frame, _PARTITIONS)):
-            if part.height:
-                part.write_parquet(self._folder / f"{number}-{self._written}.parquet", compression="lz4")
-        self._written += 1
-
-    def partitions(self) -> Iterator[pl.DataFrame]:
-        assert self._folder is not None
-        for number in range(_PARTITIONS):
-            files = sorted(self._folder.glob(f"{number}-*.parquet"))
-            if files:
-                yield pl.read_parquet(files, glob=False)
-
-    def remove(self) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+def _spill(frames: list[pl.DataFrame], folder: Path, turn: int) -> None:
+    """Writes the rows of all frames, which are taken away, to a file per partition."""
+    frame = pl.concat(frames) if frames else pl.DataFrame()
+    frames.clear()
+    for number, part in enumerate(_split(frame, _PARTITIONS) if frame.height else ()):
+        if part.height:
+            part.write_parquet(folder / f"{number}-{turn}.parquet", compression="lz4")

@@ -31,14 +31,12 @@ _ROUNDS = 20  # two or three are enough for any text we know
 
 
 def is_name(dtype: Any) -> bool:
-    """Whether a column of this type can hold names."""
     text = isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
     number = dtype.is_numeric() and not dtype.is_float()
     return text or number or isinstance(dtype, pl.Boolean | pl.Null)
 
 
 def rounded_names(column: object, dtype: object) -> InvalidInput:
-    """The refusal of a column of people that are floating-point numbers."""
     return InvalidInput(
         f"Column {column!r} must hold people's names as text or whole numbers, not as {dtype}, which rounds long ones: "
         f"hand over the file itself, or read names as what they are in the first place, for example with "
@@ -48,13 +46,8 @@ def rounded_names(column: object, dtype: object) -> InvalidInput:
 
 
 def identities(names: pl.Series) -> pl.DataFrame:
-    """Who each row belongs to: a whole `number` where the name is one (fast), else the `name` in its form, or neither.
-
-    >>> identities(pl.Series(["Ann", " ANN", "007", ""])).rows()
-    [(None, 'ann'), (None, 'ann'), (7, None), (None, None)]
-    """
-    dtype = names.dtype
-    if dtype in _FIT_INT64:
+    """Whose each row is: a whole `number` where the name is one (fast), else the `name` in its form, or neither."""
+    if names.dtype in _FIT_INT64:
         return names.cast(pl.Int64).to_frame(NUMBER).with_columns(pl.lit(None, pl.String).alias(NAME))
     raw = names.cast(pl.String).alias("raw")
     frame = pl.DataFrame([raw, raw.cast(pl.Int64, strict=False).alias(NUMBER)])
@@ -78,11 +71,7 @@ def in_words(text: pl.Series) -> pl.DataFrame:
 
 
 def in_form(text: pl.Series) -> pl.Series:
-    """Each text in the one form of its spellings; the form of a form is itself.
-
-    >>> in_form(pl.Series(["Stra\u00dfe ", "STRA\u200bSSE"])).to_list()
-    ['strasse', 'strasse']
-    """
+    """Each text in the one form of its spellings; the form of a form is itself."""
     lower = text.str.to_lowercase()
     odd = ~text.str.contains(_IN_FORM)
     if not odd.any():

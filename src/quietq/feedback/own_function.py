@@ -30,9 +30,7 @@ class OwnFunction:
             object.__setattr__(self, "assumptions", (words,))
 
     def functions(self) -> list[Any]:
-        """One function, or one per coordinate."""
         return list(self.source) if isinstance(self.source, Sequence) else [self.source]
 
     def weights(self) -> Any:
-        """Weights of features, or a function that is to be projected on them."""
         return self.source

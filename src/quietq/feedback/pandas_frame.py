@@ -46,7 +46,6 @@ def categories_in(series: Any) -> pl.Series:
 
 
 def numbers_in(series: Any) -> pl.Series:
-    """A column of numbers, or of text that may be numbers."""
     dtype = _check_type(series, "numbers", _NOT_NUMBERS + "b")
     if isinstance(series.dtype, np.dtype) and dtype.kind in "iuf":
         return pl.Series(_native(series).astype(np.float64))
@@ -57,12 +56,10 @@ def numbers_in(series: Any) -> pl.Series:
 
 
 def numbers_in_text(text: pl.Series) -> pl.Series:
-    """Each text as the number that it is, or nothing."""
     return text.str.strip_chars().cast(pl.Float64, strict=False)
 
 
 def _check_type(series: Any, what: str, refused: str) -> Any:
-    """The type of the column's values, if it is none of the refused ones."""
     dtype = _type_of_values(series.dtype)
     if getattr(dtype, "kind", "O") in refused:
         raise InvalidInput(f"Column {series.name!r} must hold {what}, not {series.dtype}.")

@@ -93,7 +93,6 @@ def _from_pandas(frame: Any, schema: Schema) -> pl.LazyFrame:
 
 
 def _checked(lazy: pl.LazyFrame, schema: Schema) -> pl.LazyFrame:
-    """Refuses columns that are missing or cannot be what they are taken for."""
     try:
         types = lazy.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:

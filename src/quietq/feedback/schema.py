@@ -111,7 +111,6 @@ class Schema:
 
     @property
     def columns(self) -> list[str]:
-        """Every column that is needed, as the source calls it."""
         return [self.person, *(field.column for field in self.fields.values())]
 
     @property
@@ -121,7 +120,6 @@ class Schema:
         return f"{', '.join(words)} and {last}"
 
     def check_types(self, types: Mapping[str, Any]) -> None:
-        """Refuses columns that cannot be what they are taken for."""
         for field in self.fields.values():
             field.check(types[field.column])
         dtype = types[self.person]
@@ -131,7 +129,6 @@ class Schema:
             raise InvalidInput(f"Column {self.person!r} must hold names or numbers of people, not {dtype}.")
 
     def from_pandas(self, frame: Any) -> pl.DataFrame:
-        """The needed columns of a pandas data frame, value by value."""
         data = {self.person: names_in(frame[self.person])}
         return pl.DataFrame(
             data | {field.column: field.from_pandas(frame[field.column]) for field in self.fields.values()}

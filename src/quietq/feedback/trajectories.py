@@ -73,12 +73,9 @@ class Cells:
 
 @dataclass(frozen=True)
 class Bins:
-    """The rule of `Cells.between`."""
-
     edges: tuple[float, ...]
 
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, " states"]:
-        """The bin of each state."""
         return np.searchsorted(self.edges[1:-1], _column(states), side="right")
 
 
@@ -147,7 +144,6 @@ def _checked(trajectory: object, relation: Trajectories) -> tuple[np.ndarray, np
 
 
 def _returns(rewards: np.ndarray, gamma: float) -> list[float]:
-    """The discounted sum from each step to the end."""
     later, total = [], 0.0
     for reward in rewards[::-1].tolist():
         total = reward + gamma * total

@@ -11,7 +11,6 @@ from quietq.learning.report import bar
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count
 from quietq.worlds import WALK, World, mean_return, normalise, policy_return, rewards_at, score
-from quietq.worlds.world import flat
 
 CELLS = 2048
 IN_WORLDS = 2000  # episodes by default: all at once, in less than a second
@@ -72,7 +71,7 @@ def _play(
     while (finished < share).any():
         seen, observation, new = rows.send(choose(observation))
         states = seen.next_state.astype(np.float64)
-        given = seen.reward if reward is None else rewards_at(flat(states), reward, states.shape[-1])
+        given = seen.reward if reward is None else rewards_at(states, reward)
         totals += np.where(new, given, 0.0)
         lengths += new
         over = (seen.terminated | seen.truncated) & new

@@ -22,9 +22,9 @@ from quietq.mechanisms.publishable import (
     require,
 )
 from quietq.noise.box import UNIT, Box
-from quietq.noise.feature_path import weighted_features
 from quietq.noise.grid_path import look_up
 from quietq.noise.kernels import BandLimited, FeatureKernel, FiniteRank
+from quietq.noise.kernels.finite_rank import weighted_features
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput

@@ -3,17 +3,14 @@
 from quietq.noise.box import Box as Box, Domain as Domain
 from quietq.noise.entropy import Entropy as Entropy, SeededEntropy as SeededEntropy, SystemEntropy as SystemEntropy
 from quietq.noise.feature_maps import Polynomials as Polynomials, Splines as Splines
-from quietq.noise.feature_path import FeaturePath as FeaturePath
 from quietq.noise.grid_path import GridPath as GridPath
 from quietq.noise.kernels import (
     Additive as Additive,
     BandLimited as BandLimited,
-    Differentiable as Differentiable,
     Exponential as Exponential,
     FeatureKernel as FeatureKernel,
     Kernel as Kernel,
     Product as Product,
-    piecewise_linear as piecewise_linear,
 )
 from quietq.noise.sorted_path import SortedPath as SortedPath
 from quietq.noise.tree_path import TreePath as TreePath

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
-from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, exponentials, round_exactly, total
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, exponentials, round_exactly
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,16 @@ class Ball:
         """
         lengths = [LazyUniform(random_bits) for _ in range(self.size)]
         discs = [_in_disc(random_bits) for _ in range(-(-self.size // 2))]
-        scale = Enclosure.exactly(1) / Enclosure.exactly(rate)
 
         def noise() -> list[Enclosure]:
             normals = [normal for disc in discs for normal in _normals(*disc)][: self.size]
-            length = exponentials(lengths) * scale / total(normal * normal for normal in normals).sqrt()
+            squares = sum((normal * normal for normal in normals), Enclosure.exactly(0))
+            length = exponentials(lengths) / rate / squares.sqrt()
             return [length * normal for normal in normals]
 
         return round_exactly(numbers, noise, [*lengths, *(uniform for disc in discs for uniform in disc)], step)
 
     def typical_noise(self, rate: float) -> float:
-        """The standard deviation of one number's noise."""
         return math.sqrt(self.size + 1) / rate
 
 
@@ -63,21 +62,21 @@ def _in_disc(random_bits: RandomBits) -> tuple[LazyUniform, LazyUniform]:
     """A uniform point of the unit disc, by where it lies in the square around it."""
     while True:
         pair = LazyUniform(random_bits), LazyUniform(random_bits)
-        if decide(lambda pair=pair: _squared(*map(_signed, pair)).is_below(1), pair):
+        if decide(lambda pair=pair: _is_in_disc(*map(_signed, pair)), pair):
             return pair
+
+
+def _is_in_disc(x: Enclosure, y: Enclosure) -> bool:
+    return (x * x + y * y).is_below(1)
 
 
 def _normals(first: LazyUniform, second: LazyUniform) -> list[Enclosure]:
     """Two independent standard normals from a uniform point of the disc."""
     x, y = _signed(first), _signed(second)
-    squared = _squared(x, y)
-    factor = (Enclosure.exactly(2) * -squared.log() / squared).sqrt()
+    squared = x * x + y * y
+    factor = (2 * -squared.log() / squared).sqrt()
     return [x * factor, y * factor]
 
 
 def _signed(uniform: LazyUniform) -> Enclosure:
-    return Enclosure.exactly(2) * uniform.enclosure() + Enclosure.exactly(-1)
-
-
-def _squared(x: Enclosure, y: Enclosure) -> Enclosure:
-    return x * x + y * y
+    return 2 * uniform.enclosure() + -1

@@ -97,7 +97,6 @@ class Box:
         return [np.array(end if self.dimension > 1 else end[0]) for end in (self.low, self.high)]
 
     def coordinate(self, i: int) -> "Box":
-        """The i-th side as a box of its own."""
         return Box((self.low[i],), (self.high[i],))
 
     def __str__(self) -> str:

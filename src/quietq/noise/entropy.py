@@ -83,15 +83,15 @@ def _words(n: int) -> np.ndarray:
     return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
-def normal_from_bits(bits: np.ndarray, more: np.ndarray | None = None) -> np.ndarray:
+def normal_from_bits(bits: Any, more: np.ndarray | None = None, inverse: Callable[..., Any] = ndtri) -> Any:
     """One standard normal from each uint64: the lowest bit is the sign, the highest 52 the tail probability.
 
     `more` holds the next 64 bits of the tail probability; without them it is taken in the middle of where they lead.
+    `inverse` is that of the normal distribution, by SciPy or by JAX.
     """
     rest = 0.5 if more is None else (more.astype(np.float64) + 0.5) * 2.0**-64
     tail = ((bits >> np.uint64(12)).astype(np.float64) + rest) * 2.0**-53
-    below = ndtri(tail)
-    return np.where(bits & np.uint64(1), -below, below)
+    return (1.0 - 2.0 * (bits & np.uint64(1)).astype(np.float64)) * inverse(tail)
 
 
 def derive_key(key: bytes | None, stream: str) -> tuple[np.uint64, np.uint64]:

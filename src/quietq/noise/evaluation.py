@@ -47,7 +47,6 @@ def on_grid(f: object, box: Box, levels: int, exact: bool = True) -> Float[np.nd
 
 
 def on_knots(f: object, box: Box, pieces: int, exact: bool, largest: float) -> Float[np.ndarray, " knots"]:
-    """f at the ends of so many pieces of an interval."""
     states = box.from_unit(np.linspace(0, 1, pieces + 1))
     values = values_at(f, states, exact)
     if values.shape != states.shape:
@@ -119,13 +118,7 @@ def check_exact(name: str, value: object) -> None:
 
 
 def coarse_type(value: object, single: bool = False) -> str | None:
-    """The name of a type of number in there that is less exact than float64, or with `single` than float32, if any.
-
-    >>> coarse_type(np.zeros(3, np.float16)), coarse_type(np.zeros(3, np.int8)), coarse_type(0.5)
-    ('float16', None, None)
-    >>> coarse_type(np.float32(0.5)), coarse_type(np.float32(0.5), single=True)
-    ('float32', None)
-    """
+    """The name of a type of number in there that is less exact than float64, or with `single` than float32, if any."""
     least = 4 if single else 8
     if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
         return None

@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
+Answer = TypeVar("Answer")
 RandomBits = Callable[[int], int]
 """Gives that many random bits as a whole number; `secrets.randbits` for noise that protects."""
 _FIRST_BITS = 128
@@ -54,13 +56,7 @@ class LazyUniform:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """Two numbers that a real number lies between. Every operation rounds outwards, so the result lies between too.
-
-    >>> from fractions import Fraction
-    >>> third = Enclosure.exactly(1.0) / Enclosure.exactly(3.0)
-    >>> Fraction(third.low) < Fraction(1, 3) < Fraction(third.high)
-    True
-    """
+    """Two numbers that a real number lies between. Every operation rounds outwards, so the result lies between too."""
 
     low: Decimal
     high: Decimal
@@ -71,23 +67,28 @@ class Enclosure:
         """A number itself: floating-point numbers are binary fractions, and decimal ones hold them without loss."""
         return cls(Decimal(number), Decimal(number))
 
-    def __add__(self, other: "Enclosure") -> "Enclosure":
-        down, up, digits = self._with(other)
-        return Enclosure(down.add(self.low, other.low), up.add(self.high, other.high), digits)
+    def __add__(self, other: "Enclosure | float") -> "Enclosure":
+        return self._outwards(Context.add, other)
+
+    def __mul__(self, other: "Enclosure | float") -> "Enclosure":
+        return self._outwards(Context.multiply, other)
+
+    __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> "Enclosure":
         return Enclosure(self.high.copy_negate(), self.low.copy_negate(), self.digits)
 
-    def __mul__(self, other: "Enclosure") -> "Enclosure":
-        return self._outwards(Context.multiply, other)
-
-    def __truediv__(self, other: "Enclosure") -> "Enclosure":
-        if not other.low > 0:
+    def __truediv__(self, other: "Enclosure | float") -> "Enclosure":
+        if not (other.low if isinstance(other, Enclosure) else other) > 0:
             raise Undecided  # all that is divided by here is positive
         return self._outwards(Context.divide, other)
 
-    def _outwards(self, operation: Callable[[Context, Decimal, Decimal], Decimal], other: "Enclosure") -> "Enclosure":
-        down, up, digits = self._with(other)
+    def _outwards(
+        self, operation: Callable[[Context, Decimal, Decimal], Decimal], other: "Enclosure | float"
+    ) -> "Enclosure":
+        other = other if isinstance(other, Enclosure) else Enclosure.exactly(other)
+        digits = max(self.digits, other.digits)
+        down, up = _contexts(digits)
         ends = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
         return Enclosure(min(operation(down, *e) for e in ends), max(operation(up, *e) for e in ends), digits)
 
@@ -103,7 +104,6 @@ class Enclosure:
         return Enclosure(down.next_minus(down.ln(self.low)), up.next_plus(up.ln(self.high)), self.digits)
 
     def is_below(self, bound: int) -> bool:
-        """Whether the number is; raises Undecided where that is open."""
         if self.high < bound:
             return True
         if self.low > bound:
@@ -112,36 +112,19 @@ class Enclosure:
 
     def multiple(self, value: float, step: float) -> int:
         """The multiple of `step` that value + number is rounded to; raises Undecided where that is open."""
-        down, up, _ = self._with(self)
-        half = Decimal("0.5")
-        first, last = (
-            context.add(context.divide(context.add(Decimal(value), end), Decimal(step)), half).to_integral_value(
-                ROUND_FLOOR
-            )
-            for context, end in ((down, self.low), (up, self.high))
-        )
+        place = (self + value) / step + 0.5
+        first, last = (end.to_integral_value(ROUND_FLOOR) for end in (place.low, place.high))
         if first != last:
             raise Undecided
         return int(first)
 
-    def _with(self, other: "Enclosure") -> tuple[Context, Context, int]:
-        digits = max(self.digits, other.digits)
-        return *_contexts(digits), digits
-
-
-def total(numbers: Iterable[Enclosure]) -> Enclosure:
-    result = Enclosure.exactly(0)
-    for number in numbers:
-        result = result + number
-    return result
-
 
 def exponentials(uniforms: Iterable[LazyUniform]) -> Enclosure:
     """The sum of independent exponential numbers, one a uniform: Gamma distributed, with as many as its shape."""
-    return -total(uniform.enclosure().log() for uniform in uniforms)
+    return -sum((uniform.enclosure().log() for uniform in uniforms), Enclosure.exactly(0))
 
 
-def decide(question: Callable[[], bool], uniforms: Iterable[LazyUniform]) -> bool:
+def decide(question: Callable[[], Answer], uniforms: Iterable[LazyUniform]) -> Answer:
     """The answer to a question about real numbers, with as many of their bits as it takes."""
     uniforms = list(uniforms)
     while True:
@@ -168,19 +151,16 @@ def round_exactly(
     nothing but the result.
     """
     flat = values.ravel().tolist()
-    while True:
-        try:
-            found = [number.multiple(value, step) for number, value in zip(noise(), flat, strict=True)]
-            return (np.array(found, dtype=np.float64) * step).reshape(values.shape)
-        except Undecided:
-            refine(uniforms)
+
+    def multiples() -> list[int]:
+        return [number.multiple(value, step) for number, value in zip(noise(), flat, strict=True)]
+
+    return (np.array(decide(multiples, uniforms), dtype=np.float64) * step).reshape(values.shape)
 
 
 @lru_cache(maxsize=64)
 def _contexts(digits: int) -> tuple[Context, Context]:
-    """Arithmetic that rounds down, and arithmetic that rounds up."""
-    down, up = (
-        Context(prec=digits, rounding=rounding, Emin=-_MOST_EXPONENT, Emax=_MOST_EXPONENT)
-        for rounding in (ROUND_FLOOR, ROUND_CEILING)
-    )
+    down = Context(prec=digits, rounding=ROUND_FLOOR, Emin=-_MOST_EXPONENT, Emax=_MOST_EXPONENT)
+    up = down.copy()
+    up.rounding = ROUND_CEILING
     return down, up

@@ -22,10 +22,6 @@ class GridPath:
     """One path of an Exponential or Product kernel on the grid {0, 2^-levels, ..., 1}^d; a query snaps to the grid.
 
     Of an Additive kernel it is a sum of tables, one per coordinate.
-
-    >>> path = GridPath(Exponential(beta=4.0), levels=10)
-    >>> path.values.shape
-    (1025,)
     """
 
     def __init__(
@@ -88,7 +84,6 @@ def grid_length(kernel: Kernel, levels: int, values: np.ndarray) -> float:
 
 
 def grid_axes(kernel: Kernel) -> int:
-    """How many axes of a path's values are the grid's and not outputs."""
     return len(kernel.tables[0]) + (len(kernel.tables) > 1)
 
 

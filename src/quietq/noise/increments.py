@@ -34,12 +34,7 @@ _CLEARLY = 1e-9  # relative; float64 errs by far less
 
 @dataclass(frozen=True)
 class IncrementBody:
-    """What replacing one person can do to the increments between knots.
-
-    >>> body = IncrementBody(LipschitzBall(radius=0.5, lipschitz=2.0), pieces=4)
-    >>> body.gauge(np.array([0.5, 0.5, 0.0, 0.0]))  # as far as it goes
-    1.0
-    """
+    """What replacing one person can do to the increments between knots."""
 
     ball: LipschitzBall
     pieces: int
@@ -71,15 +66,12 @@ class IncrementBody:
     def add_exactly(
         self, numbers: np.ndarray, rate: float, step: float, random_bits: RandomBits = secrets.randbits
     ) -> Float[np.ndarray, " pieces"]:
-        """Numbers with exact noise of that density, rounded to multiples of the step."""
         lengths = [LazyUniform(random_bits) for _ in range(self.pieces + 1)]
         point = self.uniform_exactly(random_bits)
-        scale = Enclosure.exactly(self.half) / Enclosure.exactly(positive("rate", rate))
-        one, two = Enclosure.exactly(1), Enclosure.exactly(2)
 
         def noise() -> list[Enclosure]:
-            length = exponentials(lengths) * scale  # Gamma(pieces + 1, 1/rate)
-            return [length * (two * uniform.enclosure() + -one) for uniform in point]
+            length = exponentials(lengths) * self.half / positive("rate", rate)  # Gamma(pieces + 1, 1/rate)
+            return [length * (2 * uniform.enclosure() + -1) for uniform in point]
 
         return round_exactly(numbers, noise, [*lengths, *point], step)
 
@@ -143,7 +135,6 @@ class IncrementBody:
 
 
 def _spread(increments: np.ndarray) -> Float[np.ndarray, " points"]:
-    """The range of the running sum, from 0 on."""
     sums = np.cumsum(increments, axis=1)
     return np.maximum(sums.max(axis=1), 0) - np.minimum(sums.min(axis=1), 0)
 
@@ -155,7 +146,6 @@ def _typical_noise(body: IncrementBody, rate: float) -> float:
 
 
 def to_curve(increments: np.ndarray) -> Float[np.ndarray, "... knots"]:
-    """Values at the knots from increments, centred."""
     zero = np.zeros((*increments.shape[:-1], 1))
     curve = np.concatenate([zero, np.cumsum(increments, axis=-1)], axis=-1)
     return curve - curve.mean(axis=-1, keepdims=True)

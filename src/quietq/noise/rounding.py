@@ -45,18 +45,15 @@ def rounding_in_words(sigma: float, largest: float | None = None, error: float |
 
 def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
     """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
-    return (
-        Assumption(
-            f"Values stay below {largest:g} in size whatever the data is, and were computed to within {error:g}, which "
-            "the noise covers.",
-            False,
-        ),
-        Assumption(
-            "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, "
-            f"and the sum was rounded once, to multiples of {rounding_step(sigma):g}.",
-            True,
-        ),
+    bounded = (
+        f"Values stay below {largest:g} in size whatever the data is, and were computed to within {error:g}, which the "
+        "noise covers."
     )
+    rounded = (
+        "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, and "
+        f"the sum was rounded once, to multiples of {rounding_step(sigma):g}."
+    )
+    return Assumption(bounded, False), Assumption(rounded, True)
 
 
 def check_size(largest: float, sigma: float) -> None:

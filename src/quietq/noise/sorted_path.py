@@ -23,14 +23,7 @@ Known = tuple[float, float]
 
 @dataclass
 class SortedPoints:
-    """A sorted map from numbers to numbers, in buckets, that can say between which two a new one falls.
-
-    >>> points = SortedPoints()
-    >>> for x in (0.5, 0.1, 0.9):
-    ...     points.insert(points.find(x)[0], x, 10 * x)
-    >>> points.find(0.7)[1:]
-    (None, (0.5, 5.0), (0.9, 9.0))
-    """
+    """A sorted map from numbers to numbers, in buckets, that can say between which two a new one falls."""
 
     _keys: list[array] = field(default_factory=lambda: [array("d")])
     _values: list[array] = field(default_factory=lambda: [array("d")])

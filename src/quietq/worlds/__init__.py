@@ -21,31 +21,23 @@ from quietq.worlds.private_reward import PrivateReward as PrivateReward
 from quietq.worlds.reader import relabel as relabel
 from quietq.worlds.recommender import RecommenderWorld as RecommenderWorld
 from quietq.worlds.returns import (
+    Plan as Plan,
     Reference as Reference,
+    WalkPolicy as WalkPolicy,
     best_known as best_known,
+    best_return as best_return,
     episode_returns as episode_returns,
     mean_return as mean_return,
     normalise as normalise,
-    reference as reference,
-    uniform_policy as uniform_policy,
-)
-from quietq.worlds.tabular import (
-    Solution as Solution,
-    Tabular as Tabular,
-    printed_value_error_bound as printed_value_error_bound,
-    random_mdp as random_mdp,
-    value_error_bound as value_error_bound,
-)
-from quietq.worlds.thermostat import ThermostatWorld as ThermostatWorld
-from quietq.worlds.walk import WALK as WALK, WalkWorld as WalkWorld, walk_reward as walk_reward
-from quietq.worlds.walk_returns import (
-    Plan as Plan,
-    Policy as Policy,
-    best_return as best_return,
     plan as plan,
     policy_return as policy_return,
     random_return as random_return,
+    reference as reference,
     score as score,
+    uniform_policy as uniform_policy,
     worst_return as worst_return,
 )
+from quietq.worlds.tabular import Tabular as Tabular
+from quietq.worlds.thermostat import ThermostatWorld as ThermostatWorld
+from quietq.worlds.walk import WALK as WALK, WalkWorld as WalkWorld, walk_reward as walk_reward
 from quietq.worlds.world import World as World, find_world as find_world

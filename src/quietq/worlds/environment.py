@@ -1,7 +1,6 @@
 """Worlds as Gymnasium environments, and other environments by name."""
 
 import copy
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,9 +12,9 @@ from jaxtyping import Float, Float32
 
 from quietq import registry
 from quietq.noise.box import Box as PublicBox
-from quietq.privacy.checks import instance, numbers, real, shown
+from quietq.privacy.checks import instance, numbers, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.world import World, find_world, flat, unflat
+from quietq.worlds.world import World, find_world, flat
 
 RewardFunction = Callable[[np.ndarray], np.ndarray]
 """A reward as a vectorised function of states, which come as private functions take them: an array of shape
@@ -28,13 +27,6 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
     The reward is a function of the observation returned, which is the state in single precision; the state itself is
     kept in double precision. `terminated` comes from the world, `truncated` from the clock; both may be true at once.
     `reset(options={"state": ...})` starts there instead of at random: a number in one dimension, else d numbers.
-
-    >>> import quietq
-    >>> env = gymnasium.make("quietq/Thermostat-v0")
-    >>> observation, info = env.reset(seed=1)
-    >>> observation, reward, terminated, truncated, info = env.step(2)
-    >>> bool(reward == env.unwrapped.world.reward(observation.astype(float), np)), terminated, truncated
-    (True, False, False)
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
@@ -46,15 +38,14 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
                 f"The {world.name} cannot be rendered, so render_mode must be None, not {render_mode!r}."
             )
         self.world, self.render_mode = world, None
-        self.reward: RewardFunction = world_reward(world) if reward is None else reward
+        self.reward: RewardFunction = world.reward_at if reward is None else reward
         dimension, box = world.box.dimension, world.box
-        rewards_of(np.linspace(box.low, box.high, 5), self.reward)
+        rewards_at(np.linspace(box.low, box.high, 5), self.reward)
         low, high = np.array(box.low, dtype=np.float32), np.array(box.high, dtype=np.float32)
         self.observation_space = Box(low, high, (dimension,), np.float32)
         self.action_space = Discrete(world.actions)
-        self._state = np.zeros(dimension)
+        self._state, self._left = np.zeros(dimension), False
         self._steps_left: int | None = None
-        self._left = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -64,7 +55,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         if options is not None and "state" in options:
             start = self._checked(options["state"])
         self._state, self._steps_left, self._left = start, self.world.steps, False
-        return self._observation(), {}
+        return start.astype(np.float32), {}
 
     def step(self, action: Any) -> tuple[Float32[np.ndarray, " dimension"], float, bool, bool, dict[str, Any]]:
         if not self._steps_left or self._left:
@@ -77,8 +68,8 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         self._state, terminated = self.world.move(self._state, np.asarray(action), draws, np)
         self._steps_left -= 1
         self._left = bool(terminated)
-        observation = self._observation()
-        reward = float(rewards_of(observation.astype(np.float64), self.reward))
+        observation = self._state.astype(np.float32)
+        reward = float(rewards_at(observation.astype(np.float64), self.reward))
         return observation, reward, self._left, self._steps_left == 0, {}
 
     def with_reward(self, reward: RewardFunction) -> "WorldEnv":
@@ -87,58 +78,30 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         The world of the copy has no other reward than this one, should its `start` or `move` look at one.
         """
         other = copy.deepcopy(self, {id(self.reward): reward})
-        object.__setattr__(other.world, "reward", lambda states, xp: rewards_of(np.asarray(states), reward))
+        object.__setattr__(other.world, "reward", lambda states, xp: rewards_at(np.asarray(states), reward))
         return other
 
-    def _observation(self) -> Float32[np.ndarray, " dimension"]:
-        return self._state.astype(np.float32)
-
     def _checked(self, value: Any) -> Float[np.ndarray, " dimension"]:
-        """A start that the caller chose."""
         box = self.world.box
-        if box.dimension == 1:
-            state = np.array([real("state", value[0] if np.shape(value) == (1,) else value)])
-        else:
-            state = numbers("state", value)
+        state = np.atleast_1d(numbers("state", value))
         if state.shape != (box.dimension,):
             raise InvalidInput(f"state must be {box.dimension} numbers, not of shape {state.shape}.")
         if not ((state >= box.low) & (state <= box.high)).all():  # False for NaN
-            raise InvalidInput(
-                f"state must lie within {box}, not {shown(state.tolist() if len(state) > 1 else state[0])}."
-            )
+            raise InvalidInput(f"state must lie within {box}, not {shown(value)}.")
         return state
 
 
-def world_reward(world: World) -> RewardFunction:
-    """The world's own reward, in the form of one that replaces it."""
-    return functools.partial(reward_at, world)  # not a closure: environments are pickled
-
-
-def reward_at(world: World, states: np.ndarray) -> np.ndarray:
-    return np.asarray(world.reward(unflat(states, world.box.dimension), np))
-
-
-def rewards_at(states: np.ndarray, reward: RewardFunction, dimension: int = 1) -> Float[np.ndarray, "..."]:
-    """A reward at many states, checked to be one finite number for each."""
-    values = np.asarray(reward(states), dtype=np.float64) if callable(reward) else np.empty(0)
-    shape = states.shape if dimension == 1 else states.shape[:-1]
-    if values.shape != shape or not np.isfinite(values).all():
-        raise InvalidInput("reward must be a function of many states at once that gives one finite number for each.")
-    return values
-
-
-def rewards_of(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, "..."]:
-    """The same for states (..., d) with any number of axes in front."""
+def rewards_at(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, "..."]:
+    """A reward at states (..., d), checked to be one finite number for each."""
     rows = np.reshape(states, (-1, states.shape[-1]))
-    return rewards_at(flat(rows), reward, rows.shape[-1]).reshape(states.shape[:-1])
+    values = np.asarray(reward(flat(rows)), dtype=np.float64) if callable(reward) else np.empty(0)
+    if values.shape != (len(rows),) or not np.isfinite(values).all():
+        raise InvalidInput("reward must be a function of many states at once that gives one finite number for each.")
+    return values.reshape(states.shape[:-1])
 
 
 def world_env(world: World | str, reward: RewardFunction | None = None, render_mode: str | None = None) -> WorldEnv:
-    """A world, or the one of that name, for Gymnasium: what `gymnasium.make` calls.
-
-    >>> from quietq.worlds.recommender import RecommenderWorld
-    >>> env = gymnasium.make("quietq/Recommender-v0", world=RecommenderWorld(strength=0.02))  # no consensus
-    """
+    """A world, or the one of that name, for Gymnasium: what `gymnasium.make` calls."""
     return WorldEnv(find_world(world) if isinstance(world, str) else world, reward, render_mode)
 
 
@@ -175,9 +138,6 @@ def find_place(
     """One of quietq's worlds, by its name or Gymnasium id, or any environment that Gymnasium makes.
 
     An environment is given the `arguments`, and its observations are held to the `box`, a pair for each coordinate.
-
-    >>> find_place("quietq/Walk-v0") == find_place("walk")
-    True
     """
     by_id = {entry.gymnasium_id: own for own, entry in registry.WORLDS.items()}
     if name in registry.WORLDS or name in by_id:

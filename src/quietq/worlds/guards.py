@@ -12,19 +12,11 @@ import numpy as np
 
 from quietq.privacy.errors import InvalidInput
 
-RECORDERS = frozenset(
-    {
-        "RecordEpisodeStatistics",  # Gymnasium, single and vector
-        "NormalizeReward",  # Gymnasium, single and vector
-        "Monitor",  # Stable-Baselines3
-        "VecMonitor",
-        "VecNormalize",
-        "DataCollector",  # Minari
-    }
-)
-"""Classes that keep rewards or statistics of them; known by name, so that none of the libraries need be installed."""
+RECORDERS = {"RecordEpisodeStatistics", "NormalizeReward", "Monitor", "VecMonitor", "VecNormalize", "DataCollector"}
+"""Classes of Gymnasium, Stable-Baselines3 and Minari that keep rewards or statistics of them; known by name, so that
+none of the libraries need be installed."""
 
-PROTECTORS = frozenset({"PrivateReward", "PrivateEnv", "PrivateVectorEnv", "OwnReward"})
+PROTECTORS = {"PrivateReward", "PrivateEnv", "PrivateVectorEnv", "OwnReward"}
 """What lies above one of these sees private rewards only, and may record them."""
 
 PUBLIC_INFO = frozenset({"final_obs", "final_observation", "terminal_observation", "final_info", "TimeLimit.truncated"})
@@ -35,10 +27,9 @@ _TELLTALE = re.compile(r"reward|return|^episode$|^r$", re.IGNORECASE)
 
 
 def inner_environments(env: object) -> list[Any]:
-    """What an environment is wrapped around or consists of; nothing for a base."""
-    several = getattr(env, "envs", None)
-    inner = [getattr(env, "env", None), getattr(env, "venv", None)]
-    return [one for one in [*inner, *(several if isinstance(several, list | tuple) else ())] if one is not None]
+    several = getattr(env, "envs", ())
+    inner = [getattr(env, name, None) for name in ("env", "venv")]
+    return [one for one in (*inner, *(several if isinstance(several, list | tuple) else ())) if one is not None]
 
 
 def refuse_recorders(env: object) -> None:
@@ -84,11 +75,7 @@ def allowed_info(keep: Iterable[str]) -> frozenset[str]:
 
 
 def scrub(info: Mapping[str, Any], allowed: frozenset[str] = PUBLIC_INFO) -> dict[str, Any]:
-    """What of `info` may pass; vector environments' masks, named `_key`, go with their keys.
-
-    >>> scrub({"raw_reward": 3.0, "final_obs": 0.5, "_final_obs": True, "final_info": {"r": 3.0}})
-    {'final_obs': 0.5, '_final_obs': True, 'final_info': {}}
-    """
+    """What of `info` may pass; vector environments' masks, named `_key`, go with their keys."""
     return {
         key: _scrub_nested(value, allowed) if key == _NESTED else value
         for key, value in info.items()
@@ -98,7 +85,8 @@ def scrub(info: Mapping[str, Any], allowed: frozenset[str] = PUBLIC_INFO) -> dic
 
 def _is_of_its_kind(key: str, value: object) -> bool:
     """Masks and flags are true or false: a number under their names is something else."""
-    return np.asarray(value).dtype == bool if key.startswith("_") or key == "TimeLimit.truncated" else True
+    is_flag = key.startswith("_") or key == "TimeLimit.truncated"
+    return not is_flag or np.asarray(value).dtype == bool
 
 
 def _scrub_nested(value: object, allowed: frozenset[str]) -> object:
@@ -107,10 +95,7 @@ def _scrub_nested(value: object, allowed: frozenset[str]) -> object:
     if isinstance(value, list | tuple):
         return [_scrub_nested(item, allowed) for item in value]
     if isinstance(value, np.ndarray) and value.dtype == object:
-        scrubbed = np.full(value.shape, None, dtype=object)
-        for at in np.ndindex(value.shape):
-            scrubbed[at] = _scrub_nested(value[at], allowed)
-        return scrubbed
+        return np.frompyfunc(lambda item: _scrub_nested(item, allowed), 1, 1)(value)
     return None
 
 

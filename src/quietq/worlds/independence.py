@@ -10,10 +10,10 @@ must show the same, bit by bit. That finds carelessness, not every ill will, so 
 
 import copy
 import dataclasses
-import functools
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import gymnasium
@@ -25,29 +25,24 @@ from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.registry import WORLDS, holds
-from quietq.worlds.environment import WorldEnv, reward_at
+from quietq.worlds.environment import WorldEnv
 from quietq.worlds.guards import PUBLIC_INFO, inner_environments, scrub
 from quietq.worlds.walk import walk_reward
+from quietq.worlds.world import World
 
 STEPS = 300
 """Of the check, in each of the copies."""
 PATIENCE = 2.0
 """Seconds after which the check of a slow environment ends."""
 
-_PLAIN = {
-    wrappers.Autoreset,
-    wrappers.OrderEnforcing,
-    wrappers.PassiveEnvChecker,
-    wrappers.TimeLimit,
-    SyncVectorEnv,
-}
+_PLAIN = {wrappers.Autoreset, wrappers.OrderEnforcing, wrappers.PassiveEnvChecker, wrappers.TimeLimit, SyncVectorEnv}
 """Layers that look at no reward."""
 _SENTENCE = "The environment's observations, info and ends depend on its reward through the agent's actions only"
 
 
 def independence(env: Any, allowed: frozenset[str] = PUBLIC_INFO) -> Assumption:
     """What a certificate says about it; an environment that was seen to break it is refused."""
-    layers = list(_layers(env))
+    layers = _layers(env)
     if all(_is_own(layer) for layer in layers):
         return Assumption(f"{_SENTENCE}: a step of quietq's own worlds is not shown it.", enforced=True)
     bases = [layer for layer in layers if not _inside(layer)]
@@ -76,10 +71,8 @@ def _inside(env: Any) -> list[Any]:
     return [inner for inner in inner_environments(env) if isinstance(inner, gymnasium.Env | VectorEnv)]
 
 
-def _layers(env: Any) -> Iterator[Any]:
-    yield env
-    for inner in _inside(env):
-        yield from _layers(inner)
+def _layers(env: Any) -> list[Any]:
+    return [env, *(layer for inner in _inside(env) for layer in _layers(inner))]
 
 
 def _is_own(layer: Any) -> bool:
@@ -88,9 +81,11 @@ def _is_own(layer: Any) -> bool:
         return not _patched(layer)
     if type(layer) is not WorldEnv or not is_own_world(layer.world):
         return False
-    function = layer.reward.func if isinstance(layer.reward, functools.partial) else layer.reward
-    own = isinstance(function, PrivateFunction) or function is reward_at or function is walk_reward
-    return own and not _patched(layer, "reward") and not _patched(layer.world)
+    reward, worlds = layer.reward, [layer.world]
+    own = isinstance(reward, PrivateFunction) or reward is walk_reward
+    if isinstance(reward, MethodType) and reward.__func__ is World.reward_at:
+        own, worlds = is_own_world(reward.__self__), [layer.world, reward.__self__]
+    return own and not _patched(layer, "reward") and not any(map(_patched, worlds))
 
 
 def _patched(thing: Any, *but: str) -> bool:
@@ -132,62 +127,52 @@ def _checked(env: Any, bases: list[Any], allowed: frozenset[str]) -> int:
 
 
 def _with_reward(env: Any, bases: list[Any], reward: Any) -> Any:
-    """A copy of all layers around the same bases with another reward."""
-    others = {}
+    others = {id(base): _run("The environment's with_reward(function)", base.with_reward, reward) for base in bases}
     for base in bases:
-        try:
-            others[id(base)] = other = base.with_reward(reward)
-        except Exception as error:  # of the environment's own code, which may quote what it holds
-            failure = type(error).__name__
-        else:
-            if other is base or not isinstance(other, gymnasium.Env | VectorEnv):
-                raise InvalidInput("The environment's with_reward(function) must return another environment, a copy.")
-            continue
-        raise InvalidInput(f"The environment's with_reward(function) failed with {failure}.")
+        if others[id(base)] is base or not isinstance(others[id(base)], gymnasium.Env | VectorEnv):
+            raise InvalidInput("The environment's with_reward(function) must return another environment, a copy.")
     return copy.deepcopy(env, others)
 
 
 def _compared(copies: list[Any], allowed: frozenset[str]) -> tuple[int, str]:
-    """How many steps were compared, and what differed first, if something did."""
     began, first = time.monotonic(), copies[0]
     actions = copy.deepcopy(first.action_space)
     actions.seed(0)
     vector = isinstance(first, VectorEnv)
     disabled = vector and first.metadata.get("autoreset_mode") == AutoresetMode.DISABLED
 
-    def reset(one: Any, **options: Any) -> dict[str, Any]:
-        observation, info = _run(one.reset, **options)
-        return {"observations": observation, "ends of episodes": (), "info": scrub(info, allowed)}
+    def ask(verb: str, *arguments: Any, **options: Any) -> list[dict[str, Any]]:
+        rows = []
+        for one in copies:
+            who = "With another reward, the environment"
+            observation, *middle, info = _run(who, getattr(one, verb), *copy.deepcopy(arguments), **options)
+            rows.append({"observations": observation, "ends of episodes": middle[1:], "info": scrub(info, allowed)})
+        return rows
 
-    def advance(one: Any, action: Any) -> dict[str, Any]:
-        observation, _, *ends, info = _run(one.step, copy.deepcopy(action))
-        return {"observations": observation, "ends of episodes": ends, "info": scrub(info, allowed)}
-
-    shown = [reset(one, seed=0) for one in copies]
+    shown = ask("reset", seed=0)
     for step in range(STEPS):
         if differs := _difference(shown):
             return step, differs
         if time.monotonic() - began > PATIENCE:
             return step, ""
         if np.any(shown[0]["ends of episodes"]) and (disabled or not vector):
-            shown = [reset(one) for one in copies]
+            shown = ask("reset")
             if differs := _difference(shown):
                 return step, differs
-        action = actions.sample()
-        shown = [advance(one, action) for one in copies]
+        shown = ask("step", actions.sample())
     return STEPS, _difference(shown)
 
 
-def _run(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def _run(who: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What a call into the environment's own code returns; its error may quote what it holds, and is only named."""
     try:
-        return call(*args, **options)
+        return call(*arguments, **options)
     except Exception as error:
         failure = type(error).__name__
-    raise InvalidInput(f"With another reward, the environment failed with {failure}.")
+    raise InvalidInput(f"{who} failed with {failure}.")
 
 
 def _difference(rows: list[dict[str, Any]]) -> str:
-    """The name of the first part in which a row differs from the first row."""
     first, *others = rows
     return next((name for other in others for name in first if not _same(first[name], other[name])), "")
 
@@ -201,10 +186,8 @@ def _same(one: Any, two: Any) -> bool:
     a, b = np.asarray(one), np.asarray(two)
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    if a.dtype == object:
-        return (
-            a is b
-            or (a.shape != () and all(_same(x, y) for x, y in zip(a.flat, b.flat, strict=True)))
-            or (a.shape == () and (a.item() is b.item() or bool(a.item() == b.item())))
-        )
-    return a.tobytes() == b.tobytes()
+    if a.dtype != object:
+        return a.tobytes() == b.tobytes()
+    if a.shape == ():
+        return a.item() is b.item() or bool(a.item() == b.item())
+    return all(map(_same, a.flat, b.flat))

@@ -36,7 +36,6 @@ class JaxReward(eqx.Module):
     """With one output per action, it is a function of the state before and of the action; else of the state after."""
 
     def __call__(self, before: Any, action: Any, after: Any) -> Array:
-        """The reward of a step, a scalar."""
         return self.at(before)[action] if self.by_action else self.at(after)
 
     @abstractmethod
@@ -44,100 +43,73 @@ class JaxReward(eqx.Module):
         """The value at a state, a scalar, or one value per action."""
 
 
-class _Released(JaxReward):
-    """Released numbers, and the box whose unit coordinates they are read by; axes behind `axes` are outputs."""
+class ReleasedReward(JaxReward):
+    """Released numbers, and by which of the `RULES` they are read at a place in the unit coordinates of their box.
 
-    values: Array
-    low: Array
-    width: Array
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, values: Any, box: Box, axes: int | None = None) -> None:
-        self.values, self.low, self.width = (jnp.asarray(one, jnp.float32) for one in (values, box.low, box.width))
-        self.by_action = self.values.ndim > (box.dimension if axes is None else axes)
-
-    def unit(self, state: Array) -> Array:
-        return jnp.clip((state - self.low) / self.width, 0.0, 1.0)
-
-
-class JaxTable(_Released):
-    """A PrivateTable: the value at the nearest grid point.
-
-    The same point as in double precision, wherever the state's unit coordinates are exact in single precision: on unit
-    boxes always. Elsewhere a state within rounding of the middle between two points may go to the other one.
+    A table is read at the same grid point as in double precision, wherever the state's unit coordinates are exact in
+    single precision: on unit boxes always. Elsewhere a state within rounding of the middle between two points may go to
+    the other one.
     """
 
-    def __init__(self, values: Any, box: Box) -> None:
-        super().__init__(values, box)
+    values: tuple[Array, ...]
+    low: Array
+    width: Array
+    rule: str = eqx.field(static=True)
+    phi: Callable[..., Any] | None = eqx.field(static=True)
+    """Public features, if the values are their weights."""
+    by_action: bool = eqx.field(static=True)
 
-    def at(self, state: Array) -> Array:
-        cells = np.float32(self.values.shape[0] - 1)
-        return self.values[tuple(jnp.rint(self.unit(state) * cells).astype(jnp.int32))]
-
-
-class JaxKnots(_Released):
-    """PrivateKnots or a FittedReward: straight lines between equally spaced knots."""
-
-    def __init__(self, values: Any, box: Box) -> None:
-        super().__init__(values, box)
-
-    def at(self, state: Array) -> Array:
-        pieces = self.values.shape[0] - 1
-        place = self.unit(state)[0] * np.float32(pieces)
-        left = jnp.clip(place.astype(jnp.int32), 0, pieces - 1)
-        share = place - left
-        return (1 - share) * self.values[left] + share * self.values[left + 1]
-
-
-class JaxWeights(_Released):
-    """PrivateWeights of features that JAX can trace."""
-
-    phi: Callable[..., Any] = eqx.field(static=True)
-
-    def __init__(self, weights: Any, phi: Callable[..., Any], box: Box) -> None:
-        super().__init__(weights, box, axes=1)
-        self.phi = phi
+    def __init__(self, rule: str, values: Sequence[Any], box: Box, phi: Callable[..., Any] | None = None) -> None:
+        self.values = tuple(jnp.asarray(one, jnp.float32) for one in values)
+        self.low, self.width = (jnp.asarray(one, jnp.float32) for one in (box.low, box.width))
+        self.rule, self.phi = rule, phi
+        self.by_action = self.values[0].ndim > (box.dimension if rule == "table" else 1)
         jax.eval_shape(self.at, jnp.zeros(box.dimension))
 
     def at(self, state: Array) -> Array:
-        return _traced("phi", self.phi, self.unit(state)) @ self.values
+        unit = jnp.clip((state - self.low) / self.width, 0.0, 1.0)
+        place = unit if self.phi is None else _traced("phi", self.phi, unit)
+        return RULES[self.rule](place, *self.values)
 
 
-class JaxModel(_Released):
+def _nearest(unit: Array, table: Array) -> Array:
+    return table[tuple(jnp.rint(unit * np.float32(table.shape[0] - 1)).astype(jnp.int32))]
+
+
+def _between(unit: Array, knots: Array) -> Array:
+    place = unit[0] * np.float32(len(knots) - 1)
+    left = jnp.clip(place.astype(jnp.int32), 0, len(knots) - 2)
+    share = place - left
+    return (1 - share) * knots[left] + share * knots[left + 1]
+
+
+def _summed(unit: Array, *tables: Array) -> Array:
+    return jnp.sum(jnp.stack([_nearest(unit[i : i + 1], table) for i, table in enumerate(tables)]), axis=0)
+
+
+RULES = {"table": _nearest, "knots": _between, "sum": _summed, "weights": jnp.matmul}
+"""The nearest grid point, straight lines between knots, one table per coordinate, and features times weights."""
+
+
+class JaxModel(JaxReward):
     """A PrivateModel, whose features are data."""
 
+    weights: Array
     knots: Array
     model: PrivateModel = eqx.field(static=True)
-
-    def __init__(self, model: PrivateModel) -> None:
-        super().__init__(model.weights, model.box, axes=1)
-        self.knots, self.model = jnp.asarray(model.knots, jnp.float32), model
-
-    def at(self, state: Array) -> Array:
-        return self.model.read(self.unit(state), self.values, self.knots, jnp)
-
-
-class JaxSum(JaxReward):
-    """A PrivateSum: one table per coordinate."""
-
-    parts: tuple[JaxTable, ...]
     by_action: bool = eqx.field(static=True)
 
-    def __init__(self, tables: Sequence[Any], box: Box) -> None:
-        self.parts = tuple(JaxTable(values, box.coordinate(i)) for i, values in enumerate(tables))
-        self.by_action = self.parts[0].by_action
+    def __init__(self, model: PrivateModel) -> None:
+        self.weights, self.knots = (jnp.asarray(one, jnp.float32) for one in (model.weights, model.knots))
+        self.model, self.by_action = model, False
 
     def at(self, state: Array) -> Array:
-        return jnp.sum(jnp.stack([part.at(state[i : i + 1]) for i, part in enumerate(self.parts)]), axis=0)
+        low, width = (jnp.asarray(one, jnp.float32) for one in (self.model.box.low, self.model.box.width))
+        return self.model.read(jnp.clip((state - low) / width, 0.0, 1.0), self.weights, self.knots, jnp)
 
 
 class WorldReward(JaxReward):
-    """scale * r + shift, with r the world's own reward, not private; neighbours for an audit differ in the leaves.
-
-    >>> from quietq.worlds.walk import WalkWorld
-    >>> float(WorldReward(WalkWorld(), scale=2.0, shift=1.0)(None, None, jnp.array([0.5])))
-    2.0
-    """
+    """scale * r + shift, with r the world's own reward, not private; neighbours for an audit differ in the leaves."""
 
     scale: Array
     shift: Array
@@ -180,11 +152,7 @@ class LiftedReward(JaxReward):
 
 @singledispatch
 def as_jax(reward: object) -> JaxReward:
-    """A private function, a fitted reward, or a function that JAX can trace, as a pytree.
-
-    >>> as_jax(lambda states: states**2)(None, None, jnp.array([0.5])).item()
-    0.25
-    """
+    """A private function, a fitted reward, or a function that JAX can trace, as a pytree."""
     if callable(reward):
         return JaxFunction(function=reward)
     raise InvalidInput(f"reward must be a private function or a function of states, not {type(reward).__name__}.")
@@ -192,17 +160,17 @@ def as_jax(reward: object) -> JaxReward:
 
 as_jax.register(JaxReward, lambda reward: reward)
 as_jax.register(World, WorldReward)
-as_jax.register(PrivateTable, lambda table: JaxTable(table.values, table.box))
-as_jax.register(PrivateKnots, lambda knots: JaxKnots(knots.values, knots.box))
-as_jax.register(FittedReward, lambda fitted: JaxKnots(fitted.mean, fitted.box))
+as_jax.register(PrivateTable, lambda table: ReleasedReward("table", [table.values], table.box))
+as_jax.register(PrivateKnots, lambda knots: ReleasedReward("knots", [knots.values], knots.box))
+as_jax.register(FittedReward, lambda fitted: ReleasedReward("knots", [fitted.mean], fitted.box))
 as_jax.register(PrivateModel, JaxModel)
-as_jax.register(PrivateSum, lambda total: JaxSum([part.values for part in total.parts], total.box))
+as_jax.register(PrivateSum, lambda total: ReleasedReward("sum", [part.values for part in total.parts], total.box))
 
 
 @as_jax.register
 def _(reward: PrivateWeights) -> JaxReward:
-    kernel = reward.kernel
-    return JaxWeights(reward.weights, getattr(kernel, "phi", kernel.features), reward.box)
+    phi = getattr(reward.kernel, "phi", reward.kernel.features)
+    return ReleasedReward("weights", [reward.weights], reward.box, phi)
 
 
 def stack(rewards: Sequence[JaxReward]) -> JaxReward:
@@ -214,11 +182,7 @@ def stack(rewards: Sequence[JaxReward]) -> JaxReward:
 
 
 def as_single(reward: Any) -> Array:
-    """A reward in float32; refused if it was computed in a type that rounds more, which no noise would cover.
-
-    >>> as_single(jnp.array(3)).dtype
-    dtype('float32')
-    """
+    """A reward in float32; refused if it was computed in a type that rounds more, which no noise would cover."""
     kind = jnp.result_type(reward)
     coarse = jnp.issubdtype(kind, jnp.floating) and jnp.finfo(kind).bits < jnp.finfo(jnp.float32).bits
     if coarse or jnp.issubdtype(kind, jnp.complexfloating):

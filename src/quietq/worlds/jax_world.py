@@ -18,8 +18,6 @@ except ImportError as error:
 
 
 class WorldState(NamedTuple):
-    """Where an episode stands."""
-
     position: Array
     """The state that an agent observes, shape (dimension,)."""
     steps: Array
@@ -27,12 +25,7 @@ class WorldState(NamedTuple):
 
 
 def reset(world: World, key: Array) -> WorldState:
-    """A new episode. `world` is static: it is hashable, so `jit` takes it by `static_argnums`.
-
-    >>> from quietq.worlds.walk import WalkWorld
-    >>> reset(WalkWorld(), jax.random.key(0)).position.shape
-    (1,)
-    """
+    """A new episode. `world` is static: it is hashable, so `jit` takes it by `static_argnums`."""
     return reset_with(world, _draws(world, key))
 
 

@@ -24,9 +24,6 @@ class NavigationWorld(World):
     Each person's reward is a sum f(x) + g(y), with f in [0, 0.5] of slope at most 1.5 and g in [0, 0.3] of slope at
     most 0.4. Together they have a low peak of f at x = 0.15 (0.3), a high one at x = 0.8 (0.5) beyond a valley of
     nothing, and a peak of g at y = 0.35: from the low peak it takes some steps without reward to do better.
-
-    >>> NavigationWorld().relation(50).kernel.dimension
-    2
     """
 
     name: ClassVar[str] = "navigation"
@@ -72,15 +69,10 @@ class NavigationWorld(World):
 
 
 def along_x(x: Array, xp: Any) -> Array:
-    """The consensus' part for x: a low peak, nothing, a high peak.
-
-    >>> along_x(np.array([0.15, 0.46, 0.8]), np)
-    array([0.3, 0. , 0.5])
-    """
+    """The consensus' part for x: a low peak, nothing, a high peak."""
     low, high = 0.3 - xp.abs(x - 0.15), 0.5 - 1.5 * xp.abs(x - 0.8)
     return xp.maximum(xp.maximum(low, high), 0.0)
 
 
 def along_y(y: Array, xp: Any) -> Array:
-    """The consensus' part for y: one peak."""
     return 0.3 - 0.4 * xp.abs(y - 0.35)

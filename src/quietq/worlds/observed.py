@@ -30,7 +30,7 @@ from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.relations import SupBall
-from quietq.worlds.environment import RewardFunction, world_reward
+from quietq.worlds.environment import RewardFunction
 from quietq.worlds.world import World, flat
 
 TOGETHER = 50
@@ -88,11 +88,6 @@ def observe(
 
     `low` and `high` are the reward's public range, to which observed rewards are clipped. `seed` makes the walk
     repeatable, not the noise; `simulate` is a seed for the noise, for experiments: it protects nobody.
-
-    >>> from quietq.worlds import WALK
-    >>> fitted = observe(WALK, SupBall(0.01), Budget(0.9, 1e-4), low=0.0, high=0.5)
-    >>> fitted.certificate.standing
-    'certified'
     """
     instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
     instance("relation", relation, SupBall, "a SupBall; smooth rewards are better served by privatise")
@@ -104,7 +99,7 @@ def observe(
     states = flat(_walk(world, count("rewards", rewards), walk))
     model = RewardModel(low=low, high=high, domain=world.box) if model is None else model
     mechanism = Observed(relation, budget, states, model, low, high)
-    feedback = OwnFunction(world_reward(world) if reward is None else reward, relation)
+    feedback = OwnFunction(world.reward_at if reward is None else reward, relation)
     if simulate is not None:
         return simulate_release(mechanism, feedback, simulate)
     if sentence := weak_delta(budget.delta, relation.people):
@@ -119,9 +114,8 @@ def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]
     for step in range(-(-number // TOGETHER)):
         if step and step % world.steps == 0:
             here = world.start(rng.random((TOGETHER, world.draws)), np)
-        here, ended = world.move(
-            here, rng.integers(world.actions, size=TOGETHER), rng.random((TOGETHER, world.draws)), np
-        )
+        actions = rng.integers(world.actions, size=TOGETHER)
+        here, ended = world.move(here, actions, rng.random((TOGETHER, world.draws)), np)
         states.append(here)
         here = np.where(ended[:, None], world.start(rng.random((TOGETHER, world.draws)), np), here)
     return np.concatenate(states)[:number]

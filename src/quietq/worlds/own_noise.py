@@ -21,7 +21,7 @@ from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
 from quietq.privacy.relations import LipschitzBall, Relation, SupBall
-from quietq.worlds.reader import HAIR, State, batch_of, in_box, refuse_categories, states_of
+from quietq.worlds.reader import HAIR, State, batch_of, check_place, in_box, refuse_categories, states_of
 
 Place = tuple[float, int]
 """Where a reward was seen: the state in [0, 1], and which path is its."""
@@ -40,12 +40,15 @@ class Terms:
     env: gymnasium.Env
     relation: Relation
     budget: Budget
-    on: str
-    state: State
-    box: Domain | None
-    rewards: int | None
-    largest: float | None
-    accuracy: float | None
+    on: str = "next-state"
+    state: State = None
+    box: Domain | None = None
+    rewards: int | None = None
+    largest: float | None = None
+    accuracy: float | None = None
+
+    def __post_init__(self) -> None:
+        check_place(self.on)
 
 
 class OwnNoise(ABC):
@@ -57,13 +60,12 @@ class OwnNoise(ABC):
     norm: dict[str, object]
     how: str
     """What was noised, for the certificate."""
-    total: float = math.inf
-    """How many rewards are covered."""
     left: float = math.inf
+    """How many rewards are still covered."""
 
     def __init__(self, terms: Terms, kind: str) -> None:
         relation, largest, accuracy = terms.relation, terms.largest, terms.accuracy
-        self._kind = kind if accuracy is None else None
+        self.terms, self._kind = terms, kind if accuracy is None else None
         radius = getattr(relation, "radius", 0.0)
         self.largest = size_bound(radius, relation.people) if largest is None else positive("largest", largest)
         self.error = _MARGIN * EPSILON[kind] * self.largest if accuracy is None else positive("accuracy", accuracy)
@@ -84,19 +86,16 @@ class OwnNoise(ABC):
             )
 
     def state(self, observation: Any) -> float | None:
-        """The state that an observation shows, if it matters."""
         return None
 
     def place(self, state: float | None, action: Any) -> Place:
         return 0.0, 0
 
     def check_left(self) -> None:
-        """Refuses the reward after the last one, before there is one."""
         if not self.left:
-            raise BudgetExhausted(f"All {self.total} rewards that this budget covers have been released.")
+            raise BudgetExhausted(f"All {self.terms.rewards} rewards that this budget covers have been released.")
 
     def known(self, at: Place) -> float | None:
-        """What was released before, if that holds here too."""
         return None
 
     @abstractmethod
@@ -125,7 +124,6 @@ class PathNoise(OwnNoise):
         if terms.rewards is not None:
             raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
         refuse_categories(env.observation_space, state)
-        self._space, self._state = env.observation_space, state
         self._box = _box_of(env, state) if terms.box is None else Box.of(terms.box)
         if self._box.dimension != 1:
             raise InvalidInput(
@@ -157,10 +155,10 @@ class PathNoise(OwnNoise):
         )
 
     def state(self, observation: Any) -> float:
-        return float(states_of(batch_of([observation], self._space), 1, self._state, 1)[0, 0])
+        batch = batch_of([observation], self.terms.env.observation_space)
+        return float(states_of(batch, 1, self.terms.state, 1)[0, 0])
 
     def place(self, state: float | None, action: Any) -> Place:
-        """The path's own coordinate of a state, so that what has one noise has one released value."""
         if state is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
         # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
@@ -177,17 +175,18 @@ class PathNoise(OwnNoise):
 
     def known(self, at: Place) -> float | None:
         """What was released before for this state, or for the nearest that is too near to it."""
-        _, value, *neighbours = self._released[at[1]].find(at[0])
+        unit, path = at
+        _, value, *neighbours = self._released[path].find(unit)
         if value is not None:
             return value
-        near = [(abs(point[0] - at[0]), point[1]) for point in neighbours if point is not None]
+        near = [(abs(point - unit), known) for point, known in filter(None, neighbours)]
         distance, value = min(near, default=(math.inf, 0.0), key=lambda pair: pair[0])
         return value if distance < self.gap else None
 
     def release(self, at: Place, value: float) -> float:
-        released = self._add(value, self.sigma * self._paths[at[1]]([at[0]]))
-        points = self._released[at[1]]
-        points.insert(points.find(at[0])[0], at[0], released)
+        unit, path = at
+        released, points = self._add(value, self.sigma * self._paths[path]([unit])), self._released[path]
+        points.insert(points.find(unit)[0], unit, released)
         return released
 
 
@@ -203,12 +202,12 @@ class IndependentNoise(OwnNoise):
                 "`rewards` how many there will be, and leave `state` and `box` out."
             )
         assert isinstance(terms.relation, SupBall)
-        self.total = self.left = count("rewards", terms.rewards)
+        self.left = total = count("rewards", terms.rewards)
         check_allowance(2 * self.error, terms.relation.radius, self.error)
         # Nothing is amplified: each reward of either neighbour errs by no more than that.
-        self.sensitivity = (terms.relation.radius + 2 * self.error) * math.sqrt(self.total)
-        self.norm = {"kind": "rewards", "count": self.total, "operations": 0}
-        self.how = f"At most {self.total} rewards are released, each noised once, independently."
+        self.sensitivity = (terms.relation.radius + 2 * self.error) * math.sqrt(total)
+        self.norm = {"kind": "rewards", "count": total, "operations": 0}
+        self.how = f"At most {total} rewards are released, each noised once, independently."
 
     def release(self, at: Place, value: float) -> float:
         self.check_left()
@@ -216,8 +215,15 @@ class IndependentNoise(OwnNoise):
         return self._add(value, self.sigma * SystemEntropy().normals((1,)))
 
 
-NOISES: dict[type[Relation], type[OwnNoise]] = {LipschitzBall: PathNoise, SupBall: IndependentNoise}
-"""Which noise covers which relation."""
+def noise_for(terms: Terms) -> OwnNoise:
+    kinds = {LipschitzBall: PathNoise, SupBall: IndependentNoise}
+    for relation, noise in kinds.items():
+        if isinstance(terms.relation, relation):
+            return noise(terms, "float64")
+    raise InvalidInput(
+        "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the function "
+        "(GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
+    )
 
 
 def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
@@ -229,7 +235,6 @@ def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
 
 
 def _box_of(env: gymnasium.Env, state: State) -> Box:
-    """The box of the state, from the observation space."""
     space = env.observation_space
     if not isinstance(space, BoxSpace) or callable(state):
         raise InvalidInput("Only a Box observation space says where its entries lie: give the reward's `box`.")

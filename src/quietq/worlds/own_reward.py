@@ -20,7 +20,6 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from quietq.noise.box import Domain
 from quietq.noise.evaluation import coarse_type
 from quietq.noise.rounding import rounding_in_words
 from quietq.privacy.account import Account, accounted
@@ -32,18 +31,17 @@ from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.relations import Relation
 from quietq.worlds.guards import Hidden, is_reset_by_itself, refuse_recorders, scrub
 from quietq.worlds.independence import independence
-from quietq.worlds.own_noise import EPSILON, NOISES, OwnNoise, Place, Terms
-from quietq.worlds.reader import State, check_place
+from quietq.worlds.own_noise import EPSILON, OwnNoise, Place, Terms, noise_for
 
 
 class OwnReward(gymnasium.Wrapper):
     """`PrivateReward.of`: `env` with its own reward made private as it goes, under a relation that you declare.
 
-    It is one release, spread over as many steps as you like (SupBall: `rewards` steps). `on`, `state` and `box` say
-    what the reward is a function of. `largest` is a public number that rewards are clipped to, in size; without it a
-    generous one is taken. `accuracy` is how far off a reward may be at the most; without it, what the type of the first
-    reward allows for (float64 and Python's numbers, or float32), and rewards of a less exact type are refused after
-    that. `account` is charged before the first draw.
+    It is one release, spread over as many steps as you like (SupBall: `rewards` steps). The `terms` are keywords: `on`
+    ("next-state", "state" or "state-action"), `state` and `box` say what the reward is a function of. `largest` is a
+    public number that rewards are clipped to, in size; without it a generous one is taken. `accuracy` is how far off a
+    reward may be at the most; without it, what the type of the first reward allows for (float64 and Python's numbers,
+    or float32), and rewards of a less exact type are refused after that. `account` is charged before the first draw.
     """
 
     def __init__(
@@ -52,13 +50,8 @@ class OwnReward(gymnasium.Wrapper):
         relation: Relation,
         budget: Budget,
         *,
-        on: str = "next-state",
-        state: State = None,
-        box: Domain | None = None,
-        rewards: int | None = None,
-        largest: float | None = None,
-        accuracy: float | None = None,
         account: Account | None = None,
+        **terms: Any,
     ) -> None:
         if isinstance(env, VectorEnv):
             raise InvalidInput(
@@ -67,19 +60,11 @@ class OwnReward(gymnasium.Wrapper):
             )
         if not isinstance(env, gymnasium.Env):
             raise InvalidInput(f"env must be a Gymnasium environment, not {type(env).__name__}.")
-        check_place(on)
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         refuse_recorders(env)
-        noise = next((noise for kind, noise in NOISES.items() if isinstance(relation, kind)), None)
-        if noise is None:
-            raise InvalidInput(
-                "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the "
-                "function (GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
-            )
-        self._terms = Terms(env, relation, budget, on, state, box, rewards, largest, accuracy)
-        self._noise = noise(self._terms, "float64")
+        self._noise = noise_for(Terms(env, relation, budget, **terms))
         self._stated = independence(env), accounted(account)
-        self.certificate = _certificate(self._terms, self._noise, *self._stated)
+        self.certificate = _certificate(self._noise, *self._stated)
         super().__init__(env)
         if sentence := weak_delta(budget.delta, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -112,7 +97,7 @@ class OwnReward(gymnasium.Wrapper):
         if starts:
             reward = 0.0  # Autoreset's, not the reward of the state that it went to
         else:
-            looked_at = after if self._terms.on == "next-state" else before
+            looked_at = after if self._noise.terms.on == "next-state" else before
             reward = self._release(self._noise.place(looked_at, action), own)
         return observation, reward, terminated, truncated, scrub(info)
 
@@ -122,11 +107,12 @@ class OwnReward(gymnasium.Wrapper):
             return known
         value, coarse = _finite(own.value), coarse_type(own.value)
         if not self._spent and coarse in EPSILON:  # the first reward's type says how exact rewards are
-            self._noise = type(self._noise)(self._terms, coarse)
-            self.certificate = _certificate(self._terms, self._noise, *self._stated)
+            self._noise = type(self._noise)(self._noise.terms, coarse)
+            self.certificate = _certificate(self._noise, *self._stated)
         self._noise.check_type(coarse)
         if not self._spent and self._account is not None:
-            self._account.charge(Cost.gaussian(self._terms.budget.mu), self._terms.relation)
+            terms = self._noise.terms
+            self._account.charge(Cost.gaussian(terms.budget.mu), terms.relation)
         self._spent = True
         return self._noise.release(at, value)
 
@@ -152,8 +138,8 @@ def _finite(own: Any) -> float:
     return value
 
 
-def _certificate(terms: Terms, noise: OwnNoise, independent: Assumption, charged: Assumption) -> Certificate:
-    relation, budget = terms.relation, terms.budget
+def _certificate(noise: OwnNoise, independent: Assumption, charged: Assumption) -> Certificate:
+    relation, budget = noise.terms.relation, noise.terms.budget
     return Certificate(
         method=noise.method,
         standing="certified",
@@ -167,7 +153,7 @@ def _certificate(terms: Terms, noise: OwnNoise, independent: Assumption, charged
         norm=noise.norm,
         assumptions=(
             Assumption(
-                f"The reward is a function of the state (here: {terms.on}) and changes as the relation says: "
+                f"The reward is a function of the state (here: {noise.terms.on}) and changes as the relation says: "
                 f"neighbours are {relation}.",
                 enforced=False,
             ),

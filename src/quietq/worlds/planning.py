@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from quietq.noise.box import Box
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.environment import RewardFunction, rewards_of, world_reward
+from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.world import World
 
 Policy = Callable[[np.ndarray], np.ndarray]
@@ -51,10 +51,6 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
 
     Values are interpolated linearly between the grid's points, chance is integrated by the midpoint rule, and rewards
     after a step are exact at its nodes.
-
-    >>> from quietq.worlds.thermostat import ThermostatWorld
-    >>> plan_on_grid(ThermostatWorld(), cells=64)(np.array([[16.0], [29.0]]))
-    array([2, 0])
     """
     box = world.box
     if box.dimension > MOST_ON_A_GRID or world.draws > MOST_ON_A_GRID:
@@ -62,7 +58,7 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
             f"A grid is for at most {MOST_ON_A_GRID} dimensions and as many draws, but the {world.name} has "
             f"{box.dimension} and {world.draws}: use look_ahead."
         )
-    reward = world_reward(world) if reward is None else reward
+    reward = world.reward_at if reward is None else reward
     cells = _CELLS[box.dimension] if cells is None else count("cells", cells)
     axis = np.linspace(0, 1, cells + 1)
     mesh = np.meshgrid(*[axis] * box.dimension, indexing="ij")
@@ -76,13 +72,8 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
 
 
 def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 2) -> Policy:
-    """A policy that tries all sequences of `depth` actions, as if chance took its middle, and takes the best's first.
-
-    >>> from quietq.worlds.recommender import GENRES, RecommenderWorld
-    >>> look_ahead(RecommenderWorld(taste=tuple(GENRES[3])))(np.zeros((1, 3)))
-    array([3])
-    """
-    function, depth = world_reward(world) if reward is None else reward, count("depth", depth, most=5)
+    """A policy that tries all sequences of `depth` actions, as if chance took its middle, and begins the best."""
+    function, depth = world.reward_at if reward is None else reward, count("depth", depth, most=5)
 
     def policy(states: np.ndarray) -> Int[np.ndarray, " points"]:
         ahead, total = states[None], np.zeros((1, len(states)))
@@ -90,7 +81,7 @@ def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 
             actions = np.tile(np.arange(world.actions), len(ahead))[:, None]
             ahead = np.repeat(ahead, world.actions, axis=0)
             ahead, _ = world.move(ahead, actions, np.full((*ahead.shape[:-1], world.draws), 0.5), np)
-            total = np.repeat(total, world.actions, axis=0) + rewards_of(ahead, function)
+            total = np.repeat(total, world.actions, axis=0) + rewards_at(ahead, function)
         return np.asarray(total.argmax(axis=0) // world.actions ** (depth - 1))
 
     return policy
@@ -99,14 +90,13 @@ def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 
 def after(
     world: World, reward: RewardFunction, cells: int, states: np.ndarray, action: int
 ) -> tuple[Float[np.ndarray, " points"], Any]:
-    """The mean reward after an action, and the sparse matrix that takes values to their mean after it."""
     from scipy.sparse import csr_matrix  # slow to import
 
     middles = (np.arange(_NODES[world.draws]) + 0.5) / _NODES[world.draws]
     draws = np.stack(np.meshgrid(*[middles] * world.draws, indexing="ij"), axis=-1).reshape(-1, 1, world.draws)
     moved, ended = world.move(states, np.asarray(action), draws, np)  # (nodes, points, d)
     points = moved.reshape(-1, moved.shape[-1])
-    gain = rewards_of(moved, reward).mean(axis=0)
+    gain = rewards_at(moved, reward).mean(axis=0)
     corners, shares = corners_of(world.box, cells, points)
     weights = shares * ~np.broadcast_to(ended, moved.shape[:-1]).reshape(-1, 1) / len(draws)
     rows = np.repeat(np.tile(np.arange(len(states)), len(draws)), corners.shape[1])

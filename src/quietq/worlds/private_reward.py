@@ -84,8 +84,6 @@ class PrivateReward:
 
 
 class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
-    """What PrivateReward makes of a single environment."""
-
     def __init__(self, env: gymnasium.Env, private: PrivateFunction, **options: Any) -> None:
         PrivateReward.__init__(self, env, private, **options)
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, private=private, **options)
@@ -125,7 +123,6 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
         self._finished = np.zeros(env.num_envs, dtype=bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """As the environment does; `options` may hold a `reset_mask`."""
         some = (options or {}).get("reset_mask")
         observations, info = self.env.reset(seed=seed, options=options)
         self._before = self._reader.states(observations, self.num_envs)

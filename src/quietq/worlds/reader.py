@@ -127,13 +127,11 @@ class Reader:
             )
 
     def states(self, batch: Any, size: int) -> Float[np.ndarray, "batch dimension"]:
-        """What of a batch of observations the reward looks at; not yet checked to lie in the box."""
         return states_of(batch, size, self.state, self.private.box.dimension)
 
     def rewards(
         self, before: np.ndarray | None, after: np.ndarray | None, actions: object
     ) -> Float[np.ndarray, "batch"]:
-        """The private rewards of transitions."""
         states = after if self.on == "next-state" else before
         if states is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
@@ -161,12 +159,10 @@ def relabel(
     For an episode of a Minari data set, `relabel(private, episode.observations[:-1], episode.observations[1:])`.
     """
     reader = Reader(private, on, state, outside)
-    for name, needed, given in (
-        ("next_observations", "next-state", next_observations),
-        ("actions", "state-action", actions),
-    ):
-        if on == needed and given is None:
-            raise InvalidInput(f"On {on!r}, relabel needs {name}.")
+    needed = {"next-state": ("next_observations", next_observations), "state-action": ("actions", actions)}
+    name, given = needed.get(on, ("", ()))
+    if given is None:
+        raise InvalidInput(f"On {on!r}, relabel needs {name}.")
     size = _length(observations)
     if next_observations is not None and _length(next_observations) != size:
         raise InvalidInput(f"There are {size} observations, but {_length(next_observations)} next_observations.")
@@ -175,7 +171,6 @@ def relabel(
 
 
 def _length(batch: Any) -> int:
-    """How many observations a batch holds, which may be a dictionary or tuple of arrays."""
     while isinstance(batch, Mapping | tuple):
         batch = next(iter(batch.values() if isinstance(batch, Mapping) else batch), ())
     return len(batch)

@@ -29,11 +29,7 @@ GENRES.flags.writeable = False
 
 
 def item(points: Array) -> Array:
-    """The features: the item itself, from unit coordinates. Public, and the same in NumPy and in JAX.
-
-    >>> item(np.array([[0.0, 0.5, 1.0]]))
-    array([[-1.,  0.,  1.]])
-    """
+    """The features: the item itself, from unit coordinates. Public, and the same in NumPy and in JAX."""
     return 2 * points - 1
 
 
@@ -46,10 +42,6 @@ class RecommenderWorld(World):
     The default taste lies between three genres, so that no one genre serves it. People leave for good, whatever they
     are shown, with the chance `leave` after each item: that terminates the episode. Because nothing that is done
     changes how long they stay, a constant added to the reward does not change which policy is best.
-
-    >>> world = RecommenderWorld()
-    >>> round(float(np.linalg.norm(world.weights)), 6), world.relation(50).radius
-    (0.3, 0.04)
     """
 
     name: ClassVar[str] = "recommender"
@@ -86,11 +78,9 @@ class RecommenderWorld(World):
 
     @property
     def weights(self) -> Float[np.ndarray, "3"]:
-        """The mean of people's weights; not private."""
         return self.strength * np.array(self.taste) / math.hypot(*self.taste)
 
     def start(self, draws: Array, xp: Any) -> Array:
-        """Uniform on the cube inside the ball."""
         return (2 * draws[..., :DIMENSION] - 1) / math.sqrt(DIMENSION)
 
     def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:

@@ -19,10 +19,6 @@ class ThermostatWorld(World):
     it, down to 0. Together they are the mean over people whose likings are uniform between `liked` - `spread` and
     `liked` + `spread`. The width of the box is a power of two, so that a temperature in single precision is put on a
     grid of the box without rounding.
-
-    >>> ball = ThermostatWorld().relation(100)
-    >>> ball.radius, ball.lipschitz  # 1/100, and twice 16 degrees/8 degrees/100
-    (0.01, 0.04)
     """
 
     name: ClassVar[str] = "thermostat"
@@ -55,7 +51,6 @@ class ThermostatWorld(World):
         count("steps", self.steps)
 
     def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
-        """Drift, draught and what the machine does; walls keep the temperature in the box."""
         machine = self.power * (xp.asarray(action)[..., None] - 1)
         moved = state + self.leak * (self.outside - state) + self.noise * (2 * draws - 1) + machine
         moved = xp.clip(moved, self.box.low[0], self.box.high[0])

@@ -20,9 +20,6 @@ class WalkWorld(World):
 
     Each person's reward lies in [0, 0.5] and has a slope of at most 1; together they have the paper's,
     0.5 - |s - 0.5| of the state after the move.
-
-    >>> WalkWorld().relation(50).radius
-    0.01
     """
 
     name: ClassVar[str] = "walk"
@@ -56,9 +53,5 @@ WALK = WalkWorld()
 
 
 def walk_reward(states: np.ndarray) -> Float[np.ndarray, "..."]:
-    """The paper's reward, 0.5 - |s - 0.5|.
-
-    >>> walk_reward(np.array([0.0, 0.25, 0.5]))
-    array([0.  , 0.25, 0.5 ])
-    """
+    """The paper's reward, 0.5 - |s - 0.5|."""
     return np.asarray(WALK.reward(unflat(states, 1), np))

@@ -65,12 +65,14 @@ class World(ABC):
         That is what `GaussianProcessMechanism.apply` takes: by default a function of many states at once; where
         the relation's kernel says so, one function per coordinate, or the weights of its features.
         """
-        dimension = self.box.dimension
-        return lambda states: self.reward(unflat(states, dimension), np)
+        return self.reward_at
+
+    def reward_at(self, states: np.ndarray) -> np.ndarray:
+        """The reward as a function of many states, which come as private functions take them."""
+        return np.asarray(self.reward(unflat(states, self.box.dimension), np))
 
 
 def never(states: Array, xp: Any) -> Array:
-    """That no episode terminated, for worlds in which none does."""
     return xp.zeros(states.shape[:-1], dtype=bool)
 
 
@@ -107,11 +109,7 @@ def chances_of(
 
 
 def find_world(name: str) -> World:
-    """The world of that name, with its own constants.
-
-    >>> find_world("thermostat").steps
-    48
-    """
+    """The world of that name, with its own constants."""
     if name in registry.WORLDS:
         return registry.WORLDS[name].load()()
     raise InvalidInput(f"There is no world called {name!r}: the known ones are {', '.join(registry.WORLDS)}.")

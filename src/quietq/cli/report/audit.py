@@ -50,7 +50,6 @@ def plot_findings(findings: Mapping[str, Finding], path: str | os.PathLike[str])
 
 
 def _line(axes: "Axes", height: int, finding: Finding) -> None:
-    """One method: a thin bar up to its promise, the promise's end, and the measured bound."""
     promise, standing, measured = finding.promise.epsilon, finding.promise.standing, finding.epsilon_lower
     color, line = (CLAIMED, "--") if standing == "claimed" else (CERTIFIED, "-")
     axes.barh(height, promise, height=0.34, color=color, alpha=0.28)

@@ -31,7 +31,6 @@ def require() -> None:
 
 
 def checked(path: str | os.PathLike[str]) -> Path:
-    """The file to write to, if a picture can be written there."""
     require()
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
@@ -40,7 +39,6 @@ def checked(path: str | os.PathLike[str]) -> Path:
 
 
 def new_figure(width: float = 8.4, height: float = 5.2) -> Any:
-    """An empty figure, in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

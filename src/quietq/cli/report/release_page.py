@@ -6,6 +6,7 @@ reward: then it is NOT PRIVATE, and says so at its top. `write_voters_pages` is 
 """
 
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,14 @@ import numpy as np
 
 from quietq.audit.finding import Finding
 from quietq.cli.report.page import Part, Picture, Section, Table, write_page
-from quietq.cli.report.released import plot_reward, plot_values
-from quietq.cli.report.truth import plot_outcome
+from quietq.cli.report.pictures import plot_outcome, plot_reward, plot_values
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.limits import guess
 from quietq.worlds import WALK, plan
 
 RETURNS = {"the agent": "return", "the best policy": "best", "random actions": "random", "the worst policy": "worst"}
-VOTERS = (
-    "In the American National Election Study of 1996, 944 people said where they stand between left and right. Each is "
-    "taken to like a position (the state, from 0, left, to 1, right) the better the nearer it is. What they like "
-    "together was made private, once, as a function; an agent was trained on that to move a position to the left or to "
-    "the right."
-)
-WARNING = "NOT PRIVATE: this page looks at the true reward. It is for the operator only and must not be published."
+WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("release_page.toml").read_text(encoding="utf-8"))
 
 
 def write_release_report(
@@ -58,7 +52,7 @@ def write_release_report(
     if outcome is not None and returns is not None:
         table = Table(("policy", "return under the true reward"), [(name, value) for name, value in returns.items()])
         sections.append(Section("How well it does (NOT PRIVATE)", [table, outcome]))
-    return write_page(path, title, lead, sections, None if outcome is None else WARNING)
+    return write_page(path, title, lead, sections, None if outcome is None else WORDS["warning"])
 
 
 def _promised(certificate: Certificate) -> list[Part]:
@@ -66,37 +60,21 @@ def _promised(certificate: Certificate) -> list[Part]:
     who = "any one person" if people is None else f"any one of {people} people"
     assumptions = [(one.text, "enforced" if one.enforced else "trusted") for one in certificate.assumptions]
     return [
-        f"Whatever is computed from the files of this release gives {who} away by no more than epsilon = "
-        f"{certificate.epsilon:g}, delta = {certificate.delta:g}, in the sense of differential privacy.",
-        "In plain words: suppose somebody knows what everybody else said, and that the one person said one of two "
-        "things, either as likely as the other. By tossing a coin they are right in 50 of 100 cases; with all of this "
-        f"in their hands, in at most {100 * guess(certificate):.1f}. That holds for any number of questions to it, and "
-        "any computer. (Who could guess better before can still guess better, by as little.)",
-        "The promise rests on the following. What is enforced is done by the code; what is trusted is yours to make "
-        "sure of.",
+        WORDS["promised"].format(who=who, epsilon=certificate.epsilon, delta=certificate.delta),
+        WORDS["guess"].format(percent=100 * guess(certificate)),
+        WORDS["assumptions"],
         Table(("assumption", "by"), assumptions),
         *(f"Note: {remark}" for remark in certificate.remarks),
     ]
 
 
 def _costs(certificate: Certificate, range_of_one: float, public: bool) -> list[Part]:
-    parts: list[Part] = []
-    if certificate.sigma is not None:
-        parts.append(
-            f"Privacy is paid for in noise. Here it has a standard deviation of {certificate.sigma:.3g} on a reward "
-            f"in which one person ranges over {range_of_one:g}: that is {certificate.sigma / range_of_one:.1%} of the "
-            "range. It was drawn once; training on the noisy reward costs nothing more, for however long."
-        )
+    parts, sigma = [WORDS["again"]], certificate.sigma
     if public:
-        parts.append(
-            "How well the agent does under the true reward would look at that reward again, so it is not on this page. "
-            "The operator finds it in the files called NOT-PRIVATE."
-        )
-    parts.append(
-        "Releasing again costs again: noise that is drawn a second time, for the same people, adds to what is given "
-        "away. Copies of these files do not."
-    )
-    return parts
+        parts.insert(0, WORDS["no_outcome"])
+    if sigma is not None:
+        parts.insert(0, WORDS["noise"].format(sigma=sigma, range=range_of_one, share=sigma / range_of_one))
+    return [*parts]
 
 
 def _audit(finding: Finding) -> list[Part]:
@@ -104,16 +82,9 @@ def _audit(finding: Finding) -> list[Part]:
     row = (promise.epsilon, finding.epsilon_lower, promise.mu, finding.mu_lower, finding.runs, finding.verdict)
     verdict = "broke the promise" if finding.verdict == "refuted" else "did not break the promise"
     headings = "epsilon promised", "measured, at least", "mu promised", "measured, at least", "releases each", "verdict"
-    return [
-        "A promise is an upper bound. The same kind of mechanism, with the same kernel and budget, was attacked "
-        f"by the best test there is: {finding.runs:,} releases of each of two functions that are as far apart as one "
-        f"person can make them, {finding.attack.view}, told apart as well as can be. The functions are nobody's. What "
-        f"is given away at least (confidence {finding.confidence:g}) {verdict}:",
-        Table(headings, [row], strong=frozenset({"refuted"})),
-        "Mu is another measure of the same: how many standard deviations of noise one person is worth. It is seen more "
-        "sharply than epsilon, which is a matter of rare events. A lower bound cannot prove a promise; it can only "
-        "fail to break it.",
-    ]
+    told = {"runs": finding.runs, "view": finding.attack.view, "confidence": finding.confidence, "verdict": verdict}
+    table = Table(headings, [row], strong=frozenset({"refuted"}))
+    return [WORDS["audit"].format(**told), table, WORDS["mu"]]
 
 
 def write_voters_pages(
@@ -137,6 +108,6 @@ def write_voters_pages(
     returns = {name: result[key] for name, key in RETURNS.items()}
     for file, more in (("report", {}), ("outcome report", {"outcome": outcome, "returns": returns})):
         write_release_report(
-            files[file], title="What 944 voters like, and what an agent made of it", lead=VOTERS,
+            files[file], title="What 944 voters like, and what an agent made of it", lead=WORDS["voters"],
             certificate=agent.certificate, range_of_one=1.0, finding=finding, pictures=pictures, **more,
         )  # fmt: skip

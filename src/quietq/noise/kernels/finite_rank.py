@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import spherical_jn
 
+from quietq.noise.box import Box
 from quietq.noise.kernels.base import Kernel
 from quietq.privacy.checks import count, numbers, positive
 from quietq.privacy.errors import InvalidInput, QuietqError
@@ -61,14 +62,13 @@ class FiniteRank(Kernel):
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         return self.features(np.asarray(x, float)) @ self.features(np.asarray(y, float)).T
 
-    def inner(self, f: np.ndarray, g: np.ndarray) -> float:
-        return float(self.weights(f) @ self.weights(g))
 
-    def weights(self, f: object) -> Float[np.ndarray, " features"]:
-        vector = numbers("weights", f)
-        if vector.shape != (self.rank,):
-            raise InvalidInput(f"weights must have shape ({self.rank},), one per feature, not {vector.shape}.")
-        return vector
+def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:
+    """weights . phi at the states; the weights' further axes are outputs."""
+    x = box.to_unit(states)
+    shape = x.shape if box.dimension == 1 else x.shape[:-1]
+    rows = x.reshape(-1) if box.dimension == 1 else x.reshape(-1, box.dimension)
+    return (kernel.features(rows) @ weights).reshape(shape + weights.shape[1:])
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,9 +161,6 @@ class BandLimited(FiniteRank):
     functions j_n. About pi W terms matter; the tail falls faster than any power, and is cut where it adds less than
     `tolerance` to the variance. A truncated path has directions without noise, so a function must be *projected on the
     same terms* before the noise is added: `project` does that, and says by how much it can stretch a difference.
-
-    >>> BandLimited(half_width=20.0, tolerance=1e-12).rank
-    84
     """
 
     half_width: float

@@ -3,19 +3,15 @@
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box, Domain, box_for
+from quietq.noise.box import Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.kernels import FiniteRank
+from quietq.noise.kernels.finite_rank import weighted_features
 from quietq.privacy.checks import instance, positive
 
 
 class FeaturePath:
-    """One path z . phi(x) of a FeatureKernel or BandLimited kernel: exact, any dimension, no grid.
-
-    >>> from quietq.noise.kernels import BandLimited
-    >>> FeaturePath(BandLimited(half_width=3.0))([0.1, 0.2]).shape
-    (2,)
-    """
+    """One path z . phi(x) of a FeatureKernel or BandLimited kernel: exact, any dimension, no grid."""
 
     def __init__(
         self,
@@ -31,11 +27,3 @@ class FeaturePath:
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         return weighted_features(self.kernel, self.weights, self.box, states)
-
-
-def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:
-    """weights . phi at the states; the weights' further axes are outputs."""
-    x = box.to_unit(states)
-    shape = x.shape if box.dimension == 1 else x.shape[:-1]
-    rows = x.reshape(-1) if box.dimension == 1 else x.reshape(-1, box.dimension)
-    return (kernel.features(rows) @ weights).reshape(shape + weights.shape[1:])
