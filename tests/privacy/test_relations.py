@@ -102,7 +102,7 @@ def test_additive_radius():
     balls = [LipschitzBall(0.01, 0.04), LipschitzBall(0.02, 0.04)]
     expected = math.hypot(*(ball.rkhs_radius(part) for ball, part in zip(balls, kernel.parts, strict=True)))
     assert kernel.radius_of(balls) == pytest.approx(expected)
-    with pytest.raises(InvalidInput, match="One ball a coordinate"):
+    with pytest.raises(InvalidInput, match="One ball per coordinate"):
         kernel.radius_of(balls[:1])
 
 

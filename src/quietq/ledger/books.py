@@ -7,9 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, canonical, tampered
-from quietq.privacy.budget import Budget
-from quietq.privacy.cost import Cost, Spending
-from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.privacy import Budget, Cost, Spending, epsilon_from_mu
 from quietq.privacy.relations import unit_of
 from quietq.privacy.words import plural
 

@@ -17,10 +17,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from quietq.privacy.budget import Budget
+from quietq.privacy import Budget, InvalidInput, QuietqError
 from quietq.privacy.checks import shown
 from quietq.privacy.cost import Cost, check_caps
-from quietq.privacy.errors import InvalidInput, QuietqError
 
 GENESIS = "0" * 64
 """What the first entry has before it."""

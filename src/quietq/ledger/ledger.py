@@ -17,11 +17,8 @@ from collections.abc import Callable, Mapping
 from quietq.ledger.books import Balance, balances
 from quietq.ledger.database import Database, LedgerUnavailable, Unanswered
 from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, Statement, following, one_line, verify
-from quietq.privacy.account import Account, Receipt
-from quietq.privacy.budget import Budget
+from quietq.privacy import Account, Budget, BudgetExhausted, Cost, InvalidInput, Receipt, Spending
 from quietq.privacy.checks import instance, shown
-from quietq.privacy.cost import Cost, Spending
-from quietq.privacy.errors import BudgetExhausted, InvalidInput
 from quietq.privacy.relations import Relation, unit_of
 
 Books = Mapping[str, Balance]

@@ -8,8 +8,7 @@ from quietq.noise.box import box_for
 from quietq.noise.grid_path import grid_points
 from quietq.noise.kernels import Exponential
 from quietq.noise.kernels.exponential import whiten
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import Certificate, InvalidInput
 
 _CHUNK = 2**16
 

@@ -24,16 +24,12 @@ from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, larges
 from quietq.mechanisms.least_squares import LeastSquares, Ridge, Weighted
 from quietq.mechanisms.private_function import PrivateCells
 from quietq.mechanisms.smooth_sensitivity import Admissible, smooth_bound
-from quietq.noise.box import Box
-from quietq.noise.entropy import SeededEntropy, SystemEntropy
+from quietq.noise import Box, SeededEntropy, SystemEntropy
 from quietq.noise.rounding import largest_value, round_release, rounding_step
+from quietq.privacy import Budget, Cost, InvalidInput, PrivacyWarning, QuietqError, Trajectories, weak_delta
 from quietq.privacy.account import Account, Receipted, accounted
-from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
-from quietq.privacy.relations import Trajectories
 
 Kind = Literal["lsw", "lsl"]
 SLACK = 1 + 1e-6

@@ -18,12 +18,9 @@ from quietq.mechanisms.weights import Weights
 from quietq.noise.box import Domain, box_for
 from quietq.noise.evaluation import shows_nothing
 from quietq.noise.kernels import Exponential, FiniteRank, Kernel
-from quietq.privacy.account import Account
-from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption
+from quietq.privacy import Account, Assumption, Budget, Relation, RkhsBall, weak_delta
 from quietq.privacy.checks import instance, positive, same_process
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
-from quietq.privacy.relations import Relation, RkhsBall
 
 _A_BUDGET = "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)"
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"

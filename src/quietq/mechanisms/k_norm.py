@@ -18,12 +18,9 @@ from quietq.noise.allowance import largest_and_error, widen_ball
 from quietq.noise.box import Box
 from quietq.noise.evaluation import on_knots
 from quietq.noise.increments import IncrementBody, to_curve
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy import Assumption, Budget, Certificate, Cost, LipschitzBall
 from quietq.privacy.checks import count, positive
-from quietq.privacy.cost import Cost
 from quietq.privacy.norms import Norm, Record, largest_difference, register
-from quietq.privacy.relations import LipschitzBall
 from quietq.privacy.words import plural
 
 

@@ -21,17 +21,13 @@ from jaxtyping import Float
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task, propose_pieces
 from quietq.mechanisms.private_function import PrivateKnots
+from quietq.noise import Box, Entropy
 from quietq.noise.allowance import largest_and_error, widen_ball
-from quietq.noise.box import Box
-from quietq.noise.entropy import Entropy
 from quietq.noise.evaluation import on_knots
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import real
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.knot_body import MOST_PIECES, vertices
 from quietq.privacy.norms import Norm, Record, largest_difference, register
-from quietq.privacy.relations import LipschitzBall
 
 
 @dataclass(frozen=True, eq=False)

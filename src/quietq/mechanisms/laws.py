@@ -15,8 +15,7 @@ from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
 from quietq.noise.rounding import exact_rounding, round_release, rounding_in_words, rounding_step
-from quietq.privacy.certificate import Assumption
-from quietq.privacy.cost import Cost
+from quietq.privacy import Assumption, Cost
 
 
 class Law(ABC):

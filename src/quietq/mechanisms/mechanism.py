@@ -16,12 +16,8 @@ import numpy as np
 
 from quietq.mechanisms.laws import Law
 from quietq.noise.box import Box, Domain, box_for
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, LipschitzBall, Relation
 from quietq.privacy.checks import count
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall, Relation
 
 SLACK = 1 + 1e-6
 """Each person's part is computed in floating point: this much more noise covers it many times over.

@@ -27,9 +27,8 @@ from quietq.mechanisms.publishable import (
     require,
 )
 from quietq.noise.box import Box, Domain, box_for
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, numbers, positive, real
-from quietq.privacy.errors import InvalidInput
 
 Smoothness = Literal["squared-exponential", "matern"]
 _LENGTHS = {"squared-exponential": 0.2, "matern": 0.3}  # robust in the experiments of docs/theory.md

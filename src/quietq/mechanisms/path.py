@@ -18,19 +18,15 @@ from jaxtyping import Float
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
 from quietq.mechanisms.private_function import PrivateFunction, PrivateSum, PrivateTable
+from quietq.noise import Entropy, Exponential, Kernel
 from quietq.noise.allowance import check_allowance, finest_levels, largest_and_error, worst_norm
 from quietq.noise.box import Box, box_for
-from quietq.noise.entropy import Entropy
 from quietq.noise.evaluation import check_outputs, on_grid
 from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length
-from quietq.noise.kernels import Exponential, Kernel
 from quietq.noise.rounding import check_values
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import kernel_in_words
-from quietq.privacy.relations import Relation
 
 _FINEST = {1: 16, 2: 10, 3: 7}  # by the dimension of a table: some million values
 

@@ -25,9 +25,8 @@ from quietq.noise.box import UNIT, Box
 from quietq.noise.feature_path import weighted_features
 from quietq.noise.grid_path import look_up
 from quietq.noise.kernels import BandLimited, FeatureKernel, FiniteRank
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
 
 MOST_RANK = 2**14  # a larger band-limited kernel takes minutes to rebuild
 

@@ -17,9 +17,8 @@ from jaxtyping import Float, Int
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.publishable import Arrays, Details, Stored, freeze, require
 from quietq.noise.box import Box
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import numbers
-from quietq.privacy.errors import InvalidInput
 from quietq.registry import METHODS
 
 Form = Literal["mlp", "splines", "fourier", "random", "grid"]

@@ -10,11 +10,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box
-from quietq.noise.kernels import FeatureKernel
+from quietq.noise import Box, FeatureKernel
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Receipted
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
 from quietq.registry import METHODS
 
 Details = dict[str, Any]

@@ -20,10 +20,8 @@ from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.publishable import InvalidRelease, Publishable, Stored, require
-from quietq.noise.box import Box
-from quietq.noise.kernels import FeatureKernel
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput, QuietqError
+from quietq.noise import Box, FeatureKernel
+from quietq.privacy import Certificate, InvalidInput, QuietqError
 from quietq.version import __version__
 
 FORMAT = 3

@@ -26,9 +26,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import chdtri, gammaincinv, ndtri
 
-from quietq.privacy.budget import Budget
+from quietq.privacy import Budget, InvalidInput
 from quietq.privacy.checks import count, positive, positive_delta, real
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import Norm, Record, register
 from quietq.privacy.roots import threshold
 from quietq.privacy.words import plural

@@ -23,11 +23,7 @@ from quietq.noise.box import Box, box_for
 from quietq.noise.entropy import Entropy
 from quietq.noise.evaluation import check_outputs, in_weights
 from quietq.noise.kernels import FiniteRank
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation
+from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation
 
 
 @dataclass(frozen=True)

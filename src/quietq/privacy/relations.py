@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from quietq.privacy.checks import Check, count, instance, optional, positive, real
+from quietq.privacy.checks import Checked, count, instance, optional, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.kinds import Kinds, Record
-from quietq.privacy.norms import kernel_in_words, kernel_norm
-from quietq.privacy.words import UNKNOWN, plural, spelled_out
+from quietq.privacy.norms import NORMS, KernelNorm, kernel_in_words
+from quietq.privacy.words import in_words, plural
 
 
 @runtime_checkable
@@ -34,12 +34,10 @@ class NoiseKernel(Protocol):
     def describe(self) -> dict[str, object]: ...
 
 
-class Relation:
+class Relation(Checked):
     """Which two inputs must look alike. A subclass with a `kind` of its own is known to certificates."""
 
     kind: ClassVar[str]
-    fields: ClassVar[Mapping[str, Check]]
-    """In JSON's order, each with its check."""
     unit: ClassVar[str | None] = None
     """What neighbours differ by, where that is the same for all relations of the kind."""
     no_radius: ClassVar[str]
@@ -50,10 +48,6 @@ class Relation:
     def __init_subclass__(cls) -> None:
         if "kind" in vars(cls):
             RELATIONS[cls.kind] = cls
-
-    def __post_init__(self) -> None:
-        for name, check in self.fields.items():
-            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     def describe(self) -> dict[str, object]:
         """The relation in JSON."""
@@ -205,15 +199,15 @@ class RkhsBall(Relation):
 
     @staticmethod
     def words(record: Record) -> str:
-        kernel, known = kernel_in_words(record["kernel"]), kernel_norm(record["kernel"])
-        norm = f"norm at most {record['radius']:g}{known.aside if known else ''}"
+        kernel, known = kernel_in_words(record["kernel"]), NORMS.get(record["kernel"]["kind"])
+        norm = f"norm at most {record['radius']:g}{known.aside if isinstance(known, KernelNorm) else ''}"
         return f"rewards whose difference has {norm} in {kernel}{_each(record['actions'])}"
 
     @staticmethod
     def sup_radius(record: Record) -> float:
         """|f(x)| <= |f| sqrt(K(x, x))."""
-        known = kernel_norm(record["kernel"])
-        if known is None or known.largest_value is None:
+        known = NORMS.get(record["kernel"]["kind"])
+        if not isinstance(known, KernelNorm) or known.largest_value is None:
             return Relation.sup_radius(record)
         return record["radius"] * known.largest_value(record["kernel"])
 
@@ -274,11 +268,7 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
 
 
 def sup_radius(record: Record) -> float:
-    """The most that one reward can differ between neighbours.
-
-    >>> sup_radius({"kind": "sup-ball", "radius": 0.01, "people": None})
-    0.01
-    """
+    """The most that one reward can differ between neighbours."""
     return RELATIONS.find(record).sup_radius(record)
 
 
@@ -288,21 +278,14 @@ def relation_in_words(record: Record) -> str:
     >>> relation_in_words({"kind": "sup-ball", "radius": 1.0, "people": None})
     'rewards that differ by at most 1 anywhere'
     """
-    try:
-        return RELATIONS[record["kind"]].words(record) + _of_people(record.get("people"))
-    except UNKNOWN:
-        return spelled_out(record)
+    return in_words(lambda: RELATIONS[record["kind"]].words(record) + _of_people(record.get("people")), record)
 
 
 def unit_of(record: Record) -> str:
-    """What neighbours differ by. One person is one person, whatever their number was when something was released.
-
-    >>> unit_of({"kind": "sup-ball", "radius": 0.01, "people": 50})
-    'any one person'
-    """
+    """What neighbours differ by. One person is one person, whatever their number was when something was released."""
     kind = record.get("kind")
-    known = RELATIONS.get(kind) if isinstance(kind, str) else None
-    if known is not None and known.unit is not None:
+    known = RELATIONS.get(kind, Relation) if isinstance(kind, str) else Relation
+    if known.unit is not None:
         return known.unit
     if record.get("people") is not None:
         return "any one person"

@@ -7,10 +7,7 @@ import math
 from typing import Any
 
 from quietq.mechanisms.release_file import NOT_PRIVATE, OpenedFile
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
+from quietq.privacy import Budget, Certificate, InvalidInput, cap_any_dp, cap_gdp, guess
 from quietq.privacy.relations import relation_in_words
 from quietq.privacy.words import plural
 
