@@ -16,16 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.mechanisms.publishable import (
-    IN_TRAINING,
-    Arrays,
-    Details,
-    Publishable,
-    Stored,
-    freeze,
-    outputs_of,
-    require,
-)
+from quietq.mechanisms.publishable import IN_TRAINING, Publishable, check_outputs, require
 from quietq.noise.box import Box, Domain, box_for
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, numbers, positive, real
@@ -41,6 +32,7 @@ class FittedReward(Publishable):
     """The posterior: call it with states for its mean; `std` says how sure it is."""
 
     kind: ClassVar[str] = "fitted"
+    arrays: ClassVar = ("mean", "covariance")
     box: Box
     mean: Float[np.ndarray, "knots *outputs"]
     """Posterior mean of the knots' values."""
@@ -48,9 +40,6 @@ class FittedReward(Publishable):
     """Posterior covariance of the knots' values, the same for each output."""
     certificate: Certificate | None = None
     """What covers the numbers that the model was fitted to, if they came with a certificate."""
-
-    def __post_init__(self) -> None:
-        freeze(self.mean, self.covariance)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """Posterior mean of the reward; further axes are outputs, if there is more than one."""
@@ -65,25 +54,16 @@ class FittedReward(Publishable):
         variance = (1 - share) ** 2 * c[left, left] + share**2 * c[right, right]
         return np.asarray(np.sqrt(np.maximum(variance + 2 * share * (1 - share) * c[left, right], 0.0)))
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        return {}, {"mean": self.mean, "covariance": self.covariance}
-
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "FittedReward":
-        _, arrays, box = stored.expect(set(), {"mean", "covariance"})
-        mean, covariance = arrays["mean"], arrays["covariance"]
+    @staticmethod
+    def check(mean: np.ndarray, covariance: np.ndarray, box: Box) -> None:
         require(box.dimension == 1 and len(mean) > 1, "a fitted reward has one coordinate and two knots or more")
-        outputs_of(mean, [len(mean)])
+        check_outputs(mean, [len(mean)])
         require(covariance.shape == (len(mean), len(mean)), "mean and covariance must have the same knots")
-        return cls(box, mean, covariance, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         fits = norm["kind"] not in IN_TRAINING or norm["kind"] == _OBSERVED
         require(fits, "it must be fitted to rewards, and its certificate is for something else")
         self.require_outputs(certificate)
-
-    def _shape(self) -> str:
-        return f"knots={len(self.mean)}"
 
 
 @dataclass(frozen=True)

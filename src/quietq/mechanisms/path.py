@@ -106,11 +106,7 @@ class Path(Mechanism):
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateFunction:
         if len(self.kernel.tables) == 1:
             return PrivateTable(released, self.levels, self.box, certificate)
-        parts = [
-            PrivateTable(np.ascontiguousarray(part), self.levels, self.box.coordinate(i), certificate)
-            for i, part in enumerate(released)
-        ]
-        return PrivateSum(tuple(parts), self.box, certificate)
+        return PrivateSum(released, self.levels, self.box, certificate)
 
     def expected_error(self) -> float:
         """Root mean square of the noise; in one dimension about its own mean."""

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.mechanisms.private_function import PrivateFunction
-from quietq.mechanisms.publishable import Arrays, Details, Stored, freeze, require
+from quietq.mechanisms.publishable import Arrays, Details, Stored, require
 from quietq.noise.box import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import numbers
@@ -41,6 +41,7 @@ class PrivateNetwork(PrivateFunction):
 
     kind: ClassVar[str] = "network"
     what: ClassVar[Literal["agent", "function"]] = "agent"
+    details: ClassVar = ("form", "size", "output", "draws", "training")
     form: Form
     size: int
     """Of what a feature map is made: knots, frequencies or grid points a coordinate, or units; 0 for an mlp."""
@@ -58,41 +59,37 @@ class PrivateNetwork(PrivateFunction):
     a promise of the method's own is for, and the hyper-parameters."""
 
     def __post_init__(self) -> None:
-        freeze(*self.weights, *self.biases)
+        super().__post_init__()
         with np.errstate(over="ignore"):  # what gets too large is refused by `largest`
             layers = [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
         object.__setattr__(self, "_layers", layers)
 
     def to_arrays(self) -> tuple[Details, Arrays]:
-        details: Details = {
-            "form": self.form, "size": self.size, "output": self.output, "draws": self.draws, "training": self.training,
-        }  # fmt: skip
         named = [(f"weight.{i}", array) for i, array in enumerate(self.weights)]
-        return details, dict(named + [(f"bias.{i}", array) for i, array in enumerate(self.biases)])
+        return super().to_arrays()[0], dict(named + [(f"bias.{i}", array) for i, array in enumerate(self.biases)])
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateNetwork":
         layers = sum(name.startswith("weight.") for name in stored.arrays)
         mlp = stored.details.get("form") == "mlp"
         names = [f"weight.{i}" for i in range(layers)] + [f"bias.{i}" for i in range(layers if mlp else 0)]
-        details, arrays, box = stored.expect({"form", "size", "output", "draws", "training"}, set(names))
-        form, size, draws = details["form"], details["size"], details["draws"]
+        stored.expect(cls.details, names)
+        form, size, output, draws, training = (stored.details[name] for name in cls.details)
         require(form in get_args(Form), "its network is not known here")
-        require(details["output"] in get_args(Output), "its network's output is not known here")
-        weights, biases = [arrays[name] for name in names[:layers]], [arrays[name] for name in names[layers:]]
+        require(output in get_args(Output), "its network's output is not known here")
+        arrays = [stored.arrays[name] for name in names]
+        weights, biases = tuple(arrays[:layers]), tuple(arrays[layers:])
         require(layers and all(weight.ndim == 3 for weight in weights), "a layer's weights have three axes")
         runs = weights[0].shape[0]
         require(runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
         require(type(draws) is int and draws > 0 and runs % draws == 0, "its draws must have the same number of runs")
-        inputs = _number_of_inputs(form, size, layers, box.dimension)
+        inputs = _number_of_inputs(form, size, layers, stored.box.dimension)
         for i, weight in enumerate(weights):
             require(weight.shape[0] == runs and weight.shape[2] == inputs, "its layers do not fit each other")
             inputs = weight.shape[1]
             require(not biases or biases[i].shape == (runs, inputs), "its layers do not fit each other")
-        training = _checked_training(details["training"])
-        network = cls(
-            form, size, tuple(weights), tuple(biases), details["output"], box, stored.certificate, draws, training
-        )
+        _check_training(training)
+        network = cls(form, size, weights, biases, output, stored.box, stored.certificate, draws, training)
         require(network.largest() <= LARGEST, "its values could get too large to compute with")
         return network
 
@@ -266,16 +263,15 @@ def _number_of_inputs(form: str, size: Any, layers: int, dimension: int) -> int:
     return inputs
 
 
-def _checked_training(training: Any) -> Mapping[str, Any] | None:
+def _check_training(training: Any) -> None:
     if training is None:
-        return None
+        return
     require(isinstance(training, dict) and set(training) == _TRAINING, f"its training must be {sorted(_TRAINING)}")
     require(isinstance(training["settings"], dict), "its settings must be a JSON object")
     require(training["world"] is None or isinstance(training["world"], str), "its world must be a name")
     for name, least in (("episode", int), ("steps", int | None)):
         whole = isinstance(training[name], least) and not isinstance(training[name], bool)
         require(whole, f"its {name} must be a whole number")
-    return training
 
 
 def interpolate(

@@ -5,6 +5,7 @@ how it refuses.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -42,18 +43,21 @@ class Stored(NamedTuple):
     features: FeatureKernel | None = None
     """A kernel that is code, and so not in the file: whoever loads the file gives it."""
 
-    def expect(self, details: set[str], arrays: set[str]) -> tuple[Details, Arrays, Box]:
-        """Its parts, if they have these names and no others."""
-        require(set(self.details) == details, f"its details must be {sorted(details)}")
-        require(set(self.arrays) == arrays, f"its arrays must be {sorted(arrays)}")
-        return self.details, self.arrays, self.box
+    def expect(self, details: Iterable[str], arrays: Iterable[str]) -> None:
+        """Refuses parts of other names than these."""
+        for what, found, named in (("details", self.details, details), ("arrays", self.arrays, arrays)):
+            require(set(found) == set(named), f"its {what} must be {sorted(named)}")
 
 
 class Publishable(Receipted, ABC):
     """A function of states made of released numbers, with the certificate that covers them."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str] = ""
     """Its name in a file."""
+    details: ClassVar[tuple[str, ...]] = ()
+    """Fields that a file holds as JSON."""
+    arrays: ClassVar[tuple[str, ...]] = ()
+    """Fields that it holds as numbers."""
     what: ClassVar[Literal["agent", "function"]] = "function"
     """Whether its outputs are values of actions to choose from."""
     needs_code: ClassVar[bool] = False
@@ -65,14 +69,24 @@ class Publishable(Receipted, ABC):
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """The released values; further axes are outputs, if the function has more than one."""
 
+    def __post_init__(self) -> None:
+        self._freeze()
+
     def to_arrays(self) -> tuple[Details, Arrays]:
         """All that leaves of it: the allow-list."""
-        raise InvalidInput(f"A {type(self).__name__} cannot be published.")
+        return {name: getattr(self, name) for name in self.details}, {name: getattr(self, name) for name in self.arrays}
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "Publishable":
         """The way back, with everything checked."""
-        raise InvalidRelease(f"A {cls.__name__} cannot be loaded.")
+        stored.expect(cls.details, cls.arrays)
+        cls.check(**stored.details, **stored.arrays, box=stored.box)
+        return cls(**stored.details, **stored.arrays, box=stored.box, certificate=stored.certificate)
+
+    @staticmethod
+    def check(**parts: Any) -> None:
+        """Refuses details and arrays that do not fit each other or the box."""
+        raise InvalidRelease("A function of this kind cannot be loaded.")
 
     @abstractmethod
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
@@ -103,9 +117,9 @@ class Publishable(Receipted, ABC):
         """What a reader of its values should know."""
         return []
 
-    @abstractmethod
     def _shape(self) -> str:
         """What it is made of, in a word or two."""
+        return f"shape={getattr(self, self.arrays[-1]).shape}"
 
     def __repr__(self) -> str:
         standing = None if self.certificate is None else self.certificate.standing
@@ -116,18 +130,16 @@ class Publishable(Receipted, ABC):
         """Copies and what comes out of a pickle are read-only too."""
         for name, value in state.items():
             object.__setattr__(self, name, value)
+        self._freeze()
+
+    def _freeze(self) -> None:
+        for value in vars(self).values():
             for array in value if isinstance(value, tuple) else (value,):
                 if isinstance(array, np.ndarray):
-                    freeze(array)
+                    array.flags.writeable = False
 
 
-def freeze(*arrays: np.ndarray) -> None:
-    for array in arrays:
-        array.flags.writeable = False
-
-
-def outputs_of(array: np.ndarray, start: list[int]) -> tuple[int, ...]:
-    """The shape of the outputs, if the array's shape starts as it must."""
+def check_outputs(array: np.ndarray, start: list[int]) -> None:
+    """Refuses an array whose shape does not start as it must, or whose values are not numbers or rows of them."""
     require(list(array.shape[: len(start)]) == start, f"an array has shape {array.shape} and must start with {start}")
     require(array.ndim <= len(start) + 1, "values must be numbers, or rows of numbers")
-    return array.shape[len(start) :]

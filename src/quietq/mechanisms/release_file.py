@@ -24,7 +24,7 @@ from quietq.noise import Box, FeatureKernel
 from quietq.privacy import Certificate, InvalidInput, QuietqError
 from quietq.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
