@@ -15,11 +15,11 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.knots import MOST_PIECES, vertices
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise.box import Box
 from quietq.noise.kernels import FiniteRank
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.knot_body import MOST_PIECES, vertices
 from quietq.privacy.relations import LipschitzBall, RkhsBall, SupBall
 
 Moves = Generator[tuple[str, Any], float, None]

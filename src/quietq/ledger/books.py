@@ -44,7 +44,6 @@ class Balance:
 
     @cached_property
     def spending(self) -> Spending:
-        """The caps, and what was booked under them."""
         return Spending(self.budget, self.apart, Counter(booking.cost for booking in self.bookings))
 
     @property
@@ -87,7 +86,6 @@ class Balance:
         return f" (epsilon {epsilon:.4g} at delta {self.budget.delta:g})"
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Its caps, one row each: the source, the cap, what was spent, what is left, charges, and since when."""
         rows, spending = [], self.spending
         gaussian = sum(booking.mu is not None for booking in self.bookings)
         if self.budget is not None:
@@ -101,7 +99,6 @@ class Balance:
         return [(self.source, *row, self.opened[:10]) for row in rows]
 
     def to_json(self) -> dict[str, Any]:
-        """The source with its caps, what was spent, what is left, and every booking."""
         amounts = ("promised", "spent_apart", "remaining_apart")
         return {
             "source": self.source,
@@ -138,7 +135,6 @@ def balances(entries: Sequence[LedgerEntry]) -> dict[str, Balance]:
 
 
 def line_of(row: Mapping[str, Any]) -> str:
-    """An entry's JSON in one line."""
     if row["what"] == "open":
         caps = [(name, row[key]) for name, key in (("", "budget"), ("apart ", "apart")) if row[key] is not None]
         text = ", ".join(f"{name}{_pair((cap['epsilon'], cap['delta']))}" for name, cap in caps)

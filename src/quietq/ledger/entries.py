@@ -34,11 +34,7 @@ class TamperedLedger(QuietqError, RuntimeError):
 
 
 def canonical(said: Mapping[str, object]) -> str:
-    """JSON that is the same for the same content, whoever writes it.
-
-    >>> canonical({"b": 0.1, "a": None})
-    '{"a":null,"b":0.1}'
-    """
+    """JSON that is the same for the same content, whoever writes it."""
     return _ENCODER.encode(said)
 
 
@@ -51,11 +47,7 @@ def check_hash(name: str, value: object, digits: int = 64) -> str:
 
 
 def one_line(name: str, value: object, least: int = 1) -> str:
-    """`value` as one printable line.
-
-    >>> one_line("source", "ratings of May")
-    'ratings of May'
-    """
+    """`value` as one printable line."""
     if isinstance(value, str) and value.isprintable() and value == value.strip() and least <= len(value) <= LONGEST:
         return value
     raise InvalidInput(
@@ -171,7 +163,6 @@ class LedgerEntry:
         raise tampered(self.number)
 
     def to_json(self) -> dict[str, Any]:
-        """The entry with what it says."""
         return {"number": self.number, "source": self.source, **json.loads(self.body), "hash": self.hash}
 
 
@@ -188,7 +179,6 @@ def link(before: str, number: int, source: str, body: str) -> str:
 
 
 def following(entries: Sequence[LedgerEntry], source: str, body: str) -> LedgerEntry:
-    """The entry that says this, after all others."""
     number, before = len(entries) + 1, entries[-1].hash if entries else GENESIS
     return LedgerEntry(number, source, body, link(before, number, source, body))
 

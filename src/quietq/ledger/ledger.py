@@ -143,11 +143,9 @@ class Ledger:
         )
 
     def balance(self, source: str) -> Balance:
-        """How the source stands."""
         return _find(self.balances(), source)
 
     def balances(self) -> dict[str, Balance]:
-        """How all sources stand."""
         return self._read()[1]
 
     def history(self) -> list[LedgerEntry]:
@@ -186,7 +184,6 @@ class SourceAccount(Account):
         return repr(self.ledger), self.source
 
     def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
-        """Reserves in the ledger, or raises BudgetExhausted and books nothing. Nothing gives it back."""
         return self.receipt(self.ledger.reserve(self.source, cost, relation, self.method))
 
     def receipt(self, id: str) -> Receipt:

@@ -7,17 +7,16 @@ A door to `release` for whoever has a function and knows how far apart neighbour
 import os
 import threading
 import warnings
-from functools import partial
 from typing import Any
 
 from quietq.feedback.own_function import Input, OwnFunction
-from quietq.mechanisms.path import Path
+from quietq.mechanisms.path import InKernel, Path, best_kernel
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.release import release, simulate
 from quietq.mechanisms.weights import Weights
 from quietq.noise.box import Domain, box_for
 from quietq.noise.evaluation import shows_nothing
-from quietq.noise.kernels import Exponential, FiniteRank, Kernel
+from quietq.noise.kernels import FiniteRank, Kernel
 from quietq.privacy import Account, Assumption, Budget, Relation, RkhsBall, weak_delta
 from quietq.privacy.checks import instance, positive, same_process
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
@@ -75,10 +74,10 @@ class GaussianProcessMechanism:
         if radius < needed * (1 - 1e-12):
             raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
         self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
-        finite, about = isinstance(kernel, FiniteRank), {"largest": largest, "accuracy": accuracy}
-        kind: Any = Weights if finite else partial(Path, levels=levels)
-        self.mechanism: Path | Weights = kind(self.relation, budget, kernel, radius, self.box, **about)
-        self.levels = 0 if isinstance(self.mechanism, Weights) else self.mechanism.levels
+        kind: Any = Weights if isinstance(kernel, FiniteRank) else Path
+        options = {"levels": levels, "largest": largest, "accuracy": accuracy}
+        self.mechanism: InKernel = kind(self.relation, budget, kernel, radius, self.box, **options)
+        self.levels = getattr(self.mechanism, "levels", 0)
         self.mu, self.sensitivity, self.sigma = budget.mu, self.mechanism.sensitivity, self.mechanism.sigma
         self._account, self._assumptions = account, () if assumption is None else (assumption,)
         self._spent, self._process, self._lock = False, os.getpid(), threading.Lock()
@@ -89,8 +88,7 @@ class GaussianProcessMechanism:
     def for_relation(cls, relation: Relation, budget: Budget, **options: Any) -> "GaussianProcessMechanism":
         """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own."""
         instance("relation", relation, Relation, _A_RELATION)
-        own = getattr(relation, "kernel", None)
-        kernel = own if isinstance(own, Kernel) else Exponential(relation.best_beta())
+        kernel = best_kernel(relation)
         return cls(kernel, relation.rkhs_radius(kernel), budget, relation=relation, **options)
 
     @shows_nothing

@@ -60,17 +60,12 @@ class Shape(Protocol):
     """Gaussian noise of unit size, correlated in some way."""
 
     @property
-    def norm(self) -> dict[str, Any]:
-        """As certificates state it: a kind of `privacy.norms`."""
-        ...
+    def norm(self) -> dict[str, Any]: ...
 
     def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray:
         """L z, for numbers of this shape."""
-        ...
 
-    def length(self, difference: np.ndarray) -> float:
-        """|L^-1 v|."""
-        ...
+    def length(self, difference: np.ndarray) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -111,25 +106,19 @@ class Body(Protocol):
     """A symmetric convex body: what one person can do to the numbers."""
 
     @property
-    def norm(self) -> dict[str, Any]:
-        """As certificates state it: a kind of `privacy.norms`."""
-        ...
+    def norm(self) -> dict[str, Any]: ...
 
     def gauge(self, difference: np.ndarray) -> float:
         """At most 1 inside the body."""
-        ...
 
     def draw(self, rate: float, entropy: Entropy) -> np.ndarray:
         """One draw of density exp(-rate |z|), in floating point."""
-        ...
 
     def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray:
         """Numbers + noise of exactly that density, rounded once to multiples of the step."""
-        ...
 
     def typical_noise(self, rate: float) -> float:
         """The size of the noise, public."""
-        ...
 
 
 @dataclass(frozen=True)

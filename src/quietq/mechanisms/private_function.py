@@ -104,7 +104,6 @@ class PrivateSum(PrivateFunction):
 
     @property
     def parts(self) -> list[PrivateTable]:
-        """One table per coordinate."""
         each = enumerate(self.values)
         return [PrivateTable(part, self.levels, self.box.coordinate(i), self.certificate) for i, part in each]
 
@@ -208,7 +207,7 @@ def _side(levels: Any) -> int:
 
 def _rebuilt(kernel: Details, rank: int) -> BandLimited:
     known = set(kernel) == {"kind", "half_width", "rank", "tolerance"} and kernel["kind"] == "band-limited"
-    width, tolerance = kernel.get("half_width"), kernel.get("tolerance")
+    width, tolerance = kernel.get("half_width", ""), kernel.get("tolerance", "")
     require(known and type(width) is type(tolerance) is float, "its kernel is not known here")
     # A kernel of half-width W has more than W terms, so a rank that fits bounds the work of rebuilding it.
     require(0 < width <= rank <= MOST_RANK, f"a band-limited kernel has at most {MOST_RANK} terms")

@@ -120,16 +120,13 @@ class PrivateNetwork(PrivateFunction):
 
     @property
     def actions(self) -> int:
-        """How many actions there are to choose from."""
         return self.weights[-1].shape[1]
 
     @property
     def runs(self) -> int:
-        """How many trainings it is the mean of."""
         return self.weights[0].shape[0]
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The released values; the last axis holds the actions."""
         if self.draws > 1:
             raise InvalidInput(f"These are {self.draws} simulated releases: Agent.load picks one by its member.")
         unit = self.box.to_unit(states)
@@ -205,7 +202,6 @@ class PrivateNetwork(PrivateFunction):
 
 
 def observed(observation: object, dimension: int) -> Float[np.ndarray, "... d"]:
-    """One or many observations as numbers."""
     points = numbers("observation", observation)
     if points.ndim not in (1, 2) or points.shape[-1] != dimension:
         raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
@@ -239,7 +235,6 @@ def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
 
 @functools.lru_cache
 def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
-    """Directions and kinks of the random layer."""
     source = np.random.default_rng(20191208)  # any fixed number: the features are public
     directions = source.normal(size=(size, dimension)).astype(np.float32)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)

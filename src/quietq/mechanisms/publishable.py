@@ -5,7 +5,7 @@ how it refuses.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +28,6 @@ class InvalidRelease(InvalidInput):
 
 
 def require(true: object, otherwise: str) -> None:
-    """Refuses the file with a reason unless the condition holds."""
     if not true:
         raise InvalidRelease(f"This is not a release: {otherwise}.")
 
@@ -44,7 +43,6 @@ class Stored(NamedTuple):
     """A kernel that is code, and so not in the file: whoever loads the file gives it."""
 
     def expect(self, details: Iterable[str], arrays: Iterable[str]) -> None:
-        """Refuses parts of other names than these."""
         for what, found, named in (("details", self.details, details), ("arrays", self.arrays, arrays)):
             require(set(found) == set(named), f"its {what} must be {sorted(named)}")
 
@@ -58,6 +56,8 @@ class Publishable(Receipted, ABC):
     """Fields that a file holds as JSON."""
     arrays: ClassVar[tuple[str, ...]] = ()
     """Fields that it holds as numbers."""
+    check: ClassVar[Callable[..., None]]
+    """Refuses details and arrays, by their names, that do not fit each other or the box."""
     what: ClassVar[Literal["agent", "function"]] = "function"
     """Whether its outputs are values of actions to choose from."""
     needs_code: ClassVar[bool] = False
@@ -78,15 +78,10 @@ class Publishable(Receipted, ABC):
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "Publishable":
-        """The way back, with everything checked."""
         stored.expect(cls.details, cls.arrays)
-        cls.check(**stored.details, **stored.arrays, box=stored.box)
-        return cls(**stored.details, **stored.arrays, box=stored.box, certificate=stored.certificate)
-
-    @staticmethod
-    def check(**parts: Any) -> None:
-        """Refuses details and arrays that do not fit each other or the box."""
-        raise InvalidRelease("A function of this kind cannot be loaded.")
+        parts: Any = {**stored.details, **stored.arrays, "box": stored.box}
+        cls.check(**parts)
+        return cls(**parts, certificate=stored.certificate)  # pyright: ignore[reportCallIssue]
 
     @abstractmethod
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
@@ -102,7 +97,6 @@ class Publishable(Receipted, ABC):
 
     @property
     def outputs(self) -> int:
-        """How many values a state has."""
         return np.size(self([self.box.low] if self.box.dimension > 1 else self.box.low[0]))
 
     def require_outputs(self, certificate: Certificate) -> None:
@@ -110,7 +104,6 @@ class Publishable(Receipted, ABC):
         require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
     def as_function(self) -> "Publishable":
-        """What of it may leave."""
         return self
 
     def in_words(self) -> list[str]:
@@ -118,7 +111,6 @@ class Publishable(Receipted, ABC):
         return []
 
     def _shape(self) -> str:
-        """What it is made of, in a word or two."""
         return f"shape={getattr(self, self.arrays[-1]).shape}"
 
     def __repr__(self) -> str:

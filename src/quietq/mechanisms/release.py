@@ -5,7 +5,6 @@ Theorem. A mechanism's queries, each built from the answers so far, cost togethe
 first draw, so the promise is what was charged, whatever the mechanism asks.
 """
 
-import math
 from collections.abc import Generator
 from typing import Any
 
@@ -15,11 +14,9 @@ from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import shows_nothing
 from quietq.noise.rounding import check_size, check_values, largest_value
+from quietq.privacy import Cost, InvalidInput
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
-from quietq.privacy.errors import InvalidInput
-
-_ROUNDING = 1e-9  # relative, of sums of costs
 
 
 @shows_nothing
@@ -86,14 +83,8 @@ def _look(query: Query, feedback: Any, mechanism: Mechanism) -> np.ndarray:
 def _checked(query: Query, before: list[Query], mechanism: Mechanism) -> Query:
     """The query, if it and all before it cost no more than what is charged for them."""
     cost, asked = mechanism.cost, [one.law.cost(one.sensitivity) for one in [*before, query]]
-    if cost.mu is not None and all(one.mu is not None for one in asked):
-        covered = math.hypot(*(one.mu for one in asked if one.mu is not None)) <= cost.mu * (1 + _ROUNDING)
-    else:
-        pairs = [(one.epsilon, one.delta) for one in asked if one.epsilon is not None and one.delta is not None]
-        sums = [math.fsum(column) for column in zip(*pairs, strict=True)] if len(pairs) == len(asked) else []
-        caps = (cost.epsilon or 0.0, cost.delta or 0.0)
-        covered = bool(sums) and all(one <= cap * (1 + _ROUNDING) for one, cap in zip(sums, caps, strict=True))
-    if not covered:
+    total = Cost.of_all(asked)
+    if total is None or not total.at_most(cost):
         raise InvalidInput(
             f"Noise {mechanism.name!r} asks for a query of {asked[-1]}, and with the {len(before)} before it that is "
             f"more than the {cost} that is charged: it needs more noise, or fewer queries; nothing was released."
@@ -128,12 +119,9 @@ def _measured(queries: list[Query]) -> dict[str, Any]:
     """Norm, size of noise and sensitivity: of one query as they are, of several in units of each one's own noise."""
     if len(queries) == 1:
         return {**queries[0].law.measured(), "sensitivity": queries[0].sensitivity}
-    costs = [query.law.cost(query.sensitivity) for query in queries]
+    total = Cost.of_all([query.law.cost(query.sensitivity) for query in queries])
+    assert total is not None  # each query was checked
+    kind, size, whole = ("pure", "scale", total.epsilon) if total.mu is None else ("gaussian", "sigma", total.mu)
     parts = [query.law.measured() for query in queries]
-    if costs[0].mu is None:
-        of = [{"norm": part["norm"], "size": part["scale"]} for part in parts]
-        total = math.fsum(cost.epsilon or 0.0 for cost in costs)
-        return {"norm": {"kind": "pure-queries", "of": of}, "scale": 1.0, "sensitivity": total}
-    of = [{"norm": part["norm"], "size": part["sigma"]} for part in parts]
-    total = math.hypot(*(cost.mu or 0.0 for cost in costs))
-    return {"norm": {"kind": "gaussian-queries", "of": of}, "sigma": 1.0, "sensitivity": total}
+    of = [{"norm": part["norm"], "size": part[size]} for part in parts]
+    return {"norm": {"kind": f"{kind}-queries", "of": of}, size: 1.0, "sensitivity": whole}

@@ -50,7 +50,6 @@ class OpenedFile:
 
     @property
     def what(self) -> Literal["agent", "function"]:
-        """An agent, if its outputs are values of actions to choose from."""
         return self.function.what
 
     @property
@@ -72,14 +71,12 @@ class OpenedFile:
         return np.asarray(found, np.float64).reshape(len(states), -1)
 
     def policy(self, states: Float[np.ndarray, "points d"]) -> Int[np.ndarray, " points"]:
-        """The best action at each state; only an agent has one."""
         if self.what != "agent":
             raise InvalidInput("This release is a function, and only an agent has a policy: ask for its values.")
         return self.values(states).argmax(axis=1)
 
 
 def mark(certificate: Certificate) -> str:
-    """What a file says of its privacy."""
     return "certified" if certificate.standing == "certified" else NOT_PRIVATE
 
 

@@ -42,11 +42,7 @@ def _dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
 
 
 def smooth_epsilon(norm: Record, scale: float, delta: float) -> float:
-    """The epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem.
-
-    >>> round(smooth_epsilon({"kind": "smooth-bound", "weights": 5, "beta": 1 / 65.9}, 10.0, 1e-6), 2)
-    1.0
-    """
+    """The epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem."""
     beta, alpha, z = norm["beta"], 1 / scale, -float(ndtri(delta / 2))
     narrower, wider = _dilation(beta, norm["weights"], delta)
     return max(narrower + math.exp(beta) * alpha * z, wider + alpha * z) + alpha**2 / 2

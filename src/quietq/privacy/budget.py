@@ -51,11 +51,7 @@ class Budget(Checked):
 
 
 def weak_delta(delta: float, people: int | None) -> str | None:
-    """A sentence if delta is so large that it would allow giving one whole person away, else None.
-
-    >>> weak_delta(0.01, people=100)[:30]
-    'delta 0.01 is not below 1/peop'
-    """
+    """A sentence if delta is so large that it would allow giving one whole person away, else None."""
     delta = probability("delta", delta)
     if people is None or delta < 1 / count("people", people):
         return None

@@ -214,7 +214,6 @@ class Certificate(Checked):
             _check_certified(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain JSON types."""
         record = {f.name: thaw(getattr(self, f.name)) for f in dataclasses.fields(self)}
         return {**record, "assumptions": [dataclasses.asdict(one) for one in self.assumptions]}
 
@@ -333,7 +332,6 @@ def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
 
 
 def _mu(c: Any, norm: Norm) -> float:
-    """What Gaussian noise comes to."""
     require(c.delta > 0, "mu must be absent when delta is 0: Gaussian noise is never pure.")
     implied = delta_from_mu(c.mu, c.epsilon) <= c.delta * (1 + _CLOSE)
     require(implied, f"mu {c.mu!r} does not imply ({c.epsilon!r}, {c.delta!r})-DP.")
@@ -343,7 +341,6 @@ def _mu(c: Any, norm: Norm) -> float:
 
 
 def _epsilon(c: Any, norm: Norm) -> float:
-    """What any other noise comes to."""
     require(c.scale is not None, "What is certified without a mu needs the scale of its noise.")
     if norm.epsilon is not None and c.delta > 0:
         require(c.sigma is None, "Noise that follows the data has no sigma that could be stated.")

@@ -46,7 +46,6 @@ def shown(value: object) -> str:
 
 
 def real(name: str, value: object) -> float:
-    """`value` as a finite float."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):
@@ -58,7 +57,6 @@ def real(name: str, value: object) -> float:
 
 
 def positive(name: str, value: object) -> float:
-    """`value` as a finite float above zero."""
     number = real(name, value)
     if number >= SMALLEST:
         return number
@@ -67,7 +65,6 @@ def positive(name: str, value: object) -> float:
 
 
 def not_negative(name: str, value: object) -> float:
-    """`value` as a finite float of at least zero."""
     number = real(name, value)
     if number >= 0:
         return number
@@ -105,7 +102,6 @@ def count(name: str, value: object, least: int = 1, most: int | None = MOST) -> 
 
 
 def optional(check: Check) -> Check:
-    """The same check, which lets None pass."""
     return lambda name, value: None if value is None else check(name, value)
 
 

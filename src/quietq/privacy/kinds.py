@@ -35,7 +35,7 @@ class Kinds(dict[str, Known]):
         if kind not in self and module is not None:
             with suppress(ImportError):  # it may need something that is not installed here
                 importlib.import_module(module)
-        if kind not in self:
+        if kind is None or kind not in self:
             raise UnknownKind(f"{self._unknown}, not {shown(kind)}.")
         found: Any = self[kind]
         names = sorted({"kind", *found.fields})

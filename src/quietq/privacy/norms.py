@@ -95,16 +95,11 @@ def largest_difference(norm: Record, relation: Record) -> float:
 
 
 def norm_in_words(record: Record) -> str:
-    """What sensitivity and noise are measured in.
-
-    >>> norm_in_words({"kind": "exponential", "beta": 4.0})
-    'the norm of the exponential kernel with beta 4'
-    """
+    """What sensitivity and noise are measured in."""
     return in_words(lambda: NORMS[record["kind"]].phrase(record), record)
 
 
 def kernel_in_words(record: Record) -> str:
-    """The kernel of a norm."""
     return in_words(lambda: NORMS[record["kind"]].words(record), record)
 
 

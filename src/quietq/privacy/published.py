@@ -106,7 +106,6 @@ class PublishedTheorem:
 
     @property
     def sigma(self) -> float:
-        """The noise that the theorem asks for."""
         each = paper_noise(self.budget.epsilon, self.budget.delta)
         return self.sensitivity * each * math.sqrt(self.steps / self.batch)
 
@@ -118,12 +117,7 @@ class PublishedTheorem:
         return PublishedCheck(sigma, self.sigma, left, right, delta_path, self.delta_path)
 
     def smallest(self) -> "PublishedTheorem":
-        """The same theorem with the smallest k for which all its conditions hold.
-
-        >>> repaired = PublishedTheorem(Budget(0.9, 5e-5)).smallest()
-        >>> round(repaired.bound), round(repaired.sigma, 2)
-        (178, 2.35)
-        """
+        """The same theorem with the smallest k for which all its conditions hold."""
         margin = math.sqrt(2 * math.log(self.resets / self.delta_path))
 
         def shortfall(bound: float) -> float:

@@ -29,7 +29,6 @@ class NoiseKernel(Protocol):
 
     def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
         """Sup of the kernel norm over functions on [0, 1] with |f| <= radius and slope at most lipschitz."""
-        ...
 
     def describe(self) -> dict[str, object]: ...
 
@@ -50,7 +49,6 @@ class Relation(Checked):
             RELATIONS[cls.kind] = cls
 
     def describe(self) -> dict[str, object]:
-        """The relation in JSON."""
         return {"kind": self.kind, **{name: getattr(self, name) for name in self.fields}}
 
     def rkhs_radius(self, kernel: NoiseKernel) -> float:
@@ -268,7 +266,6 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
 
 
 def sup_radius(record: Record) -> float:
-    """The most that one reward can differ between neighbours."""
     return RELATIONS.find(record).sup_radius(record)
 
 

@@ -8,11 +8,7 @@ UNKNOWN = (LookupError, TypeError, ValueError, AttributeError)
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
-    """A number and its noun.
-
-    >>> plural(1, "release"), plural(2, "person", "people")
-    ('1 release', '2 people')
-    """
+    """A number and its noun."""
     return f"{n} {one if n == 1 else many or one + 's'}"
 
 
