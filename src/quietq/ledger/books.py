@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, canonical, tampered
+from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, canonical, pair, tampered
 from quietq.privacy import Budget, Cost, Spending, epsilon_from_mu
 from quietq.privacy.relations import unit_of
 from quietq.privacy.words import plural
@@ -20,10 +20,6 @@ class Booking(Reserved):
     """What one reservation took, and the release that it was for, if that is known."""
 
     release: str | None = None
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(self.mu, self.epsilon, self.delta)
 
     def __str__(self) -> str:
         size = f"mu {self.mu:g}" if self.mu is not None else f"epsilon {self.epsilon:g}"
@@ -89,13 +85,13 @@ class Balance:
         rows, spending = [], self.spending
         gaussian = sum(booking.mu is not None for booking in self.bookings)
         if self.budget is not None:
-            cap = f"{_pair((self.budget.epsilon, self.budget.delta))}, mu {spending.mu:.4g}"
+            cap = f"{pair(self.budget.epsilon, self.budget.delta)}, mu {spending.mu:.4g}"
             left = f"mu {spending.remaining_mu:.4g}{self._in_epsilon()}"
             rows.append((cap, f"mu {spending.spent_mu:.4g}", left, str(gaussian)))
         if self.apart is not None:
-            cap = f"apart {_pair((self.apart.epsilon, self.apart.delta))}"
+            cap = f"apart {pair(self.apart.epsilon, self.apart.delta)}"
             apart = str(len(self.bookings) - gaussian)
-            rows.append((cap, _pair(spending.spent_apart), _pair(spending.remaining_apart), apart))
+            rows.append((cap, pair(*spending.spent_apart), pair(*spending.remaining_apart), apart))
         return [(self.source, *row, self.opened[:10]) for row in rows]
 
     def to_json(self) -> dict[str, Any]:
@@ -134,26 +130,10 @@ def balances(entries: Sequence[LedgerEntry]) -> dict[str, Balance]:
     return {name: replace(balance, bookings=tuple(bookings[name].values())) for name, balance in found.items()}
 
 
-def line_of(row: Mapping[str, Any]) -> str:
-    if row["what"] == "open":
-        caps = [(name, row[key]) for name, key in (("", "budget"), ("apart ", "apart")) if row[key] is not None]
-        text = ", ".join(f"{name}{_pair((cap['epsilon'], cap['delta']))}" for name, cap in caps)
-    elif row["what"] == "reserve":
-        text = f"mu {row['mu']:.4g}" if row["mu"] is not None else f"apart {_pair((row['epsilon'], row['delta']))}"
-        text += f", id {row['id']}" + (f", {row['method']}" if row["method"] else "")
-    else:
-        text = f"id {row['id']}, release {row['release']}"
-    return f"{row['number']}  {row['at']}  {row['what']} {row['source']!r}: {text}; hash {row['hash'][:12]}"
-
-
 def _key(relation: Mapping[str, Any]) -> str:
     """What has to be the same for a sum to mean something: words leave out digits."""
     unit = unit_of(relation)
     return unit if unit.startswith("any one ") else canonical(relation)
-
-
-def _pair(amounts: tuple[float, float]) -> str:
-    return f"({amounts[0]:.4g}, {amounts[1]:.4g})"
 
 
 def _spent_on(bookings: list[Booking]) -> str:
