@@ -60,15 +60,12 @@ class LaplaceKnots(OnKnots):
         return Cost.apart(self.budget.epsilon)
 
 
-norms.register(
-    "sum-of-sizes",
-    norms.Norm(
-        fields={"count": count},
-        difference=lambda norm, relation: (
-            norm["count"] * relation["radius"] if relation["kind"] == "lipschitz-ball" else None
-        ),
-        words=lambda norm: f"the sum of the sizes of {norm['count']} numbers",
-        dimension=lambda norm: 1,
-        families=("pure",),
+norms.NORMS["sum-of-sizes"] = norms.Norm(
+    fields={"count": count},
+    difference=lambda norm, relation: (
+        norm["count"] * relation["radius"] if relation["kind"] == "lipschitz-ball" else None
     ),
+    words=lambda norm: f"the sum of the sizes of {norm['count']} numbers",
+    dimension=lambda norm: 1,
+    families=("pure",),
 )

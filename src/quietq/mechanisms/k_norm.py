@@ -16,7 +16,7 @@ from quietq.mechanisms.private_function import PrivateKnots
 from quietq.noise.increments import IncrementBody, to_curve
 from quietq.privacy import Certificate, Cost
 from quietq.privacy.checks import count, positive
-from quietq.privacy.norms import Norm, Record, register
+from quietq.privacy.norms import NORMS, Norm, Record
 from quietq.privacy.words import plural
 
 
@@ -56,16 +56,13 @@ def _difference(norm: Record, relation: Record) -> float | None:
     return max(steepest, min(2 * radius, lipschitz) / (2 * norm["radius"]))
 
 
-register(
-    "increments",
-    Norm(
-        fields={"pieces": count, "radius": positive, "lipschitz": positive},
-        difference=_difference,
-        words=lambda norm: (
-            f"the gauge of what differences of at most {norm['radius']:g}, of slope at most {norm['lipschitz']:g}, can "
-            f"do to {plural(norm['pieces'], 'increment')} between knots"
-        ),
-        dimension=lambda norm: 1,
-        families=("pure",),
+NORMS["increments"] = Norm(
+    fields={"pieces": count, "radius": positive, "lipschitz": positive},
+    difference=_difference,
+    words=lambda norm: (
+        f"the gauge of what differences of at most {norm['radius']:g}, of slope at most {norm['lipschitz']:g}, can "
+        f"do to {plural(norm['pieces'], 'increment')} between knots"
     ),
+    dimension=lambda norm: 1,
+    families=("pure",),
 )

@@ -28,7 +28,7 @@ from quietq.noise.box import box_for
 from quietq.noise.evaluation import on_knots
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import count, real
-from quietq.privacy.norms import Norm, Record, largest_difference, register
+from quietq.privacy.norms import NORMS, Norm, Record, largest_difference
 
 MOST_PIECES = 8
 _MOST_VERTICES = 200_000
@@ -239,13 +239,10 @@ def _check_shape(name: str, value: object) -> None:
         raise InvalidInput(f"{name} must be symmetric, with a mean of 1 on its diagonal.")
 
 
-register(
-    "knots",
-    Norm(
-        fields={"shape": _check_shape},
-        difference=_difference,
-        words=lambda norm: f"the shape of the noise at {len(norm['shape'])} knots",
-        dimension=lambda norm: 1,
-        families=("gaussian",),
-    ),
+NORMS["knots"] = Norm(
+    fields={"shape": _check_shape},
+    difference=_difference,
+    words=lambda norm: f"the shape of the noise at {len(norm['shape'])} knots",
+    dimension=lambda norm: 1,
+    families=("gaussian",),
 )

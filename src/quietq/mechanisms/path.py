@@ -75,7 +75,8 @@ class InKernel(Mechanism):
         self.sigma, self.law = self.size(self.sensitivity), self.make_law(self.sensitivity)
 
     @abstractmethod
-    def make_law(self, sensitivity: float) -> Law: ...
+    def make_law(self, sensitivity: float) -> Law:
+        """The noise that hides numbers so far apart."""
 
     def size(self, sensitivity: float) -> float:
         return sensitivity / self.budget.mu
@@ -85,7 +86,8 @@ class InKernel(Mechanism):
         """Settles where the function is looked at, and gives the norm that errors of size 1 can have there."""
 
     @abstractmethod
-    def values(self, feedback: Any) -> np.ndarray: ...
+    def values(self, feedback: Any) -> np.ndarray:
+        """What is looked at: numbers that the noise goes into."""
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         return (yield Query(self.values, self.sensitivity, self.law))

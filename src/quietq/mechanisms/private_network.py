@@ -9,10 +9,12 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import log_softmax
 
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.publishable import Arrays, Details, Stored, require
@@ -28,7 +30,7 @@ LARGEST = 1e30
 MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
 _MOST_POINTS = 2**26 + 1  # of a grid
 _AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
-_TRAINING = frozenset({"world", "episode", "steps", "settings"})
+_TRAINING = {"world": (str, NoneType), "episode": (int,), "steps": (int, NoneType), "settings": (dict,)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,10 +168,12 @@ class PrivateNetwork(PrivateFunction):
         if self.form == "mlp":
             each = self._runs(unit)
         else:
-            weights = self._mean()[None] if self.output == "values" else self.weights[0]
+            weights = self.weights[0]
+            if self.output == "values":  # linear weights can be averaged before they are used
+                weights = weights.mean(axis=0, keepdims=True)
             each = self._linear(weights, unit)
         each = np.asarray(each, np.float64)
-        return (_log_softmax(each) if self.output == "log-probabilities" else each).mean(axis=0)
+        return (log_softmax(each, axis=-1) if self.output == "log-probabilities" else each).mean(axis=0)
 
     def _linear(
         self, weights: Float[np.ndarray, "runs actions features"], unit: Float[np.ndarray, "points d"]
@@ -186,10 +190,6 @@ class PrivateNetwork(PrivateFunction):
     def _widest(self) -> int:
         """The most numbers that one state becomes, in one run."""
         return self.actions if self.form == "grid" else max(max(weights.shape[1:]) for weights in self.weights) + 1
-
-    def _mean(self) -> Float[np.ndarray, "actions features"]:
-        """Linear weights can be averaged before they are used."""
-        return self.weights[0].mean(axis=0)
 
     def _runs(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "runs points actions"]:
         """Each training's network. Points are columns, so that a layer is one product and one pass."""
@@ -261,12 +261,9 @@ def _number_of_inputs(form: str, size: Any, layers: int, dimension: int) -> int:
 def _check_training(training: Any) -> None:
     if training is None:
         return
-    require(isinstance(training, dict) and set(training) == _TRAINING, f"its training must be {sorted(_TRAINING)}")
-    require(isinstance(training["settings"], dict), "its settings must be a JSON object")
-    require(training["world"] is None or isinstance(training["world"], str), "its world must be a name")
-    for name, least in (("episode", int), ("steps", int | None)):
-        whole = isinstance(training[name], least) and not isinstance(training[name], bool)
-        require(whole, f"its {name} must be a whole number")
+    require(isinstance(training, dict) and set(training) == set(_TRAINING), f"its training must be {sorted(_TRAINING)}")
+    for name, kinds in _TRAINING.items():
+        require(type(training[name]) in kinds, f"its {name} must be {' or '.join(kind.__name__ for kind in kinds)}")
 
 
 def interpolate(
@@ -285,8 +282,3 @@ def interpolate(
             part = part * (share[:, axis] if up else 1 - share[:, axis])
         values += table[index] * part[:, None]
     return values
-
-
-def _log_softmax(values: Float[np.ndarray, "*points actions"]) -> Float[np.ndarray, "*points actions"]:
-    shifted = values - values.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

@@ -28,7 +28,7 @@ from scipy.special import chdtri, gammaincinv, ndtri
 
 from quietq.privacy import Budget, InvalidInput
 from quietq.privacy.checks import count, positive, positive_delta, real
-from quietq.privacy.norms import Norm, Record, register
+from quietq.privacy.norms import NORMS, Norm, Record
 from quietq.privacy.roots import threshold
 from quietq.privacy.words import plural
 
@@ -48,17 +48,13 @@ def smooth_epsilon(norm: Record, scale: float, delta: float) -> float:
     return max(narrower + math.exp(beta) * alpha * z, wider + alpha * z) + alpha**2 / 2
 
 
-register(
-    "smooth-bound",
-    Norm(
-        fields={"weights": count, "beta": positive},
-        difference=lambda norm, relation: 1.0 if relation["kind"] == "replace-trajectory" else None,  # by definition
-        words=lambda norm: (
-            f"units of a smooth bound for {plural(norm['weights'], 'weight')}, which follows the data and is not "
-            "released"
-        ),
-        epsilon=smooth_epsilon,
+NORMS["smooth-bound"] = Norm(
+    fields={"weights": count, "beta": positive},
+    difference=lambda norm, relation: 1.0 if relation["kind"] == "replace-trajectory" else None,  # by definition
+    words=lambda norm: (
+        f"units of a smooth bound for {plural(norm['weights'], 'weight')}, which follows the data and is not released"
     ),
+    epsilon=smooth_epsilon,
 )
 
 

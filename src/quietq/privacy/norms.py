@@ -67,15 +67,17 @@ class KernelNorm(Norm):
         return f"the norm of {self.words(norm)}"
 
 
-NORMS: Kinds[Norm] = Kinds("norm", "What is certified must be measured in a norm that is known here")
+class Norms(Kinds[Norm]):
+    """All norms; a kind is made known where the module is imported that draws noise in it."""
+
+    def __setitem__(self, kind: str, norm: Norm) -> None:
+        before = self.get(kind)
+        if before is not None and before.difference.__module__ != norm.difference.__module__:
+            raise InvalidInput(f"There is a norm of the kind {kind!r} already, with a theorem of its own.")
+        super().__setitem__(kind, norm)
 
 
-def register(kind: str, norm: Norm) -> None:
-    """Makes a kind of norm known; to be called where the module is imported that draws noise in it."""
-    before = NORMS.get(kind)
-    if before is not None and before.difference.__module__ != norm.difference.__module__:
-        raise InvalidInput(f"There is a norm of the kind {kind!r} already, with a theorem of its own.")
-    NORMS[kind] = norm
+NORMS = Norms("norm", "What is certified must be measured in a norm that is known here")
 
 
 def largest_difference(norm: Record, relation: Record) -> float:
@@ -166,68 +168,47 @@ def _queries(family: str) -> Check:
     return check
 
 
-register(
-    "exponential",
-    KernelNorm(
-        fields={"beta": positive},
-        difference=_in_exponential,
-        words=lambda k: f"the exponential kernel with beta {k['beta']:g}",
-        dimension=lambda k: 1,
-        largest_value=lambda k: 1.0,
-    ),
+NORMS["exponential"] = KernelNorm(
+    fields={"beta": positive},
+    difference=_in_exponential,
+    words=lambda k: f"the exponential kernel with beta {k['beta']:g}",
+    dimension=lambda k: 1,
+    largest_value=lambda k: 1.0,
 )
-register(
-    "additive",
-    KernelNorm(
-        fields={"parts": _parts},
-        words=lambda k: f"the additive kernel with beta {listed([part['beta'] for part in k['parts']])}",
-        dimension=lambda k: len(k["parts"]),
-        aside=" (the parts' own norms, squared and summed)",
-        largest_value=lambda k: math.sqrt(len(k["parts"])),
-    ),
+NORMS["additive"] = KernelNorm(
+    fields={"parts": _parts},
+    words=lambda k: f"the additive kernel with beta {listed([part['beta'] for part in k['parts']])}",
+    dimension=lambda k: len(k["parts"]),
+    aside=" (the parts' own norms, squared and summed)",
+    largest_value=lambda k: math.sqrt(len(k["parts"])),
 )
-register(
-    "product",
-    KernelNorm(
-        fields={"betas": _betas},
-        words=lambda k: f"the product kernel with beta {listed(k['betas'])}",
-        dimension=lambda k: len(k["betas"]),
-    ),
+NORMS["product"] = KernelNorm(
+    fields={"betas": _betas},
+    words=lambda k: f"the product kernel with beta {listed(k['betas'])}",
+    dimension=lambda k: len(k["betas"]),
 )
-register(
-    "features",
-    KernelNorm(
-        fields={"phi": _text, "rank": count, "dimension": count},
-        words=lambda k: f"the kernel of {plural(k['rank'], 'feature')} ({k['phi']})",
-        dimension=lambda k: k["dimension"],
-        families=("gaussian", "pure"),
-        aside=" (the norm of the weights)",
-    ),
+NORMS["features"] = KernelNorm(
+    fields={"phi": _text, "rank": count, "dimension": count},
+    words=lambda k: f"the kernel of {plural(k['rank'], 'feature')} ({k['phi']})",
+    dimension=lambda k: k["dimension"],
+    families=("gaussian", "pure"),
+    aside=" (the norm of the weights)",
 )
-register(
-    "band-limited",
-    KernelNorm(
-        fields={"half_width": positive, "tolerance": positive, "rank": count},
-        difference=_in_band_limited,
-        words=lambda k: f"the band-limited kernel with half-width {k['half_width']:g} ({plural(k['rank'], 'term')})",
-        dimension=lambda k: 1,
-    ),
+NORMS["band-limited"] = KernelNorm(
+    fields={"half_width": positive, "tolerance": positive, "rank": count},
+    difference=_in_band_limited,
+    words=lambda k: f"the band-limited kernel with half-width {k['half_width']:g} ({plural(k['rank'], 'term')})",
+    dimension=lambda k: 1,
 )
-register(
-    "gaussian-queries",
-    Norm(
-        fields={"of": _queries("gaussian")},
-        difference=lambda norm, relation: math.hypot(*_each(norm, relation)),
-        words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, together",
-        families=("gaussian",),
-    ),
+NORMS["gaussian-queries"] = Norm(
+    fields={"of": _queries("gaussian")},
+    difference=lambda norm, relation: math.hypot(*_each(norm, relation)),
+    words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, together",
+    families=("gaussian",),
 )
-register(
-    "pure-queries",
-    Norm(
-        fields={"of": _queries("pure")},
-        difference=lambda norm, relation: math.fsum(_each(norm, relation)),
-        words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, added up",
-        families=("pure",),
-    ),
+NORMS["pure-queries"] = Norm(
+    fields={"of": _queries("pure")},
+    difference=lambda norm, relation: math.fsum(_each(norm, relation)),
+    words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, added up",
+    families=("pure",),
 )
