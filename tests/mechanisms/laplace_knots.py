@@ -10,7 +10,6 @@ from quietq.mechanisms.laws import KNorm
 from quietq.noise.exact import Enclosure, LazyUniform, exponentials, round_exactly
 from quietq.privacy import norms
 from quietq.privacy.checks import count
-from quietq.privacy.cost import Cost
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,7 @@ class LaplaceKnots(OnKnots):
     """Values at knots differ by at most the radius each, so by (pieces + 1) times it in the sum of sizes."""
 
     name = "laplace"
+    pure = True
 
     def typical_noise(self):
         return self.relation.radius / self.budget.epsilon
@@ -54,10 +54,6 @@ class LaplaceKnots(OnKnots):
     def make_law(self):
         sensitivity = (self.pieces + 1) * self.wider.radius
         return KNorm(Diamond(self.pieces + 1), math.nextafter(self.budget.epsilon / sensitivity, 0.0))
-
-    @property
-    def cost(self):
-        return Cost.apart(self.budget.epsilon)
 
 
 norms.NORMS["sum-of-sizes"] = norms.Norm(

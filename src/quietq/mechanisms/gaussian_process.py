@@ -52,16 +52,14 @@ class GaussianProcessMechanism:
         *,
         relation: Relation | None = None,
         domain: Domain | None = None,
-        levels: int | None = None,
-        largest: float | None = None,
-        accuracy: float | None = None,
         account: Account | None = None,
         assumption: Assumption | None = None,
+        **options: Any,
     ) -> None:
         """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted".
 
-        `largest` is a public bound on the size of all values. `accuracy` is one on the error of each, for values that
-        are less exact than float64; the grid is then as coarse as it must be, unless `levels` says how fine it is.
+        `options` are `largest`, a public bound on the size of all values, `accuracy`, one on the error of each, for
+        values that are less exact than float64, and `levels`, how fine the grid is: else as fine as that allows.
         """
         instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
         instance("budget", budget, Budget, _A_BUDGET)
@@ -75,7 +73,6 @@ class GaussianProcessMechanism:
             raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
         self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
         kind: Any = Weights if isinstance(kernel, FiniteRank) else Path
-        options = {"levels": levels, "largest": largest, "accuracy": accuracy}
         self.mechanism: InKernel = kind(self.relation, budget, kernel, radius, self.box, **options)
         self.levels = getattr(self.mechanism, "levels", 0)
         self.mu, self.sensitivity, self.sigma = budget.mu, self.mechanism.sensitivity, self.mechanism.sigma

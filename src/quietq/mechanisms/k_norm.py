@@ -14,7 +14,7 @@ from quietq.mechanisms.laws import KNorm, Law
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.private_function import PrivateKnots
 from quietq.noise.increments import IncrementBody, to_curve
-from quietq.privacy import Certificate, Cost
+from quietq.privacy import Certificate
 from quietq.privacy.checks import count, positive
 from quietq.privacy.norms import NORMS, Norm, Record
 from quietq.privacy.words import plural
@@ -24,6 +24,7 @@ class Increments(OnKnots):
     """Increments between knots; the constant is dropped."""
 
     name = "k-norm"
+    pure = True
     looked_at = "increments between"
 
     def typical_noise(self) -> float:
@@ -31,10 +32,6 @@ class Increments(OnKnots):
 
     def make_law(self) -> Law:
         return KNorm(IncrementBody(self.wider, self.pieces), self.budget.epsilon)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.apart(self.budget.epsilon)
 
     def values(self, feedback: Any) -> Float[np.ndarray, " pieces"]:
         return np.diff(super().values(feedback))

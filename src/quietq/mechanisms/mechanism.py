@@ -71,6 +71,8 @@ class Mechanism(ABC):
     """As in `privatise(..., noise=name)`; certificates call the method reward/name."""
     takes: ClassVar[str] = "function"
     """Which feedback it is for: that which `gives` the same."""
+    pure: ClassVar[bool] = False
+    """Whether its noise is pure, without a delta, and not Gaussian."""
     relation: Relation
     budget: Budget
     box: Box
@@ -84,8 +86,8 @@ class Mechanism(ABC):
 
     @property
     def cost(self) -> Cost:
-        """All that an account is charged, before the first look: by default the whole budget, for Gaussian noise."""
-        return Cost.gaussian(self.budget.mu)
+        """All that an account is charged, before the first look: by default the whole budget."""
+        return Cost.apart(self.budget.epsilon) if self.pure else Cost.gaussian(self.budget.mu)
 
     @abstractmethod
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:

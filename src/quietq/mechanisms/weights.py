@@ -21,7 +21,7 @@ from quietq.noise import Box, Entropy
 from quietq.noise.ball import Ball
 from quietq.noise.evaluation import check_outputs, in_weights
 from quietq.noise.kernels import FiniteRank
-from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation
+from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class BallWeights(Weights):
     """Pure noise of uniform direction and Gamma length, on all weights together."""
 
     name = "ball"
+    pure = True
     remarks = ("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",)
 
     def make_law(self, sensitivity: float) -> Law:
@@ -87,10 +88,6 @@ class BallWeights(Weights):
 
     def size(self, sensitivity: float) -> float:
         return self.make_law(sensitivity).sigma
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.apart(self.budget.epsilon)
 
     def values(self, feedback: Any) -> Float[np.ndarray, "..."]:
         weights = super().values(feedback)

@@ -80,13 +80,7 @@ RELATIONS: Kinds[type[Relation]] = Kinds("relation", "A certified relation must 
 
 @dataclass(frozen=True)
 class SupBall(Relation):
-    """r ~ r' when |r - r'| <= radius everywhere: the paper's relation, with radius 1.
-
-    >>> SupBall(radius=1.0).best_beta()
-    Traceback (most recent call last):
-    ...
-    quietq.privacy.errors.NoRkhsRadius: A SupBall has no radius in any smooth kernel ...
-    """
+    """r ~ r' when |r - r'| <= radius everywhere: the paper's relation, with radius 1."""
 
     kind = "sup-ball"
     fields: ClassVar = {"radius": positive, "people": optional(count)}
@@ -212,11 +206,7 @@ class RkhsBall(Relation):
 
 @dataclass(frozen=True)
 class Trajectories(Relation):
-    """X ~ X' when one of `count` trajectories, states and rewards alike, is replaced by any other.
-
-    >>> print(Trajectories(count=20_000, largest_reward=1.0, horizon=50))
-    sets of 20000 trajectories that differ in one, of which any state and reward may differ (rewards within ...)
-    """
+    """X ~ X' when one of `count` trajectories, states and rewards alike, is replaced by any other."""
 
     kind = "replace-trajectory"
     fields: ClassVar = {"count": count, "largest_reward": positive, "horizon": optional(count)}
