@@ -49,7 +49,7 @@ class LaplaceKnots(OnKnots):
     pure = True
 
     def typical_noise(self):
-        return self.relation.radius / self.budget.epsilon
+        return self.ball.radius / self.budget.epsilon
 
     def make_law(self):
         sensitivity = (self.pieces + 1) * self.wider.radius

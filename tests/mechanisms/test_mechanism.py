@@ -36,7 +36,7 @@ def test_calibration_is_the_theorys():
 @pytest.mark.parametrize("mu", [0.286, *(pytest.param(mu, marks=pytest.mark.slow) for mu in (1.0, 3.0))])
 def test_the_optimal_test_sees_exactly_mu(mu):
     """Projection on K^-1 (f - f') is N(0, 1) under f' and N(d', 1) under f, with d' = |f - f'|_K/sigma <= mu."""
-    kernel, levels, draws = Exponential(4.0), 6, 1500
+    kernel, levels, draws = Exponential(4.0), 6, 600
     budget = Budget.from_mu(mu, 1e-4)
     points = np.arange(2**levels + 1) / 2**levels
     difference = np.sin(7 * points) * 0.2 + 0.3
@@ -44,19 +44,14 @@ def test_the_optimal_test_sees_exactly_mu(mu):
     mechanism = GaussianProcessMechanism(kernel, distance, budget, levels=levels)
     direction = np.linalg.solve(kernel.covariance(points, points), difference) / distance
     base = walk_reward(points)
-    scores = {
-        name: np.array([(mechanism.simulate(f, seed=offset + i)(points) - base) @ direction for i in range(draws)])
-        / mechanism.sigma
-        for name, f, offset in (
-            ("without", walk_reward, 0),
-            ("with", lambda s: walk_reward(s) + np.interp(s, points, difference), draws),
-        )
-    }
-    assert kstest(scores["without"], "norm").pvalue > 1e-6
-    assert kstest(scores["with"] - distance / mechanism.sigma, "norm").pvalue > 1e-6
+    without, moved = (
+        np.array([(mechanism.simulate(f, seed)(points) - base) @ direction for seed in range(draws)]) / mechanism.sigma
+        for f in (walk_reward, lambda s: walk_reward(s) + np.interp(s, points, difference))
+    )
+    assert kstest(without, "norm").pvalue > 1e-6
+    assert kstest(moved - distance / mechanism.sigma, "norm").pvalue > 1e-6
     assert distance / mechanism.sigma == pytest.approx(mu, rel=1e-9)
-    separation = scores["with"].mean() - scores["without"].mean()
-    assert separation == pytest.approx(mu, abs=6 * math.sqrt(2 / draws))
+    np.testing.assert_allclose(moved - without, mu, atol=1e-3)  # the same noise: but for rounding, d' itself
 
 
 def test_a_real_release_has_the_same_law():

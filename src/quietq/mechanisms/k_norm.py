@@ -28,7 +28,7 @@ class Increments(OnKnots):
     looked_at = "increments between"
 
     def typical_noise(self) -> float:
-        return IncrementBody(self.relation, self.pieces).typical_noise(self.budget.epsilon)
+        return IncrementBody(self.ball, self.pieces).typical_noise(self.budget.epsilon)
 
     def make_law(self) -> Law:
         return KNorm(IncrementBody(self.wider, self.pieces), self.budget.epsilon)

@@ -39,10 +39,10 @@ class OnKnots(Mechanism):
     """Noise on what a function is at equally spaced knots of an interval, straight lines between them."""
 
     looked_at: ClassVar[str] = "values at"
-    relation: LipschitzBall  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
-        self.relation, self.budget, self.box, self.pieces = ball, budget, box, pieces
+        self.relation = self.ball = ball
+        self.budget, self.box, self.pieces = budget, box, pieces
         self._slope, self._exact, size = task.slope or 0.0, task.accuracy is None, self.typical_noise()
         self.largest, self.error = largest_and_error(size, ball.radius, ball.people, task.largest, task.accuracy)
         self.wider = widen_ball(ball, pieces, self.error, SLACK)
@@ -130,7 +130,7 @@ class ShapedKnots(OnKnots):
 
     def typical_noise(self) -> float:
         """A constant difference alone needs that much."""
-        return self.relation.radius / self.budget.mu
+        return self.ball.radius / self.budget.mu
 
     def make_law(self) -> Law:
         root = np.linalg.cholesky(least_shape(self.wider, self.pieces)) / self.budget.mu

@@ -57,13 +57,15 @@ class Law(ABC):
 
 @runtime_checkable
 class Shape(Protocol):
-    """Gaussian noise of unit size, correlated in some way."""
+    """Gaussian noise of unit size, correlated in some way: L z.
+
+    `norm` is one of `privacy.norms`, as certificates state it; `length` is |L^-1 v|.
+    """
 
     @property
     def norm(self) -> dict[str, Any]: ...
 
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray:
-        """L z, for numbers of this shape."""
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray: ...
 
     def length(self, difference: np.ndarray) -> float: ...
 
@@ -103,22 +105,21 @@ class Gaussian(Law):
 
 @runtime_checkable
 class Body(Protocol):
-    """A symmetric convex body: what one person can do to the numbers."""
+    """A symmetric convex body, what one person can do to the numbers, and noise of density exp(-rate |z|) in its gauge.
+
+    `draw` is in floating point; `add_exactly` adds noise of exactly that density, and rounds once to the step.
+    """
 
     @property
     def norm(self) -> dict[str, Any]: ...
 
-    def gauge(self, difference: np.ndarray) -> float:
-        """At most 1 inside the body."""
+    def gauge(self, difference: np.ndarray) -> float: ...
 
-    def draw(self, rate: float, entropy: Entropy) -> np.ndarray:
-        """One draw of density exp(-rate |z|), in floating point."""
+    def draw(self, rate: float, entropy: Entropy) -> np.ndarray: ...
 
-    def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray:
-        """Numbers + noise of exactly that density, rounded once to multiples of the step."""
+    def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray: ...
 
-    def typical_noise(self, rate: float) -> float:
-        """The size of the noise, public."""
+    def typical_noise(self, rate: float) -> float: ...
 
 
 @dataclass(frozen=True)

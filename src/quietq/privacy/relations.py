@@ -22,13 +22,15 @@ from quietq.privacy.words import in_words, plural
 
 @runtime_checkable
 class NoiseKernel(Protocol):
-    """What a relation needs to know of a kernel."""
+    """What a relation needs to know of a kernel.
+
+    `lipschitz_radius` is the supremum of its norm over functions on [0, 1] of at most this size and slope.
+    """
 
     @property
     def dimension(self) -> int: ...
 
-    def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
-        """Sup of the kernel norm over functions on [0, 1] with |f| <= radius and slope at most lipschitz."""
+    def lipschitz_radius(self, radius: float, lipschitz: float) -> float: ...
 
     def describe(self) -> dict[str, object]: ...
 
