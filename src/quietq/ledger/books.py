@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, canonical, pair, tampered
-from quietq.privacy import Budget, Cost, Spending, epsilon_from_mu
+from quietq.privacy import Budget, Cost, Spending
 from quietq.privacy.relations import unit_of
 from quietq.privacy.words import plural
 
@@ -58,35 +58,18 @@ class Balance:
 
     def refusal(self, cost: Cost) -> str:
         """Why a charge was refused: what was asked, what is left, and when the rest was spent."""
-        gaussian = cost.mu is not None
-        if (self.budget if gaussian else self.apart) is None:
-            lacks, instead = (
-                ("no budget for Gaussian noise, only for releases without a mu: use pure noise", "a budget")
-                if gaussian
-                else ("nothing set apart for releases without a mu, such as pure noise: use Gaussian noise",
-                      "apart=Budget(epsilon, delta)")
-            )  # fmt: skip
-            return f"Source {self.source!r} has {lacks}, or a source opened with {instead}; nothing was booked."
-        left = f"mu = {self.spending.remaining_mu:g} of {self.spending.mu:g}{self._in_epsilon()}"
-        bookings = [booking for booking in self.bookings if (booking.mu is not None) == gaussian]
-        return (
-            f"Source {self.source!r} has {left if gaussian else self.spending.left_apart()} left, and {cost} was asked "
-            f"for; nothing was booked. {_spent_on(bookings)}"
-        )
-
-    def _in_epsilon(self) -> str:
-        """What is left for Gaussian releases, as one budget at the source's delta; nothing if nothing is left."""
-        if self.budget is None or self.spending.remaining_mu == 0:
-            return ""
-        epsilon = epsilon_from_mu(self.spending.remaining_mu, self.budget.delta)
-        return f" (epsilon {epsilon:.4g} at delta {self.budget.delta:g})"
+        refused = f"Of source {self.source!r}, {self.spending.shortage(cost)}; nothing was booked."
+        if (self.apart if cost.mu is None else self.budget) is None:
+            return refused
+        bookings = [booking for booking in self.bookings if (booking.mu is None) == (cost.mu is None)]
+        return f"{refused} {_spent_on(bookings)}"
 
     def rows(self) -> list[tuple[str, ...]]:
         rows, spending = [], self.spending
         gaussian = sum(booking.mu is not None for booking in self.bookings)
         if self.budget is not None:
             cap = f"{pair(self.budget.epsilon, self.budget.delta)}, mu {spending.mu:.4g}"
-            left = f"mu {spending.remaining_mu:.4g}{self._in_epsilon()}"
+            left = f"mu {spending.remaining_mu:.4g}{spending.in_epsilon()}"
             rows.append((cap, f"mu {spending.spent_mu:.4g}", left, str(gaussian)))
         if self.apart is not None:
             cap = f"apart {pair(self.apart.epsilon, self.apart.delta)}"

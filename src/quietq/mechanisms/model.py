@@ -11,6 +11,7 @@ Gaussian process a priori, with the middle of the reward's public range as mean.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from quietq.noise.grid_path import grid_points
 from quietq.noise.kernels import Exponential
 from quietq.noise.kernels.exponential import whiten
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import count, numbers, positive, real
+from quietq.privacy.checks import Checked, count, numbers, optional, positive, real
 
 Smoothness = Literal["squared-exponential", "matern"]
 _LENGTHS = {"squared-exponential": 0.2, "matern": 0.3}  # robust in the experiments of docs/theory.md
@@ -71,7 +72,7 @@ class FittedReward(Publishable):
 
 
 @dataclass(frozen=True)
-class RewardModel:
+class RewardModel(Checked):
     """A prior over rewards in one dimension; all of it public, and chosen without the private data.
 
     >>> model = RewardModel(low=0.0, high=0.5)
@@ -80,6 +81,10 @@ class RewardModel:
     (array([0.3, 0.1]), True)
     """
 
+    fields: ClassVar = {
+        **{"low": real, "high": real, "hats": partial(count, least=2)},
+        **{"length": optional(positive), "deviation": optional(positive)},
+    }
     low: float
     high: float
     """The reward's range. Its middle is the prior mean; it does not clip."""
@@ -93,14 +98,11 @@ class RewardModel:
     """Prior standard deviation; by default half the range's width."""
 
     def __post_init__(self) -> None:
-        if real("high", self.high) <= real("low", self.low):
+        super().__post_init__()
+        if self.high <= self.low:
             raise InvalidInput(f"high must be above low, but high is {self.high!r} and low is {self.low!r}.")
         if self.smoothness not in _LENGTHS:
             raise InvalidInput(f"smoothness must be one of {tuple(_LENGTHS)}, not {self.smoothness!r}.")
-        count("hats", self.hats, 2)
-        for name in ("length", "deviation"):
-            if getattr(self, name) is not None:
-                positive(name, getattr(self, name))
         box_for(1, self.domain)
 
     @property

@@ -156,20 +156,22 @@ class Spending:
         return gaussian_event(spent if fixed_schedule else {self.mu: 1})
 
     def shortage(self, cost: Cost) -> str:
-        if cost.mu is not None and self.budget is not None:
-            return f"{cost} is more than what is left, mu = {self.remaining_mu:g} of {self.mu:g}"
-        if cost.mu is not None:
-            return f"{cost} was asked for, and there is no budget for Gaussian noise"
-        if self.apart is None:
-            return (
-                f"{cost} has no mu, and nothing was set apart for that: use Gaussian noise, or an account with "
-                "apart=Budget(epsilon, delta)"
-            )
-        return f"{cost} is more than what is left apart, {self.left_apart()}"
+        """Why a cost is not covered: what is left, or that there is nothing for its kind."""
+        if cost.mu is not None and self.budget is None:
+            return f"{cost} was asked for, and there is no budget for Gaussian noise: use pure noise"
+        if cost.mu is None and self.apart is None:
+            return f"{cost} has no mu, and nothing was set apart for that, by apart=Budget(...): use Gaussian noise"
+        left = f"mu = {self.remaining_mu:g} of {self.mu:g}{self.in_epsilon()}"
+        if cost.mu is None:
+            caps = zip(_PAIR, self.remaining_apart, strict=True)
+            left = " and ".join(f"{name} = {amount:g} of {getattr(self.apart, name):g}" for name, amount in caps)
+        return f"{cost} is more than what is left, {left}"
 
-    def left_apart(self) -> str:
-        left = zip(_PAIR, self.remaining_apart, strict=True)
-        return " and ".join(f"{name} = {amount:g} of {getattr(self.apart, name, 0.0):g}" for name, amount in left)
+    def in_epsilon(self) -> str:
+        """What is left for Gaussian noise, as one budget at the cap's delta; nothing if nothing is left."""
+        if self.budget is None or self.remaining_mu == 0:
+            return ""
+        return f" (epsilon {epsilon_from_mu(self.remaining_mu, self.budget.delta):.4g} at delta {self.budget.delta:g})"
 
     def _squares(self) -> float:
         return math.fsum(n * cost.mu**2 for cost, n in self.costs.items() if cost.mu is not None)
