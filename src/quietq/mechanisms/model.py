@@ -30,6 +30,7 @@ Smoothness = Literal["squared-exponential", "matern"]
 _LENGTHS = {"squared-exponential": 0.2, "matern": 0.3}  # robust in the experiments of docs/theory.md
 _AT_ONCE = 2**16  # grid points
 _LEAST_NOISE = 1e-8  # below, the posterior drowns in rounding
+_SIZE = optional(positive)
 _OBSERVED = "rewards"  # the norm of rewards that were noised one by one
 
 
@@ -81,10 +82,7 @@ class RewardModel(Checked):
     (array([0.3, 0.1]), True)
     """
 
-    fields: ClassVar = {
-        **{"low": real, "high": real, "hats": partial(count, least=2)},
-        **{"length": optional(positive), "deviation": optional(positive)},
-    }
+    fields: ClassVar = {"low": real, "high": real, "hats": partial(count, least=2), "length": _SIZE, "deviation": _SIZE}
     low: float
     high: float
     """The reward's range. Its middle is the prior mean; it does not clip."""
