@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import chi2, kstest
 from walk_mechanism import BUDGET, PEOPLE, table, walk_reward
 
 from quietq import (
@@ -116,7 +116,10 @@ def test_low_bits_do_not_tell_zero_from_one():
 
 
 def test_noise_of_every_kernel_has_the_scale_that_was_certified():
-    """Means over many simulations: variance sigma^2 K(x, x) at a point, for every form of release."""
+    """Over many simulations: variance sigma^2 K(x, x) at a point, for every form of release.
+
+    The sum of squares sees a scale that is off by a third in 200 draws, where a test of the whole law would need more.
+    """
     features = FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
     for kernel, zero, state in (
         (Exponential(2.0), lambda s: 0 * s, 0.3),
@@ -126,20 +129,13 @@ def test_noise_of_every_kernel_has_the_scale_that_was_certified():
         (BandLimited(2.0), lambda s: 0 * s, 0.3),
     ):
         mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=4)
-        values = np.array([float(mechanism.simulate(zero, seed)(state)) for seed in range(600)])
-        point = (
-            np.rint(np.atleast_2d(state) * 16) / 16
-            if mechanism.kernel.describe()["kind"]
-            in (
-                "exponential",
-                "product",
-                "additive",
-            )
-            else np.atleast_2d(state)
-        )
+        values = np.array([float(mechanism.simulate(zero, seed)(state)) for seed in range(200)])
+        on_a_grid = kernel.describe()["kind"] in ("exponential", "product", "additive")
+        point = np.rint(np.atleast_2d(state) * 16) / 16 if on_a_grid else np.atleast_2d(state)
         point = point[0] if kernel.dimension == 1 else point
         expected = mechanism.sigma * math.sqrt(kernel.covariance(point, point)[0, 0])
-        assert kstest(values / expected, "norm").pvalue > 1e-6
+        squares = float(np.sum((values / expected) ** 2))
+        assert min(chi2.cdf(squares, 200), chi2.sf(squares, 200)) > 5e-7
 
 
 def test_simulation_is_marked_and_spends_nothing():
