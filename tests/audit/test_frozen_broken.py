@@ -117,10 +117,10 @@ def test_a_certificate_that_states_half_of_what_is_spent_is_caught(name: str) ->
 class OffGrid(Path):
     """Noise at the grid point, but f at the raw state, up to half a cell away."""
 
-    def _values(self, feedback: Any) -> np.ndarray:
+    def values(self, feedback: Any) -> np.ndarray:
         raw = np.where(np.arange(2**self.levels + 1) % 2, 0.5, -0.5) / 2**self.levels
         (f,) = feedback.functions()
-        return super()._values(OwnFunction(lambda states: f(np.clip(states + raw, 0, 1)), self.relation))
+        return super().values(OwnFunction(lambda states: f(np.clip(states + raw, 0, 1)), self.relation))
 
 
 def test_a_path_off_its_grid_is_caught() -> None:

@@ -37,14 +37,13 @@ from quietq.feedback.trajectories import Cells
 from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
 from quietq.learning.method import Spaces
 from quietq.learning.trainer import spaces_of
-from quietq.mechanisms import k_norm, knots, weights
+from quietq.mechanisms import k_norm, knots, path
 from quietq.mechanisms.container import pack, unpack
 from quietq.mechanisms.evaluation import Evaluation
 from quietq.noise.entropy import Entropy
 from quietq.privacy.relations import Trajectories
-from quietq.worlds import WALK, walk_reward
+from quietq.worlds import WALK, own_noise, walk_reward
 from quietq.worlds.observed import observe
-from quietq.worlds.own_noise import NOISES
 
 BUDGET, FIFTY = Budget(0.9, 1e-4), people(50, low=0, high=0.5, slope=1)
 WEIGHTS = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2))
@@ -221,7 +220,8 @@ def test_gradients_scaled_to_a_smaller_radius_are_refused() -> None:
 def test_a_path_with_too_little_noise_is_refused() -> None:
     accountant = Accountant(BUDGET)
     mechanism = GaussianProcessMechanism.for_relation(FIFTY, BUDGET, levels=3, account=accountant)
-    mechanism.mechanism.sigma *= 0.99
+    law: Any = mechanism.mechanism.law
+    mechanism.mechanism.law = dataclasses.replace(law, size=0.99 * law.size)
     with pytest.raises(InvalidInput, match="more than the"):
         mechanism.apply(walk_reward)
     mechanism.mechanism.sensitivity *= 0.99
@@ -252,7 +252,7 @@ def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(k_norm, "IncrementBody", smaller)
         with pytest.raises(InvalidInput, match="more than the"):
             on_knots("k-norm")
-    monkeypatch.setattr(weights, "SLACK", 0.99)
+    monkeypatch.setattr(path, "SLACK", 0.99)
     with pytest.raises(InvalidInput, match=r"sensitivity .* is below"):
         privatise([0.1, 0.2], BUDGET, noise="ball", relation=WEIGHTS)
 
@@ -261,12 +261,14 @@ def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPat
 def test_an_own_reward_with_too_little_noise_is_refused(
     monkeypatch: pytest.MonkeyPatch, relation: Any, more: dict[str, Any]
 ) -> None:
-    class Less(NOISES[type(relation)]):
+    name = "PathNoise" if relation is FIFTY else "IndependentNoise"
+
+    class Less(getattr(own_noise, name)):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self.sigma *= 0.99
 
-    monkeypatch.setitem(NOISES, type(relation), Less)
+    monkeypatch.setattr(own_noise, name, Less)
     with pytest.raises(InvalidInput, match="more than the stated"):
         own(relation, **more)
 

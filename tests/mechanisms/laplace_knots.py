@@ -5,16 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quietq.mechanisms.knots import OnKnots
 from quietq.mechanisms.laws import KNorm
-from quietq.mechanisms.mechanism import Mechanism, Query, propose_pieces
-from quietq.mechanisms.private_function import PrivateKnots
-from quietq.noise.allowance import largest_and_error
-from quietq.noise.evaluation import on_knots
 from quietq.noise.exact import Enclosure, LazyUniform, exponentials, round_exactly
 from quietq.privacy import norms
-from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import count
-from quietq.privacy.cost import Cost
 
 
 @dataclass(frozen=True)
@@ -47,50 +42,26 @@ class Diamond:
         return math.sqrt(2) / rate
 
 
-class LaplaceKnots(Mechanism):
+class LaplaceKnots(OnKnots):
     """Values at knots differ by at most the radius each, so by (pieces + 1) times it in the sum of sizes."""
 
     name = "laplace"
+    pure = True
 
-    def __init__(self, ball, budget, box, pieces, task):
-        self.relation, self.budget, self.box, self.pieces = ball, budget, box, pieces
-        self.largest, self.error = largest_and_error(
-            ball.radius / budget.epsilon, ball.radius, ball.people, task.largest, task.accuracy
-        )
-        self.sensitivity = (pieces + 1) * (ball.radius * (1 + 1e-6) + 2 * self.error)
-        self.law = KNorm(Diamond(pieces + 1), math.nextafter(budget.epsilon / self.sensitivity, 0.0))
-        self.conditions = (Assumption("Only the values at public knots were looked at, and noised once.", True),)
+    def typical_noise(self):
+        return self.ball.radius / self.budget.epsilon
 
-    @property
-    def cost(self):
-        return Cost.apart(self.budget.epsilon)
-
-    def run(self):
-        return (yield Query(self._values, self.sensitivity, self.law))
-
-    def _values(self, feedback):
-        return on_knots(feedback.functions()[0], self.box, self.pieces, True, self.largest)
-
-    def result(self, released, certificate):
-        return PrivateKnots(released, self.box, certificate)
-
-    def expected_error(self):
-        return self.law.sigma
-
-    @classmethod
-    def propose(cls, task):
-        return propose_pieces(cls, task)
+    def make_law(self):
+        sensitivity = (self.pieces + 1) * self.wider.radius
+        return KNorm(Diamond(self.pieces + 1), math.nextafter(self.budget.epsilon / sensitivity, 0.0))
 
 
-norms.register(
-    "sum-of-sizes",
-    norms.Norm(
-        fields={"count": count},
-        difference=lambda norm, relation: (
-            norm["count"] * relation["radius"] if relation["kind"] == "lipschitz-ball" else None
-        ),
-        words=lambda norm: f"the sum of the sizes of {norm['count']} numbers",
-        dimension=lambda norm: 1,
-        families=("pure",),
+norms.NORMS["sum-of-sizes"] = norms.Norm(
+    fields={"count": count},
+    difference=lambda norm, relation: (
+        norm["count"] * relation["radius"] if relation["kind"] == "lipschitz-ball" else None
     ),
+    words=lambda norm: f"the sum of the sizes of {norm['count']} numbers",
+    dimension=lambda norm: 1,
+    families=("pure",),
 )

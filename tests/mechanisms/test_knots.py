@@ -9,13 +9,12 @@ from hypothesis import given, strategies as st
 from scipy.stats import gamma, ks_2samp, kstest
 
 from quietq import Budget, InvalidInput, people
-from quietq.mechanisms.knots import least_shape
+from quietq.mechanisms.knots import least_shape, vertices
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.grid_path import draw_grid
 from quietq.noise.increments import IncrementBody
-from quietq.privacy.knot_body import vertices
 from quietq.privacy.relations import LipschitzBall
 
 BALLS = [LipschitzBall(0.5, 2.0), LipschitzBall(1.0, 0.5), LipschitzBall(0.3, 5.0)]

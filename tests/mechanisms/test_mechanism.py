@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import chi2, kstest
 from walk_mechanism import BUDGET, PEOPLE, table, walk_reward
 
 from quietq import (
@@ -36,7 +36,7 @@ def test_calibration_is_the_theorys():
 @pytest.mark.parametrize("mu", [0.286, *(pytest.param(mu, marks=pytest.mark.slow) for mu in (1.0, 3.0))])
 def test_the_optimal_test_sees_exactly_mu(mu):
     """Projection on K^-1 (f - f') is N(0, 1) under f' and N(d', 1) under f, with d' = |f - f'|_K/sigma <= mu."""
-    kernel, levels, draws = Exponential(4.0), 6, 1500
+    kernel, levels, draws = Exponential(4.0), 6, 600
     budget = Budget.from_mu(mu, 1e-4)
     points = np.arange(2**levels + 1) / 2**levels
     difference = np.sin(7 * points) * 0.2 + 0.3
@@ -44,19 +44,14 @@ def test_the_optimal_test_sees_exactly_mu(mu):
     mechanism = GaussianProcessMechanism(kernel, distance, budget, levels=levels)
     direction = np.linalg.solve(kernel.covariance(points, points), difference) / distance
     base = walk_reward(points)
-    scores = {
-        name: np.array([(mechanism.simulate(f, seed=offset + i)(points) - base) @ direction for i in range(draws)])
-        / mechanism.sigma
-        for name, f, offset in (
-            ("without", walk_reward, 0),
-            ("with", lambda s: walk_reward(s) + np.interp(s, points, difference), draws),
-        )
-    }
-    assert kstest(scores["without"], "norm").pvalue > 1e-6
-    assert kstest(scores["with"] - distance / mechanism.sigma, "norm").pvalue > 1e-6
+    without, moved = (
+        np.array([(mechanism.simulate(f, seed)(points) - base) @ direction for seed in range(draws)]) / mechanism.sigma
+        for f in (walk_reward, lambda s: walk_reward(s) + np.interp(s, points, difference))
+    )
+    assert kstest(without, "norm").pvalue > 1e-6
+    assert kstest(moved - distance / mechanism.sigma, "norm").pvalue > 1e-6
     assert distance / mechanism.sigma == pytest.approx(mu, rel=1e-9)
-    separation = scores["with"].mean() - scores["without"].mean()
-    assert separation == pytest.approx(mu, abs=6 * math.sqrt(2 / draws))
+    np.testing.assert_allclose(moved - without, mu, atol=1e-3)  # the same noise: but for rounding, d' itself
 
 
 def test_a_real_release_has_the_same_law():
@@ -121,7 +116,10 @@ def test_low_bits_do_not_tell_zero_from_one():
 
 
 def test_noise_of_every_kernel_has_the_scale_that_was_certified():
-    """Means over many simulations: variance sigma^2 K(x, x) at a point, for every form of release."""
+    """Over many simulations: variance sigma^2 K(x, x) at a point, for every form of release.
+
+    The sum of squares sees a scale that is off by a third in 200 draws, where a test of the whole law would need more.
+    """
     features = FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
     for kernel, zero, state in (
         (Exponential(2.0), lambda s: 0 * s, 0.3),
@@ -131,20 +129,13 @@ def test_noise_of_every_kernel_has_the_scale_that_was_certified():
         (BandLimited(2.0), lambda s: 0 * s, 0.3),
     ):
         mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=4)
-        values = np.array([float(mechanism.simulate(zero, seed)(state)) for seed in range(600)])
-        point = (
-            np.rint(np.atleast_2d(state) * 16) / 16
-            if mechanism.kernel.describe()["kind"]
-            in (
-                "exponential",
-                "product",
-                "additive",
-            )
-            else np.atleast_2d(state)
-        )
+        values = np.array([float(mechanism.simulate(zero, seed)(state)) for seed in range(200)])
+        on_a_grid = kernel.describe()["kind"] in ("exponential", "product", "additive")
+        point = np.rint(np.atleast_2d(state) * 16) / 16 if on_a_grid else np.atleast_2d(state)
         point = point[0] if kernel.dimension == 1 else point
         expected = mechanism.sigma * math.sqrt(kernel.covariance(point, point)[0, 0])
-        assert kstest(values / expected, "norm").pvalue > 1e-6
+        squares = float(np.sum((values / expected) ** 2))
+        assert min(chi2.cdf(squares, 200), chi2.sf(squares, 200)) > 5e-7
 
 
 def test_simulation_is_marked_and_spends_nothing():

@@ -16,8 +16,7 @@ from quietq import (
     people,
 )
 from quietq.mechanisms import PrivateTable
-from quietq.mechanisms.denoise import denoise
-from quietq.mechanisms.model import FittedReward, RewardModel
+from quietq.mechanisms.model import FittedReward, RewardModel, denoise
 from quietq.noise.grid_path import grid_points
 from quietq.noise.kernels.exponential import whiten
 from quietq.worlds import WALK, plan, score, walk_reward

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import quietq.mechanisms.k_norm  # noqa: F401  (its norm is used)
 from quietq import Accountant, Budget, Exponential, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.laws import Gaussian, KNorm

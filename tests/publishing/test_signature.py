@@ -105,6 +105,10 @@ def test_what_is_not_a_key_is_refused(tmp_path, key):
         signature.read_public_key(key)
 
 
+def test_a_fingerprint_is_the_beginning_of_a_hash():
+    assert signature.fingerprint(bytes(32)) == "66687aad f862bd77 6c8fc18b 8e9f8e20"
+
+
 def test_a_signed_file_is_not_read_without_looking_at_its_signature(tmp_path, key, monkeypatch):
     publish(make("table"), tmp_path / "signed.qq", sign=key)
     monkeypatch.setitem(__import__("sys").modules, "cryptography", None)

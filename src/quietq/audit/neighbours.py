@@ -15,11 +15,11 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.knots import MOST_PIECES, vertices
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise import Box
 from quietq.noise.kernels import FiniteRank
 from quietq.privacy import InvalidInput, LipschitzBall, RkhsBall, SupBall
-from quietq.privacy.knot_body import MOST_PIECES, vertices
 
 Moves = Generator[tuple[str, Any], float, None]  # how a move was found, and the move; what is sent is its length
 Values = Float[np.ndarray, " ends"]

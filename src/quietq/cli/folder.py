@@ -62,19 +62,11 @@ def read_config(out: Path | None) -> dict[str, Any]:
 
 def write(path: Path, data: str | bytes, owner_only: bool | None = None) -> None:
     """Writes a file, whole or not at all; by its name, what is not private is readable by its owner only."""
+    from quietq.mechanisms.container import write_whole
+
     if owner_only is None:
         owner_only = path.name.startswith(("NOT-PRIVATE", "PRIVATE"))
-    temporary, mode = path.with_name(f".{path.name}.part"), 0o600 if owner_only else 0o666
-    temporary.unlink(missing_ok=True)
-    try:
-        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)) as file:
-            file.write(data.encode() if isinstance(data, str) else data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, data.encode() if isinstance(data, str) else data, 0o600 if owner_only else 0o666)
 
 
 def write_json(path: Path, record: object) -> None:

@@ -107,15 +107,15 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
 def history(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     """List all entries: what was opened, charged and released, and when."""
     from quietq.ledger import Ledger
-    from quietq.ledger.books import line_of
 
     books = Ledger(_without_password(url))
     if source is not None:
         books.balance(source)  # refuses a name that is not there
     entries = books.history()
-    rows = [entry.to_json() for entry in entries if source in (None, entry.source)]
+    listed = [entry for entry in entries if source in (None, entry.source)]
     head = entries[-1].hash if entries else books.verify()
-    answer(as_json, {"head": head, "entries": rows}, *map(line_of, rows), _noted(head))
+    rows = [entry.to_json() for entry in listed]
+    answer(as_json, {"head": head, "entries": rows}, *map(str, listed), _noted(head))
 
 
 @ledger.command()

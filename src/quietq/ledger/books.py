@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, canonical, tampered
-from quietq.privacy.budget import Budget
-from quietq.privacy.cost import Cost, Spending
-from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, canonical, pair, tampered
+from quietq.privacy import Budget, Cost, Spending
 from quietq.privacy.relations import unit_of
 from quietq.privacy.words import plural
 
@@ -22,10 +20,6 @@ class Booking(Reserved):
     """What one reservation took, and the release that it was for, if that is known."""
 
     release: str | None = None
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(self.mu, self.epsilon, self.delta)
 
     def __str__(self) -> str:
         size = f"mu {self.mu:g}" if self.mu is not None else f"epsilon {self.epsilon:g}"
@@ -46,7 +40,6 @@ class Balance:
 
     @cached_property
     def spending(self) -> Spending:
-        """The caps, and what was booked under them."""
         return Spending(self.budget, self.apart, Counter(booking.cost for booking in self.bookings))
 
     @property
@@ -65,45 +58,26 @@ class Balance:
 
     def refusal(self, cost: Cost) -> str:
         """Why a charge was refused: what was asked, what is left, and when the rest was spent."""
-        gaussian = cost.mu is not None
-        if (self.budget if gaussian else self.apart) is None:
-            lacks, instead = (
-                ("no budget for Gaussian noise, only for releases without a mu: use pure noise", "a budget")
-                if gaussian
-                else ("nothing set apart for releases without a mu, such as pure noise: use Gaussian noise",
-                      "apart=Budget(epsilon, delta)")
-            )  # fmt: skip
-            return f"Source {self.source!r} has {lacks}, or a source opened with {instead}; nothing was booked."
-        left = f"mu = {self.spending.remaining_mu:g} of {self.spending.mu:g}{self._in_epsilon()}"
-        bookings = [booking for booking in self.bookings if (booking.mu is not None) == gaussian]
-        return (
-            f"Source {self.source!r} has {left if gaussian else self.spending.left_apart()} left, and {cost} was asked "
-            f"for; nothing was booked. {_spent_on(bookings)}"
-        )
-
-    def _in_epsilon(self) -> str:
-        """What is left for Gaussian releases, as one budget at the source's delta; nothing if nothing is left."""
-        if self.budget is None or self.spending.remaining_mu == 0:
-            return ""
-        epsilon = epsilon_from_mu(self.spending.remaining_mu, self.budget.delta)
-        return f" (epsilon {epsilon:.4g} at delta {self.budget.delta:g})"
+        refused = f"Of source {self.source!r}, {self.spending.shortage(cost)}; nothing was booked."
+        if (self.apart if cost.mu is None else self.budget) is None:
+            return refused
+        bookings = [booking for booking in self.bookings if (booking.mu is None) == (cost.mu is None)]
+        return f"{refused} {_spent_on(bookings)}"
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Its caps, one row each: the source, the cap, what was spent, what is left, charges, and since when."""
         rows, spending = [], self.spending
         gaussian = sum(booking.mu is not None for booking in self.bookings)
         if self.budget is not None:
-            cap = f"{_pair((self.budget.epsilon, self.budget.delta))}, mu {spending.mu:.4g}"
-            left = f"mu {spending.remaining_mu:.4g}{self._in_epsilon()}"
+            cap = f"{pair(self.budget.epsilon, self.budget.delta)}, mu {spending.mu:.4g}"
+            left = f"mu {spending.remaining_mu:.4g}{spending.in_epsilon()}"
             rows.append((cap, f"mu {spending.spent_mu:.4g}", left, str(gaussian)))
         if self.apart is not None:
-            cap = f"apart {_pair((self.apart.epsilon, self.apart.delta))}"
+            cap = f"apart {pair(self.apart.epsilon, self.apart.delta)}"
             apart = str(len(self.bookings) - gaussian)
-            rows.append((cap, _pair(spending.spent_apart), _pair(spending.remaining_apart), apart))
+            rows.append((cap, pair(*spending.spent_apart), pair(*spending.remaining_apart), apart))
         return [(self.source, *row, self.opened[:10]) for row in rows]
 
     def to_json(self) -> dict[str, Any]:
-        """The source with its caps, what was spent, what is left, and every booking."""
         amounts = ("promised", "spent_apart", "remaining_apart")
         return {
             "source": self.source,
@@ -139,27 +113,10 @@ def balances(entries: Sequence[LedgerEntry]) -> dict[str, Balance]:
     return {name: replace(balance, bookings=tuple(bookings[name].values())) for name, balance in found.items()}
 
 
-def line_of(row: Mapping[str, Any]) -> str:
-    """An entry's JSON in one line."""
-    if row["what"] == "open":
-        caps = [(name, row[key]) for name, key in (("", "budget"), ("apart ", "apart")) if row[key] is not None]
-        text = ", ".join(f"{name}{_pair((cap['epsilon'], cap['delta']))}" for name, cap in caps)
-    elif row["what"] == "reserve":
-        text = f"mu {row['mu']:.4g}" if row["mu"] is not None else f"apart {_pair((row['epsilon'], row['delta']))}"
-        text += f", id {row['id']}" + (f", {row['method']}" if row["method"] else "")
-    else:
-        text = f"id {row['id']}, release {row['release']}"
-    return f"{row['number']}  {row['at']}  {row['what']} {row['source']!r}: {text}; hash {row['hash'][:12]}"
-
-
 def _key(relation: Mapping[str, Any]) -> str:
     """What has to be the same for a sum to mean something: words leave out digits."""
     unit = unit_of(relation)
     return unit if unit.startswith("any one ") else canonical(relation)
-
-
-def _pair(amounts: tuple[float, float]) -> str:
-    return f"({amounts[0]:.4g}, {amounts[1]:.4g})"
 
 
 def _spent_on(bookings: list[Booking]) -> str:

@@ -192,7 +192,6 @@ class Session:
     _connection: sa.Connection
 
     def entries(self) -> list[LedgerEntry]:
-        """All entries, in order."""
         rows = self._connection.execute(sa.select(table).order_by(table.c.number))
         return [LedgerEntry.of_row(place, tuple(row)) for place, row in enumerate(rows, start=1)]
 

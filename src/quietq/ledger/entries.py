@@ -15,12 +15,12 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, ClassVar
 
-from quietq.privacy.budget import Budget
-from quietq.privacy.checks import shown
+from quietq.privacy import Budget, InvalidInput, QuietqError
+from quietq.privacy.checks import Checked, shown
 from quietq.privacy.cost import Cost, check_caps
-from quietq.privacy.errors import InvalidInput, QuietqError
 
 GENESIS = "0" * 64
 """What the first entry has before it."""
@@ -35,11 +35,7 @@ class TamperedLedger(QuietqError, RuntimeError):
 
 
 def canonical(said: Mapping[str, object]) -> str:
-    """JSON that is the same for the same content, whoever writes it.
-
-    >>> canonical({"b": 0.1, "a": None})
-    '{"a":null,"b":0.1}'
-    """
+    """JSON that is the same for the same content, whoever writes it."""
     return _ENCODER.encode(said)
 
 
@@ -52,11 +48,7 @@ def check_hash(name: str, value: object, digits: int = 64) -> str:
 
 
 def one_line(name: str, value: object, least: int = 1) -> str:
-    """`value` as one printable line.
-
-    >>> one_line("source", "ratings of May")
-    'ratings of May'
-    """
+    """`value` as one printable line."""
     if isinstance(value, str) and value.isprintable() and value == value.strip() and least <= len(value) <= LONGEST:
         return value
     raise InvalidInput(
@@ -65,22 +57,24 @@ def one_line(name: str, value: object, least: int = 1) -> str:
     )
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _utc(name: str, value: Any) -> str:
+    if datetime.fromisoformat(value).replace(tzinfo=UTC).isoformat(timespec="seconds") == value:
+        return value
+    raise InvalidInput(f"{name} must be a time in UTC, to the second.")
+
+
+def pair(epsilon: float | None, delta: float | None) -> str:
+    return f"({epsilon:.4g}, {delta:.4g})"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
+class Statement(Checked):
     """What an entry says, about the release or the source of this id."""
 
+    fields: ClassVar = {"id": partial(check_hash, digits=32), "at": _utc}
     what: ClassVar[str]
     id: str = field(default_factory=lambda: secrets.token_hex(16))
-    at: str = field(default_factory=_now)
-
-    def __post_init__(self) -> None:
-        check_hash("id", self.id, digits=32)
-        if datetime.fromisoformat(self.at).replace(tzinfo=UTC).isoformat(timespec="seconds") != self.at:
-            raise InvalidInput("at must be a time in UTC, to the second.")
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def body(self) -> str:
         return canonical({"what": self.what, **asdict(self)})
@@ -106,11 +100,16 @@ class Opened(Statement):
     def read(cls, **said: Any) -> "Opened":
         return cls(**{**said, **{cap: said[cap] and Budget(**said[cap]) for cap in ("budget", "apart")}})
 
+    def __str__(self) -> str:
+        caps = (("", self.budget), ("apart ", self.apart))
+        return ", ".join(name + pair(cap.epsilon, cap.delta) for name, cap in caps if cap is not None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reserved(Statement):
     """A release was charged: mu, or else epsilon and delta, which are booked apart."""
 
+    fields: ClassVar = {**Statement.fields, "method": partial(one_line, least=0)}
     what = "reserve"
     mu: float | None
     epsilon: float | None
@@ -120,23 +119,30 @@ class Reserved(Statement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in vars(Cost(self.mu, self.epsilon, self.delta)).items():
+        for name, value in vars(self.cost).items():
             object.__setattr__(self, name, value)
         if not isinstance(self.relation, dict):
             raise InvalidInput("relation must be what relation.describe() returns.")
-        one_line("method", self.method, least=0)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.mu, self.epsilon, self.delta)
+
+    def __str__(self) -> str:
+        size = f"mu {self.mu:.4g}" if self.mu is not None else f"apart {pair(self.epsilon, self.delta)}"
+        return f"{size}, id {self.id}" + (f", {self.method}" if self.method else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Committed(Statement):
     """The release of the reservation with this id has this hash."""
 
+    fields: ClassVar = {**Statement.fields, "release": check_hash}
     what = "commit"
     release: str
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_hash("release", self.release)
+    def __str__(self) -> str:
+        return f"id {self.id}, release {self.release}"
 
 
 _STATEMENTS: dict[str, type[Statement]] = {kind.what: kind for kind in (Opened, Reserved, Committed)}
@@ -171,8 +177,11 @@ class LedgerEntry:
             pass
         raise tampered(self.number)
 
+    def __str__(self) -> str:
+        said = self.read()
+        return f"{self.number}  {said.at}  {said.what} {self.source!r}: {said}; hash {self.hash[:12]}"
+
     def to_json(self) -> dict[str, Any]:
-        """The entry with what it says."""
         return {"number": self.number, "source": self.source, **json.loads(self.body), "hash": self.hash}
 
 
@@ -189,7 +198,6 @@ def link(before: str, number: int, source: str, body: str) -> str:
 
 
 def following(entries: Sequence[LedgerEntry], source: str, body: str) -> LedgerEntry:
-    """The entry that says this, after all others."""
     number, before = len(entries) + 1, entries[-1].hash if entries else GENESIS
     return LedgerEntry(number, source, body, link(before, number, source, body))
 

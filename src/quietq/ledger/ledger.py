@@ -17,11 +17,8 @@ from collections.abc import Callable, Mapping
 from quietq.ledger.books import Balance, balances
 from quietq.ledger.database import Database, LedgerUnavailable, Unanswered
 from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, Statement, following, one_line, verify
-from quietq.privacy.account import Account, Receipt
-from quietq.privacy.budget import Budget
+from quietq.privacy import Account, Budget, BudgetExhausted, Cost, InvalidInput, Receipt, Spending
 from quietq.privacy.checks import instance, shown
-from quietq.privacy.cost import Cost, Spending
-from quietq.privacy.errors import BudgetExhausted, InvalidInput
 from quietq.privacy.relations import Relation, unit_of
 
 Books = Mapping[str, Balance]
@@ -146,11 +143,9 @@ class Ledger:
         )
 
     def balance(self, source: str) -> Balance:
-        """How the source stands."""
         return _find(self.balances(), source)
 
     def balances(self) -> dict[str, Balance]:
-        """How all sources stand."""
         return self._read()[1]
 
     def history(self) -> list[LedgerEntry]:
@@ -189,7 +184,6 @@ class SourceAccount(Account):
         return repr(self.ledger), self.source
 
     def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
-        """Reserves in the ledger, or raises BudgetExhausted and books nothing. Nothing gives it back."""
         return self.receipt(self.ledger.reserve(self.source, cost, relation, self.method))
 
     def receipt(self, id: str) -> Receipt:

@@ -1,9 +1,8 @@
 """The acts of releasing: what people gave goes in, something private comes out, once."""
 
-from quietq.mechanisms.denoise import denoise as denoise
 from quietq.mechanisms.evaluation import Evaluation as Evaluation
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism as GaussianProcessMechanism
-from quietq.mechanisms.model import RewardModel as RewardModel
+from quietq.mechanisms.model import RewardModel as RewardModel, denoise as denoise
 from quietq.mechanisms.private_function import (
     PrivateFunction as PrivateFunction,
     PrivateKnots as PrivateKnots,

@@ -73,7 +73,6 @@ def pack(text: str, arrays: Arrays, signed: Mapping[str, str] | None = None) -> 
 
 
 def unpack(data: bytes) -> Unpacked:
-    """The content of a file's bytes."""
     length = int.from_bytes(data[:8], "little")
     require(len(data) <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
     require(2 <= length <= min(MOST_HEADER_BYTES, len(data) - 8), "its header is cut off or too long")
@@ -144,7 +143,6 @@ def _whole(text: str) -> int:
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """A file's bytes, unless they are too many."""
     source = Path(path)
     try:
         if source.is_dir():
@@ -170,11 +168,15 @@ def check_target(target: Path) -> None:
 
 
 def replace_file(target: Path, data: bytes) -> None:
-    """All of the data or nothing, under the final name: a neighbouring file is filled and then renamed."""
     check_target(target)
+    write_whole(target, data)
+
+
+def write_whole(target: Path, data: bytes, mode: int = 0o666) -> None:
+    """All of the data or nothing, under the final name: a neighbouring file is filled and then renamed."""
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with open(unfinished, "xb") as stream:
+        with open(unfinished, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())

@@ -24,16 +24,12 @@ from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, larges
 from quietq.mechanisms.least_squares import LeastSquares, Ridge, Weighted
 from quietq.mechanisms.private_function import PrivateCells
 from quietq.mechanisms.smooth_sensitivity import Admissible, smooth_bound
-from quietq.noise.box import Box
-from quietq.noise.entropy import SeededEntropy, SystemEntropy
+from quietq.noise import Box, SeededEntropy, SystemEntropy
 from quietq.noise.rounding import largest_value, round_release, rounding_step
+from quietq.privacy import Budget, Cost, InvalidInput, PrivacyWarning, QuietqError, Trajectories, weak_delta
 from quietq.privacy.account import Account, Receipted, accounted
-from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
-from quietq.privacy.relations import Trajectories
 
 Kind = Literal["lsw", "lsl"]
 SLACK = 1 + 1e-6
@@ -113,12 +109,10 @@ class Evaluation:
             raise InvalidInput("ridge must be given for kind 'lsl', and for no other.")
         object.__setattr__(self, "gamma", real("gamma", self.gamma))
         n = self.cells.count
-        features = np.eye(n) if self.features is None else numbers("features", self.features)
+        features, importance = self._arrays
         if features.ndim != 2 or len(features) != n or not features.any() or not np.isfinite(features).all():
-            raise InvalidInput(
-                f"features must be a matrix of finite numbers, not all 0, one row for each of {n} cells."
-            )
-        importance = np.ones(n) if self.importance is None else numbers("importance", self.importance)
+            matrix = f"a matrix of finite numbers, not all 0, one row for each of {n} cells"
+            raise InvalidInput(f"features must be {matrix}.")
         if importance.shape != (n,) or not np.isfinite(importance).all() or not (importance > 0).all():
             raise InvalidInput(f"importance must be {n} finite numbers above 0, one for each cell.")
         for name, array in (("features", features), ("importance", importance)):
@@ -168,9 +162,9 @@ class Evaluation:
 
     @property
     def _arrays(self) -> tuple[Float[np.ndarray, "cells weights"], Float[np.ndarray, " cells"]]:
-        assert self.features is not None
-        assert self.importance is not None
-        return self.features, self.importance
+        n = self.cells.count
+        features = np.eye(n) if self.features is None else numbers("features", self.features)
+        return features, np.ones(n) if self.importance is None else numbers("importance", self.importance)
 
     def _fit(self) -> LeastSquares:
         largest = positive("The largest return", largest_return(self.relation, self.gamma))
@@ -184,9 +178,10 @@ class Evaluation:
         """Of noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
         relation = self.relation
         cut = "" if relation.horizon is None else f", trajectories cut after {relation.horizon} steps"
+        clipped = f"clipped to {relation.largest_reward:g} in size{cut}"
+        rounded = f"clipped to {largest_value(least):g} in size and rounded to multiples of {rounding_step(least):g}"
         enforced = (
-            f"Rewards were clipped to {relation.largest_reward:g} in size{cut}, and each trajectory counted once in a "
-            "cell.",
+            f"Rewards were {clipped}, and each trajectory counted once in a cell.",
             f"There were {relation.count} trajectories, as declared.",
             "The size of the noise follows the data by a smooth bound, and is not released.",
             "Noise was drawn once, in float64, from the operating system's generator.",
@@ -194,8 +189,7 @@ class Evaluation:
         trusted = (
             "Each person gave one trajectory.",
             "A trajectory's cells depend on no other trajectory.",
-            f"Weights were clipped to {largest_value(least):g} in size and rounded to multiples of "
-            f"{rounding_step(least):g}; beyond that, floating-point numbers are taken for exact.",
+            f"Weights were {rounded}; beyond that, floating-point numbers are taken for exact.",
         )
         return Certificate(
             method=self.method,

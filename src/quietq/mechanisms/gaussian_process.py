@@ -7,23 +7,19 @@ A door to `release` for whoever has a function and knows how far apart neighbour
 import os
 import threading
 import warnings
-from functools import partial
 from typing import Any
 
 from quietq.feedback.own_function import Input, OwnFunction
-from quietq.mechanisms.path import Path
+from quietq.mechanisms.path import InKernel, Path, best_kernel
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.release import release, simulate
 from quietq.mechanisms.weights import Weights
 from quietq.noise.box import Domain, box_for
 from quietq.noise.evaluation import shows_nothing
-from quietq.noise.kernels import Exponential, FiniteRank, Kernel
-from quietq.privacy.account import Account
-from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import Assumption
+from quietq.noise.kernels import FiniteRank, Kernel
+from quietq.privacy import Account, Assumption, Budget, Relation, RkhsBall, weak_delta
 from quietq.privacy.checks import instance, positive, same_process
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
-from quietq.privacy.relations import Relation, RkhsBall
 
 _A_BUDGET = "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)"
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
@@ -56,16 +52,14 @@ class GaussianProcessMechanism:
         *,
         relation: Relation | None = None,
         domain: Domain | None = None,
-        levels: int | None = None,
-        largest: float | None = None,
-        accuracy: float | None = None,
         account: Account | None = None,
         assumption: Assumption | None = None,
+        **options: Any,
     ) -> None:
         """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted".
 
-        `largest` is a public bound on the size of all values. `accuracy` is one on the error of each, for values that
-        are less exact than float64; the grid is then as coarse as it must be, unless `levels` says how fine it is.
+        `options` are `largest`, a public bound on the size of all values, `accuracy`, one on the error of each, for
+        values that are less exact than float64, and `levels`, how fine the grid is: else as fine as that allows.
         """
         instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
         instance("budget", budget, Budget, _A_BUDGET)
@@ -78,10 +72,9 @@ class GaussianProcessMechanism:
         if radius < needed * (1 - 1e-12):
             raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
         self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
-        finite, about = isinstance(kernel, FiniteRank), {"largest": largest, "accuracy": accuracy}
-        kind: Any = Weights if finite else partial(Path, levels=levels)
-        self.mechanism: Path | Weights = kind(self.relation, budget, kernel, radius, self.box, **about)
-        self.levels = 0 if isinstance(self.mechanism, Weights) else self.mechanism.levels
+        kind: Any = Weights if isinstance(kernel, FiniteRank) else Path
+        self.mechanism: InKernel = kind(self.relation, budget, kernel, radius, self.box, **options)
+        self.levels = getattr(self.mechanism, "levels", 0)
         self.mu, self.sensitivity, self.sigma = budget.mu, self.mechanism.sensitivity, self.mechanism.sigma
         self._account, self._assumptions = account, () if assumption is None else (assumption,)
         self._spent, self._process, self._lock = False, os.getpid(), threading.Lock()
@@ -92,8 +85,7 @@ class GaussianProcessMechanism:
     def for_relation(cls, relation: Relation, budget: Budget, **options: Any) -> "GaussianProcessMechanism":
         """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own."""
         instance("relation", relation, Relation, _A_RELATION)
-        own = getattr(relation, "kernel", None)
-        kernel = own if isinstance(own, Kernel) else Exponential(relation.best_beta())
+        kernel = best_kernel(relation)
         return cls(kernel, relation.rkhs_radius(kernel), budget, relation=relation, **options)
 
     @shows_nothing

@@ -4,69 +4,48 @@ The theorem, the body of what one person can do to the increments and the exact 
 The constant is left out, because it changes no policy when all episodes have the same length.
 """
 
-import math
-from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.mechanisms.laws import KNorm
-from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task, propose_pieces
+from quietq.mechanisms.knots import OnKnots
+from quietq.mechanisms.laws import KNorm, Law
+from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.private_function import PrivateKnots
-from quietq.noise.allowance import largest_and_error, widen_ball
-from quietq.noise.box import Box
-from quietq.noise.evaluation import on_knots
 from quietq.noise.increments import IncrementBody, to_curve
 from quietq.noise.rounding import check_size
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy import Certificate
 from quietq.privacy.checks import count, positive
-from quietq.privacy.cost import Cost
-from quietq.privacy.norms import Norm, Record, largest_difference, register
-from quietq.privacy.relations import LipschitzBall
+from quietq.privacy.norms import NORMS, Norm, Record
 from quietq.privacy.words import plural
 
 
-class Increments(Mechanism):
-    """Increments between equally spaced knots, straight lines between them; the constant is dropped."""
+class Increments(OnKnots):
+    """Increments between knots; the constant is dropped."""
 
     name = "k-norm"
+    pure = True
+    looked_at = "increments between"
 
-    def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
-        self.relation, self.budget, self.box, self.pieces = ball, budget, box, pieces
-        self._slope, self._exact = task.slope or 0.0, task.accuracy is None
-        about = IncrementBody(ball, pieces).typical_noise(budget.epsilon)
-        self.largest, self.error = largest_and_error(about, ball.radius, ball.people, task.largest, task.accuracy)
-        self._wider = widen_ball(ball, pieces, self.error, SLACK)
-        self.law = KNorm(IncrementBody(self._wider, pieces), budget.epsilon)
-        self.sigma = self.law.sigma
-        if task.largest is not None:  # increments may be twice that, and no refusal may hang on them
-            check_size(2 * task.largest, self.sigma)
-        looked = f"Only the increments between {pieces + 1} public knots were looked at, noised once, not kept."
-        self.conditions = (Assumption(looked, True),)
+    def typical_noise(self) -> float:
+        return IncrementBody(self.ball, self.pieces).typical_noise(self.budget.epsilon)
 
-    @property
-    def cost(self) -> Cost:
-        return Cost.apart(self.budget.epsilon)
+    def make_law(self) -> Law:
+        law = KNorm(IncrementBody(self.wider, self.pieces), self.budget.epsilon)
+        if self.declared is not None:  # increments may be twice that, and no refusal may hang on them
+            check_size(2 * self.declared, law.sigma)
+        return law
 
-    def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        sensitivity = largest_difference(self.law.body.norm, self._wider.describe())
-        return (yield Query(self._increments, sensitivity, self.law))
-
-    def _increments(self, feedback: Any) -> Float[np.ndarray, " pieces"]:
-        return np.diff(on_knots(feedback.functions()[0], self.box, self.pieces, self._exact, self.largest))
+    def values(self, feedback: Any) -> Float[np.ndarray, " pieces"]:
+        return np.diff(super().values(feedback))
 
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
-        return PrivateKnots(to_curve(released), self.box, certificate)
-
-    def expected_error(self) -> float:
-        """Root mean square of the noise about its own mean, and of straight lines between knots."""
-        return math.hypot(self.sigma, self._slope / (2 * self.pieces**1.5))
+        return super().result(to_curve(released), certificate)
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:
-        return [] if task.gaussian and not task.asked and not task.budget.is_pure else propose_pieces(cls, task)
+        return [] if task.gaussian and not task.asked and not task.budget.is_pure else super().propose(task)
 
 
 def _difference(norm: Record, relation: Record) -> float | None:
@@ -78,16 +57,13 @@ def _difference(norm: Record, relation: Record) -> float | None:
     return max(steepest, min(2 * radius, lipschitz) / (2 * norm["radius"]))
 
 
-register(
-    "increments",
-    Norm(
-        fields={"pieces": count, "radius": positive, "lipschitz": positive},
-        difference=_difference,
-        words=lambda norm: (
-            f"the gauge of what differences of at most {norm['radius']:g}, of slope at most {norm['lipschitz']:g}, can "
-            f"do to {plural(norm['pieces'], 'increment')} between knots"
-        ),
-        dimension=lambda norm: 1,
-        families=("pure",),
+NORMS["increments"] = Norm(
+    fields={"pieces": count, "radius": positive, "lipschitz": positive},
+    difference=_difference,
+    words=lambda norm: (
+        f"the gauge of what differences of at most {norm['radius']:g}, of slope at most {norm['lipschitz']:g}, can "
+        f"do to {plural(norm['pieces'], 'increment')} between knots"
     ),
+    dimension=lambda norm: 1,
+    families=("pure",),
 )

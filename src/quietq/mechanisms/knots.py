@@ -10,28 +10,98 @@ stops early costs noise, never privacy.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.mechanisms.laws import Gaussian
-from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task, propose_pieces
+from quietq.mechanisms.laws import Gaussian, Law
+from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
 from quietq.mechanisms.private_function import PrivateKnots
+from quietq.noise import Box, Entropy
 from quietq.noise.allowance import largest_and_error, widen_ball
-from quietq.noise.box import Box
-from quietq.noise.entropy import Entropy
+from quietq.noise.box import box_for
 from quietq.noise.evaluation import on_knots
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import real
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.knot_body import MOST_PIECES, vertices
-from quietq.privacy.norms import Norm, Record, largest_difference, register
-from quietq.privacy.relations import LipschitzBall
+from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall
+from quietq.privacy.checks import count, real
+from quietq.privacy.norms import NORMS, Norm, Record, largest_difference
+
+MOST_PIECES = 8
+_MOST_VERTICES = 200_000
+_PIECES = (4, 6, 8)  # that are tried
+
+
+class OnKnots(Mechanism):
+    """Noise on what a function is at equally spaced knots of an interval, straight lines between them."""
+
+    looked_at: ClassVar[str] = "values at"
+
+    def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
+        self.relation = self.ball = ball
+        self.budget, self.box, self.pieces, self.declared = budget, box, pieces, task.largest
+        self._slope, self._exact, size = task.slope or 0.0, task.accuracy is None, self.typical_noise()
+        self.largest, self.error = largest_and_error(size, ball.radius, ball.people, task.largest, task.accuracy)
+        self.wider = widen_ball(ball, pieces, self.error, SLACK)
+        self.law = self.make_law()
+        looked = f"Only the {self.looked_at} {pieces + 1} public knots were looked at, noised once, not kept."
+        self.conditions = (Assumption(looked, True),)
+
+    @abstractmethod
+    def typical_noise(self) -> float:
+        """About its size, before values that are not exact widen the ball."""
+
+    @abstractmethod
+    def make_law(self) -> Law:
+        """The noise that hides the ball, `wider` by the errors of values."""
+
+    @property
+    def sigma(self) -> float:
+        return self.law.sigma
+
+    def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
+        sensitivity = largest_difference(self.law.measured()["norm"], self.wider.describe())
+        return (yield Query(self.values, sensitivity, self.law))
+
+    def values(self, feedback: Any) -> Float[np.ndarray, " numbers"]:
+        return on_knots(feedback.functions()[0], self.box, self.pieces, self._exact, self.largest)
+
+    def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
+        return PrivateKnots(released, self.box, certificate)
+
+    def noise_error(self) -> float:
+        return self.sigma
+
+    def expected_error(self) -> float:
+        return math.hypot(self.noise_error(), self._slope / (2 * self.pieces**1.5))
+
+    @classmethod
+    def propose(cls, task: Task) -> list[Mechanism]:
+        """One mechanism for each number of pieces between knots that range and slope allow."""
+        ball = task.relation
+        if not isinstance(ball, LipschitzBall):
+            return task.refuse(
+                "Noise on knots works in one dimension only, and not with features: use noise='auto' here, without "
+                "pieces."
+            )
+        if ball.actions != 1:
+            return task.refuse("Noise on knots is for one reward function; use noise='path' with several actions.")
+        pure = task.budget.is_pure
+        if task.slope is None and task.pieces is None and not task.asked and not pure:
+            return []  # nothing is known of the detail that knots would lose
+        found: list[Mechanism] = []
+        refusal: InvalidInput | None = None
+        for pieces in _PIECES if task.pieces is None else (count("pieces", task.pieces),):
+            try:
+                found.append(cls(ball, task.budget, box_for(1, task.domain), pieces, task))
+            except InvalidInput as error:  # too many pieces, or too fine for values of this accuracy
+                refusal = error
+        if refusal is not None and not found and (task.asked or pure):
+            raise refusal
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,44 +123,67 @@ class KnotShape:
         return float(np.linalg.norm(np.linalg.solve(self.root, difference)))
 
 
-class ShapedKnots(Mechanism):
-    """Values at equally spaced knots, straight lines between them."""
+class ShapedKnots(OnKnots):
+    """Values at knots, with the noise that hides them best."""
 
     name = "knots"
 
-    def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
-        self.relation, self.budget, self.box, self.pieces = ball, budget, box, pieces
-        self._slope, self._exact = task.slope or 0.0, task.accuracy is None
-        least = ball.radius / budget.mu  # a constant difference alone needs that much
-        self.largest, self.error = largest_and_error(least, ball.radius, ball.people, task.largest, task.accuracy)
-        self._wider = widen_ball(ball, pieces, self.error, SLACK)
-        root = np.linalg.cholesky(least_shape(self._wider, pieces)) / budget.mu
-        self.sigma = math.sqrt(float(np.sum(root**2)) / len(root))
-        self._shape = KnotShape(root / self.sigma)
-        looked = f"Only the values at {pieces + 1} public knots were looked at, noised once, not kept."
-        self.conditions = (Assumption(looked, True),)
+    def typical_noise(self) -> float:
+        """A constant difference alone needs that much."""
+        return self.ball.radius / self.budget.mu
 
-    def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        sensitivity = largest_difference(self._shape.norm, self._wider.describe())
-        return (yield Query(self._values, sensitivity, Gaussian(self.sigma, self._shape)))
+    def make_law(self) -> Law:
+        root = np.linalg.cholesky(least_shape(self.wider, self.pieces)) / self.budget.mu
+        sigma = math.sqrt(float(np.sum(root**2)) / len(root))
+        return Gaussian(sigma, KnotShape(root / sigma))
 
-    def _values(self, feedback: Any) -> Float[np.ndarray, " knots"]:
-        return on_knots(feedback.functions()[0], self.box, self.pieces, self._exact, self.largest)
-
-    def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
-        return PrivateKnots(released, self.box, certificate)
-
-    def expected_error(self) -> float:
-        """Root mean square of the noise about its own mean, and of straight lines between knots."""
-        shape, knots = self.sigma**2 * self._shape.root @ self._shape.root.T, self.pieces + 1
-        noise = (np.trace(shape) - shape.sum() / knots) / knots
-        return math.hypot(math.sqrt(noise), self._slope / (2 * self.pieces**1.5))
+    def noise_error(self) -> float:
+        shape = self.sigma**2 * np.array(self.law.measured()["norm"]["shape"])
+        return math.sqrt((np.trace(shape) - shape.sum() / len(shape)) / len(shape))
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:
         if task.budget.is_pure:
             return task.refuse("Noise 'knots' is Gaussian and needs delta above 0; 'k-norm' works with delta = 0.")
-        return propose_pieces(cls, task)
+        return super().propose(task)
+
+
+def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
+    """Points that include every vertex of {|v_j| <= 1, |v_{j+1} - v_j| <= step}, up to sign.
+
+    At a vertex the knots fall into runs whose steps are all full, up or down, and each of which touches 1 or -1. So a
+    knot's value is sign (1 - k step) with a whole k of at most `pieces`, and k changes by one within a run.
+    """
+    if not 1 <= pieces <= MOST_PIECES:
+        raise InvalidInput(f"Shaped Gaussian noise has 1 to {MOST_PIECES} pieces between knots, not {pieces}.")
+    spots = {
+        (sign, k): sign * (1 - k * step) for sign in (1, -1) for k in range(pieces + 1) if 1 - k * step >= -1 - 1e-9
+    }
+    near = {
+        spot: [other for other in spots if abs(spots[other] - value) <= step * (1 + 1e-9)]
+        for spot, value in spots.items()
+    }
+    found: list[list[float]] = []
+
+    def extend(path: list[tuple[int, int]], settled: bool) -> None:
+        if len(found) > _MOST_VERTICES:
+            raise InvalidInput(f"{pieces} pieces have too many vertices for this range and slope: use fewer knots.")
+        left = pieces + 1 - len(path)
+        if not left:
+            if settled:
+                found.append([spots[spot] for spot in path])
+            return
+        sign, k = path[-1]
+        on = [spot for spot in ((sign, k - 1), (sign, k + 1)) if spot in spots and (settled or spot[1] < left)]
+        for spot in on:  # the run goes on
+            extend([*path, spot], settled or spot[1] == 0)
+        for spot in near[path[-1]] if settled else ():  # another run may begin
+            if spot[1] < left:
+                extend([*path, spot], spot[1] == 0)
+
+    for spot in [spot for spot, value in spots.items() if value >= -1e-9]:
+        extend([spot], spot[1] == 0)
+    return np.unique(np.array(found), axis=0)
 
 
 def least_shape(ball: LipschitzBall, pieces: int) -> Float[np.ndarray, "knots knots"]:
@@ -146,13 +239,10 @@ def _check_shape(name: str, value: object) -> None:
         raise InvalidInput(f"{name} must be symmetric, with a mean of 1 on its diagonal.")
 
 
-register(
-    "knots",
-    Norm(
-        fields={"shape": _check_shape},
-        difference=_difference,
-        words=lambda norm: f"the shape of the noise at {len(norm['shape'])} knots",
-        dimension=lambda norm: 1,
-        families=("gaussian",),
-    ),
+NORMS["knots"] = Norm(
+    fields={"shape": _check_shape},
+    difference=_difference,
+    words=lambda norm: f"the shape of the noise at {len(norm['shape'])} knots",
+    dimension=lambda norm: 1,
+    families=("gaussian",),
 )

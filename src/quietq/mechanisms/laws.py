@@ -15,8 +15,7 @@ from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
 from quietq.noise.rounding import exact_rounding, round_release, rounding_in_words, rounding_step
-from quietq.privacy.certificate import Assumption
-from quietq.privacy.cost import Cost
+from quietq.privacy import Assumption, Cost
 
 
 class Law(ABC):
@@ -58,20 +57,17 @@ class Law(ABC):
 
 @runtime_checkable
 class Shape(Protocol):
-    """Gaussian noise of unit size, correlated in some way."""
+    """Gaussian noise of unit size, correlated in some way: L z.
+
+    `norm` is one of `privacy.norms`, as certificates state it; `length` is |L^-1 v|.
+    """
 
     @property
-    def norm(self) -> dict[str, Any]:
-        """As certificates state it: a kind of `privacy.norms`."""
-        ...
+    def norm(self) -> dict[str, Any]: ...
 
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray:
-        """L z, for numbers of this shape."""
-        ...
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray: ...
 
-    def length(self, difference: np.ndarray) -> float:
-        """|L^-1 v|."""
-        ...
+    def length(self, difference: np.ndarray) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -109,28 +105,21 @@ class Gaussian(Law):
 
 @runtime_checkable
 class Body(Protocol):
-    """A symmetric convex body: what one person can do to the numbers."""
+    """A symmetric convex body, what one person can do to the numbers, and noise of density exp(-rate |z|) in its gauge.
+
+    `draw` is in floating point; `add_exactly` adds noise of exactly that density, and rounds once to the step.
+    """
 
     @property
-    def norm(self) -> dict[str, Any]:
-        """As certificates state it: a kind of `privacy.norms`."""
-        ...
+    def norm(self) -> dict[str, Any]: ...
 
-    def gauge(self, difference: np.ndarray) -> float:
-        """At most 1 inside the body."""
-        ...
+    def gauge(self, difference: np.ndarray) -> float: ...
 
-    def draw(self, rate: float, entropy: Entropy) -> np.ndarray:
-        """One draw of density exp(-rate |z|), in floating point."""
-        ...
+    def draw(self, rate: float, entropy: Entropy) -> np.ndarray: ...
 
-    def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray:
-        """Numbers + noise of exactly that density, rounded once to multiples of the step."""
-        ...
+    def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray: ...
 
-    def typical_noise(self, rate: float) -> float:
-        """The size of the noise, public."""
-        ...
+    def typical_noise(self, rate: float) -> float: ...
 
 
 @dataclass(frozen=True)

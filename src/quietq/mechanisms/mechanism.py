@@ -16,13 +16,8 @@ import numpy as np
 
 from quietq.feedback.feedback import Feedback
 from quietq.mechanisms.laws import Law
-from quietq.noise.box import Box, Domain, box_for
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall, Relation
+from quietq.noise.box import Box, Domain
+from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation
 
 SLACK = 1 + 1e-6
 """Each person's part is computed in floating point: this much more noise covers it many times over.
@@ -87,6 +82,8 @@ class Mechanism(ABC):
     """As in `privatise(..., noise=name)`; certificates call the method reward/name."""
     takes: ClassVar[str] = "function"
     """Which feedback it is for: that which `gives` the same."""
+    pure: ClassVar[bool] = False
+    """Whether its noise is pure, without a delta, and not Gaussian."""
     relation: Relation
     budget: Budget
     box: Box
@@ -100,8 +97,8 @@ class Mechanism(ABC):
 
     @property
     def cost(self) -> Cost:
-        """All that an account is charged, before the first look: by default the whole budget, for Gaussian noise."""
-        return Cost.gaussian(self.budget.mu)
+        """All that an account is charged, before the first look: by default the whole budget."""
+        return Cost.apart(self.budget.epsilon) if self.pure else Cost.gaussian(self.budget.mu)
 
     @abstractmethod
     def run(self) -> Generator[Query, np.ndarray, Any]:
@@ -119,29 +116,3 @@ class Mechanism(ABC):
     def propose(cls, task: Task) -> Sequence["Mechanism"]:
         """The mechanisms of this kind that could do the task; none where the kind does not apply."""
         return []
-
-
-_PIECES = (4, 6, 8)
-
-
-def propose_pieces(kind: Callable[..., Mechanism], task: Task) -> list[Mechanism]:
-    """For noise on knots: one mechanism for each number of pieces between them that range and slope allow."""
-    ball = task.relation
-    if not isinstance(ball, LipschitzBall):
-        return task.refuse(
-            "Noise on knots works in one dimension only, and not with features: use noise='auto' here, without pieces."
-        )
-    if ball.actions != 1:
-        return task.refuse("Noise on knots is for one reward function; use noise='path' with several actions.")
-    if task.slope is None and task.pieces is None and not task.asked and not task.budget.is_pure:
-        return []  # nothing is known of the detail that knots would lose
-    found: list[Mechanism] = []
-    refusal: InvalidInput | None = None
-    for pieces in _PIECES if task.pieces is None else (count("pieces", task.pieces),):
-        try:
-            found.append(kind(ball, task.budget, box_for(1, task.domain), pieces, task))
-        except InvalidInput as error:  # too many pieces, or too fine for values of this accuracy
-            refusal = error
-    if refusal is not None and not found and (task.asked or task.budget.is_pure):
-        raise refusal
-    return found

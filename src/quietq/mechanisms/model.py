@@ -11,29 +11,26 @@ Gaussian process a priori, with the middle of the reward's public range as mean.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.mechanisms.publishable import (
-    IN_TRAINING,
-    Arrays,
-    Details,
-    Publishable,
-    Stored,
-    freeze,
-    outputs_of,
-    require,
-)
+from quietq.mechanisms.private_function import PrivateTable
+from quietq.mechanisms.publishable import IN_TRAINING, Publishable, check_outputs, require
 from quietq.noise.box import Box, Domain, box_for
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import count, numbers, positive, real
-from quietq.privacy.errors import InvalidInput
+from quietq.noise.grid_path import grid_points
+from quietq.noise.kernels import Exponential
+from quietq.noise.kernels.exponential import whiten
+from quietq.privacy import Certificate, InvalidInput
+from quietq.privacy.checks import Checked, count, numbers, optional, positive, real
 
 Smoothness = Literal["squared-exponential", "matern"]
 _LENGTHS = {"squared-exponential": 0.2, "matern": 0.3}  # robust in the experiments of docs/theory.md
+_AT_ONCE = 2**16  # grid points
 _LEAST_NOISE = 1e-8  # below, the posterior drowns in rounding
+_SIZE = optional(positive)
 _OBSERVED = "rewards"  # the norm of rewards that were noised one by one
 
 
@@ -42,6 +39,7 @@ class FittedReward(Publishable):
     """The posterior: call it with states for its mean; `std` says how sure it is."""
 
     kind: ClassVar[str] = "fitted"
+    arrays: ClassVar = ("mean", "covariance")
     box: Box
     mean: Float[np.ndarray, "knots *outputs"]
     """Posterior mean of the knots' values."""
@@ -50,11 +48,7 @@ class FittedReward(Publishable):
     certificate: Certificate | None = None
     """What covers the numbers that the model was fitted to, if they came with a certificate."""
 
-    def __post_init__(self) -> None:
-        freeze(self.mean, self.covariance)
-
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """Posterior mean of the reward; further axes are outputs, if there is more than one."""
         left, share = _place(self.box, len(self.mean), states)
         share = share.reshape(share.shape + (1,) * (self.mean.ndim - 1))
         return np.asarray((1 - share) * self.mean[left] + share * self.mean[left + 1])
@@ -66,29 +60,20 @@ class FittedReward(Publishable):
         variance = (1 - share) ** 2 * c[left, left] + share**2 * c[right, right]
         return np.asarray(np.sqrt(np.maximum(variance + 2 * share * (1 - share) * c[left, right], 0.0)))
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        return {}, {"mean": self.mean, "covariance": self.covariance}
-
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "FittedReward":
-        _, arrays, box = stored.expect(set(), {"mean", "covariance"})
-        mean, covariance = arrays["mean"], arrays["covariance"]
+    @staticmethod
+    def check(mean: np.ndarray, covariance: np.ndarray, box: Box) -> None:
         require(box.dimension == 1 and len(mean) > 1, "a fitted reward has one coordinate and two knots or more")
-        outputs_of(mean, [len(mean)])
+        check_outputs(mean, [len(mean)])
         require(covariance.shape == (len(mean), len(mean)), "mean and covariance must have the same knots")
-        return cls(box, mean, covariance, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         fits = norm["kind"] not in IN_TRAINING or norm["kind"] == _OBSERVED
         require(fits, "it must be fitted to rewards, and its certificate is for something else")
         self.require_outputs(certificate)
 
-    def _shape(self) -> str:
-        return f"knots={len(self.mean)}"
-
 
 @dataclass(frozen=True)
-class RewardModel:
+class RewardModel(Checked):
     """A prior over rewards in one dimension; all of it public, and chosen without the private data.
 
     >>> model = RewardModel(low=0.0, high=0.5)
@@ -97,6 +82,7 @@ class RewardModel:
     (array([0.3, 0.1]), True)
     """
 
+    fields: ClassVar = {"low": real, "high": real, "hats": partial(count, least=2), "length": _SIZE, "deviation": _SIZE}
     low: float
     high: float
     """The reward's range. Its middle is the prior mean; it does not clip."""
@@ -110,14 +96,11 @@ class RewardModel:
     """Prior standard deviation; by default half the range's width."""
 
     def __post_init__(self) -> None:
-        if real("high", self.high) <= real("low", self.low):
+        super().__post_init__()
+        if self.high <= self.low:
             raise InvalidInput(f"high must be above low, but high is {self.high!r} and low is {self.low!r}.")
         if self.smoothness not in _LENGTHS:
             raise InvalidInput(f"smoothness must be one of {tuple(_LENGTHS)}, not {self.smoothness!r}.")
-        count("hats", self.hats, 2)
-        for name in ("length", "deviation"):
-            if getattr(self, name) is not None:
-                positive(name, getattr(self, name))
         box_for(1, self.domain)
 
     @property
@@ -154,7 +137,6 @@ class RewardModel:
         return self.posterior(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1), sums)
 
     def check_noise(self, least: float) -> None:
-        """Refuses noise so small that the posterior would drown in rounding."""
         if least < _LEAST_NOISE * (self.high - self.low):
             raise InvalidInput(f"noise must be at least {_LEAST_NOISE:g} of the reward's range.")
 
@@ -172,6 +154,45 @@ class RewardModel:
         covariance = root @ np.linalg.solve(inner, root.T)
         mean = (self.low + self.high) / 2 + root @ np.linalg.solve(inner, root.T @ sums)
         return FittedReward(self.box, mean, (covariance + covariance.T) / 2, certificate)
+
+
+def denoise(private: PrivateTable, model: RewardModel, kernel: Exponential | None = None) -> FittedReward:
+    """The posterior mean of a private reward whose noise is a path of the exponential kernel; keeps its certificate.
+
+    An option, not a default: it helps rewards with a single peak and may hurt others, which the prior flattens.
+    `kernel` is the noise's; without it, it is taken from the certificate, where that states it. A wrong one costs
+    accuracy, never privacy. Costs O(grid).
+    """
+    if not isinstance(private, PrivateTable):
+        raise InvalidInput(f"Only a table, as noise 'path' makes it, can be denoised, not {type(private).__name__}.")
+    if private.box != model.box:
+        raise InvalidInput(f"The private reward is on {private.box}, but the model's domain is {model.box}.")
+    sigma = private.certificate.sigma
+    if sigma is None:
+        raise InvalidInput("The certificate does not state sigma, so the noise is not known and cannot be reduced.")
+    beta = (_noise_kernel(private.certificate) if kernel is None else kernel).beta
+    points = grid_points(box_for(1, None), private.levels)
+    outputs = private.values.shape[1:]
+    centred = (private.values - (model.low + model.high) / 2).reshape(len(points), -1).T / sigma
+    information, sums = np.zeros((model.hats, model.hats)), np.zeros((model.hats, len(centred)))
+    knots = np.linspace(0, 1, model.hats)
+    for start in range(0, len(points), _AT_ONCE):
+        # A Markov path: each chunk after the first needs one point before it, which itself counts no more.
+        first = max(start - 1, 0)
+        part = slice(first, start + _AT_ONCE)
+        hats = np.stack([np.interp(points[part], knots, row) for row in np.eye(model.hats)])
+        h, y = (whiten(beta, points[part], rows)[:, start - first :] for rows in (hats / sigma, centred[:, part]))
+        information += h @ h.T
+        sums += h @ y.T
+    return model.posterior(information, sums.reshape(model.hats, *outputs), private.certificate)
+
+
+def _noise_kernel(certificate: Certificate) -> Exponential:
+    """The kernel of the noise, where the certificate states it: a simulation's does not."""
+    match certificate.norm:
+        case {"kind": "exponential", "beta": float(beta)}:
+            return Exponential(beta)
+    raise InvalidInput("The certificate does not tell the noise's kernel: give it as `kernel`.")
 
 
 def _place(box: Box, knots: int, states: object) -> tuple[Int[np.ndarray, "..."], Float[np.ndarray, "..."]]:

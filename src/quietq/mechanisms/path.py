@@ -8,6 +8,7 @@ post-processing. The norm amplifies rounding errors of f, so the sensitivity has
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
@@ -15,22 +16,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.laws import Gaussian, Law
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
 from quietq.mechanisms.private_function import PrivateFunction, PrivateSum, PrivateTable
+from quietq.noise import Entropy, Exponential, Kernel
 from quietq.noise.allowance import check_allowance, finest_levels, largest_and_error, worst_norm
 from quietq.noise.box import Box, box_for
-from quietq.noise.entropy import Entropy
 from quietq.noise.evaluation import check_outputs, on_grid
 from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length
-from quietq.noise.kernels import Exponential, Kernel
 from quietq.noise.rounding import check_values
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import kernel_in_words
-from quietq.privacy.relations import Relation
 
 _FINEST = {1: 16, 2: 10, 3: 7}  # by the dimension of a table: some million values
 
@@ -53,16 +50,14 @@ class GridShape:
         return grid_length(self.kernel, self.levels, difference)
 
 
-class Path(Mechanism):
-    """The path of a kernel that has one: Exponential, Product or Additive."""
-
-    name = "path"
+class InKernel(Mechanism):
+    """Noise in the norm of a kernel, in which the relation has a radius."""
 
     def __init__(
         self,
         relation: Relation,
         budget: Budget,
-        kernel: Kernel,
+        kernel: Any,
         radius: float,
         box: Box,
         *,
@@ -71,28 +66,75 @@ class Path(Mechanism):
         accuracy: float | None = None,
     ) -> None:
         """`radius` is the most that neighbours differ by in the kernel's norm, before rounding."""
-        if not kernel.tables:
-            raise InvalidInput(f"There is no exact path for {kernel_in_words(kernel.describe())}.")
         self.relation, self.budget, self.kernel, self.box = relation, budget, kernel, box
-        outputs = getattr(relation, "actions", 1)
-        self.largest, self.error = largest_and_error(radius / budget.mu, radius, relation.people, largest, accuracy)
-        self._exact = accuracy is None
-        finest = _FINEST[max(map(len, kernel.tables))]
-        fitting = finest_levels(kernel, self.error, radius, finest, outputs) if levels is None else levels
-        self.levels = count("levels", fitting)
-        check_grid(kernel, self.levels)
-        allowance = 2 * self.error * worst_norm(kernel, self.levels, outputs)
+        self.outputs, self._exact = getattr(relation, "actions", 1), accuracy is None
+        self.largest, self.error = largest_and_error(self.size(radius), radius, relation.people, largest, accuracy)
+        allowance = 2 * self.error * self.prepare(radius, levels)
         check_allowance(allowance, radius, self.error)
         self.sensitivity = radius + allowance
-        self.sigma = self.sensitivity / budget.mu
-        looked = "The function was looked at on a public grid only, noised once, and not kept."
-        self.conditions = (Assumption(looked, True),)
+        self.sigma, self.law = self.size(self.sensitivity), self.make_law(self.sensitivity)
+
+    @abstractmethod
+    def make_law(self, sensitivity: float) -> Law:
+        """The noise that hides numbers so far apart."""
+
+    def size(self, sensitivity: float) -> float:
+        return sensitivity / self.budget.mu
+
+    @abstractmethod
+    def prepare(self, radius: float, levels: int | None) -> float:
+        """Settles where the function is looked at, and gives the norm that errors of size 1 can have there."""
+
+    @abstractmethod
+    def values(self, feedback: Any) -> np.ndarray:
+        """What is looked at: numbers that the noise goes into."""
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        law = Gaussian(self.sigma, GridShape(self.kernel, self.levels))
-        return (yield Query(self._values, self.sensitivity, law))
+        return (yield Query(self.values, self.sensitivity, self.law))
 
-    def _values(self, feedback: Any) -> Float[np.ndarray, "..."]:
+    def expected_error(self) -> float:
+        return self.sigma
+
+    @classmethod
+    @abstractmethod
+    def unfit(cls, task: Task, kernel: Any) -> str:
+        """Why it does not do the task; nothing if it does."""
+
+    @classmethod
+    def propose(cls, task: Task) -> list[Mechanism]:
+        kernel = best_kernel(task.relation)
+        if refusal := cls.unfit(task, kernel):
+            return task.refuse(refusal)
+        radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
+        return [cls(task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy)]
+
+
+def best_kernel(relation: Relation) -> Kernel:
+    """The kernel that the relation was declared in, or else the exponential one at its best beta."""
+    own = getattr(relation, "kernel", None)
+    return own if isinstance(own, Kernel) else Exponential(relation.best_beta())
+
+
+class Path(InKernel):
+    """The path of a kernel that has one: Exponential, Product or Additive."""
+
+    name = "path"
+    conditions = (Assumption("The function was looked at on a public grid only, noised once, and not kept.", True),)
+
+    def prepare(self, radius: float, levels: int | None) -> float:
+        if not self.kernel.tables:
+            raise InvalidInput(f"There is no exact path for {kernel_in_words(self.kernel.describe())}.")
+        if levels is None:
+            finest = _FINEST[max(map(len, self.kernel.tables))]
+            levels = finest_levels(self.kernel, self.error, radius, finest, self.outputs)
+        self.levels = count("levels", levels)
+        check_grid(self.kernel, self.levels)
+        return worst_norm(self.kernel, self.levels, self.outputs)
+
+    def make_law(self, sensitivity: float) -> Law:
+        return Gaussian(self.size(sensitivity), GridShape(self.kernel, self.levels))
+
+    def values(self, feedback: Any) -> Float[np.ndarray, "..."]:
         functions, parts = feedback.functions(), len(self.kernel.tables)
         if len(functions) != parts:
             raise InvalidInput(f"The kernel takes one function per coordinate, {parts} in all, not {len(functions)}.")
@@ -108,13 +150,8 @@ class Path(Mechanism):
         return values
 
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateFunction:
-        if len(self.kernel.tables) == 1:
-            return PrivateTable(released, self.levels, self.box, certificate)
-        parts = [
-            PrivateTable(np.ascontiguousarray(part), self.levels, self.box.coordinate(i), certificate)
-            for i, part in enumerate(released)
-        ]
-        return PrivateSum(tuple(parts), self.box, certificate)
+        kind = PrivateTable if len(self.kernel.tables) == 1 else PrivateSum
+        return kind(released, self.levels, self.box, certificate)
 
     def expected_error(self) -> float:
         """Root mean square of the noise; in one dimension about its own mean."""
@@ -125,14 +162,9 @@ class Path(Mechanism):
         return self.sigma * math.sqrt(max(1 - variance_of_mean, 0.0))
 
     @classmethod
-    def propose(cls, task: Task) -> list[Mechanism]:
-        own = getattr(task.relation, "kernel", None)
-        kernel = own if isinstance(own, Kernel) else Exponential(task.relation.best_beta())
+    def unfit(cls, task: Task, kernel: Any) -> str:
         if not kernel.tables:
-            return task.refuse("Weights of features have no path: use noise='weights', 'ball' or 'auto'.")
+            return "Weights of features have no path: use noise='weights', 'ball' or 'auto'."
         if task.budget.is_pure:
-            return task.refuse("A path is Gaussian and needs delta above 0; 'k-norm' works with delta = 0.")
-        if task.pieces is not None and task.asked:
-            raise InvalidInput("pieces belongs to noise on knots; a path has none.")
-        radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
-        return [cls(task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy)]
+            return "A path is Gaussian and needs delta above 0; 'k-norm' works with delta = 0."
+        return "pieces belongs to noise on knots; a path has none." if task.pieces is not None and task.asked else ""

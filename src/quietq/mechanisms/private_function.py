@@ -17,17 +17,15 @@ from quietq.mechanisms.publishable import (
     InvalidRelease,
     Publishable,
     Stored,
-    freeze,
-    outputs_of,
+    check_outputs,
     require,
 )
 from quietq.noise.box import UNIT, Box
 from quietq.noise.grid_path import look_up
 from quietq.noise.kernels import BandLimited, FeatureKernel, FiniteRank
 from quietq.noise.kernels.finite_rank import weighted_features
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
 
 MOST_RANK = 2**14  # a larger band-limited kernel takes minutes to rebuild
 
@@ -49,6 +47,8 @@ class PrivateTable(PrivateFunction):
     """Released values on a dyadic grid; a query reads the nearest."""
 
     kind: ClassVar[str] = "table"
+    details: ClassVar = ("levels",)
+    arrays: ClassVar = ("values",)
     values: Float[np.ndarray, "..."]
     levels: int
     box: Box
@@ -56,22 +56,14 @@ class PrivateTable(PrivateFunction):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", count("levels", self.levels))
-        freeze(self.values)
+        super().__post_init__()
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         return look_up(self.values, self.box, self.levels, states)
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        return {"levels": [self.levels]}, {"values": self.values}
-
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "PrivateTable":
-        details, arrays, box = stored.expect({"levels"}, {"values"})
-        outputs_of(arrays["values"], _grids(details["levels"], 1) * box.dimension)
-        return cls(arrays["values"], details["levels"][0], box, stored.certificate)
-
-    def _shape(self) -> str:
-        return f"shape={self.values.shape}"
+    @staticmethod
+    def check(levels: Any, values: np.ndarray, box: Box) -> None:
+        check_outputs(values, [_side(levels)] * box.dimension)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,25 +71,17 @@ class PrivateKnots(PrivateFunction):
     """Released values at equally spaced knots of an interval, straight lines between them."""
 
     kind: ClassVar[str] = "knots"
+    arrays: ClassVar = ("values",)
     values: Float[np.ndarray, " knots"]
     box: Box
     certificate: Certificate
 
-    def __post_init__(self) -> None:
-        freeze(self.values)
-
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         return np.asarray(np.interp(self.box.to_unit(states), np.linspace(0, 1, len(self.values)), self.values))
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        return {}, {"values": self.values}
-
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "PrivateKnots":
-        _, arrays, box = stored.expect(set(), {"values"})
-        values = arrays["values"]
+    @staticmethod
+    def check(values: np.ndarray, box: Box) -> None:
         require(box.dimension == values.ndim == 1 and len(values) > 1, "knots are a list of at least two values")
-        return cls(values, box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         super().check_norm(norm, certificate)
@@ -105,47 +89,33 @@ class PrivateKnots(PrivateFunction):
         named = len(norm["shape"]) if "shape" in norm else norm.get("pieces", knots - 1) + 1
         require(named == knots, "its knots must be those that its certificate names")
 
-    def _shape(self) -> str:
-        return f"knots={len(self.values)}"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateSum(PrivateFunction):
-    """Released functions of one coordinate each, summed."""
+    """Released functions of one coordinate each, on dyadic grids, summed."""
 
     kind: ClassVar[str] = "sum"
-    parts: tuple[PrivateTable, ...]
+    details: ClassVar = ("levels",)
+    arrays: ClassVar = ("values",)
+    values: Float[np.ndarray, "parts points ..."]
+    levels: int
     box: Box
     certificate: Certificate
+
+    @property
+    def parts(self) -> list[PrivateTable]:
+        each = enumerate(self.values)
+        return [PrivateTable(part, self.levels, self.box.coordinate(i), self.certificate) for i, part in each]
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         x = self.box.to_unit(states)
         coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
-        return np.asarray(
-            sum(look_up(part.values, UNIT, part.levels, c) for part, c in zip(self.parts, coordinates, strict=True))
-        )
+        parts = zip(self.values, coordinates, strict=True)
+        return np.asarray(sum(look_up(part, UNIT, self.levels, coordinate) for part, coordinate in parts))
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        if any(part.certificate != self.certificate for part in self.parts):
-            raise InvalidInput("Every part of a sum must be released under the sum's own certificate.")
-        arrays = {f"part.{i}": part.values for i, part in enumerate(self.parts)}
-        return {"levels": [part.levels for part in self.parts]}, arrays
-
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "PrivateSum":
-        names = [f"part.{i}" for i in range(stored.box.dimension)]
-        details, arrays, box = stored.expect({"levels"}, set(names))
-        grids = _grids(details["levels"], box.dimension)
-        outputs = {outputs_of(arrays[name], [grid]) for name, grid in zip(names, grids, strict=True)}
-        require(len(outputs) == 1, "the parts of a sum must have the same outputs")
-        parts = [
-            PrivateTable(arrays[name], levels, box.coordinate(i), stored.certificate)
-            for i, (name, levels) in enumerate(zip(names, details["levels"], strict=True))
-        ]
-        return cls(tuple(parts), box, stored.certificate)
-
-    def _shape(self) -> str:
-        return f"parts={len(self.parts)}"
+    @staticmethod
+    def check(levels: Any, values: np.ndarray, box: Box) -> None:
+        check_outputs(values, [box.dimension, _side(levels)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,13 +124,11 @@ class PrivateWeights(PrivateFunction):
 
     kind: ClassVar[str] = "weights"
     needs_code: ClassVar[bool] = True
+    arrays: ClassVar = ("weights",)
     weights: Float[np.ndarray, "..."]
     kernel: FiniteRank
     box: Box
     certificate: Certificate
-
-    def __post_init__(self) -> None:
-        freeze(self.weights)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         return weighted_features(self.kernel, self.weights, self.box, states)
@@ -180,21 +148,18 @@ class PrivateWeights(PrivateFunction):
     def from_arrays(cls, stored: Stored) -> "PrivateWeights":
         is_code = "check" in stored.arrays
         require(is_code or stored.features is None, "only weights of features are loaded with features")
-        details, arrays, box = stored.expect({"kernel"}, {"weights", "check"} if is_code else {"weights"})
-        stated, rank = details["kernel"], len(arrays["weights"])
+        stored.expect({"kernel"}, {"weights", "check"} if is_code else {"weights"})
+        stated, weights, box = stored.details["kernel"], stored.arrays["weights"], stored.box
         require(isinstance(stated, dict), "weights have a kernel")
-        kernel = _known_features(stated, arrays, stored.features) if is_code else _rebuilt(stated, rank)
-        outputs_of(arrays["weights"], [rank])
+        kernel = _known_features(stated, stored) if is_code else _rebuilt(stated, len(weights))
+        check_outputs(weights, [len(weights)])
         require(kernel.dimension == box.dimension, "kernel and box must have the same dimension")
-        return cls(arrays["weights"], kernel, box, stored.certificate)
+        return cls(weights, kernel, box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         super().check_norm(norm, certificate)
         own = norm["kind"] not in _FORMS or self.kernel.describe() == norm
         require(own, "its kernel must be that of its certificate")
-
-    def _shape(self) -> str:
-        return f"shape={self.weights.shape}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,38 +169,27 @@ class PrivateCells(PrivateFunction):
     """
 
     kind: ClassVar[str] = "cells"
+    arrays: ClassVar = ("edges", "values")
     edges: Float[np.ndarray, " edges"]
     values: Float[np.ndarray, " cells"]
     box: Box
     certificate: Certificate
 
-    def __post_init__(self) -> None:
-        freeze(self.edges, self.values)
-
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         self.box.to_unit(states)  # refuses what lies outside
         return np.asarray(self.values[np.searchsorted(self.edges[1:-1], np.asarray(states, float), side="right")])
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        return {}, {"edges": self.edges, "values": self.values}
-
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "PrivateCells":
-        _, arrays, box = stored.expect(set(), {"edges", "values"})
-        edges, values = arrays["edges"], arrays["values"]
+    @staticmethod
+    def check(edges: np.ndarray, values: np.ndarray, box: Box) -> None:
         flat = box.dimension == edges.ndim == values.ndim == 1
         require(flat and len(edges) == len(values) + 1, "there is one value between two edges")
         rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == (box.low[0], box.high[0])
         require(rises, "the edges must rise from one end of the box to the other")
-        return cls(edges, values, box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         """Cells may be computed from anything that was released, but not from an agent."""
         alone = norm["kind"] not in IN_TRAINING or certificate.mu is None
         require(alone, "its certificate is for an agent, and cells are not one")
-
-    def _shape(self) -> str:
-        return f"cells={len(self.values)}"
 
 
 _FORMS: dict[str, type[PrivateFunction]] = {
@@ -245,18 +199,16 @@ _FORMS: dict[str, type[PrivateFunction]] = {
 """What noise in these norms is released as; noise in a norm of its own says so by what it releases."""
 
 
-def _grids(levels: Any, tables: int) -> list[int]:
-    """The number of grid points on a side of each table."""
-    require(isinstance(levels, list) and len(levels) == tables, "it must state the levels of each table")
-    require(all(type(level) is int and 1 <= level <= 26 for level in levels), "levels must be 1 to 26")
-    return [2**level + 1 for level in levels]
+def _side(levels: Any) -> int:
+    """The number of grid points on a side of a table."""
+    require(type(levels) is int and 1 <= levels <= 26, "levels must be 1 to 26")
+    return 2**levels + 1
 
 
 def _rebuilt(kernel: Details, rank: int) -> BandLimited:
-    known = {"kind", "half_width", "rank", "tolerance"}
-    require(set(kernel) == known and kernel["kind"] == "band-limited", "its kernel is not known here")
-    width, tolerance = kernel["half_width"], kernel["tolerance"]
-    require(type(width) is type(tolerance) is float, "its kernel is not known here")
+    known = set(kernel) == {"kind", "half_width", "rank", "tolerance"} and kernel["kind"] == "band-limited"
+    width, tolerance = kernel.get("half_width", ""), kernel.get("tolerance", "")
+    require(known and type(width) is type(tolerance) is float, "its kernel is not known here")
     # A kernel of half-width W has more than W terms, so a rank that fits bounds the work of rebuilding it.
     require(0 < width <= rank <= MOST_RANK, f"a band-limited kernel has at most {MOST_RANK} terms")
     try:
@@ -267,9 +219,9 @@ def _rebuilt(kernel: Details, rank: int) -> BandLimited:
     return rebuilt
 
 
-def _known_features(kernel: Details, arrays: Arrays, features: FeatureKernel | None) -> FeatureKernel:
+def _known_features(kernel: Details, stored: Stored) -> FeatureKernel:
     """The features that were given, if they are those that the weights were released for."""
-    phi = kernel.get("phi")
+    phi, features, arrays = kernel.get("phi"), stored.features, stored.arrays
     require(isinstance(phi, str), "features need their name")
     if features is None:
         raise InvalidRelease(

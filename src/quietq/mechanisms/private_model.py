@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.mechanisms.private_function import PrivateFunction
-from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Stored, freeze, require
+from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Stored, require
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy.certificate import Certificate
@@ -26,6 +26,8 @@ class PrivateModel(PrivateFunction):
     """A fitted model: low + (high - low) (1/2 + weights . features), held to [low, high]; without a range, the sum."""
 
     kind: ClassVar[str] = "model"
+    details: ClassVar = ("feature_map", "low", "high")
+    arrays: ClassVar = ("weights", "knots")
     feature_map: Polynomials
     weights: Float[np.ndarray, " rank"]
     knots: Float[np.ndarray, "d knots"]
@@ -33,9 +35,6 @@ class PrivateModel(PrivateFunction):
     high: float | None
     box: Box
     certificate: Certificate
-
-    def __post_init__(self) -> None:
-        freeze(self.weights, self.knots)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         unit = self.box.to_unit(states)
@@ -50,28 +49,25 @@ class PrivateModel(PrivateFunction):
         return xp.clip(self.low + (self.high - self.low) * (0.5 + fitted), self.low, self.high)
 
     def to_arrays(self) -> tuple[Details, Arrays]:
-        details = {"features": self.feature_map.describe(), "low": self.low, "high": self.high}
-        return details, {"weights": self.weights, "knots": self.knots}
+        details, arrays = super().to_arrays()
+        return details | {"feature_map": self.feature_map.describe()}, arrays
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateModel":
-        details, arrays, box = stored.expect({"features", "low", "high"}, {"weights", "knots"})
+        stored.expect(cls.details, cls.arrays)
         try:
-            features = Polynomials.of(details["features"])
-            ends = [None if details[end] is None else real(end, details[end]) for end in ("low", "high")]
+            feature_map = Polynomials.of(stored.details["feature_map"])
+            ends = [stored.details[end] for end in ("low", "high")]
+            low, high = (None if end is None else real("range", end) for end in ends)
         except InvalidInput as error:
             raise InvalidRelease(f"This is not a release: {error}") from error
-        weights, knots = arrays["weights"], arrays["knots"]
-        require(weights.shape == (features.rank,), "it must have one weight for each feature")
-        low, high = ends
+        weights, knots, box = stored.arrays["weights"], stored.arrays["knots"], stored.box
+        require(weights.shape == (feature_map.rank,), "it must have one weight for each feature")
         fits = low < high if low is not None and high is not None else low is high
-        require(features.dimension == box.dimension and fits, "its features, box and range must fit")
+        require(feature_map.dimension == box.dimension and fits, "its features, box and range must fit")
         rises = knots.ndim == 2 and len(knots) == box.dimension and knots.shape[1] > 1 and (np.diff(knots) > 0).all()
         require(rises and (knots[:, 0] == 0).all() and (knots[:, -1] == 1).all(), "its knots must rise from 0 to 1")
-        return cls(features, weights, knots, low, high, box, stored.certificate)
+        return cls(feature_map, weights, knots, low, high, box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         require(norm["kind"] == "gaussian-queries", "its noise must be that of rounds")
-
-    def _shape(self) -> str:
-        return f"features={self.feature_map.rank}"

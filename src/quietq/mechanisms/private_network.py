@@ -9,17 +9,18 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import log_softmax
 
 from quietq.mechanisms.private_function import PrivateFunction
-from quietq.mechanisms.publishable import Arrays, Details, Stored, freeze, require
+from quietq.mechanisms.publishable import Arrays, Details, Stored, require
 from quietq.noise.box import Box
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import numbers
-from quietq.privacy.errors import InvalidInput
 from quietq.registry import METHODS
 
 Form = Literal["mlp", "splines", "fourier", "random", "grid"]
@@ -29,7 +30,7 @@ LARGEST = 1e30
 MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
 _MOST_POINTS = 2**26 + 1  # of a grid
 _AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
-_TRAINING = frozenset({"world", "episode", "steps", "settings"})
+_TRAINING = {"world": (str, NoneType), "episode": (int,), "steps": (int, NoneType), "settings": (dict,)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +43,7 @@ class PrivateNetwork(PrivateFunction):
 
     kind: ClassVar[str] = "network"
     what: ClassVar[Literal["agent", "function"]] = "agent"
+    details: ClassVar = ("form", "size", "output", "draws", "training")
     form: Form
     size: int
     """Of what a feature map is made: knots, frequencies or grid points a coordinate, or units; 0 for an mlp."""
@@ -59,41 +61,37 @@ class PrivateNetwork(PrivateFunction):
     a promise of the method's own is for, and the hyper-parameters."""
 
     def __post_init__(self) -> None:
-        freeze(*self.weights, *self.biases)
+        super().__post_init__()
         with np.errstate(over="ignore"):  # what gets too large is refused by `largest`
             layers = [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
         object.__setattr__(self, "_layers", layers)
 
     def to_arrays(self) -> tuple[Details, Arrays]:
-        details: Details = {
-            "form": self.form, "size": self.size, "output": self.output, "draws": self.draws, "training": self.training,
-        }  # fmt: skip
         named = [(f"weight.{i}", array) for i, array in enumerate(self.weights)]
-        return details, dict(named + [(f"bias.{i}", array) for i, array in enumerate(self.biases)])
+        return super().to_arrays()[0], dict(named + [(f"bias.{i}", array) for i, array in enumerate(self.biases)])
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateNetwork":
         layers = sum(name.startswith("weight.") for name in stored.arrays)
         mlp = stored.details.get("form") == "mlp"
         names = [f"weight.{i}" for i in range(layers)] + [f"bias.{i}" for i in range(layers if mlp else 0)]
-        details, arrays, box = stored.expect({"form", "size", "output", "draws", "training"}, set(names))
-        form, size, draws = details["form"], details["size"], details["draws"]
+        stored.expect(cls.details, names)
+        form, size, output, draws, training = (stored.details[name] for name in cls.details)
         require(form in get_args(Form), "its network is not known here")
-        require(details["output"] in get_args(Output), "its network's output is not known here")
-        weights, biases = [arrays[name] for name in names[:layers]], [arrays[name] for name in names[layers:]]
+        require(output in get_args(Output), "its network's output is not known here")
+        arrays = [stored.arrays[name] for name in names]
+        weights, biases = tuple(arrays[:layers]), tuple(arrays[layers:])
         require(layers and all(weight.ndim == 3 for weight in weights), "a layer's weights have three axes")
         runs = weights[0].shape[0]
         require(runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
         require(type(draws) is int and draws > 0 and runs % draws == 0, "its draws must have the same number of runs")
-        inputs = _number_of_inputs(form, size, layers, box.dimension)
+        inputs = _number_of_inputs(form, size, layers, stored.box.dimension)
         for i, weight in enumerate(weights):
             require(weight.shape[0] == runs and weight.shape[2] == inputs, "its layers do not fit each other")
             inputs = weight.shape[1]
             require(not biases or biases[i].shape == (runs, inputs), "its layers do not fit each other")
-        training = _checked_training(details["training"])
-        network = cls(
-            form, size, tuple(weights), tuple(biases), details["output"], box, stored.certificate, draws, training
-        )
+        _check_training(training)
+        network = cls(form, size, weights, biases, output, stored.box, stored.certificate, draws, training)
         require(network.largest() <= LARGEST, "its values could get too large to compute with")
         return network
 
@@ -124,16 +122,13 @@ class PrivateNetwork(PrivateFunction):
 
     @property
     def actions(self) -> int:
-        """How many actions there are to choose from."""
         return self.weights[-1].shape[1]
 
     @property
     def runs(self) -> int:
-        """How many trainings it is the mean of."""
         return self.weights[0].shape[0]
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        """The released values; the last axis holds the actions."""
         if self.draws > 1:
             raise InvalidInput(f"These are {self.draws} simulated releases: Agent.load picks one by its member.")
         unit = self.box.to_unit(states)
@@ -173,10 +168,12 @@ class PrivateNetwork(PrivateFunction):
         if self.form == "mlp":
             each = self._runs(unit)
         else:
-            weights = self._mean()[None] if self.output == "values" else self.weights[0]
+            weights = self.weights[0]
+            if self.output == "values":  # linear weights can be averaged before they are used
+                weights = weights.mean(axis=0, keepdims=True)
             each = self._linear(weights, unit)
         each = np.asarray(each, np.float64)
-        return (_log_softmax(each) if self.output == "log-probabilities" else each).mean(axis=0)
+        return (log_softmax(each, axis=-1) if self.output == "log-probabilities" else each).mean(axis=0)
 
     def _linear(
         self, weights: Float[np.ndarray, "runs actions features"], unit: Float[np.ndarray, "points d"]
@@ -194,10 +191,6 @@ class PrivateNetwork(PrivateFunction):
         """The most numbers that one state becomes, in one run."""
         return self.actions if self.form == "grid" else max(max(weights.shape[1:]) for weights in self.weights) + 1
 
-    def _mean(self) -> Float[np.ndarray, "actions features"]:
-        """Linear weights can be averaged before they are used."""
-        return self.weights[0].mean(axis=0)
-
     def _runs(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "runs points actions"]:
         """Each training's network. Points are columns, so that a layer is one product and one pass."""
         layers: list[np.ndarray] = self.__dict__["_layers"]
@@ -209,7 +202,6 @@ class PrivateNetwork(PrivateFunction):
 
 
 def observed(observation: object, dimension: int) -> Float[np.ndarray, "... d"]:
-    """One or many observations as numbers."""
     points = numbers("observation", observation)
     if points.ndim not in (1, 2) or points.shape[-1] != dimension:
         raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
@@ -243,7 +235,6 @@ def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
 
 @functools.lru_cache
 def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
-    """Directions and kinks of the random layer."""
     source = np.random.default_rng(20191208)  # any fixed number: the features are public
     directions = source.normal(size=(size, dimension)).astype(np.float32)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -267,16 +258,12 @@ def _number_of_inputs(form: str, size: Any, layers: int, dimension: int) -> int:
     return inputs
 
 
-def _checked_training(training: Any) -> Mapping[str, Any] | None:
+def _check_training(training: Any) -> None:
     if training is None:
-        return None
-    require(isinstance(training, dict) and set(training) == _TRAINING, f"its training must be {sorted(_TRAINING)}")
-    require(isinstance(training["settings"], dict), "its settings must be a JSON object")
-    require(training["world"] is None or isinstance(training["world"], str), "its world must be a name")
-    for name, least in (("episode", int), ("steps", int | None)):
-        whole = isinstance(training[name], least) and not isinstance(training[name], bool)
-        require(whole, f"its {name} must be a whole number")
-    return training
+        return
+    require(isinstance(training, dict) and set(training) == set(_TRAINING), f"its training must be {sorted(_TRAINING)}")
+    for name, kinds in _TRAINING.items():
+        require(type(training[name]) in kinds, f"its {name} must be {' or '.join(kind.__name__ for kind in kinds)}")
 
 
 def interpolate(
@@ -295,8 +282,3 @@ def interpolate(
             part = part * (share[:, axis] if up else 1 - share[:, axis])
         values += table[index] * part[:, None]
     return values
-
-
-def _log_softmax(values: Float[np.ndarray, "*points actions"]) -> Float[np.ndarray, "*points actions"]:
-    shifted = values - values.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

@@ -15,11 +15,8 @@ from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.box import Domain
 from quietq.noise.evaluation import shows_nothing
-from quietq.privacy.account import Account
-from quietq.privacy.budget import Budget, weak_delta
+from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, PrivacyWarning, Relation, weak_delta
 from quietq.privacy.checks import instance
-from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.privacy.relations import LipschitzBall, Relation
 
 
 @shows_nothing

@@ -5,16 +5,15 @@ how it refuses.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box
-from quietq.noise.kernels import FeatureKernel
+from quietq.noise import Box, FeatureKernel
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Receipted
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
 from quietq.registry import METHODS
 
 Details = dict[str, Any]
@@ -29,7 +28,6 @@ class InvalidRelease(InvalidInput):
 
 
 def require(true: object, otherwise: str) -> None:
-    """Refuses the file with a reason unless the condition holds."""
     if not true:
         raise InvalidRelease(f"This is not a release: {otherwise}.")
 
@@ -44,18 +42,22 @@ class Stored(NamedTuple):
     features: FeatureKernel | None = None
     """A kernel that is code, and so not in the file: whoever loads the file gives it."""
 
-    def expect(self, details: set[str], arrays: set[str]) -> tuple[Details, Arrays, Box]:
-        """Its parts, if they have these names and no others."""
-        require(set(self.details) == details, f"its details must be {sorted(details)}")
-        require(set(self.arrays) == arrays, f"its arrays must be {sorted(arrays)}")
-        return self.details, self.arrays, self.box
+    def expect(self, details: Iterable[str], arrays: Iterable[str]) -> None:
+        for what, found, named in (("details", self.details, details), ("arrays", self.arrays, arrays)):
+            require(set(found) == set(named), f"its {what} must be {sorted(named)}")
 
 
 class Publishable(Receipted, ABC):
     """A function of states made of released numbers, with the certificate that covers them."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str] = ""
     """Its name in a file."""
+    details: ClassVar[tuple[str, ...]] = ()
+    """Fields that a file holds as JSON."""
+    arrays: ClassVar[tuple[str, ...]] = ()
+    """Fields that it holds as numbers."""
+    check: ClassVar[Callable[..., None]]
+    """Refuses details and arrays, by their names, that do not fit each other or the box."""
     what: ClassVar[Literal["agent", "function"]] = "function"
     """Whether its outputs are values of actions to choose from."""
     needs_code: ClassVar[bool] = False
@@ -67,14 +69,19 @@ class Publishable(Receipted, ABC):
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """The released values; further axes are outputs, if the function has more than one."""
 
+    def __post_init__(self) -> None:
+        self._freeze()
+
     def to_arrays(self) -> tuple[Details, Arrays]:
         """All that leaves of it: the allow-list."""
-        raise InvalidInput(f"A {type(self).__name__} cannot be published.")
+        return {name: getattr(self, name) for name in self.details}, {name: getattr(self, name) for name in self.arrays}
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "Publishable":
-        """The way back, with everything checked."""
-        raise InvalidRelease(f"A {cls.__name__} cannot be loaded.")
+        stored.expect(cls.details, cls.arrays)
+        parts: Any = {**stored.details, **stored.arrays, "box": stored.box}
+        cls.check(**parts)
+        return cls(**parts, certificate=stored.certificate)  # pyright: ignore[reportCallIssue]
 
     @abstractmethod
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
@@ -90,7 +97,6 @@ class Publishable(Receipted, ABC):
 
     @property
     def outputs(self) -> int:
-        """How many values a state has."""
         return np.size(self([self.box.low] if self.box.dimension > 1 else self.box.low[0]))
 
     def require_outputs(self, certificate: Certificate) -> None:
@@ -98,16 +104,14 @@ class Publishable(Receipted, ABC):
         require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
     def as_function(self) -> "Publishable":
-        """What of it may leave."""
         return self
 
     def in_words(self) -> list[str]:
         """What a reader of its values should know."""
         return []
 
-    @abstractmethod
     def _shape(self) -> str:
-        """What it is made of, in a word or two."""
+        return f"shape={getattr(self, self.arrays[-1]).shape}"
 
     def __repr__(self) -> str:
         standing = None if self.certificate is None else self.certificate.standing
@@ -118,18 +122,16 @@ class Publishable(Receipted, ABC):
         """Copies and what comes out of a pickle are read-only too."""
         for name, value in state.items():
             object.__setattr__(self, name, value)
+        self._freeze()
+
+    def _freeze(self) -> None:
+        for value in vars(self).values():
             for array in value if isinstance(value, tuple) else (value,):
                 if isinstance(array, np.ndarray):
-                    freeze(array)
+                    array.flags.writeable = False
 
 
-def freeze(*arrays: np.ndarray) -> None:
-    for array in arrays:
-        array.flags.writeable = False
-
-
-def outputs_of(array: np.ndarray, start: list[int]) -> tuple[int, ...]:
-    """The shape of the outputs, if the array's shape starts as it must."""
+def check_outputs(array: np.ndarray, start: list[int]) -> None:
+    """Refuses an array whose shape does not start as it must, or whose values are not numbers or rows of them."""
     require(list(array.shape[: len(start)]) == start, f"an array has shape {array.shape} and must start with {start}")
     require(array.ndim <= len(start) + 1, "values must be numbers, or rows of numbers")
-    return array.shape[len(start) :]

@@ -5,7 +5,6 @@ Theorem. A mechanism's queries, each built from the answers so far, cost togethe
 first draw, so the promise is what was charged, whatever the mechanism asks.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,11 @@ from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import shows_nothing
 from quietq.noise.rounding import check_size, check_values, largest_value
+from quietq.privacy import Cost, InvalidInput
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
 from quietq.privacy.checks import numbers as checked_numbers
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import MOST_QUERIES
-
-_ROUNDING = 1e-9  # relative, of sums of costs
 
 
 class _Run:
@@ -38,26 +35,20 @@ class _Run:
         self.cost = mechanism.cost  # asked once: what is charged, capped and certified is the same
         self.steps = mechanism.run()
         self.queries: list[Query] = []
-        self._spent = np.zeros(3)  # mu squared, epsilon, delta
+        self._total: Cost | None = None
         self.ask(next(self.steps))
 
     def ask(self, query: Query) -> None:
         """Takes the next query, if all so far cost no more than what is charged for them."""
-        asked, cap = query.law.cost(query.sensitivity), self.cost
-        if (asked.mu is None) != (cap.mu is None) or len(self.queries) == MOST_QUERIES:
-            covered = False
-        elif asked.mu is not None and cap.mu is not None:
-            self._spent[0] += asked.mu**2
-            covered = math.sqrt(self._spent[0]) <= cap.mu * (1 + _ROUNDING)
-        else:
-            self._spent[1:] += asked.epsilon or math.inf, asked.delta or 0.0
-            covered = (self._spent[1:] <= np.array([cap.epsilon or 0.0, cap.delta or 0.0]) * (1 + _ROUNDING)).all()
-        if not covered:
+        asked = query.law.cost(query.sensitivity)
+        total = asked if self._total is None else Cost.of_all([self._total, asked])
+        if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
             raise InvalidInput(
                 f"Noise {self.mechanism.name!r} asks for a query of {asked}, and with the {len(self.queries)} before "
-                f"it that is more than the {cap} that is charged: it needs more noise, or fewer queries; nothing was "
-                "released."
+                f"it that is more than the {self.cost} that is charged: it needs more noise, or fewer queries; nothing "
+                "was released."
             )
+        self._total = total
         self.queries.append(query)
 
     def look(self) -> np.ndarray:
@@ -135,12 +126,9 @@ def _measured(queries: list[Query]) -> dict[str, Any]:
     """Norm, size of noise and sensitivity: of one query as they are, of several in units of each one's own noise."""
     if len(queries) == 1:
         return {**queries[0].law.measured(), "sensitivity": queries[0].sensitivity}
-    costs = [query.law.cost(query.sensitivity) for query in queries]
+    total = Cost.of_all([query.law.cost(query.sensitivity) for query in queries])
+    assert total is not None  # each query was checked
+    kind, size, whole = ("pure", "scale", total.epsilon) if total.mu is None else ("gaussian", "sigma", total.mu)
     parts = [query.law.measured() for query in queries]
-    if costs[0].mu is None:
-        of = [{"norm": part["norm"], "size": part["scale"]} for part in parts]
-        total = math.fsum(cost.epsilon or 0.0 for cost in costs)
-        return {"norm": {"kind": "pure-queries", "of": of}, "scale": 1.0, "sensitivity": total}
-    of = [{"norm": part["norm"], "size": part["sigma"]} for part in parts]
-    total = math.hypot(*(cost.mu or 0.0 for cost in costs))
-    return {"norm": {"kind": "gaussian-queries", "of": of}, "sigma": 1.0, "sensitivity": total}
+    of = [{"norm": part["norm"], "size": part[size]} for part in parts]
+    return {"norm": {"kind": f"{kind}-queries", "of": of}, size: 1.0, "sensitivity": whole}

@@ -21,13 +21,11 @@ from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, Priva
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.publishable import InvalidRelease, Publishable, Stored, require
-from quietq.noise.box import Box
-from quietq.noise.kernels import FeatureKernel
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput, QuietqError
+from quietq.noise import Box, FeatureKernel
+from quietq.privacy import Certificate, InvalidInput, QuietqError
 from quietq.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
@@ -53,7 +51,6 @@ class OpenedFile:
 
     @property
     def what(self) -> Literal["agent", "function"]:
-        """An agent, if its outputs are values of actions to choose from."""
         return self.function.what
 
     @property
@@ -75,14 +72,12 @@ class OpenedFile:
         return np.asarray(found, np.float64).reshape(len(states), -1)
 
     def policy(self, states: Float[np.ndarray, "points d"]) -> Int[np.ndarray, " points"]:
-        """The best action at each state; only an agent has one."""
         if self.what != "agent":
             raise InvalidInput("This release is a function, and only an agent has a policy: ask for its values.")
         return self.values(states).argmax(axis=1)
 
 
 def mark(certificate: Certificate) -> str:
-    """What a file says of its privacy."""
     return "certified" if certificate.standing == "certified" else NOT_PRIVATE
 
 

@@ -30,7 +30,7 @@ from quietq.noise.feature_maps import Polynomials
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.norms import Norm, Record, register
+from quietq.privacy.norms import NORMS, Norm, Record
 
 ROUNDS = 24
 FEWER_ROUNDS = 12
@@ -170,12 +170,9 @@ def _difference(norm: Record, relation: Record) -> float | None:
     return 2 * norm["bound"] / relation["people"] if relation["kind"] == "one-person" else None
 
 
-register(
-    "mean-of-people",
-    Norm(
-        fields={"bound": positive},
-        difference=_difference,
-        words=lambda norm: f"the length of a mean of people's vectors, each held to {norm['bound']:g}",
-        families=("gaussian",),
-    ),
+NORMS["mean-of-people"] = Norm(
+    fields={"bound": positive},
+    difference=_difference,
+    words=lambda norm: f"the length of a mean of people's vectors, each held to {norm['bound']:g}",
+    families=("gaussian",),
 )

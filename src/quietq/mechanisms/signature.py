@@ -6,14 +6,12 @@ that is, one learns elsewhere: compare its fingerprint, or give the key (`quietq
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from quietq.mechanisms.publishable import InvalidRelease
 from quietq.privacy.errors import InvalidInput, MissingExtra
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 # The points of order 1 to 8, without their sign (RFC 7748 and libsodium list them): one signature of theirs fits all.
 _SMALL = frozenset(
@@ -33,47 +31,42 @@ _PURPOSE = b"quietq release signature 1\0"
 
 def sign(content_hash: str, key: str | os.PathLike[str]) -> dict[str, str]:
     """The texts that sign a release's hash with the private key in a file."""
-    private = _private_key(Path(key))
+    ed25519, serialization = _library()
+    data = _read(Path(key))
+    private: Any = None
+    with suppress(Exception):  # the library has many ways to refuse, and its error might quote the key
+        private = serialization.load_pem_private_key(data, password=None)
+    if not isinstance(private, ed25519.Ed25519PrivateKey):
+        raise InvalidInput(f"{str(key)!r} is not an Ed25519 private key in PEM form without a password.")
     public = private.public_key().public_bytes_raw()
     return {"signature": private.sign(_PURPOSE + bytes.fromhex(content_hash)).hex(), "signer": public.hex()}
 
 
 def checked(content_hash: str, signature: str, signer: str) -> bytes:
     """The signer's public key, if the signature is right; else raises InvalidRelease."""
-    _require()
+    ed25519, _ = _library()
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        public = bytes.fromhex(signer)
-        if public.hex() != signer or bytes.fromhex(signature).hex() != signature:
+        public, signed = bytes.fromhex(signer), bytes.fromhex(signature)
+        if public.hex() != signer or signed.hex() != signature:
             raise ValueError("not the one way to write it")
         if _is_small(public):
             raise ValueError("a key that signs everything")
-        Ed25519PublicKey.from_public_bytes(public).verify(
-            bytes.fromhex(signature), _PURPOSE + bytes.fromhex(content_hash)
-        )
+        ed25519.Ed25519PublicKey.from_public_bytes(public).verify(signed, _PURPOSE + bytes.fromhex(content_hash))
     except (ValueError, InvalidSignature) as error:
         raise InvalidRelease("This is not a release: its signature is not that of its content.") from error
     return public
 
 
 def fingerprint(public: bytes) -> str:
-    """A public key in a form that two people can compare.
-
-    >>> fingerprint(bytes(32))
-    '66687aad f862bd77 6c8fc18b 8e9f8e20'
-    """
+    """A public key in a form that two people can compare."""
     digest = hashlib.sha256(public).hexdigest()[:32]
     return " ".join(digest[i : i + 8] for i in range(0, 32, 8))
 
 
 def signed_in_words(signer: bytes | None, key: bytes | None) -> str:
-    """What is known of who made a release; `key` is the public key that it was checked against, if there was one.
-
-    >>> signed_in_words(None, None)
-    'nobody signed this'
-    """
+    """What is known of who made a release; `key` is the public key that it was checked against, if there was one."""
     if signer is None:
         return "nobody signed this"
     if key is None:
@@ -92,61 +85,36 @@ def require_signer(what: str, signer: bytes | None, key: bytes | None) -> None:
 
 def create_key(path: str | os.PathLike[str]) -> tuple[Path, Path, str]:
     """A new private key in `path`, readable by its owner only, and its public key in `path`.pub; never overwrites."""
-    _require()
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
+    ed25519, serialization = _library()
     private_path, public_path = Path(path), Path(f"{os.fspath(path)}.pub")
     if not private_path.absolute().parent.is_dir():
         raise InvalidInput(f"path must name a file in a folder that exists, not {str(private_path)!r}.")
     for there in (private_path, public_path):
         if there.exists():
             raise InvalidInput(f"{str(there)!r} exists, and a key is never overwritten: choose another name.")
-    key = Ed25519PrivateKey.generate()
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    key, pem = ed25519.Ed25519PrivateKey.generate(), serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     with open(private_path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
-        stream.write(pem)
+        stream.write(secret)
     public = key.public_key()
-    public_path.write_bytes(
-        public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    )
+    public_path.write_bytes(public.public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo))
     return private_path, public_path, fingerprint(public.public_bytes_raw())
 
 
 def read_public_key(path: str | os.PathLike[str]) -> bytes:
-    """The raw public key in a PEM file."""
-    _require()
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
+    ed25519, serialization = _library()
     data = _read(Path(path))
     try:
-        key = load_pem_public_key(data)
+        key = serialization.load_pem_public_key(data)
     except Exception as error:  # the library has many ways to refuse
         raise InvalidInput(f"{str(path)!r} is not a public key in PEM form.") from error
-    if not isinstance(key, Ed25519PublicKey) or _is_small(key.public_bytes_raw()):
+    if not isinstance(key, ed25519.Ed25519PublicKey) or _is_small(key.public_bytes_raw()):
         raise InvalidInput(f"{str(path)!r} is not a sound Ed25519 key.")
     return key.public_bytes_raw()
 
 
-def _private_key(path: Path) -> "Ed25519PrivateKey":
-    _require()
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    data = _read(path)
-    failed = False
-    try:
-        key = load_pem_private_key(data, password=None)
-    except Exception:
-        key, failed = None, True
-    if failed or not isinstance(key, Ed25519PrivateKey):  # outside of `except`: its error might quote the key
-        raise InvalidInput(f"{str(path)!r} is not an Ed25519 private key in PEM form without a password.")
-    return key
-
-
 def _is_small(public: bytes) -> bool:
-    return public[:-1] + bytes([public[-1] & 0x7F]) in _SMALL if len(public) == 32 else False
+    return len(public) == 32 and public[:-1] + bytes([public[-1] & 0x7F]) in _SMALL
 
 
 def _read(path: Path) -> bytes:
@@ -155,8 +123,11 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _require() -> None:
+def _library() -> tuple[Any, Any]:
     try:
         import cryptography as cryptography
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
         raise MissingExtra.of("sign", "Signatures need cryptography") from error
+    return ed25519, serialization

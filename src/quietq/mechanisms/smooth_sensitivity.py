@@ -26,10 +26,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import chdtri, gammaincinv, ndtri
 
-from quietq.privacy.budget import Budget
+from quietq.privacy import Budget, InvalidInput
 from quietq.privacy.checks import count, positive, positive_delta, real
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.norms import Norm, Record, register
+from quietq.privacy.norms import NORMS, Norm, Record
 from quietq.privacy.roots import threshold
 from quietq.privacy.words import plural
 
@@ -43,27 +42,19 @@ def _dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
 
 
 def smooth_epsilon(norm: Record, scale: float, delta: float) -> float:
-    """The epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem.
-
-    >>> round(smooth_epsilon({"kind": "smooth-bound", "weights": 5, "beta": 1 / 65.9}, 10.0, 1e-6), 2)
-    1.0
-    """
+    """The epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem."""
     beta, alpha, z = norm["beta"], 1 / scale, -float(ndtri(delta / 2))
     narrower, wider = _dilation(beta, norm["weights"], delta)
     return max(narrower + math.exp(beta) * alpha * z, wider + alpha * z) + alpha**2 / 2
 
 
-register(
-    "smooth-bound",
-    Norm(
-        fields={"weights": count, "beta": positive},
-        difference=lambda norm, relation: 1.0 if relation["kind"] == "replace-trajectory" else None,  # by definition
-        words=lambda norm: (
-            f"units of a smooth bound for {plural(norm['weights'], 'weight')}, which follows the data and is not "
-            "released"
-        ),
-        epsilon=smooth_epsilon,
+NORMS["smooth-bound"] = Norm(
+    fields={"weights": count, "beta": positive},
+    difference=lambda norm, relation: 1.0 if relation["kind"] == "replace-trajectory" else None,  # by definition
+    words=lambda norm: (
+        f"units of a smooth bound for {plural(norm['weights'], 'weight')}, which follows the data and is not released"
     ),
+    epsilon=smooth_epsilon,
 )
 
 

@@ -7,7 +7,6 @@ on finitely many terms can differ by a little more than it did before, by the ke
 """
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,19 +14,14 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.mechanisms.laws import Gaussian, KNorm, Law
-from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
+from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.path import InKernel
 from quietq.mechanisms.private_function import PrivateWeights
-from quietq.noise.allowance import check_allowance, largest_and_error
+from quietq.noise import Box, Entropy
 from quietq.noise.ball import Ball
-from quietq.noise.box import Box, box_for
-from quietq.noise.entropy import Entropy
 from quietq.noise.evaluation import check_outputs, in_weights
 from quietq.noise.kernels import FiniteRank
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation
+from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation
 
 
 @dataclass(frozen=True)
@@ -43,46 +37,29 @@ class Independent:
         return float(np.linalg.norm(difference))
 
 
-class Weights(Mechanism):
+class Weights(InKernel):
     """Gaussian noise on the weights."""
 
     name = "weights"
 
     def __init__(
-        self,
-        relation: Relation,
-        budget: Budget,
-        kernel: FiniteRank,
-        radius: float,
-        box: Box,
-        *,
-        largest: float | None = None,
-        accuracy: float | None = None,
+        self, relation: Relation, budget: Budget, kernel: FiniteRank, radius: float, box: Box, **options: Any
     ) -> None:
-        """`radius` is the most that neighbours' weights differ by, before rounding."""
-        self.relation, self.budget, self.kernel, self.box = relation, budget, kernel, box
-        self.outputs = getattr(relation, "actions", 1)
-        radius *= kernel.stretch
-        about = self._law(radius).sigma
-        self.largest, self.error = largest_and_error(about, radius, relation.people, largest, accuracy)
-        self._exact = accuracy is None
-        allowance = 2 * self.error * kernel.worst_projection * self.outputs**0.5
-        check_allowance(allowance, radius, self.error)
-        self.sensitivity = radius + allowance
-        self.law = self._law(self.sensitivity)
-        self.sigma = self.law.sigma
-        looked = "given as weights"
-        if kernel.sample_points is not None:
-            looked = "looked at only at public sample points and projected, or given as weights"
-        self.conditions = (Assumption(f"The function was {looked}, noised once, and not kept.", True),)
+        super().__init__(relation, budget, kernel, radius * kernel.stretch, box, **options)
 
-    def _law(self, sensitivity: float) -> Law:
-        return Gaussian(sensitivity / self.budget.mu, Independent(self.kernel.describe()))
+    @property
+    def conditions(self) -> tuple[Assumption, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        projected = "looked at only at public sample points and projected, or "
+        looked = f"{'' if self.kernel.sample_points is None else projected}given as weights"
+        return (Assumption(f"The function was {looked}, noised once, and not kept.", True),)
 
-    def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        return (yield Query(self._weights, self.sensitivity, self.law))
+    def prepare(self, radius: float, levels: int | None) -> float:
+        return self.kernel.worst_projection * self.outputs**0.5
 
-    def _weights(self, feedback: Any) -> Float[np.ndarray, "..."]:
+    def make_law(self, sensitivity: float) -> Law:
+        return Gaussian(self.size(sensitivity), Independent(self.kernel.describe()))
+
+    def values(self, feedback: Any) -> Float[np.ndarray, "..."]:
         weights = in_weights(feedback.weights(), self.kernel, self.box, self._exact, self.largest)
         check_outputs(weights.shape[1:], self.relation, self.box)
         return weights
@@ -90,21 +67,10 @@ class Weights(Mechanism):
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateWeights:
         return PrivateWeights(released, self.kernel, self.box, certificate)
 
-    def expected_error(self) -> float:
-        return self.sigma
-
     @classmethod
-    def propose(cls, task: Task) -> list[Mechanism]:
-        kernel = getattr(task.relation, "kernel", None)
+    def unfit(cls, task: Task, kernel: Any) -> str:
         if not isinstance(kernel, FiniteRank):
-            return task.refuse(f"Noise {cls.name!r} is for weights of features, which this relation does not have.")
-        if refusal := cls._unfit(task, kernel):
-            return task.refuse(refusal)
-        radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
-        return [cls(task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy)]
-
-    @classmethod
-    def _unfit(cls, task: Task, kernel: FiniteRank) -> str:
+            return f"Noise {cls.name!r} is for weights of features, which this relation does not have."
         pure = task.budget.is_pure
         return "Noise 'weights' is Gaussian and needs delta above 0; 'ball' works with delta = 0." if pure else ""
 
@@ -113,18 +79,18 @@ class BallWeights(Weights):
     """Pure noise of uniform direction and Gamma length, on all weights together."""
 
     name = "ball"
+    pure = True
     remarks = ("Noise of uniform direction and Gamma length, in all weights together: pure, without a delta.",)
 
-    def _law(self, sensitivity: float) -> Law:
+    def make_law(self, sensitivity: float) -> Law:
         body = Ball(self.kernel.rank * self.outputs, self.kernel.describe())
         return KNorm(body, math.nextafter(self.budget.epsilon / sensitivity, 0.0))  # not a last place too much
 
-    @property
-    def cost(self) -> Cost:
-        return Cost.apart(self.budget.epsilon)
+    def size(self, sensitivity: float) -> float:
+        return self.make_law(sensitivity).sigma
 
-    def _weights(self, feedback: Any) -> Float[np.ndarray, "..."]:
-        weights = super()._weights(feedback)
+    def values(self, feedback: Any) -> Float[np.ndarray, "..."]:
+        weights = super().values(feedback)
         if weights.size != self.kernel.rank * self.outputs:
             raise InvalidInput(
                 f"There must be {self.outputs} column(s) of weights, as the relation says, not shape {weights.shape}."
@@ -132,7 +98,9 @@ class BallWeights(Weights):
         return weights
 
     @classmethod
-    def _unfit(cls, task: Task, kernel: FiniteRank) -> str:
+    def unfit(cls, task: Task, kernel: Any) -> str:
+        if not isinstance(kernel, FiniteRank):
+            return super().unfit(task, kernel)
         if kernel.sample_points is not None:
             return "Noise 'ball' is for weights of features; use noise='weights' for a function that is projected."
         return "'auto' takes Gaussian noise." if task.gaussian and not (task.asked or task.budget.is_pure) else ""

@@ -90,7 +90,6 @@ class Account(ABC):
         """What tells two accounts apart: equal for those that add up in one place."""
 
     def receipt(self, id: str) -> Receipt:
-        """The receipt of an earlier charge, by its id."""
         raise InvalidInput(f"{type(self).__name__} keeps no receipts: only a ledger does.")
 
     @property
@@ -149,7 +148,6 @@ class Accountant(Account):
 
     @property
     def relation(self) -> Relation | None:
-        """The relation that all releases speak of, once one has been named."""
         return self._relation
 
     @property
@@ -190,11 +188,7 @@ _lock = threading.Lock()
 
 
 def accounted(account: Account | None) -> Assumption:
-    """What a certificate says about other releases of the same data.
-
-    >>> print(accounted(None).text)
-    No account was given: other releases of the same data add up.
-    """
+    """What a certificate says about other releases of the same data."""
     if account is None:
         return Assumption("No account was given: other releases of the same data add up.", enforced=False)
     if not type(account).__module__.startswith("quietq.") or "charge" in vars(account):

@@ -3,14 +3,15 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
-from quietq.privacy.checks import count, positive, positive_delta, probability
+from quietq.privacy.checks import Checked, count, positive, positive_delta, probability
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import epsilon_from_mu, mu_from_budget
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Checked):
     """(epsilon, delta), immutable. With delta = 0 it is pure: only pure mechanisms accept it.
 
     Having a Budget spends nothing. What spends it is a mechanism, once.
@@ -18,24 +19,15 @@ class Budget:
     >>> budget = Budget(epsilon=0.9, delta=1e-4)
     >>> round(budget.mu, 5)
     0.28596
-    >>> Budget(epsilon=0.9, delta=0).is_pure
-    True
     """
 
+    fields: ClassVar = {"epsilon": positive, "delta": probability}
     epsilon: float
     delta: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
-
     @classmethod
     def from_mu(cls, mu: float, delta: float) -> "Budget":
-        """The budget that a mu-GDP mechanism uses at this delta.
-
-        >>> round(Budget.from_mu(0.28596, 1e-4).epsilon, 4)
-        0.9
-        """
+        """The budget that a mu-GDP mechanism uses at this delta."""
         epsilon = epsilon_from_mu(positive("mu", mu), positive_delta(delta))
         if epsilon == 0:
             raise InvalidInput(f"mu {mu!r} is already (0, {delta!r})-DP: give a smaller delta.")
@@ -59,11 +51,7 @@ class Budget:
 
 
 def weak_delta(delta: float, people: int | None) -> str | None:
-    """A sentence if delta is so large that it would allow giving one whole person away, else None.
-
-    >>> weak_delta(0.01, people=100)[:30]
-    'delta 0.01 is not below 1/peop'
-    """
+    """A sentence if delta is so large that it would allow giving one whole person away, else None."""
     delta = probability("delta", delta)
     if people is None or delta < 1 / count("people", people):
         return None

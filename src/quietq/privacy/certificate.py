@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from quietq.privacy.checks import Check, optional, positive, probability, real, shown
+from quietq.privacy.checks import Check, Checked, optional, positive, probability, real, shown
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import delta_from_mu
-from quietq.privacy.kinds import UnknownKind
+from quietq.privacy.kinds import UnknownKind, thaw
 from quietq.privacy.norms import NORMS, Norm, largest_difference, norm_in_words
 from quietq.privacy.relations import RELATIONS, relation_in_words
 from quietq.version import __version__
@@ -137,32 +137,8 @@ def _frozen(name: str, value: Any) -> Any:
     return value
 
 
-def _thawed(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _thawed(item) for key, item in value.items()}
-    if isinstance(value, Assumption):
-        return dataclasses.asdict(value)
-    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
-
-
-_CHECKS: dict[str, Check] = {
-    "method": _line,
-    "standing": _one_of(*get_args(Standing)),
-    "relation": optional(_record),
-    "delta": optional(probability),
-    **dict.fromkeys(("epsilon", "mu", "sigma", "scale", "sensitivity"), optional(positive)),
-    "norm": optional(_record),
-    "domain": optional(_box),
-    "assumptions": _several(Assumption, "Assumption"),
-    "remarks": _remarks,
-    "reproducible": _flag,
-    "version": _line,
-    "schema": _one_of(SCHEMA),
-}
-
-
 @dataclass(frozen=True, kw_only=True)
-class Certificate:
+class Certificate(Checked):
     """An immutable statement of privacy, in JSON and in plain words.
 
     `standing` is `certified` (there is a theorem and the code enforces its conditions), `claimed` (the paper's theorem,
@@ -173,6 +149,20 @@ class Certificate:
     True
     """
 
+    fields: ClassVar = {
+        "method": _line,
+        "standing": _one_of(*get_args(Standing)),
+        "relation": optional(_record),
+        "delta": optional(probability),
+        **dict.fromkeys(("epsilon", "mu", "sigma", "scale", "sensitivity"), optional(positive)),
+        "norm": optional(_record),
+        "domain": optional(_box),
+        "assumptions": _several(Assumption, "Assumption"),
+        "remarks": _remarks,
+        "reproducible": _flag,
+        "version": _line,
+        "schema": _one_of(SCHEMA),
+    }
     method: str
     standing: Standing
     relation: Mapping[str, object] | None = None
@@ -201,32 +191,33 @@ class Certificate:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
-        for name, check in _CHECKS.items():
-            object.__setattr__(self, name, check(name, getattr(self, name)))
+        super().__post_init__()
         require(bool(self.method.strip()), "method must be named.")
+        certified = self.standing == "certified"
         if self.relation:
-            _check_relation(self.method, self.relation, certified=self.standing == "certified")
+            try:
+                RELATIONS.find(self.relation, self.method)
+            except UnknownKind:  # which goes by only where nothing is certified
+                if certified:
+                    raise
         if self.standing == "none":
             silent = (self.epsilon, self.delta, self.mu) == (None, None, None)
             require(silent, "A certificate of standing 'none' must not state epsilon, delta or mu.")
             return
         standing = f"standing {self.standing!r}"
-        require(
-            not self.reproducible, f"A reproducible draw is not private, so it cannot have {standing}, only 'none'."
-        )
+        seeded = f"A reproducible draw is not private, so it cannot have {standing}, only 'none'."
+        require(not self.reproducible, seeded)
         complete = self.epsilon is not None and self.delta is not None and bool(self.relation)
         require(complete, f"The {standing} needs epsilon, delta and the relation that they hold for.")
-        if self.standing == "certified":
+        require(certified or bool(self.remarks), "A claim must remark what keeps it from being certified.")
+        if certified:
             _check_certified(self)
-        else:
-            require(bool(self.remarks), "A claim must remark what keeps it from being certified.")
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain JSON types."""
-        return {f.name: _thawed(getattr(self, f.name)) for f in dataclasses.fields(self)}
+        record = {f.name: thaw(getattr(self, f.name)) for f in dataclasses.fields(self)}
+        return {**record, "assumptions": [dataclasses.asdict(one) for one in self.assumptions]}
 
     def to_json(self) -> str:
-        """One JSON object."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     @classmethod
@@ -247,10 +238,10 @@ class Certificate:
             raise InvalidCertificate("A certificate must be a JSON object.")
         schema = record.get("schema")
         require(schema == SCHEMA, f"Certificate schema {shown(schema)} is not known here, only {SCHEMA}.")
-        require(set(record) == set(_CHECKS), f"A certificate has exactly the fields {sorted(_CHECKS)}.")
+        require(set(record) == set(cls.fields), f"A certificate has exactly the fields {sorted(cls.fields)}.")
         try:
             stated = {**record, "assumptions": _assumptions(record["assumptions"])}
-            return cls(**{name: check(name, stated[name]) for name, check in _CHECKS.items()})
+            return cls(**{name: check(name, stated[name]) for name, check in cls.fields.items()})
         except InvalidCertificate:
             raise
         except (InvalidInput, OverflowError) as error:
@@ -303,40 +294,28 @@ def _restored(record: dict[str, Any]) -> Certificate:
     return Certificate.from_dict(record)
 
 
-def _check_relation(method: str, relation: Mapping[str, Any], certified: bool) -> None:
-    """A relation as its own `describe()` has it; another kind goes by only where nothing is certified."""
-    try:
-        RELATIONS.find(relation, method)
-    except UnknownKind:
-        if certified:
-            raise
-
-
 def _check_certified(c: Any) -> None:
     """What is certified has a method, assumptions, and numbers that follow from each other."""
     plain = _METHOD.fullmatch(c.method) is not None
     require(plain, f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
     require(c.method != "published", "The published theorem does not hold: it can be 'claimed' but not 'certified'.")
     _check_assumptions(c.assumptions)
-    require(
-        None not in (c.norm, c.sensitivity),
-        "What is certified needs the sensitivity, and the norm that it is measured in.",
-    )
+    stated = None not in (c.norm, c.sensitivity)
+    require(stated, "What is certified needs the sensitivity, and the norm that it is measured in.")
     norm = NORMS.find(c.norm, c.method)
-    needed, words = largest_difference(c.norm, c.relation), norm_in_words(c.norm)
-    require(
-        c.sensitivity >= needed * (1 - _CLOSE),
-        f"sensitivity {c.sensitivity!r} is below {needed!r}, which {relation_in_words(c.relation)} can come to in "
-        f"{words}.",
-    )
+    needed, relation = largest_difference(c.norm, c.relation), relation_in_words(c.relation)
+    enough = c.sensitivity >= needed * (1 - _CLOSE)
+    where = f"which {relation} can come to in {norm_in_words(c.norm)}"
+    require(enough, f"sensitivity {c.sensitivity!r} is below {needed!r}, {where}.")
     if norm.dimension is not None:
         sides = norm.dimension(c.norm)
         fits = c.domain is not None and len(c.domain) == sides
         require(fits, f"domain must be the box that the norm is defined on, of {sides} coordinate(s).")
-    if c.mu is not None:
-        _check_gaussian(c, norm)
-    else:
-        _check_other_noise(c, norm)
+    name = "epsilon" if c.mu is None else "mu"
+    found, stated = (_epsilon if c.mu is None else _mu)(c, norm), getattr(c, name)
+    size = f"sigma {c.sigma!r}" if c.scale is None else f"scale {c.scale!r}"
+    more = f"{name} = {found!r}, more than the stated {stated!r}"
+    require(stated >= found * (1 - _CLOSE), f"Noise of {size} on sensitivity {c.sensitivity!r} is {more}.")
 
 
 def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
@@ -349,33 +328,23 @@ def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
         require(one.text.isascii(), f"A certified assumption must be plain ASCII text, not {shown(one.text)}.")
         by_nature = any(words in one.text for words in _NEVER_ENFORCED)
         require(not (one.enforced and by_nature), f"No code can enforce this, so it must be trusted: {one.text}")
-    in_words = f"A certified promise must trust somebody for this, in these words: {CHOSEN.text}"
-    require(CHOSEN in assumptions, in_words)
+    require(CHOSEN in assumptions, f"A certified promise must trust somebody for this, in these words: {CHOSEN.text}")
 
 
-def _check_gaussian(c: Any, norm: Norm) -> None:
+def _mu(c: Any, norm: Norm) -> float:
     require(c.delta > 0, "mu must be absent when delta is 0: Gaussian noise is never pure.")
     implied = delta_from_mu(c.mu, c.epsilon) <= c.delta * (1 + _CLOSE)
     require(implied, f"mu {c.mu!r} does not imply ({c.epsilon!r}, {c.delta!r})-DP.")
     gaussian = c.sigma is not None and c.scale is None and "gaussian" in norm.families
     require(gaussian, "A certified mu needs the sigma of Gaussian noise that it comes from, and no scale.")
-    _check_size(c, f"sigma {c.sigma!r}", "mu", c.mu, c.sensitivity / c.sigma)
+    return c.sensitivity / c.sigma
 
 
-def _check_other_noise(c: Any, norm: Norm) -> None:
+def _epsilon(c: Any, norm: Norm) -> float:
     require(c.scale is not None, "What is certified without a mu needs the scale of its noise.")
     if norm.epsilon is not None and c.delta > 0:
         require(c.sigma is None, "Noise that follows the data has no sigma that could be stated.")
-        found = norm.epsilon(c.norm, c.scale / c.sensitivity, c.delta)
-    else:
-        pure = "pure" in norm.families and c.delta == 0
-        require(pure, f"Without a mu, delta {c.delta!r} does not belong to {norm_in_words(c.norm)}.")
-        found = c.sensitivity / c.scale
-    _check_size(c, f"scale {c.scale!r}", "epsilon", c.epsilon, found)
-
-
-def _check_size(c: Any, size: str, name: str, stated: float, found: float) -> None:
-    require(
-        stated >= found * (1 - _CLOSE),
-        f"Noise of {size} on sensitivity {c.sensitivity!r} is {name} = {found!r}, more than the stated {stated!r}.",
-    )
+        return norm.epsilon(c.norm, c.scale / c.sensitivity, c.delta)
+    pure = "pure" in norm.families and c.delta == 0
+    require(pure, f"Without a mu, delta {c.delta!r} does not belong to {norm_in_words(c.norm)}.")
+    return c.sensitivity / c.scale

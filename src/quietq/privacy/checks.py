@@ -5,9 +5,10 @@ Numbers are kept between 1e-100 and 1e100 in size, so that nothing computed from
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +17,18 @@ from quietq.privacy.errors import BudgetExhausted, InvalidInput
 
 Check = Callable[[str, object], Any]
 """By the name and value of a field: the value as it is to be kept, or a refusal."""
+
+
+class Checked:
+    """A frozen dataclass that keeps each of these fields as its check gives it."""
+
+    fields: ClassVar[Mapping[str, Check]]
+
+    def __post_init__(self) -> None:
+        for name, check in self.fields.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
+
 LARGEST = 1e100
 SMALLEST = 1e-100
 MOST = 10**15
@@ -23,11 +36,7 @@ MOST = 10**15
 
 
 def shown(value: object) -> str:
-    """`value` as it fits in a sentence.
-
-    >>> shown(np.float64(0.5)), shown([1] * 100)[-5:]
-    ('0.5', '1,...')
-    """
+    """`value` as it fits in a sentence."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # Python does not write out a whole number of thousands of digits
@@ -37,29 +46,17 @@ def shown(value: object) -> str:
 
 
 def real(name: str, value: object) -> float:
-    """`value` as a finite float.
-
-    >>> real("slope", 2)
-    2.0
-    """
+    number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
-        number = _float(value)
-        if abs(number) <= LARGEST:
-            return number
-        if math.isfinite(number):
-            raise InvalidInput(f"{name} must be at most {LARGEST:g} in size, not {shown(value)}.")
-    raise InvalidInput(f"{name} must be a finite number, not {shown(value)}.")
-
-
-def _float(value: Real) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
+        with suppress(OverflowError):
+            number = float(value)
+    if abs(number) <= LARGEST:
+        return number
+    right = f"at most {LARGEST:g} in size" if math.isfinite(number) else "a finite number"
+    raise InvalidInput(f"{name} must be {right}, not {shown(value)}.")
 
 
 def positive(name: str, value: object) -> float:
-    """`value` as a finite float above zero."""
     number = real(name, value)
     if number >= SMALLEST:
         return number
@@ -68,7 +65,6 @@ def positive(name: str, value: object) -> float:
 
 
 def not_negative(name: str, value: object) -> float:
-    """`value` as a finite float of at least zero."""
     number = real(name, value)
     if number >= 0:
         return number
@@ -106,7 +102,6 @@ def count(name: str, value: object, least: int = 1, most: int | None = MOST) -> 
 
 
 def optional(check: Check) -> Check:
-    """The same check, which lets None pass."""
     return lambda name, value: None if value is None else check(name, value)
 
 
@@ -117,18 +112,12 @@ def instance(name: str, value: object, kind: object, hint: str) -> None:
 
 
 def numbers(name: str, value: object) -> Float[np.ndarray, "..."]:
-    """`value` as a new float64 array; a refusal does not show it, for it may be private.
-
-    >>> numbers("weights", [1, 2])
-    array([1., 2.])
-    """
-    try:
+    """`value` as a new float64 array; a refusal does not show it, for it may be private."""
+    with suppress(Exception):  # of whatever kind: its words may hold private values
         if not _is_masked(value):  # as an array it would show what lies under the mask
             array = np.asarray(value)
             if array.dtype.kind not in "OSUcmM":  # objects, text, complex numbers, dates
                 return array.astype(np.float64)
-    except Exception:  # of whatever kind: its words may hold private values, so it is neither quoted nor chained
-        pass
     raise InvalidInput(f"{name} must be real numbers in a regular array, not text, gaps or other things.")
 
 

@@ -57,7 +57,7 @@ def compare(budget: Budget, rounds: int = 1) -> list[Comparison]:
     rows = []
     for theorem, curve in _CURVES.items():
         epsilon = _charge(curve, exact_noise, budget.delta, rounds)
-        noise = _noise_for(curve, budget, rounds, exact_noise)
+        noise = _noise_for(curve, budget, rounds)
         ratio = None if noise is None else noise / exact_noise
         rows.append(Comparison(theorem, epsilon if math.isfinite(epsilon) else None, noise, ratio))
     rows.sort(key=lambda row: (row.ratio is None, row.ratio))
@@ -73,25 +73,14 @@ def _charge(curve: _Curve, noise: float, delta: float, rounds: int) -> float:
     return epsilon if epsilon >= 0 else math.inf  # NaN too
 
 
-def _noise_for(curve: _Curve, budget: Budget, rounds: int, guess: float) -> float | None:
+def _noise_for(curve: _Curve, budget: Budget, rounds: int) -> float | None:
     """The noise at which `curve` charges the budget's epsilon; None if it only applies beyond that."""
 
     def charge(log_noise: float) -> float:
         return _charge(curve, math.exp(log_noise), budget.delta, rounds)
 
-    low = high = math.log(guess)
-    step = 1.0
-    while charge(high) > budget.epsilon:
-        if high >= _FURTHEST:
-            return None
-        low, high, step = high, min(high + step, _FURTHEST), 2 * step
-    step = 1.0
-    while charge(low) <= budget.epsilon:
-        if low <= -_FURTHEST:
-            return None
-        low, high, step = max(low - step, -_FURTHEST), low, 2 * step
-    low, high = threshold(lambda log_noise: charge(log_noise) <= budget.epsilon, low, high)
-    return math.exp(high) if math.isfinite(charge(low)) else None
+    low, high = threshold(lambda log_noise: charge(log_noise) <= budget.epsilon, -_FURTHEST, _FURTHEST)
+    return math.exp(high) if math.isfinite(charge(low)) and charge(high) <= budget.epsilon else None
 
 
 def _dwork_roth(noise: float, delta: float) -> float:

@@ -11,13 +11,22 @@ number and the sizes of the releases did not depend on earlier outputs.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from quietq.privacy.budget import Budget
-from quietq.privacy.checks import count, instance, not_negative, positive, positive_delta, probability
+from quietq.privacy.checks import (
+    Checked,
+    count,
+    instance,
+    not_negative,
+    optional,
+    positive,
+    positive_delta,
+    probability,
+)
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu
 
@@ -25,40 +34,51 @@ if TYPE_CHECKING:
     import dp_accounting
 
 _PAIR = ("epsilon", "delta")
+_ROUNDING = 1e-9  # relative, of sums of costs
 TOLERANCE = 1e-12
 """Relative, for sums of squares that meet the cap but for rounding; `Budget.mu` keeps as much back."""
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(Checked):
     """Of one release: the mu of Gaussian noise, or epsilon and delta where there is no mu.
 
     >>> print(Cost.gaussian(0.02, rounds=100), "/", Cost.apart(0.5))
     mu = 0.2 / epsilon = 0.5, delta = 0
     """
 
+    fields: ClassVar = {"mu": optional(positive), "epsilon": optional(positive), "delta": optional(probability)}
     mu: float | None = None
     epsilon: float | None = None
     delta: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (self.mu is None) == (self.epsilon is None) or (self.epsilon is None) != (self.delta is None):
             raise InvalidInput("A cost has either a mu or an epsilon and a delta, and not both.")
-        if self.mu is not None:
-            object.__setattr__(self, "mu", positive("mu", self.mu))
-        else:
-            object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-            object.__setattr__(self, "delta", probability("delta", self.delta))
 
     @classmethod
     def gaussian(cls, mu: float, rounds: int = 1) -> "Cost":
-        """Of so many rounds of mu-GDP noise."""
         return cls(mu=positive("mu", mu) * math.sqrt(count("rounds", rounds)))
 
     @classmethod
     def apart(cls, epsilon: float, delta: float = 0.0) -> "Cost":
         """Of a release that has no mu: pure noise, or a bound that is only (epsilon, delta)."""
         return cls(epsilon=epsilon, delta=delta)
+
+    @classmethod
+    def of_all(cls, costs: Sequence["Cost"]) -> "Cost | None":
+        """Of releases that are each chosen by those before; None if only some have a mu."""
+        if all(cost.mu is not None for cost in costs):
+            return cls(math.hypot(*(cost.mu or 0.0 for cost in costs)))
+        if any(cost.mu is not None for cost in costs):
+            return None
+        return cls.apart(*(math.fsum(getattr(cost, name) for cost in costs) for name in _PAIR))
+
+    def at_most(self, other: "Cost") -> bool:
+        """Whether it is of the same kind and no larger, but for rounding."""
+        pairs = [(getattr(self, name), getattr(other, name)) for name in self.fields]
+        return all(cap is not None and amount <= cap * (1 + _ROUNDING) for amount, cap in pairs if amount is not None)
 
     def __str__(self) -> str:
         return f"mu = {self.mu:g}" if self.mu is not None else f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
@@ -74,11 +94,9 @@ class Spending:
     """And how often each was spent."""
 
     def covers(self, cost: Cost) -> bool:
-        """Whether another release of this cost stays within the caps."""
         if cost.mu is not None:
             return self._squares() + cost.mu**2 <= self.mu**2 * (1 + TOLERANCE)
-        left = self._left()
-        return left is not None and _exact(cost.epsilon) <= left[0] and _exact(cost.delta) <= left[1]
+        return all(_exact(cost, name) <= left for name, left in self._left().items())
 
     @property
     def mu(self) -> float:
@@ -96,14 +114,12 @@ class Spending:
 
     @property
     def spent_apart(self) -> tuple[float, float]:
-        epsilon, delta = self._sums()
-        return float(epsilon), float(delta)
+        return float(self._sum("epsilon")), float(self._sum("delta"))
 
     @property
     def remaining_apart(self) -> tuple[float, float]:
-        """What is left for releases without a mu."""
         left = self._left()
-        return (0.0, 0.0) if left is None else (_at_most(left[0]), _at_most(left[1]))
+        return _at_most(left["epsilon"]), _at_most(left["delta"])
 
     @property
     def promised(self) -> tuple[float, float]:
@@ -140,41 +156,36 @@ class Spending:
         return gaussian_event(spent if fixed_schedule else {self.mu: 1})
 
     def shortage(self, cost: Cost) -> str:
-        """Why a cost is not covered: what is left."""
-        if cost.mu is not None and self.budget is not None:
-            return f"{cost} is more than what is left, mu = {self.remaining_mu:g} of {self.mu:g}"
-        if cost.mu is not None:
-            return f"{cost} was asked for, and there is no budget for Gaussian noise"
-        if self.apart is None:
-            return (
-                f"{cost} has no mu, and nothing was set apart for that: use Gaussian noise, or an account with "
-                "apart=Budget(epsilon, delta)"
-            )
-        return f"{cost} is more than what is left apart, {self.left_apart()}"
+        """Why a cost is not covered: what is left, or that there is nothing for its kind."""
+        if cost.mu is not None and self.budget is None:
+            return f"{cost} was asked for, and there is no budget for Gaussian noise: use pure noise"
+        if cost.mu is None and self.apart is None:
+            return f"{cost} has no mu, and nothing was set apart for that, by apart=Budget(...): use Gaussian noise"
+        left = f"mu = {self.remaining_mu:g} of {self.mu:g}{self.in_epsilon()}"
+        if cost.mu is None:
+            caps = zip(_PAIR, self.remaining_apart, strict=True)
+            left = " and ".join(f"{name} = {amount:g} of {getattr(self.apart, name):g}" for name, amount in caps)
+        return f"{cost} is more than what is left, {left}"
 
-    def left_apart(self) -> str:
-        (epsilon, delta), cap = self.remaining_apart, self.apart
-        whole = (0.0, 0.0) if cap is None else (cap.epsilon, cap.delta)
-        return f"epsilon = {epsilon:g} of {whole[0]:g} and delta = {delta:g} of {whole[1]:g}"
+    def in_epsilon(self) -> str:
+        """What is left for Gaussian noise, as one budget at the cap's delta; nothing if nothing is left."""
+        if self.budget is None or self.remaining_mu == 0:
+            return ""
+        return f" (epsilon {epsilon_from_mu(self.remaining_mu, self.budget.delta):.4g} at delta {self.budget.delta:g})"
 
     def _squares(self) -> float:
         return math.fsum(n * cost.mu**2 for cost, n in self.costs.items() if cost.mu is not None)
 
-    def _sums(self) -> tuple[Fraction, Fraction]:
-        """Of epsilons and of deltas as the decimal numbers that were written: three times 0.1 is 0.3."""
-        apart = [(cost, n) for cost, n in self.costs.items() if cost.mu is None]
-        epsilon, delta = (sum((n * _exact(getattr(cost, name)) for cost, n in apart), Fraction()) for name in _PAIR)
-        return epsilon, delta
+    def _sum(self, name: str) -> Fraction:
+        """Of epsilons or of deltas as the decimal numbers that were written: three times 0.1 is 0.3."""
+        return sum((n * _exact(cost, name) for cost, n in self.costs.items() if cost.mu is None), Fraction())
 
-    def _left(self) -> tuple[Fraction, Fraction] | None:
-        if self.apart is None:
-            return None
-        epsilon, delta = self._sums()
-        return _exact(self.apart.epsilon) - epsilon, _exact(self.apart.delta) - delta
+    def _left(self) -> dict[str, Fraction]:
+        """Of epsilon and of delta; less than any release takes where nothing was set apart."""
+        return {name: _exact(self.apart, name) - self._sum(name) for name in _PAIR}
 
 
 def check_caps(budget: Budget | None, apart: Budget | None) -> None:
-    """Refuses caps under which nothing could be released, or nothing be promised."""
     for name, cap in (("budget", budget), ("apart", apart)):
         instance(name, cap, Budget | None, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4), or None")
     if budget is None:
@@ -207,11 +218,11 @@ def gaussian_event(rounds: Mapping[float, int]) -> "dp_accounting.DpEvent":
     return dpa.ComposedDpEvent(events)
 
 
-def _exact(number: float | None) -> Fraction:
-    return Fraction(repr(number))
+def _exact(amounts: object, name: str) -> Fraction:
+    return Fraction(repr(getattr(amounts, name, 0)))
 
 
 def _at_most(left: Fraction) -> float:
     """The largest number that would still be covered."""
     number = max(float(left), 0.0)
-    return number if _exact(number) <= left or number == 0 else math.nextafter(number, 0.0)
+    return number if Fraction(repr(number)) <= left or number == 0 else math.nextafter(number, 0.0)

@@ -29,11 +29,7 @@ class MissingExtra(QuietqError, ImportError):
 
     @classmethod
     def of(cls, extra: str, needed: str) -> "MissingExtra":
-        """Says what is `needed`, and the command that installs this extra into the Python that runs.
-
-        >>> str(MissingExtra.of("people", "Reading ratings needs Polars"))
-        "Reading ratings needs Polars: ...pip install ...[people]...'"
-        """
+        """Says what is `needed`, and the command that installs this extra into the Python that runs."""
         own = Path(sys.executable).parent  # a program of a virtual environment runs without its being activated
         pip = "pip" if Path(shutil.which("pip") or "").parent == own else f"{shlex.quote(sys.executable)} -m pip"
         return cls(f"{needed}: {pip} install {_source(extra)}")  # no full stop, which would be copied

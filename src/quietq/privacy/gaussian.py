@@ -31,11 +31,7 @@ def _mills(t: float | np.ndarray) -> Any:
 
 
 def log_delta(epsilon: float, mu: float) -> float:
-    """Log delta(epsilon) of a mu-GDP mechanism; finite where delta itself would underflow.
-
-    >>> round(math.exp(log_delta(0.9, 0.28596)), 7)
-    0.0001
-    """
+    """Log delta(epsilon) of a mu-GDP mechanism; finite where delta itself would underflow."""
     x, y = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if x > 1e100:  # x^2 would overflow; delta is below exp(-1e199)
         return -math.inf
@@ -57,22 +53,14 @@ def _gap(x: float, y: float, mu: float) -> float:
 
 
 def delta_from_mu(mu: float, epsilon: float) -> float:
-    """The smallest delta for which a mu-GDP mechanism is (epsilon, delta)-DP.
-
-    >>> round(delta_from_mu(mu=1.0, epsilon=1.0), 4)
-    0.1269
-    """
+    """The smallest delta for which a mu-GDP mechanism is (epsilon, delta)-DP."""
     mu = positive("mu", mu)
     return math.exp(log_delta(not_negative("epsilon", epsilon), mu))
 
 
 @lru_cache(maxsize=1024)
 def mu_from_budget(epsilon: float, delta: float) -> float:
-    """The largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP.
-
-    >>> round(mu_from_budget(0.9, 1e-4), 5)
-    0.28596
-    """
+    """The largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP."""
     epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
     if epsilon > _MOST_EPSILON:
         raise InvalidInput(f"epsilon must be at most {_MOST_EPSILON:g} for Gaussian noise, not {epsilon!r}.")
@@ -90,11 +78,7 @@ def mu_from_budget(epsilon: float, delta: float) -> float:
 
 
 def epsilon_from_mu(mu: float, delta: float) -> float:
-    """The smallest epsilon for which a mu-GDP mechanism is (epsilon, delta)-DP.
-
-    >>> round(epsilon_from_mu(mu=1.0, delta=1e-5), 4)
-    4.3772
-    """
+    """The smallest epsilon for which a mu-GDP mechanism is (epsilon, delta)-DP."""
     mu, delta = positive("mu", mu), positive_delta(delta)
     if mu > _MOST_MU:
         raise InvalidInput(f"mu must be at most {_MOST_MU:g}, not {mu!r}.")

@@ -6,22 +6,14 @@ here and not with their methods, because a certificate is read also where there 
 
 import math
 from collections.abc import Callable
+from functools import partial
 
-from quietq.privacy.checks import count, positive, real, shown
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.norms import Norm, Record, register, rounding
+from quietq.privacy.checks import count, positive, probability
+from quietq.privacy.norms import NORMS, Norm, Record, rounding
 from quietq.privacy.relations import sup_radius
 from quietq.privacy.words import plural
 
-
-def _operations(name: str, value: object) -> None:
-    """Of float32, whose rounding counts; none in float64."""
-    count(name, value, 0)
-
-
-def _discount(name: str, value: object) -> None:
-    if not 0 <= real(name, value) < 1:
-        raise InvalidInput(f"{name} must be at least 0 and below 1, not {shown(value)}.")
+_OPERATIONS = partial(count, least=0)  # of float32, whose rounding counts; none in float64
 
 
 def _together(counted: str) -> Callable[[Record, Record], float]:
@@ -37,50 +29,38 @@ def _of_gradients(norm: Record, relation: Record) -> float:
     return math.sqrt(norm["rounds"]) * max(1.0, sup_radius(relation) / norm["radius"])
 
 
-register(
-    "rewards",
-    Norm(
-        fields={"count": count, "operations": _operations},
-        difference=_together("count"),
-        words=lambda norm: f"the Euclidean norm of {plural(norm['count'], 'observed reward')} together",
-        families=("gaussian",),
-    ),
+NORMS["rewards"] = Norm(
+    fields={"count": count, "operations": _OPERATIONS},
+    difference=_together("count"),
+    words=lambda norm: f"the Euclidean norm of {plural(norm['count'], 'observed reward')} together",
+    families=("gaussian",),
 )
-register(
-    "mean-rewards",
-    Norm(
-        fields={"rounds": count, "operations": _operations},
-        difference=_together("rounds"),
-        words=lambda norm: (
-            f"units of the root of the number of mean rewards in a round, of {plural(norm['rounds'], 'round')} together"
-        ),
-        families=("gaussian",),
+NORMS["mean-rewards"] = Norm(
+    fields={"rounds": count, "operations": _OPERATIONS},
+    difference=_together("rounds"),
+    words=lambda norm: (
+        f"units of the root of the number of mean rewards in a round, of {plural(norm['rounds'], 'round')} together"
     ),
+    families=("gaussian",),
 )
 for _kind, _of, _one in (
     ("reward-gradients", "round's gradient", "round"),
     ("clipped-gradients", "gradient step", "step"),
 ):
-    register(
-        _kind,
-        Norm(
-            fields={"rounds": count, "radius": positive},
-            difference=_of_gradients,
-            words=lambda norm, of=_of, one=_one: (
-                f"units of what rewards that differ by {norm['radius']:g} do to a {of}, of "
-                f"{plural(norm['rounds'], one)} together"
-            ),
-            families=("gaussian",),
-        ),
-    )
-register(
-    "values",
-    Norm(
-        fields={"count": count, "discount": _discount, "operations": _operations},
-        difference=lambda norm, relation: _together("count")(norm, relation) / (1 - norm["discount"]),
-        words=lambda norm: (
-            f"the Euclidean norm of {plural(norm['count'], 'value')} at knots, with discount {norm['discount']:g}"
+    NORMS[_kind] = Norm(
+        fields={"rounds": count, "radius": positive},
+        difference=_of_gradients,
+        words=lambda norm, of=_of, one=_one: (
+            f"units of what rewards that differ by {norm['radius']:g} do to a {of}, of "
+            f"{plural(norm['rounds'], one)} together"
         ),
         families=("gaussian",),
+    )
+NORMS["values"] = Norm(
+    fields={"count": count, "discount": probability, "operations": _OPERATIONS},
+    difference=lambda norm, relation: _together("count")(norm, relation) / (1 - norm["discount"]),
+    words=lambda norm: (
+        f"the Euclidean norm of {plural(norm['count'], 'value')} at knots, with discount {norm['discount']:g}"
     ),
+    families=("gaussian",),
 )

@@ -29,19 +29,13 @@ class Kinds(dict[str, Known]):
         What is unknown may be the `method`'s own, whose module is imported then. The registry is a closed table:
         nothing in a file can name a module.
         """
-        try:
-            return self._checked(record)
-        except UnknownKind:
-            module = registry.owner(method)
-            if module is None:
-                raise
-        with suppress(ImportError):  # it may need something that is not installed here
-            importlib.import_module(module)
-        return self._checked(record)
-
-    def _checked(self, record: Record) -> Known:
         kind = record.get("kind") if isinstance(record, Mapping) else None
-        if not isinstance(kind, str) or kind not in self:
+        kind = kind if isinstance(kind, str) else None
+        module = registry.owner(method)
+        if kind not in self and module is not None:
+            with suppress(ImportError):  # it may need something that is not installed here
+                importlib.import_module(module)
+        if kind is None or kind not in self:
             raise UnknownKind(f"{self._unknown}, not {shown(kind)}.")
         found: Any = self[kind]
         names = sorted({"kind", *found.fields})
@@ -50,3 +44,10 @@ class Kinds(dict[str, Known]):
         for name, check in found.fields.items():
             check(f"The {self._sort}'s {name}", record[name])
         return found
+
+
+def thaw(value: Any) -> Any:
+    """JSON as plain dictionaries and lists, whatever kept it from being changed."""
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    return [thaw(item) for item in value] if isinstance(value, list | tuple) else value

@@ -8,6 +8,7 @@ input is perfectly private and right by luck under one of the two.
 """
 
 import math
+from bisect import bisect_left
 
 from scipy.special import expit, ndtr
 
@@ -23,9 +24,6 @@ def steps_between(
     """How many neighbouring steps lead from r to r' when they are `distance` apart and neighbours `radius`.
 
     For a Lipschitz ball the slope must be covered as well: give `slope_distance` = Lip(r - r') and `lipschitz`.
-
-    >>> steps_between(distance=0.5, radius=0.05)
-    10
     """
     steps = _ceiling("distance", distance, "radius", radius)
     if (slope_distance is None) != (lipschitz is None):
@@ -45,11 +43,7 @@ def _ceiling(name: str, whole: float, step_name: str, step: float) -> int:
 
 
 def cap_gdp(mu: float, steps: int) -> float:
-    """The best min(p, q) of any mu-GDP algorithm.
-
-    >>> round(cap_gdp(Budget(0.9, 1e-4).mu, steps=10), 3)
-    0.924
-    """
+    """The best min(p, q) of any mu-GDP algorithm."""
     return float(ndtr(count("steps", steps) * positive("mu", mu) / 2))
 
 
@@ -57,9 +51,6 @@ def cap_any_dp(budget: Budget, steps: int) -> float:
     """A cap on min(p, q) of any (epsilon, delta)-DP algorithm: the best one for one step.
 
     For two steps or more it still holds, but is not the sharpest: no algorithm attains it.
-
-    >>> round(cap_any_dp(Budget(0.9, 1e-4), steps=1), 3)
-    0.711
     """
     k, e = count("steps", steps), budget.epsilon
     # p = q = (e^{ke} + delta_k)/(1 + e^{ke}), divided through by e^{ke} so that nothing overflows
@@ -69,11 +60,7 @@ def cap_any_dp(budget: Budget, steps: int) -> float:
 
 
 def steps_needed(score: float, budget: Budget, *, gaussian: bool) -> int:
-    """The fewest steps at which a score of `score` under both r and r' is not ruled out.
-
-    >>> steps_needed(0.9, Budget(0.9, 1e-4), gaussian=True)
-    9
-    """
+    """The fewest steps at which a score of `score` under both r and r' is not ruled out."""
     score = real("score", score)
     if not 0 < score < 1:
         raise InvalidInput(f"score must be above 0 (the worst policy) and below 1 (the best), not {score!r}.")
@@ -81,15 +68,10 @@ def steps_needed(score: float, budget: Budget, *, gaussian: bool) -> int:
     def possible(k: int) -> bool:
         return (cap_gdp(budget.mu, k) if gaussian else cap_any_dp(budget, k)) >= score
 
-    low, k = 0, 1
-    while not possible(k):
-        low, k = k, 2 * k
-        if k > MOST:
-            raise InvalidInput(f"score {score!r} needs more than {MOST:g} steps at {budget}: give a larger budget.")
-    while k - low > 1:
-        middle = (k + low) // 2
-        low, k = (low, middle) if possible(middle) else (middle, k)
-    return k
+    fewest = bisect_left(range(1, MOST + 1), True, key=possible) + 1
+    if fewest > MOST:
+        raise InvalidInput(f"score {score!r} needs more than {MOST:g} steps at {budget}: give a larger budget.")
+    return fewest
 
 
 def people_needed(score: float, budget: Budget, *, distance: float, width: float, gaussian: bool) -> int:

@@ -10,14 +10,13 @@ against each other. A norm that nobody registered has no theorem, and nothing is
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from quietq.privacy.checks import Check, count, positive, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.kinds import Kinds, Record
-from quietq.privacy.words import UNKNOWN, listed, plural, spelled_out
+from quietq.privacy.kinds import Kinds, Record, thaw
+from quietq.privacy.words import UNKNOWN, in_words, listed, plural
 
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
 MOST_QUERIES = 10_000
@@ -48,7 +47,7 @@ class Norm:
 
 
 def _in_own_kernel(norm: Record, relation: Record) -> float | None:
-    if relation["kind"] == "rkhs-ball" and _plain(relation["kernel"]) == _plain(norm):
+    if relation["kind"] == "rkhs-ball" and thaw(relation["kernel"]) == thaw(norm):
         return math.sqrt(relation["actions"]) * relation["radius"]
     return None
 
@@ -68,69 +67,42 @@ class KernelNorm(Norm):
         return f"the norm of {self.words(norm)}"
 
 
-NORMS: Kinds[Norm] = Kinds("norm", "What is certified must be measured in a norm that is known here")
+class Norms(Kinds[Norm]):
+    """All norms; a kind is made known where the module is imported that draws noise in it."""
+
+    def __setitem__(self, kind: str, norm: Norm) -> None:
+        before = self.get(kind)
+        if before is not None and before.difference.__module__ != norm.difference.__module__:
+            raise InvalidInput(f"There is a norm of the kind {kind!r} already, with a theorem of its own.")
+        super().__setitem__(kind, norm)
 
 
-def register(kind: str, norm: Norm) -> None:
-    """Makes a kind of norm known; to be called where the module is imported that draws noise in it."""
-    before = NORMS.get(kind)
-    if before is not None and before.difference.__module__ != norm.difference.__module__:
-        raise InvalidInput(f"There is a norm of the kind {kind!r} already, with a theorem of its own.")
-    NORMS[kind] = norm
+NORMS = Norms("norm", "What is certified must be measured in a norm that is known here")
 
 
 def largest_difference(norm: Record, relation: Record) -> float:
-    """The most that neighbours differ by in this norm; refused if the norm is unknown, or has no such bound.
-
-    >>> ball = {"kind": "lipschitz-ball", "radius": 0.01, "lipschitz": 0.04, "actions": 1, "people": 50}
-    >>> round(largest_difference({"kind": "exponential", "beta": 4.0}, ball), 8)
-    0.02236068
-    """
+    """The most that neighbours differ by in this norm; refused if the norm is unknown, or has no such bound."""
     known = NORMS.find(norm)
     try:
         found = known.difference(norm, relation)
     except InvalidInput:
         raise
     except (*UNKNOWN, ArithmeticError, np.linalg.LinAlgError) as error:
-        raise InvalidInput(
-            f"The norm {shown(_plain(norm))} is not one that a difference can be measured in."
-        ) from error
+        refused = f"The norm {shown(thaw(norm))} is not one that a difference can be measured in."
+        raise InvalidInput(refused) from error
     if found is None:
-        raise InvalidInput(
-            f"Nothing bounds the neighbours of a {relation.get('kind')} in {norm_in_words(norm)}, so nothing is "
-            "certified in it."
-        )
+        neighbours = f"the neighbours of a {relation.get('kind')} in {norm_in_words(norm)}"
+        raise InvalidInput(f"Nothing bounds {neighbours}, so nothing is certified in it.")
     return positive("What neighbours differ by in this norm", found)
 
 
 def norm_in_words(record: Record) -> str:
-    """What sensitivity and noise are measured in.
-
-    >>> norm_in_words({"kind": "exponential", "beta": 4.0})
-    'the norm of the exponential kernel with beta 4'
-    """
-    try:
-        return NORMS[record["kind"]].phrase(record)
-    except UNKNOWN:
-        return spelled_out(record)
+    """What sensitivity and noise are measured in."""
+    return in_words(lambda: NORMS[record["kind"]].phrase(record), record)
 
 
 def kernel_in_words(record: Record) -> str:
-    """The kernel of a norm.
-
-    >>> kernel_in_words({"kind": "exponential", "beta": 4.0})
-    'the exponential kernel with beta 4'
-    """
-    try:
-        return NORMS[record["kind"]].words(record)
-    except UNKNOWN:
-        return spelled_out(record)
-
-
-def kernel_norm(record: Record) -> KernelNorm | None:
-    """What is known of this kernel, if anything."""
-    found = NORMS.get(record["kind"])
-    return found if isinstance(found, KernelNorm) else None
+    return in_words(lambda: NORMS[record["kind"]].words(record), record)
 
 
 def rounding(operations: int, people: int | None) -> float:
@@ -139,12 +111,6 @@ def rounding(operations: int, people: int | None) -> float:
     Each changes a number of the size that rewards are clipped to by at most 2^-24 of it, for each of two neighbours.
     """
     return 1 + 4 * operations * UNIT_ROUNDING * max(people or 0, FEWEST)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _in_exponential(norm: Record, relation: Record) -> float | None:
@@ -173,7 +139,7 @@ def _text(name: str, value: object) -> None:
 
 def _betas(name: str, value: object) -> None:
     if not isinstance(value, list | tuple) or not value:
-        raise InvalidInput(f"{name} must be a list, one entry for each coordinate, not {shown(_plain(value))}.")
+        raise InvalidInput(f"{name} must be a list, one entry for each coordinate, not {shown(thaw(value))}.")
     for beta in value:
         positive(name, beta)
 
@@ -181,7 +147,7 @@ def _betas(name: str, value: object) -> None:
 def _parts(name: str, value: object) -> None:
     parts = value if isinstance(value, list | tuple) else ()
     if not all(isinstance(part, Mapping) and part.get("kind") == "exponential" and len(part) == 2 for part in parts):
-        raise InvalidInput(f"{name} must be exponential kernels, not {shown(_plain(value))}.")
+        raise InvalidInput(f"{name} must be exponential kernels, not {shown(thaw(value))}.")
     _betas(name, [part.get("beta") for part in parts])
 
 
@@ -190,14 +156,10 @@ def _queries(family: str) -> Check:
 
     def check(name: str, value: object) -> None:
         if not isinstance(value, list | tuple) or not 2 <= len(value) <= MOST_QUERIES:
-            raise InvalidInput(f"{name} must be a list of 2 to {MOST_QUERIES} queries, not {shown(_plain(value))}.")
+            raise InvalidInput(f"{name} must be a list of 2 to {MOST_QUERIES} queries, not {shown(thaw(value))}.")
         for query in value:
-            if (
-                not isinstance(query, Mapping)
-                or set(query) != {"norm", "size"}
-                or not isinstance(query["norm"], Mapping)
-            ):
-                raise InvalidInput(f"{name} must have a norm and a size for each query, not {shown(_plain(query))}.")
+            if not isinstance(query, Mapping) or set(query) != {"norm", "size"}:
+                raise InvalidInput(f"{name} must have a norm and a size for each query, not {shown(thaw(query))}.")
             known = NORMS.find(query["norm"])
             if family not in known.families or "of" in known.fields:
                 raise InvalidInput(f"{name} must be single queries with {family} noise, each.")
@@ -206,68 +168,47 @@ def _queries(family: str) -> Check:
     return check
 
 
-register(
-    "exponential",
-    KernelNorm(
-        fields={"beta": positive},
-        difference=_in_exponential,
-        words=lambda k: f"the exponential kernel with beta {k['beta']:g}",
-        dimension=lambda k: 1,
-        largest_value=lambda k: 1.0,
-    ),
+NORMS["exponential"] = KernelNorm(
+    fields={"beta": positive},
+    difference=_in_exponential,
+    words=lambda k: f"the exponential kernel with beta {k['beta']:g}",
+    dimension=lambda k: 1,
+    largest_value=lambda k: 1.0,
 )
-register(
-    "additive",
-    KernelNorm(
-        fields={"parts": _parts},
-        words=lambda k: f"the additive kernel with beta {listed([part['beta'] for part in k['parts']])}",
-        dimension=lambda k: len(k["parts"]),
-        aside=" (the parts' own norms, squared and summed)",
-        largest_value=lambda k: math.sqrt(len(k["parts"])),
-    ),
+NORMS["additive"] = KernelNorm(
+    fields={"parts": _parts},
+    words=lambda k: f"the additive kernel with beta {listed([part['beta'] for part in k['parts']])}",
+    dimension=lambda k: len(k["parts"]),
+    aside=" (the parts' own norms, squared and summed)",
+    largest_value=lambda k: math.sqrt(len(k["parts"])),
 )
-register(
-    "product",
-    KernelNorm(
-        fields={"betas": _betas},
-        words=lambda k: f"the product kernel with beta {listed(k['betas'])}",
-        dimension=lambda k: len(k["betas"]),
-    ),
+NORMS["product"] = KernelNorm(
+    fields={"betas": _betas},
+    words=lambda k: f"the product kernel with beta {listed(k['betas'])}",
+    dimension=lambda k: len(k["betas"]),
 )
-register(
-    "features",
-    KernelNorm(
-        fields={"phi": _text, "rank": count, "dimension": count},
-        words=lambda k: f"the kernel of {plural(k['rank'], 'feature')} ({k['phi']})",
-        dimension=lambda k: k["dimension"],
-        families=("gaussian", "pure"),
-        aside=" (the norm of the weights)",
-    ),
+NORMS["features"] = KernelNorm(
+    fields={"phi": _text, "rank": count, "dimension": count},
+    words=lambda k: f"the kernel of {plural(k['rank'], 'feature')} ({k['phi']})",
+    dimension=lambda k: k["dimension"],
+    families=("gaussian", "pure"),
+    aside=" (the norm of the weights)",
 )
-register(
-    "band-limited",
-    KernelNorm(
-        fields={"half_width": positive, "tolerance": positive, "rank": count},
-        difference=_in_band_limited,
-        words=lambda k: f"the band-limited kernel with half-width {k['half_width']:g} ({plural(k['rank'], 'term')})",
-        dimension=lambda k: 1,
-    ),
+NORMS["band-limited"] = KernelNorm(
+    fields={"half_width": positive, "tolerance": positive, "rank": count},
+    difference=_in_band_limited,
+    words=lambda k: f"the band-limited kernel with half-width {k['half_width']:g} ({plural(k['rank'], 'term')})",
+    dimension=lambda k: 1,
 )
-register(
-    "gaussian-queries",
-    Norm(
-        fields={"of": _queries("gaussian")},
-        difference=lambda norm, relation: math.hypot(*_each(norm, relation)),
-        words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, together",
-        families=("gaussian",),
-    ),
+NORMS["gaussian-queries"] = Norm(
+    fields={"of": _queries("gaussian")},
+    difference=lambda norm, relation: math.hypot(*_each(norm, relation)),
+    words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, together",
+    families=("gaussian",),
 )
-register(
-    "pure-queries",
-    Norm(
-        fields={"of": _queries("pure")},
-        difference=lambda norm, relation: math.fsum(_each(norm, relation)),
-        words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, added up",
-        families=("pure",),
-    ),
+NORMS["pure-queries"] = Norm(
+    fields={"of": _queries("pure")},
+    difference=lambda norm, relation: math.fsum(_each(norm, relation)),
+    words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, added up",
+    families=("pure",),
 )

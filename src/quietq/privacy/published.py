@@ -8,10 +8,11 @@ is a *claim*: this module computes what was claimed, never what is true.
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import count, instance, positive, positive_delta
+from quietq.privacy.checks import Checked, count, instance, positive, positive_delta
 from quietq.privacy.comparison import paper_noise
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import SupBall
@@ -53,7 +54,7 @@ class PublishedCheck:
 
 
 @dataclass(frozen=True)
-class PublishedTheorem:
+class PublishedTheorem(Checked):
     """The theorem for one set of parameters; the defaults are those of the paper's appendix E.3.
 
     `budget` is what the Gaussian noise is calibrated to; the promise as a whole is
@@ -64,6 +65,10 @@ class PublishedTheorem:
     (False, 4.6, 353)
     """
 
+    fields: ClassVar = {
+        **dict.fromkeys(("learning_rate", "bound", "lipschitz_squared"), positive),
+        **dict.fromkeys(("batch", "steps", "resets"), count),
+    }
     budget: Budget
     learning_rate: float = 3e-4
     bound: float = 2.3
@@ -83,10 +88,7 @@ class PublishedTheorem:
         instance("budget", self.budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=5e-5)")
         positive_delta(self.budget.delta)
         positive_delta(self.delta_path, "delta_path")
-        for name in ("learning_rate", "bound", "lipschitz_squared"):
-            positive(name, getattr(self, name))
-        for name in ("batch", "steps", "resets"):
-            count(name, getattr(self, name))
+        super().__post_init__()
 
     @property
     def v(self) -> float:
@@ -106,7 +108,6 @@ class PublishedTheorem:
 
     @property
     def sigma(self) -> float:
-        """The noise that the theorem asks for."""
         each = paper_noise(self.budget.epsilon, self.budget.delta)
         return self.sensitivity * each * math.sqrt(self.steps / self.batch)
 
@@ -118,12 +119,7 @@ class PublishedTheorem:
         return PublishedCheck(sigma, self.sigma, left, right, delta_path, self.delta_path)
 
     def smallest(self) -> "PublishedTheorem":
-        """The same theorem with the smallest k for which all its conditions hold.
-
-        >>> repaired = PublishedTheorem(Budget(0.9, 5e-5)).smallest()
-        >>> round(repaired.bound), round(repaired.sigma, 2)
-        (178, 2.35)
-        """
+        """The same theorem with the smallest k for which all its conditions hold."""
         margin = math.sqrt(2 * math.log(self.resets / self.delta_path))
 
         def shortfall(bound: float) -> float:

@@ -13,33 +13,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from quietq.privacy.checks import Check, count, instance, optional, positive, real
+from quietq.privacy.checks import Checked, count, instance, optional, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.kinds import Kinds, Record
-from quietq.privacy.norms import kernel_in_words, kernel_norm
-from quietq.privacy.words import UNKNOWN, plural, spelled_out
+from quietq.privacy.norms import NORMS, KernelNorm, kernel_in_words
+from quietq.privacy.words import in_words, plural
 
 
 @runtime_checkable
 class NoiseKernel(Protocol):
-    """What a relation needs to know of a kernel."""
+    """What a relation needs to know of a kernel.
+
+    `lipschitz_radius` is the supremum of its norm over functions on [0, 1] of at most this size and slope.
+    """
 
     @property
     def dimension(self) -> int: ...
 
-    def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
-        """Sup of the kernel norm over functions on [0, 1] with |f| <= radius and slope at most lipschitz."""
-        ...
+    def lipschitz_radius(self, radius: float, lipschitz: float) -> float: ...
 
     def describe(self) -> dict[str, object]: ...
 
 
-class Relation:
+class Relation(Checked):
     """Which two inputs must look alike. A subclass with a `kind` of its own is known to certificates."""
 
     kind: ClassVar[str]
-    fields: ClassVar[Mapping[str, Check]]
-    """In JSON's order, each with its check."""
     unit: ClassVar[str | None] = None
     """What neighbours differ by, where that is the same for all relations of the kind."""
     no_radius: ClassVar[str]
@@ -51,12 +50,7 @@ class Relation:
         if "kind" in vars(cls):
             RELATIONS[cls.kind] = cls
 
-    def __post_init__(self) -> None:
-        for name, check in self.fields.items():
-            object.__setattr__(self, name, check(name, getattr(self, name)))
-
     def describe(self) -> dict[str, object]:
-        """The relation in JSON."""
         return {"kind": self.kind, **{name: getattr(self, name) for name in self.fields}}
 
     def rkhs_radius(self, kernel: NoiseKernel) -> float:
@@ -88,13 +82,7 @@ RELATIONS: Kinds[type[Relation]] = Kinds("relation", "A certified relation must 
 
 @dataclass(frozen=True)
 class SupBall(Relation):
-    """r ~ r' when |r - r'| <= radius everywhere: the paper's relation, with radius 1.
-
-    >>> SupBall(radius=1.0).best_beta()
-    Traceback (most recent call last):
-    ...
-    quietq.privacy.errors.NoRkhsRadius: A SupBall has no radius in any smooth kernel ...
-    """
+    """r ~ r' when |r - r'| <= radius everywhere: the paper's relation, with radius 1."""
 
     kind = "sup-ball"
     fields: ClassVar = {"radius": positive, "people": optional(count)}
@@ -205,26 +193,22 @@ class RkhsBall(Relation):
 
     @staticmethod
     def words(record: Record) -> str:
-        kernel, known = kernel_in_words(record["kernel"]), kernel_norm(record["kernel"])
-        norm = f"norm at most {record['radius']:g}{known.aside if known else ''}"
+        kernel, known = kernel_in_words(record["kernel"]), NORMS.get(record["kernel"]["kind"])
+        norm = f"norm at most {record['radius']:g}{known.aside if isinstance(known, KernelNorm) else ''}"
         return f"rewards whose difference has {norm} in {kernel}{_each(record['actions'])}"
 
     @staticmethod
     def sup_radius(record: Record) -> float:
         """|f(x)| <= |f| sqrt(K(x, x))."""
-        known = kernel_norm(record["kernel"])
-        if known is None or known.largest_value is None:
+        known = NORMS.get(record["kernel"]["kind"])
+        if not isinstance(known, KernelNorm) or known.largest_value is None:
             return Relation.sup_radius(record)
         return record["radius"] * known.largest_value(record["kernel"])
 
 
 @dataclass(frozen=True)
 class Trajectories(Relation):
-    """X ~ X' when one of `count` trajectories, states and rewards alike, is replaced by any other.
-
-    >>> print(Trajectories(count=20_000, largest_reward=1.0, horizon=50))
-    sets of 20000 trajectories that differ in one, of which any state and reward may differ (rewards within ...)
-    """
+    """X ~ X' when one of `count` trajectories, states and rewards alike, is replaced by any other."""
 
     kind = "replace-trajectory"
     fields: ClassVar = {"count": count, "largest_reward": positive, "horizon": optional(count)}
@@ -295,11 +279,6 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
 
 
 def sup_radius(record: Record) -> float:
-    """The most that one reward can differ between neighbours.
-
-    >>> sup_radius({"kind": "sup-ball", "radius": 0.01, "people": None})
-    0.01
-    """
     return RELATIONS.find(record).sup_radius(record)
 
 
@@ -309,21 +288,14 @@ def relation_in_words(record: Record) -> str:
     >>> relation_in_words({"kind": "sup-ball", "radius": 1.0, "people": None})
     'rewards that differ by at most 1 anywhere'
     """
-    try:
-        return RELATIONS[record["kind"]].words(record) + _of_people(record.get("people"))
-    except UNKNOWN:
-        return spelled_out(record)
+    return in_words(lambda: RELATIONS[record["kind"]].words(record) + _of_people(record.get("people")), record)
 
 
 def unit_of(record: Record) -> str:
-    """What neighbours differ by. One person is one person, whatever their number was when something was released.
-
-    >>> unit_of({"kind": "sup-ball", "radius": 0.01, "people": 50})
-    'any one person'
-    """
+    """What neighbours differ by. One person is one person, whatever their number was when something was released."""
     kind = record.get("kind")
-    known = RELATIONS.get(kind) if isinstance(kind, str) else None
-    if known is not None and known.unit is not None:
+    known = RELATIONS.get(kind, Relation) if isinstance(kind, str) else Relation
+    if known.unit is not None:
         return known.unit
     if record.get("people") is not None:
         return "any one person"

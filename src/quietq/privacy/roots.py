@@ -4,11 +4,7 @@ from collections.abc import Callable
 
 
 def root(f: Callable[[float], float], low: float, high: float, tolerance: float = 1e-14) -> float:
-    """A zero of f between low and high, where it has opposite signs (Brent's method).
-
-    >>> round(root(lambda x: x * x - 2, 0, 2), 6)
-    1.414214
-    """
+    """A zero of f between low and high, where it has opposite signs (Brent's method)."""
     from scipy.optimize import brentq  # slow to import
 
     return float(brentq(f, low, high, xtol=tolerance))  # pyright: ignore[reportArgumentType]
@@ -25,11 +21,7 @@ def falling_root(f: Callable[[float], float], low: float, most: float) -> float 
 
 
 def threshold(holds: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-13) -> tuple[float, float]:
-    """The last number without and the first with a property that, once it holds, goes on to hold; by bisection.
-
-    >>> round(threshold(lambda x: x * x >= 2, 0, 2)[1], 6)
-    1.414214
-    """
+    """The last number without and the first with a property that, once it holds, goes on to hold; by bisection."""
     while high - low > tolerance * max(abs(low), abs(high), 1.0):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -1,6 +1,6 @@
 """Numbers, lists and any JSON in plain English."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 UNKNOWN = (LookupError, TypeError, ValueError, AttributeError)
@@ -8,28 +8,27 @@ UNKNOWN = (LookupError, TypeError, ValueError, AttributeError)
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
-    """A number and its noun.
-
-    >>> plural(1, "release"), plural(2, "person", "people")
-    ('1 release', '2 people')
-    """
+    """A number and its noun."""
     return f"{n} {one if n == 1 else many or one + 's'}"
 
 
 def listed(values: Sequence[float]) -> str:
-    """Numbers, one after the other.
-
-    >>> listed([1.0, 2.5, 3.0])
-    '1, 2.5 and 3'
-    """
+    """Numbers, one after the other: 1, 2.5 and 3."""
     *rest, last = (f"{value:g}" for value in values)
     return f"{', '.join(rest)} and {last}" if rest else last
 
 
-def spelled_out(value: Any) -> str:
-    """Any JSON, field by field."""
+def in_words(phrase: Callable[[], str], record: Any) -> str:
+    """A phrase about a record, which may be any JSON that a file holds: else its fields, one by one."""
+    try:
+        return phrase()
+    except UNKNOWN:
+        return _spelled_out(record)
+
+
+def _spelled_out(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {spelled_out(item)}" for key, item in value.items() if item is not None)
+        return ", ".join(f"{key} {_spelled_out(item)}" for key, item in value.items() if item is not None)
     if isinstance(value, list | tuple):
-        return "(" + "; ".join(spelled_out(item) for item in value) + ")"
+        return "(" + "; ".join(_spelled_out(item) for item in value) + ")"
     return f"{value:g}" if isinstance(value, float) else str(value)

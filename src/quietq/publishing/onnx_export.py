@@ -22,14 +22,7 @@ _OPSET, _IR_VERSION = 17, 8  # old enough for the runtimes that people have
 
 
 def export_onnx(thing: Any, path: str | os.PathLike[str], *, not_private: bool = False) -> None:
-    """Writes the graph: "states", float32 of shape (points, d), to "values", (points, actions).
-
-    >>> import quietq as qq, tempfile
-    >>> from quietq.learning import NoNoise
-    >>> agent = qq.Agent("walk", NoNoise(widths=(8,)), seed=1).learn(200)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     export_onnx(agent, f"{folder}/agent.onnx", not_private=True)
-    """
+    """Writes the graph: "states", float32 of shape (points, d), to "values", (points, actions)."""
     network = function_of(thing, not_private)
     if not isinstance(network, PrivateNetwork) or network.form == "grid":
         form = f"a {network.form}" if isinstance(network, PrivateNetwork) else f"a {type(network).__name__}"

@@ -19,18 +19,20 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 
-from quietq.publishing.server.catalogue import ID_DIGITS, Catalogue, Served
-from quietq.publishing.server.guard import MOST_BYTES, Guard, Metrics
-from quietq.publishing.server.models import (
+from quietq.publishing.server.catalogue import (
+    ID_DIGITS,
     Actions,
+    Catalogue,
     CertificateRecord,
     Health,
     Marked,
     Refusal,
     ReleaseList,
     ReleaseRecord,
+    Served,
     Values,
 )
+from quietq.publishing.server.guard import MOST_BYTES, Guard, Metrics
 from quietq.publishing.server.states import BYTES, JSON, MOST_STATES, Question, States, answer, parse, schemas, sentence
 from quietq.version import __version__
 
@@ -85,7 +87,6 @@ def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[s
 
 
 def _add_questions(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards: Guards) -> None:
-    """Values and actions, at one state or at many, as JSON or as bytes."""
     one, many = schemas(catalogue)
     in_path = InPath(json_schema_extra={"enum": [*catalogue]})
     in_query = Query(description="One state; repeat it for each coordinate.", json_schema_extra=one)
@@ -136,26 +137,20 @@ def _add_questions(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards:
 
 
 def _add_records(app: FastAPI, catalogue: Catalogue, guards: Guards) -> None:
-    """What is known of the releases."""
     in_path = InPath(json_schema_extra={"enum": [*catalogue]})
     listed = ReleaseList.of([entry.record for entry in catalogue.values()])
 
     @app.get("/v1/releases", dependencies=guards)
     async def all_releases(response: Response) -> ReleaseList:
-        response.headers.update(_marks(listed))
-        return listed
+        return _marked(listed, response)
 
     @app.get("/v1/releases/{id}", responses=_refusals(404), dependencies=guards)
     async def one_release(id: Annotated[str, in_path], response: Response) -> ReleaseRecord:
-        record = _find(catalogue, id).record
-        response.headers.update(_marks(record))
-        return record
+        return _marked(_find(catalogue, id).record, response)
 
     @app.get("/v1/releases/{id}/certificate", responses=_refusals(404), dependencies=guards)
     async def certificate(id: Annotated[str, in_path], response: Response) -> CertificateRecord:
-        record = _find(catalogue, id).certificate
-        response.headers.update(_marks(record))
-        return record
+        return _marked(_find(catalogue, id).certificate, response)
 
 
 def _find(catalogue: Catalogue, id: str) -> Served:
@@ -163,6 +158,11 @@ def _find(catalogue: Catalogue, id: str) -> Served:
     if entry is None or not entry.record.hash.startswith(id):
         raise HTTPException(404, "There is no release of that id: /v1/releases lists those that there are.")
     return entry
+
+
+def _marked(record: Any, response: Response) -> Any:
+    response.headers.update(_marks(record))
+    return record
 
 
 def _marks(record: Marked) -> dict[str, str]:
@@ -186,7 +186,6 @@ def _token_check(token: str) -> Callable[..., Awaitable[None]]:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    """One sentence for whatever went wrong."""
     status, detail, headers = 500, "The server failed to answer; its log says why.", None
     if isinstance(error, RequestValidationError):
         status, detail = 422, sentence(error.errors())

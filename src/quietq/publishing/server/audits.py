@@ -13,11 +13,7 @@ MOST_AUDIT_BYTES = 2**16
 
 
 def audit_beside(path: Path) -> Path:
-    """Where the audit of a release's file lies.
-
-    >>> audit_beside(Path("runs/agent.qq")).name
-    'agent.audit.json'
-    """
+    """Where the audit of a release's file lies."""
     return path.with_name(f"{path.stem}.audit.json")
 
 

@@ -54,7 +54,6 @@ class Guard:
         self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hands the request on, and counts its answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

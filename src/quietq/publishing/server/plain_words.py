@@ -7,10 +7,7 @@ import math
 from typing import Any
 
 from quietq.mechanisms.release_file import NOT_PRIVATE, OpenedFile
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
+from quietq.privacy import Budget, Certificate, InvalidInput, cap_any_dp, cap_gdp, guess
 from quietq.privacy.relations import relation_in_words
 from quietq.privacy.words import plural
 
@@ -33,11 +30,12 @@ def explain(release: OpenedFile) -> dict[str, Any]:
 def _promised(certificate: Certificate) -> list[str]:
     share = math.ceil(1000 * guess(certificate)) / 10  # upwards, because it is "at most"
     relation = dict(certificate.relation or {})
+    secret, who = _who(relation)
     return [
-        *_who(relation),
+        *who,
         f"The promise is differential privacy with epsilon = {certificate.epsilon:g} and delta = "
         f"{certificate.delta:g}: the smaller they are, the more is hidden.",
-        f"In plain words: suppose somebody knows everything but {_secret(relation)}, and that there are two "
+        f"In plain words: suppose somebody knows everything but {secret}, and that there are two "
         "possibilities, either as likely as the other. By tossing a coin they guess right in 50 of 100 cases; with "
         f"this release in their hands, in at most {share:.1f} of 100.",
         "That holds however long they look, whatever they compute from it, and for any number of questions asked here.",
@@ -48,24 +46,20 @@ def _promised(certificate: Certificate) -> list[str]:
     ]
 
 
-def _who(relation: dict[str, Any]) -> list[str]:
-    """Who is protected: a person where the relation counts people, else a difference."""
+def _who(relation: dict[str, Any]) -> tuple[str, list[str]]:
+    """What is hidden, and who is protected: a person where the relation counts people, else a difference."""
     people = relation.get("people")
     if relation.get("kind") == "replace-trajectory":
         one = plural(relation["count"], "trajectory", "trajectories")
-        return [f"Protected is any one of {one}.", "It is hidden as a whole: one person, if each person gave one."]
+        whole = "It is hidden as a whole: one person, if each person gave one."
+        return "one trajectory", [f"Protected is any one of {one}.", whole]
     if people is None:
-        return [
-            "Protected is the difference between two rewards.",
-            "The certificate counts no people. One person is protected if this is as much as one person can change.",
-        ]
-    return ["Protected is the one person behind it." if people == 1 else f"Protected is any one of {people} people."]
-
-
-def _secret(relation: dict[str, Any]) -> str:
-    if relation.get("kind") == "replace-trajectory":
-        return "one trajectory"
-    return "the reward" if relation.get("people") is None else "one person's data"
+        counted = (
+            "The certificate counts no people. One person is protected if this is as much as one person can change."
+        )
+        return "the reward", ["Protected is the difference between two rewards.", counted]
+    one = "the one person behind it" if people == 1 else f"any one of {people} people"
+    return "one person's data", [f"Protected is {one}."]
 
 
 def _not_private(certificate: Certificate) -> list[str]:

@@ -109,7 +109,6 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _announce(catalogue: Catalogue, listener: socket.socket, as_json: bool, guarded: bool) -> None:
-    """The address, and what else whoever starts it should know."""
     records = [entry.record for entry in catalogue.values()]
     for record in records:
         name = f"{shown(record.name)} ({record.id})"
