@@ -1,5 +1,8 @@
 """What a hostile or careless caller tried on `release`, statistics and readers, and what became of it."""
 
+import pickle
+import subprocess
+import sys
 import threading
 import warnings
 from types import SimpleNamespace
@@ -15,6 +18,7 @@ from quietq.feedback.statistic import Vector
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import release
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.cost import Cost
 
 BUDGET = Budget(0.9, 1e-4)
@@ -139,3 +143,57 @@ def test_threads_share_one_path_and_one_charge():
     for thread in threads:
         thread.join()
     assert len(charged) == 1
+
+
+# Files and certificates
+
+
+@pytest.mark.parametrize(
+    ("method", "match"),
+    [("none", "promises nothing"), ("published/x", "does not hold"), ("reward/published", "does not hold"),
+     ("gradient", "is not measured in")],
+)  # fmt: skip
+def test_a_method_that_promises_nothing_is_not_certified(method, match):
+    record = privatise(ratings([1.0] * 50), BUDGET, noise="path").certificate.to_dict()
+    with pytest.raises(InvalidInput, match=match):
+        Certificate.from_dict(record | {"method": method})
+
+
+def test_what_no_code_can_see_stays_trusted_however_it_is_spelt():
+    record = privatise(ratings([1.0] * 50), BUDGET, noise="path").certificate.to_dict()
+    loud = {"text": "Settings were CHOSEN  WITHOUT the private data.", "enforced": True}
+    with pytest.raises(InvalidInput, match="must be trusted"):
+        Certificate.from_dict(record | {"assumptions": [*record["assumptions"], loud]})
+
+
+def test_deep_nesting_is_no_certificate():
+    record = privatise(ratings([1.0] * 50), BUDGET, noise="path").certificate.to_dict()
+    nested: list = []
+    for _ in range(900):
+        nested = [nested]
+    with pytest.raises(InvalidInput):
+        Certificate.from_dict(record | {"domain": nested})
+
+
+def test_a_pickle_knows_of_releases_before_it(tmp_path):
+    """In another process, whose ledger never heard of the first release."""
+    people = ratings([1.0] * 50)
+    privatise(people, BUDGET, noise="path")
+    (tmp_path / "people.pickle").write_bytes(pickle.dumps(people))
+    code = (
+        "import pickle, sys; from quietq import Budget, Ledger, privatise, BudgetExhausted\n"
+        "people = pickle.loads(open(sys.argv[1], 'rb').read())\n"
+        "ledger = Ledger.create(sys.argv[2]); ledger.open('people', Budget(5, 1e-3))\n"
+        "try: privatise(people, Budget(0.9, 1e-4), noise='path', account=ledger.account('people'))\n"
+        "except BudgetExhausted as refusal: print(refusal)"
+    )
+    arguments = [sys.executable, "-c", code, str(tmp_path / "people.pickle"), str(tmp_path / "books.db")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert "was released already" in done.stdout
+
+
+def test_accounts_show_what_was_spent_and_let_nobody_write_it():
+    account = Accountant(BUDGET)
+    account.charge(Cost.gaussian(BUDGET.mu / 2))
+    with pytest.raises(AttributeError):
+        account.spending.costs.clear()  # type: ignore[attr-defined]

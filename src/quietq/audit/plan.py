@@ -150,7 +150,7 @@ def rewards_of_all_kinds(people: int) -> dict[str, tuple[World, Relation]]:
     for name, entry in MECHANISMS.items():
         for world in (WALK, find_world("recommender")):
             task = Task(world.relation(people), Budget(0.9, 1e-4), world.box, slope=1.0)
-            if entry.load().propose(task):
+            if entry.load().takes == task.gives and entry.load().propose(task):
                 found.setdefault(name, (world, task.relation))
     return found
 

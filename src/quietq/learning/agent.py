@@ -208,6 +208,7 @@ class Agent(Receipted):
         network = open_release(path).function
         if not isinstance(network, PrivateNetwork) or network.training is None:
             raise InvalidInput(f"{str(path)!r} is a release, but not of an agent that was saved.")
+        saved.check_form(network.training["settings"], network)
         method = saved.method_from(network.training["settings"])
         if network.output != method.output:
             raise InvalidInput(f"The file's network gives {network.output}, which {method.name!r} does not release.")

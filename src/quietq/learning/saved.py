@@ -40,6 +40,8 @@ def method_from(settings: Mapping[str, Any]) -> Method:
         raise InvalidInput(f"There is no method called {shown(name)}.")
     kind = entry.load()
     known = {name: settings[name] for name in options_of(kind) if name in settings}
+    if unknown := sorted(set(settings) - set(known) - {"method", "private"}):
+        raise InvalidInput(f"The file's settings name what {shown(name)} does not have: {shown(unknown[0])}.")
     if str(known.get("optimiser")).startswith("GradientTransformation"):  # an object; answering needs none
         known.pop("optimiser")
     try:
@@ -48,6 +50,14 @@ def method_from(settings: Mapping[str, Any]) -> Method:
         raise
     except Exception as error:  # of whatever kind: a setting that nobody thought of may fail anywhere
         raise InvalidInput("The file's settings are not those of an agent that was saved.") from error
+
+
+def check_form(settings: Mapping[str, Any], network: PrivateNetwork) -> None:
+    """Settings that speak of the network must be its own; before anything is built by them."""
+    widths = [weights.shape[1] for weights in network.weights[:-1]]
+    for name, found in (("network", network.form), ("widths", widths if network.form == "mlp" else None)):
+        if network.form != "grid" and found is not None and settings.get(name, found) != found:
+            raise InvalidInput(f"The file's {name} is not that of the network in it.")
 
 
 def check_promise(method: Method, network: PrivateNetwork) -> None:
@@ -71,6 +81,8 @@ def check_promise(method: Method, network: PrivateNetwork) -> None:
     found = (dict(certificate.norm or {}), certificate.sensitivity, certificate.mu)
     if found != (norm, norms.largest_difference(norm, relation), budget.mu):
         raise InvalidInput("The file's certificate is not the one that its method gives for its settings and steps.")
+    if not set(again.conditions(steps)) <= set(certificate.assumptions):
+        raise InvalidInput("The file's certificate does not state what its method does with these settings.")
     if certificate.sigma is None or certificate.sigma < float(noise.scale) * float(noise.normals.min()):
         raise InvalidInput("The file's certificate states less noise than its method draws for its settings and steps.")
 
@@ -81,4 +93,4 @@ class _Bounded(UnitNoise):
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         if 4 * math.prod(shape) > MOST_BYTES:
             raise InvalidInput("The file's steps and settings ask for more noise than a training can hold.")
-        return super().normals(shape)
+        return np.broadcast_to(1.0, shape)

@@ -148,6 +148,7 @@ class ShapedKnots(OnKnots):
         return super().propose(task)
 
 
+@lru_cache(maxsize=64)  # a file may ask for the same ones many times
 def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
     """Points that include every vertex of {|v_j| <= 1, |v_{j+1} - v_j| <= step}, up to sign.
 

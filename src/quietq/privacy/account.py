@@ -16,7 +16,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption
@@ -140,7 +141,7 @@ class Accountant(Account):
         check_caps(budget, apart)
         self._relation, self._process, self._lock = relation, os.getpid(), threading.Lock()
         self._costs: Counter[Cost] = Counter()
-        self._spending = Spending(budget, apart, self._costs)
+        self._spending = Spending(budget, apart, MappingProxyType(self._costs))  # to be read, not written
 
     @property
     def spending(self) -> Spending:
@@ -182,7 +183,7 @@ _ADVICE = (
     "`account=Accountant(Budget(...))` or a Ledger's, whose budget covers all of them."
 )
 _started = os.urandom(16).hex()  # tells this process from an earlier one of the same number
-_spent: dict[str, tuple[Account | None, int]] = {}
+_spent: dict[str, tuple[Any, int]] = {}
 """By mark, the account that its releases are charged to, or None, and how many were made or are under way."""
 _lock = threading.Lock()
 
@@ -224,6 +225,12 @@ class Once:
                 "give this release the same account."
             )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """What was released carries that along into another process; what was not cannot know what comes later."""
+        before, _ = _spent.get(self.name, (None, 0))
+        known = (False, None) if self.name not in _spent else (True, None if before is None else before.book)
+        return _arrived, (self.what, self.name, self.process, *known)
+
     def spend(self, account: Account | None, cost: Cost, relation: Relation | None) -> Receipt:
         """Marks a release and charges the account, if there is one; a refused charge leaves no mark."""
         self.check(account)  # before the lock, which a fork may have copied while it was held
@@ -238,3 +245,17 @@ class Once:
                 if left:
                     _spent[self.name] = account, left
             raise
+
+
+class _Elsewhere(NamedTuple):
+    """An account that was charged in another process."""
+
+    book: object
+
+
+def _arrived(what: str, name: str, process: tuple[str, int], released: bool, book: object) -> Once:
+    """A mark that was pickled, with what was known of it then."""
+    if released:
+        with _lock:
+            _spent.setdefault(name, (None if book is None else _Elsewhere(book), 1))
+    return Once(what, name, process)

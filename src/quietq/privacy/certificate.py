@@ -20,6 +20,7 @@ from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.kinds import UnknownKind, thaw
 from quietq.privacy.norms import NORMS, Norm, largest_difference, norm_in_words
 from quietq.privacy.relations import RELATIONS, relation_in_words
+from quietq.registry import METHODS
 from quietq.version import __version__
 
 if TYPE_CHECKING:
@@ -244,6 +245,8 @@ class Certificate(Checked):
             return cls(**{name: check(name, stated[name]) for name, check in cls.fields.items()})
         except InvalidCertificate:
             raise
+        except RecursionError:
+            raise InvalidCertificate("A certificate is not nested as deeply as this.") from None
         except (InvalidInput, OverflowError) as error:
             raise InvalidCertificate(str(error)) from error
 
@@ -298,11 +301,17 @@ def _check_certified(c: Any) -> None:
     """What is certified has a method, assumptions, and numbers that follow from each other."""
     plain = _METHOD.fullmatch(c.method) is not None
     require(plain, f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
-    require(c.method != "published", "The published theorem does not hold: it can be 'claimed' but not 'certified'.")
+    entries = [METHODS[part] for part in c.method.split("/") if part in METHODS]
+    refuted = "The published theorem does not hold: it can be 'claimed' but not 'certified'."
+    nothing = f"The method {c.method!r} promises nothing, so it cannot be certified."
+    certified = all(entry.standing == "certified" for entry in entries)
+    require(certified, refuted if "published" in c.method else nothing)
     _check_assumptions(c.assumptions)
     stated = None not in (c.norm, c.sensitivity)
     require(stated, "What is certified needs the sensitivity, and the norm that it is measured in.")
     norm = NORMS.find(c.norm, c.method)
+    own = METHODS[c.method].norm if c.method in METHODS else None
+    require(own in (None, c.norm["kind"]), f"The noise of {c.method!r} is not measured in {norm_in_words(c.norm)}.")
     needed, relation = largest_difference(c.norm, c.relation), relation_in_words(c.relation)
     enough = c.sensitivity >= needed * (1 - _CLOSE)
     where = f"which {relation} can come to in {norm_in_words(c.norm)}"
@@ -326,7 +335,8 @@ def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
     require(bool(assumptions), "A certified promise must state what it assumes, even if all of it is enforced.")
     for one in assumptions:
         require(one.text.isascii(), f"A certified assumption must be plain ASCII text, not {shown(one.text)}.")
-        by_nature = any(words in one.text for words in _NEVER_ENFORCED)
+        text = " ".join(one.text.lower().split())
+        by_nature = any(words.lower() in text for words in _NEVER_ENFORCED)
         require(not (one.enforced and by_nature), f"No code can enforce this, so it must be trusted: {one.text}")
     require(CHOSEN in assumptions, f"A certified promise must trust somebody for this, in these words: {CHOSEN.text}")
 
