@@ -88,7 +88,7 @@ def load_with(folder, parts, place, changes, runs: int = 1):
         (SETTINGS, "method", ["none"] * 1000, "There is no method called"),
         (SETTINGS, "method", "evaluation", "There is no method called"),
         (SETTINGS, "widths", [0], "widths"),
-        (SETTINGS, "widths", {"a": 1}, "settings"),
+        (SETTINGS, "widths", {"a": 1}, "is not that of its network"),
     ],
 )
 def test_a_hostile_record_is_refused_in_a_sentence(tmp_path, parts, place, name, value, words):
@@ -159,10 +159,10 @@ def certified(tmp_path_factory):
         (("details", "training"), {"steps": 10**12}, 1, "steps must be at most 100000000"),
         (("details", "training"), {"steps": None}, 1, "steps must be a whole number"),
         (SETTINGS, {"method": "value", "round_steps": 1}, 1, "does not belong to 'value'"),
-        (SETTINGS, {"method": "none"}, 1, "does not belong to 'none'"),
-        (("certificate",), {"method": "value"}, 1, "noise in another norm"),
+        (SETTINGS, {"method": "none"}, 1, "name what 'none' does not have"),
+        (("certificate",), {"method": "value"}, 1, "is not measured in"),
         (("certificate",), {"norm": {"kind": "mean-rewards", "rounds": 1, "operations": 0}, "sensitivity": 0.01,
-                            "sigma": 0.1, "mu": 0.1, "epsilon": 0.3}, 1, "noise in another norm"),
+                            "sigma": 0.1, "mu": 0.1, "epsilon": 0.3}, 1, "is not measured in"),
         (("certificate",), {"norm": {"kind": "rewards", "count": 1, "operations": 0}, "sensitivity": 0.01,
                             "sigma": 0.1, "mu": 0.1, "epsilon": 0.3}, 1, "not the one that its method gives"),
         ((), {"extra": 1}, 1, "must have the fields"),

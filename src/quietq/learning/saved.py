@@ -57,7 +57,7 @@ def check_form(settings: Mapping[str, Any], network: PrivateNetwork) -> None:
     widths = [weights.shape[1] for weights in network.weights[:-1]]
     for name, found in (("network", network.form), ("widths", widths if network.form == "mlp" else None)):
         if network.form != "grid" and found is not None and settings.get(name, found) != found:
-            raise InvalidInput(f"The file's {name} is not that of the network in it.")
+            raise InvalidInput(f"The setting {name!r} in the file is not that of its network.")
 
 
 def check_promise(method: Method, network: PrivateNetwork) -> None:

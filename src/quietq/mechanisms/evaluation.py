@@ -161,7 +161,8 @@ class Evaluation:
         return f"evaluation/{self.kind}"
 
     @property
-    def _arrays(self) -> tuple[Float[np.ndarray, "cells weights"], Float[np.ndarray, " cells"]]:
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Features and importance, as they were given."""
         n = self.cells.count
         features = np.eye(n) if self.features is None else numbers("features", self.features)
         return features, np.ones(n) if self.importance is None else numbers("importance", self.importance)

@@ -31,6 +31,7 @@ MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
 _MOST_POINTS = 2**26 + 1  # of a grid
 _AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
 _TRAINING = {"world": (str, NoneType), "episode": (int,), "steps": (int, NoneType), "settings": (dict,)}
+_WORDS = {str: "a name", int: "a whole number", dict: "a JSON object", NoneType: "missing"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,7 +264,7 @@ def _check_training(training: Any) -> None:
         return
     require(isinstance(training, dict) and set(training) == set(_TRAINING), f"its training must be {sorted(_TRAINING)}")
     for name, kinds in _TRAINING.items():
-        require(type(training[name]) in kinds, f"its {name} must be {' or '.join(kind.__name__ for kind in kinds)}")
+        require(type(training[name]) in kinds, f"its {name} must be {' or '.join(_WORDS[kind] for kind in kinds)}")
 
 
 def interpolate(
