@@ -23,7 +23,7 @@ EPSILON, DELTA = 1.0, 1e-5
 NAMES = {"navigation": "additive kernel, navigation", "recommender": "feature kernel, recommender"}
 NOISES = {"path": "Gaussian noise", "k-norm": "K-norm noise"}
 ON_WEIGHTS = {"path": "weights", "k-norm": "ball"}
-Kind = Literal["path", "k-norm"]
+NoiseName = Literal["path", "k-norm"]
 """Gaussian noise in the relation's kernel, or pure noise on weights."""
 
 
@@ -84,7 +84,7 @@ def measure_thermostat(people: int, draws: int, epsilon: float = EPSILON, delta:
     return found
 
 
-def private_rewards(world: World, people: int, noise: Kind, draws: int) -> list[PrivateFunction]:
+def private_rewards(world: World, people: int, noise: NoiseName, draws: int) -> list[PrivateFunction]:
     relation, promise = world.relation(people), qq.Budget(EPSILON, _delta(noise))
     kind = ON_WEIGHTS[noise] if world.name == "recommender" else noise
     return [
@@ -93,7 +93,7 @@ def private_rewards(world: World, people: int, noise: Kind, draws: int) -> list[
     ]
 
 
-def measure_plans(world: str, noise: Kind, people: tuple[int, ...], draws: int) -> list[Row]:
+def measure_plans(world: str, noise: NoiseName, people: tuple[int, ...], draws: int) -> list[Row]:
     """Plans on private rewards: what the noise costs, whatever learns from it. 0 is random, 1 the best known."""
     there, setting, found = find_world(world), f"{NAMES[world]}, {NOISES[noise]}, planned", []
     choose: Any = worlds.plan_on_grid if there.box.dimension <= MOST_ON_A_GRID else worlds.look_ahead
@@ -105,7 +105,7 @@ def measure_plans(world: str, noise: Kind, people: tuple[int, ...], draws: int) 
     return found
 
 
-def measure_training(world: str, noises: tuple[Kind, ...], people: int, draws: int, steps: int) -> list[Row]:
+def measure_training(world: str, noises: tuple[NoiseName, ...], people: int, draws: int, steps: int) -> list[Row]:
     """Deep Q-learning on private rewards, or, without noises, on the true one: the twin that nobody could publish."""
     there = find_world(world)
     rewards = [one for noise in noises for one in private_rewards(there, people, noise, draws)]
@@ -121,5 +121,5 @@ def measure_training(world: str, noises: tuple[Kind, ...], people: int, draws: i
     return rows
 
 
-def _delta(noise: Kind) -> float:
+def _delta(noise: NoiseName) -> float:
     return DELTA if noise == "path" else 0.0

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from quietq.feedback.statistic import Columns
 
-Features = Callable[[np.ndarray], np.ndarray]
+Phi = Callable[[np.ndarray], np.ndarray]
 """From points (rows, d) of the unit box to features (rows, rank)."""
 
 
@@ -42,7 +42,7 @@ class Loss(ABC):
         """Every state that a row speaks of."""
 
     @abstractmethod
-    def design(self, columns: Columns, features: Features) -> Float[np.ndarray, "rows rank"]:
+    def design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
         """What the weights are multiplied with."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Squared(Loss):
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         return [np.stack([columns[f"x{i}"] for i in range(self.dimension)], axis=-1)]
 
-    def design(self, columns: Columns, features: Features) -> Float[np.ndarray, "rows rank"]:
+    def design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
         return features(self.points(columns)[0])
 
     def slope(self, predicted: Float[np.ndarray, " rows"], columns: Columns) -> Float[np.ndarray, " rows"]:
@@ -87,7 +87,7 @@ class Logistic(Loss):
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         return [np.stack([columns[f"{side}{i}"] for i in range(self.dimension)], axis=-1) for side in ("left", "right")]
 
-    def design(self, columns: Columns, features: Features) -> Float[np.ndarray, "rows rank"]:
+    def design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
         left, right = self.points(columns)
         return features(left) - features(right)
 

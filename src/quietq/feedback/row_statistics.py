@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.loss import Features, Loss
+from quietq.feedback.loss import Loss, Phi
 from quietq.feedback.statistic import Columns, Starts, Vector
 
 COMPANY = 2.0**-39
@@ -54,7 +54,7 @@ class ClippedGradient(Vector):
     """
 
     loss: Loss
-    features: Features
+    features: Phi
     weights: Float[np.ndarray, " rank"]
     clip: float
     size: int = field(init=False)

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning.deep_q import chosen, when
 from quietq.learning.method import Moment, Noise, Spaces, Transition
-from quietq.learning.networks import Kind, Network, make_network
+from quietq.learning.networks import Network, NetworkName, make_network
 from quietq.learning.options import option, share
 from quietq.learning.reward import ReleasedValues, RewardLearner
 from quietq.mechanisms import PrivateFunction
@@ -45,7 +45,9 @@ class ActorCritic(RewardLearner):
     name: ClassVar[str] = "actor-critic"
     output: ClassVar[Output] = "log-probabilities"
     sources: ClassVar[tuple[type, ...]] = (PrivateFunction, FittedReward, ReleasedValues)
-    network: Kind = option("mlp", "Policy and critic: mlp, or linear weights on splines, fourier or random features.")
+    network: NetworkName = option(
+        "mlp", "Policy and critic: mlp, or linear weights on splines, fourier or random features."
+    )
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
     features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
     gamma: float = option(0.9, "Discount of the future; released values need none.", share)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning import replay as memory
 from quietq.learning.method import Method, Moment, Noise, Spaces, Transition
-from quietq.learning.networks import Kind, Network, make_network
+from quietq.learning.networks import Network, NetworkName, make_network
 from quietq.learning.options import option, positive_or_none, share
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, positive
@@ -34,7 +34,9 @@ class DeepQState(NamedTuple):
 class DeepQ(Method):
     """Deep Q-learning: its hyper-parameters, and the steps that methods built on it put together otherwise."""
 
-    network: Kind = option("mlp", "Value network: mlp, or linear weights on splines, fourier or random features.")
+    network: NetworkName = option(
+        "mlp", "Value network: mlp, or linear weights on splines, fourier or random features."
+    )
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
     features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
     gamma: float = option(0.95, "Discount of the future.", share)

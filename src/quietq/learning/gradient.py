@@ -25,7 +25,7 @@ from quietq.learning import replay as memory
 from quietq.learning.deep_q import DeepQ, DeepQState, Loss, chosen
 from quietq.learning.in_loop_method import ROUNDS, Draw, InLoopMethod, PrivateStep, hide_replay
 from quietq.learning.method import Moment, Noise, Spaces, Transition
-from quietq.learning.networks import Kind, Network
+from quietq.learning.networks import Network, NetworkName
 from quietq.learning.options import option, share
 from quietq.learning.protect import protect, total
 from quietq.privacy import Assumption, InvalidInput
@@ -44,7 +44,9 @@ class NoisyDescent(DeepQ, InLoopMethod):
     """Deep Q-learning whose gradients are noised round by round, each by its own public sensitivity."""
 
     norm_kind: ClassVar[str]
-    network: Kind = option("splines", "Value network: mlp, or linear weights on splines, fourier or random features.")
+    network: NetworkName = option(
+        "splines", "Value network: mlp, or linear weights on splines, fourier or random features."
+    )
     optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
     learning_rate: float = option(1.0, "Step size, for an optimiser given by name.", positive)
     explore_last: float = option(1.0, "Share of random actions in the long run.", share)

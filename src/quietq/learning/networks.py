@@ -29,7 +29,7 @@ from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count
 
-Kind = Literal["mlp", "splines", "fourier", "random"]
+NetworkName = Literal["mlp", "splines", "fourier", "random"]
 
 
 class Scaled(eqx.Module):
@@ -124,7 +124,9 @@ def from_private(private: PrivateNetwork) -> Network:
     return DeepQNetwork(tuple(layers), scaled)
 
 
-def make_network(kind: Kind, box: Box, actions: int, widths: tuple[int, ...], size: int, key: PRNGKeyArray) -> Network:
+def make_network(
+    kind: NetworkName, box: Box, actions: int, widths: tuple[int, ...], size: int, key: PRNGKeyArray
+) -> Network:
     """A network for states of a box; `widths` are an mlp's hidden layers, `size` is what a feature map is made of.
 
     `size` is the number of knots a coordinate for splines, of frequencies a coordinate for Fourier, and of units for
@@ -140,7 +142,7 @@ def make_network(kind: Kind, box: Box, actions: int, widths: tuple[int, ...], si
     return LinearQ(jnp.zeros((actions, number_of_features(kind, size, box.dimension))), scaled, features)
 
 
-def make_features(kind: Kind, size: int, dimension: int) -> Features:
+def make_features(kind: NetworkName, size: int, dimension: int) -> Features:
     """A fixed feature map; refused if it would have too many features for the dimension."""
     if kind not in _FEATURES:
         raise InvalidInput(f"network must be one of {('mlp', *_FEATURES)}, not {kind!r}.")
@@ -148,7 +150,7 @@ def make_features(kind: Kind, size: int, dimension: int) -> Features:
     return Features(kind, size)
 
 
-def check_features(kind: Form, size: int, dimension: int, name: str, other: str) -> None:
+def check_features(kind: NetworkName, size: int, dimension: int, name: str, other: str) -> None:
     """Refuses a `size` by which there are too many features; `other` is what else might be done."""
     made = number_of_features(kind, size, dimension)
     if made <= MOST_FEATURES:

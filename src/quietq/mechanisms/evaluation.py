@@ -31,7 +31,7 @@ from quietq.privacy.account import Account, Receipted, accounted
 from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
 from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
 
-Kind = Literal["lsw", "lsl"]
+Regression = Literal["lsw", "lsl"]
 SLACK = 1 + 1e-6
 """This much more noise covers the rounding errors of the bound and of the weights."""
 
@@ -87,7 +87,7 @@ class Evaluation:
     """The public partition of the states in which first visits are counted."""
     features: Float[np.ndarray, "cells weights"] | None = None
     """A row of public features for each cell; None gives each cell a weight of its own."""
-    kind: Kind = "lsw"
+    kind: Regression = "lsw"
     """`lsw` fits the cells' mean returns; `lsl` fits every first-visit return, with a ridge, and weights the cells
     as they are visited: more robust where some are rarely seen and features are shared."""
     ridge: float | None = None
@@ -103,8 +103,8 @@ class Evaluation:
         instance("relation", self.relation, Trajectories, "a Trajectories(count, largest_reward, horizon)")
         instance("cells", self.cells, Cells, "Cells, e.g. Cells.between([0, 0.5, 1])")
         positive_delta(self.budget.delta)
-        if self.kind not in get_args(Kind):
-            raise InvalidInput(f"kind must be one of {get_args(Kind)}, not {self.kind!r}.")
+        if self.kind not in get_args(Regression):
+            raise InvalidInput(f"kind must be one of {get_args(Regression)}, not {self.kind!r}.")
         if (self.ridge is None) == (self.kind == "lsl"):
             raise InvalidInput("ridge must be given for kind 'lsl', and for no other.")
         object.__setattr__(self, "gamma", real("gamma", self.gamma))
