@@ -1,8 +1,8 @@
 """Per-person statistics of rows, for mechanisms that fit one model to everybody's rows.
 
-A person with many rows counts once: everything is a mean over their rows, held to a bound. A person's vector is a
-function of their rows; in floating point, the last bits of a product of matrices may also depend on how many rows there
-are beside theirs, far below the steps in which people are summed (`COMPANY`).
+A person with many rows counts once: everything is a mean over their rows, held to a bound. All of it is computed
+element by element, row by row or person by person, so that nobody's company changes a bit of their vector; the noise
+allows for a step of everybody's sum all the same (`COMPANY`).
 """
 
 from dataclasses import dataclass, field
@@ -68,7 +68,8 @@ class ClippedGradient(Vector):
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         design = self.loss.design(columns, self.features)
-        design *= self.loss.slope(design @ self.weights, columns)[:, None]
+        predicted = (design * self.weights).sum(axis=1)  # row by row; a product of matrices would round by company
+        design *= self.loss.slope(predicted, columns)[:, None]
         gradients = np.add.reduceat(design, starts, axis=0) / np.diff(starts, append=len(design))[:, None]
         with np.errstate(divide="ignore"):
             left = np.minimum(1.0, self.clip / np.linalg.norm(gradients, axis=1))

@@ -52,6 +52,10 @@ class Rounds(Mechanism):
     """A reward in any dimension, with interactions, from rows of ratings."""
 
     name, takes = "rounds", "rows"
+    remarks = (
+        "The model is made for states whose coordinates are about independent: where they are strongly correlated it "
+        "may be far off, so try it on a simulation.",
+    )
 
     def __init__(self, task: Task) -> None:
         relation, loss, self.box = task.relation, task.loss, Box.of(task.domain)
