@@ -39,10 +39,13 @@ if TYPE_CHECKING:
         Additive as Additive,
         BandLimited as BandLimited,
         Box as Box,
+        Columns as Columns,
         Exponential as Exponential,
         FeatureKernel as FeatureKernel,
+        Fourier as Fourier,
         GridPath as GridPath,
         Product as Product,
+        Radial as Radial,
         SortedPath as SortedPath,
         Splines as Splines,
         TreePath as TreePath,
@@ -78,7 +81,10 @@ _ROOMS = {
     ),
     "ledger": "Ledger",
     "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel privatise",
-    "noise": "Additive BandLimited Box Exponential FeatureKernel GridPath Product SortedPath Splines TreePath",
+    "noise": (
+        "Additive BandLimited Box Columns Exponential FeatureKernel Fourier GridPath Product Radial SortedPath "
+        "Splines TreePath"
+    ),
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Cost InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"

@@ -52,5 +52,5 @@ def test_ties_and_what_is_left_out():
 
 
 def test_a_box_has_as_many_sides_as_there_are_columns():
-    with pytest.raises(InvalidInput, match="box has 2 dimensions, but right has 1 columns"):
+    with pytest.raises(InvalidInput, match="right has 1 columns, but left has 2"):
         Comparisons.read(choices(2), left=["a", "b"], right="c", box=[(0, 1), (0, 1)], count=2)

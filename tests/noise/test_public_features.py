@@ -1,10 +1,12 @@
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from quietq import InvalidInput
 from quietq.mechanisms.smooth_prior import smooth_prior
-from quietq.noise.feature_maps import Polynomials, Splines
+from quietq.noise.feature_maps import Categorical, Columns, FeatureMap, Fourier, Polynomials, Radial, Splines
 
 
 def by_size(dimension: int, number: int) -> Polynomials:
@@ -50,9 +52,38 @@ def test_what_is_no_map_is_refused(change):
         Polynomials.of(by_size(3, 5).describe() | change)
 
 
-def test_splines_are_additive_or_nothing():
-    with pytest.raises(InvalidInput, match="For interactions leave features out"):
-        Splines(additive=False)
+MAPS = {
+    "polynomials": by_size(3, 40),
+    "fourier": Fourier.draw(3, 20, width=0.3),
+    "radial": Radial.spread(3, 30, width=0.4),
+    "splines": Splines(additive=False, pieces=2, dimension=3),
+    "additive": Splines(additive=True, pieces=3, dimension=3),
+    "columns": Columns(dimension=3),
+    "categorical": Categorical(tuple("abcde")),
+}
+maps = pytest.mark.parametrize("features", MAPS.values(), ids=MAPS)
+
+
+@maps
+def test_every_map_is_data(features):
+    """It comes back from JSON, looks at one row alone, and says the same in NumPy and JAX."""
+    points = np.random.default_rng(0).random((33, features.dimension))
+    together = features(points)
+    assert together.shape == (33, features.rank)
+    assert FeatureMap.of(json.loads(json.dumps(features.describe()))) == features
+    assert all(np.array_equal(features(points[i]), together[i]) for i in range(33))
+    assert np.abs(together - np.asarray(features(jnp.asarray(points), jnp))).max() < 1e-4
+
+
+def test_too_many_splines_are_refused():
+    with pytest.raises(InvalidInput, match="take fewer pieces"):
+        Splines(additive=False).sized(8)
+
+
+def test_items_are_found_by_name():
+    assert Categorical(("tea", "milk")).numbers_of([["milk", "tea"]]).tolist() == [[1, 0]]
+    with pytest.raises(InvalidInput, match="'mud' is none of them"):
+        Categorical(("tea", "milk")).numbers_of("mud")
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 8, 16])

@@ -1,15 +1,20 @@
-"""Who preferred what to what: pairs of states, of which each row says which one a person chose."""
+"""Who preferred what to what: states, items or segments, of which each row says which one a person chose."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quietq.feedback.feedback import NAMED, Feedback, Progress, read_people
-from quietq.feedback.loss import CHOICES, Logistic
+from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.loss import Chosen
 from quietq.feedback.row_statistics import Marginals
-from quietq.noise.box import Box, Domain
+from quietq.feedback.states import Items, States, columns_of
+from quietq.noise.box import Domain
+from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.certificate import Assumption
+from quietq.privacy.checks import count as checked_count
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import OnePerson
+
+_TIE = "tie"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -32,34 +37,51 @@ class Comparisons(Feedback):
         cls,
         source: object,
         *,
-        left: str | Sequence[str],
-        right: str | Sequence[str],
+        left: str | Sequence[str] | None = None,
+        right: str | Sequence[str] | None = None,
+        options: Mapping[str, str | Sequence[str]] | None = None,
         choice: str = "choice",
         person: str = "person",
-        box: Domain,
+        box: Domain | None = None,
+        items: Items | None = None,
+        features: FeatureMap | None = None,
+        segment: str | None = None,
+        length: int | None = None,
         count: int,
+        engine: Engine = "local",
         progress: Progress | None = None,
     ) -> "Comparisons":
         """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.
 
         `left` and `right` name the columns of the two states, in the order of the box's coordinates; `choice` is the
-        column that says "left", "right" or "tie". `box` and `count` are public and declared by you.
+        column that says "left", "right" or "tie". For a choice among several, `options` names the columns of each
+        instead, such as {"train": ["train_time", "train_cost"], "car": ["car_time", "car_cost"]}, and `choice` says
+        which one was chosen; an option with a blank or impossible cell was not offered in that row. States are items
+        of a public list if `items` declares one, and then each side is one column. Where `segment` names a column, rows
+        of a person with the same name in it are the steps of one comparison, about `length` of them, and what is
+        compared is the sum of rewards over them. `box`, `items`, `length` and `count` are public and declared by you.
         """
-        from quietq.feedback.schema import Category, Number, Schema
+        from quietq.feedback.schema import Category, Field, Group, Schema
 
-        region = Box.of(box)
-        fields: dict[str, Number | Category] = {}
-        for side, given in (("left", left), ("right", right)):
-            names = (given,) if isinstance(given, str) else tuple(given)
-            if len(names) != region.dimension:
-                raise InvalidInput(f"box has {region.dimension} dimensions, but {side} has {len(names)} columns.")
-            for i, name in enumerate(names):
-                fields[f"{side}{i}"] = Number(name, "state", region.low[i], region.high[i], scales=True)
-        fields["choice"] = Category(choice, "choice", CHOICES)
-        loss = Logistic(region.dimension)
-        first = Marginals(loss, region.dimension, 1)
-        read = read_people(source, Schema("comparisons", person, fields), first, count, keep=True, progress=progress)
-        return cls(box=region, loss=loss, **read)
+        sides = _sides(left, right, options)
+        columns = {name: columns_of(name, given, None, source) for name, given in sides.items()}
+        sizes = {name: len(given) for name, given in columns.items()}
+        dimension = next(iter(sizes.values()))
+        for name, size in sizes.items():
+            if size != dimension:
+                raise InvalidInput(f"{name} has {size} columns, but {next(iter(sizes))} has {dimension}.")
+        states = States.of(box, items, features, dimension)
+        if (segment is None) != (length is None):
+            raise InvalidInput("segment and length, about how many rows a segment has, belong together.")
+        fields: dict[str, Field] = {} if segment is None else {"segment": Group(segment, "segment")}
+        for j, given in enumerate(columns.values()):
+            fields |= states.fields(f"option{j}_", given, optional=options is not None)
+        fields["choice"] = Category(choice, "choice", tuple(sides) if options else (*sides, _TIE))
+        loss = Chosen(dimension, len(sides), None if length is None else checked_count("length", length))
+        first = Marginals(loss, dimension, 1)
+        schema = Schema("comparisons", person, fields)
+        read = read_people(source, schema, first, count, keep=True, engine=engine, progress=progress)
+        return cls(box=states.box, features=states.features, loss=loss, **read)
 
     @property
     def relation(self) -> OnePerson:
@@ -76,3 +98,20 @@ class Comparisons(Feedback):
 
     def __repr__(self) -> str:
         return f"Comparisons(count={self.count}, box={self.box})"
+
+
+def _sides(
+    left: str | Sequence[str] | None, right: str | Sequence[str] | None,
+    options: Mapping[str, str | Sequence[str]] | None,
+) -> Mapping[str, str | Sequence[str]]:  # fmt: skip
+    if options is None:
+        if left is None or right is None:
+            raise InvalidInput("left and right must name the columns of the two states, or options those of several.")
+        return {"left": left, "right": right}
+    if left is not None or right is not None:
+        raise InvalidInput("options name all states that are compared: leave left and right out.")
+    if not isinstance(options, Mapping) or len(options) < 2:
+        raise InvalidInput(
+            "options must name the columns of at least two states, such as {'train': [...], 'car': [...]}."
+        )
+    return options

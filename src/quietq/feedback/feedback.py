@@ -18,6 +18,7 @@ import numpy as np
 from quietq.feedback.loss import Loss
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
+from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.account import Once
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import count as checked_count
@@ -73,6 +74,8 @@ class Feedback(ABC):
     """What mechanisms can ask of it: those whose `takes` is the same apply."""
     loss: Loss | None = None
     """What a model of everybody's rows is judged by, if it gives rows."""
+    features: FeatureMap | None = None
+    """A public map that the model is to be made of, if one was asked for."""
     box: Box
     """Where states lie; public."""
     count: int

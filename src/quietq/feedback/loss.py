@@ -1,4 +1,4 @@
-"""What a model of everybody's rows is judged by: for each kind of feedback, its rows as features and residuals.
+"""What a model of everybody's rows is judged by: for each kind of feedback, its rows as gradients.
 
 All numbers here are public constants in units of the range of ratings, or of log-odds.
 """
@@ -10,44 +10,38 @@ from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit
 
-from quietq.feedback.statistic import Columns
+from quietq.feedback.statistic import Columns, Starts
 
-Phi = Callable[[np.ndarray], np.ndarray]
-"""From points (rows, d) of the unit box to features (rows, rank)."""
-
-
-CHOICES = ("left", "right", "tie")
-CHOSEN = np.array([1.0, 0.0, 0.5])
-"""What each of them says of the left one."""
+Phi = Callable[..., np.ndarray]
+"""From points (rows, d) of the unit box, and actions if there are any, to features (rows, rank)."""
 
 
 class Loss(ABC):
-    """A convex loss of theta . design per row."""
+    """A convex loss of theta . features, for each answer that a person gave."""
 
     constant: ClassVar[bool]
     """Whether a constant can be told from the rows."""
-    curvature: ClassVar[float]
+    curvature: float
     """Of the loss along a feature of variance 1, on average."""
-    spread: ClassVar[float]
-    """Variance of a row's slope times a feature."""
-    scale: ClassVar[float]
+    spread: float
+    """Variance of an answer's slope times a feature."""
+    scale: float
     """What the model is expected to vary by, as a standard deviation over states."""
     range: tuple[float, float] | None = None
     """The least and the most a reward can be, if declared: then the model is in units of it, around its middle."""
+    actions: int = 1
+    """How many rewards there are, one per action."""
 
     @abstractmethod
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
-        """Every state that a row speaks of."""
+        """Every state that a row speaks of; NaN where it speaks of none."""
 
     @abstractmethod
-    def design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
-        """What the weights are multiplied with."""
-
-    @abstractmethod
-    def slope(self, predicted: Float[np.ndarray, " rows"], columns: Columns) -> Float[np.ndarray, " rows"]:
-        """The derivative of the loss at what is predicted."""
+    def gradients(
+        self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
+    ) -> Float[np.ndarray, "people rank"]:
+        """Each person's mean gradient over their answers, at these weights."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +50,7 @@ class Squared(Loss):
 
     dimension: int
     range: tuple[float, float]  # pyright: ignore[reportIncompatibleVariableOverride]
+    actions: int = 1
 
     constant = True
     curvature = 1.0
@@ -63,33 +58,88 @@ class Squared(Loss):
     scale = 1 / 5
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
-        return [np.stack([columns[f"x{i}"] for i in range(self.dimension)], axis=-1)]
+        return [_states(columns, "x", self.dimension)]
 
-    def design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
-        return features(self.points(columns)[0])
-
-    def slope(self, predicted: Float[np.ndarray, " rows"], columns: Columns) -> Float[np.ndarray, " rows"]:
+    def gradients(
+        self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
+    ) -> Float[np.ndarray, "people rank"]:
         low, high = self.range
-        return predicted - ((columns["rating"] - low) / (high - low) - 0.5)
+        acted = (columns["action"],) if self.actions > 1 else ()
+        design = features(self.points(columns)[0], *acted)
+        rated = (columns["rating"] - low) / (high - low) - 0.5
+        design *= (_predicted(design, weights) - rated)[:, None]
+        return _means(design, starts)
 
 
 @dataclass(frozen=True)
-class Logistic(Loss):
-    """Choices between two states, in log-odds: the left one has probability 1/(1 + exp(-(r(left) - r(right))))."""
+class Chosen(Loss):
+    """Choices among states, in log-odds: option j has probability exp(r_j) / sum of exp(r_i) over what was offered.
+
+    `choice` is the number of the chosen option, or as many as there are options for a tie of all. Where options are
+    segments, their reward is the sum over their rows, which stand together under one number of their person.
+    """
 
     dimension: int
+    options: int
+    length: int | None = None
+    """Of a segment, about; None where each row is a choice of its own."""
 
     constant = False
-    curvature = 0.4
-    spread = 1 / 2
     scale = 1.5
 
+    @property
+    def curvature(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 0.8 * self.spread
+
+    @property
+    def spread(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 1 - 1 / self.options
+
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
-        return [np.stack([columns[f"{side}{i}"] for i in range(self.dimension)], axis=-1) for side in ("left", "right")]
+        return [_states(columns, f"option{j}_", self.dimension) for j in range(self.options)]
 
-    def design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
-        left, right = self.points(columns)
-        return features(left) - features(right)
+    def gradients(
+        self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
+    ) -> Float[np.ndarray, "people rank"]:
+        points = self.points(columns)
+        offered = ~np.isnan([one.sum(axis=1) for one in points])
+        designs = [features(np.where(there[:, None], one, 0.5)) for one, there in zip(points, offered, strict=True)]
+        choice = columns["choice"]
+        if self.length is not None:
+            segments, starts = _segments(starts, columns["segment"])
+            designs = [np.add.reduceat(one, segments, axis=0) / self.length**0.5 for one in designs]
+            offered, choice = np.logical_and.reduceat(offered, segments, axis=1), choice[segments]
+        utility = np.where(offered, [_predicted(one, weights) for one in designs], -np.inf)
+        shares = _shares(utility)
+        tie = offered / np.maximum(offered.sum(axis=0), 1)
+        target = np.where(choice == self.options, tie, choice == np.arange(self.options)[:, None])
+        possible = ((target > 0) <= offered).all(axis=0)  # what was not offered says nothing
+        total = sum(one * (possible * (p - t))[:, None] for one, p, t in zip(designs, shares, target, strict=True))
+        return _means(np.asarray(total), starts)
 
-    def slope(self, predicted: Float[np.ndarray, " rows"], columns: Columns) -> Float[np.ndarray, " rows"]:
-        return expit(predicted) - CHOSEN[columns["choice"]]
+
+def _states(columns: Columns, name: str, dimension: int) -> Float[np.ndarray, "rows d"]:
+    return np.stack([columns[f"{name}{i}"] for i in range(dimension)], axis=-1).astype(np.float64)
+
+
+def _predicted(design: Float[np.ndarray, "rows rank"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
+    return (design * weights).sum(axis=1)  # row by row; a product of matrices would round by company
+
+
+def _means(rows: Float[np.ndarray, "rows rank"], starts: Starts) -> Float[np.ndarray, "people rank"]:
+    return np.add.reduceat(rows, starts, axis=0) / np.diff(starts, append=len(rows))[:, None]
+
+
+def _segments(starts: Starts, numbers: np.ndarray) -> tuple[np.ndarray, Starts]:
+    """Where each segment begins among rows, and where each person begins among segments."""
+    begins = np.append(True, numbers[1:] != numbers[:-1])
+    begins[starts] = True
+    segments = np.flatnonzero(begins)
+    return segments, np.searchsorted(segments, starts)
+
+
+def _shares(utility: Float[np.ndarray, "options rows"]) -> Float[np.ndarray, "options rows"]:
+    """exp(u) over their sum; nothing where nothing was offered."""
+    largest = utility.max(axis=0)
+    odds = np.exp(utility - np.where(np.isfinite(largest), largest, 0.0))
+    return odds / np.maximum(odds.sum(axis=0), 1e-300)

@@ -1,7 +1,7 @@
 """Many people's ratings in: their mean as a bounded and smooth function, or rows that one model is fitted to."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_peo
 from quietq.feedback.loss import Squared
 from quietq.feedback.ridge_fit import RidgeFit
 from quietq.feedback.row_statistics import Marginals
+from quietq.feedback.states import Items, States, columns_of, named
 from quietq.noise.box import Box, Domain
-from quietq.noise.feature_maps import Splines
+from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.noise.kernels import Additive, Exponential, FeatureKernel
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import real
@@ -46,7 +47,7 @@ class Ratings(Feedback):
         cls,
         source: object,
         *,
-        box: Domain,
+        box: Domain | None = None,
         low: float,
         high: float,
         slope: float | None = None,
@@ -54,7 +55,10 @@ class Ratings(Feedback):
         person: str = "person",
         state: str | Sequence[str] = "state",
         rating: str = "rating",
-        features: FeatureKernel | Splines | None = None,
+        items: Items | None = None,
+        action: str | None = None,
+        actions: Items | None = None,
+        features: FeatureMap | FeatureKernel | None = None,
         norm: float | None = None,
         ridge: float = 0.1,
         levels: int = 16,
@@ -65,28 +69,37 @@ class Ratings(Feedback):
 
         `box`, `low`, `high`, `slope` and `count` are public and declared by you, never taken from the rows. `slope`, in
         units of reward per width of the box, is for functions of one coordinate: in one dimension, or with
-        `features=Splines(additive=True)`. `progress` is told the number of rows read so far.
+        `features=Splines(additive=True)`. Instead of a box, `items` is a public list (or a file with a name in each
+        line) of what the one `state` column names. If ratings depend on an `action`, a column of one of the public list
+        `actions`, the reward has a value per action. `features` is a public map that the model is made of; leave it
+        out unless you know better, or have embeddings: `features=Columns(prefix="e")`. `progress` is told the number of
+        rows read so far.
         """
-        from quietq.feedback.schema import Number, Schema
+        from quietq.feedback.schema import Category, Field, Number, Schema
 
-        states, region = (state,) if isinstance(state, str) else tuple(state), Box.of(box)
-        if len(states) != region.dimension:
-            raise InvalidInput(f"box has {region.dimension} dimensions, but there are {len(states)} state columns.")
+        public = features if isinstance(features, FeatureMap) else None
+        columns = columns_of("state", state, public, source)
+        states = States.of(box, items, public, len(columns))
         low, high = real("low", low), real("high", high)
         if not low < high:
             raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
-        asked = _asked(region.dimension, low, high, slope, features, norm, ridge, levels)
-        fields = {
-            f"x{i}": Number(name, "state", region.low[i], region.high[i], scales=True) for i, name in enumerate(states)
-        }
+        if (action is None) != (actions is None):
+            raise InvalidInput("action, a column, and actions, the public list of them, belong together.")
+        asked, loss = None, None
+        fields: dict[str, Field] = dict(states.fields("x", columns))
+        if action is not None or items is not None or _is_map(public) or (len(columns) > 1 and features is None):
+            loss = Squared(len(columns), (low, high))
+            if action is not None and actions is not None:
+                names = named("actions", actions)
+                fields["action"], loss = Category(action, "action", names), replace(loss, actions=len(names))
+        else:
+            asked = _asked(len(columns), low, high, slope, features, norm, ridge, levels)
         fields["rating"] = Number(rating, "rating", low, high, clips=True)
-        schema, loss = Schema("ratings", person, fields), None
-        if asked is None:
-            loss = Squared(region.dimension, (low, high))
-        first = Marginals(loss, region.dimension, 1) if loss is not None else asked
+        first = Marginals(loss, len(columns), 1) if loss is not None else asked
+        schema = Schema("ratings", person, fields)
         read = read_people(source, schema, first, count, engine=engine, progress=progress, keep=loss is not None)  # type: ignore[arg-type]
-        gives = "function" if loss is None else "rows"
-        return cls(box=region, low=low, high=high, asked=asked, gives=gives, loss=loss, **read)
+        gives, used = ("function", None) if loss is None else ("rows", states.features)
+        return cls(box=states.box, low=low, high=high, asked=asked, gives=gives, loss=loss, features=used, **read)
 
     @property
     def slope(self) -> float | None:
@@ -140,11 +153,16 @@ class Ratings(Feedback):
         return f"Ratings(count={self.count}, box={self.box}, range=[{self.low:g}, {self.high:g}])"
 
 
+def _is_map(features: FeatureMap | None) -> bool:
+    """Whether a model is made of it; additive splines are a function per coordinate instead."""
+    return features is not None and not (isinstance(features, Splines) and features.additive)
+
+
 def _asked(
-    dimension: int, low: float, high: float, slope: float | None, features: FeatureKernel | Splines | None,
+    dimension: int, low: float, high: float, slope: float | None, features: FeatureKernel | FeatureMap | None,
     norm: float | None, ridge: float, levels: int,
-) -> Extension | RidgeFit | None:  # fmt: skip
-    """What is asked of each person, once; None for a model of all rows."""
+) -> Extension | RidgeFit:  # fmt: skip
+    """What is asked of each person, once."""
     if (isinstance(features, FeatureKernel)) != (norm is not None):
         raise InvalidInput("A FeatureKernel and norm belong together: give both or neither.")
     if isinstance(features, FeatureKernel):
@@ -154,8 +172,6 @@ def _asked(
                 f"features look at {features.dimension} coordinates, but there are {dimension} state columns."
             )
         return RidgeFit(features, norm, ridge)
-    if features is None and dimension > 1:
-        return None
     if slope is None:
         raise InvalidInput("slope must be declared: the most that one person's reward changes over the whole box.")
     return Extension(dimension, low, high, slope, levels)

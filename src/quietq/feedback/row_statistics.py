@@ -35,15 +35,16 @@ class Marginals(Vector):
         object.__setattr__(self, "bound", 0.5 * self.dimension**0.5)
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        groups = self.loss.points(columns)
+        options = self.loss.points(columns)
         found = np.zeros((len(starts), self.dimension, self.bins))
-        rows = np.diff(starts, append=len(groups[0]))
-        person = np.repeat(np.arange(len(starts)), rows)
-        for points in groups:
-            places = np.clip((points * self.bins).astype(np.int64), 0, self.bins - 1)
+        person = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(options[0])))
+        for points in options:
+            there = ~np.isnan(points.sum(axis=1))
+            places = np.clip((points[there] * self.bins).astype(np.int64), 0, self.bins - 1)
             for i, place in enumerate(places.T):
-                np.add.at(found[:, i], (person, place), 1.0)
-        return (found / (len(groups) * rows)[:, None, None] - 1 / self.bins).reshape(len(starts), -1)
+                np.add.at(found[:, i], (person[there], place), 1.0)
+        told = found.sum(axis=(1, 2), keepdims=True) / self.dimension
+        return np.where(told > 0, found / np.maximum(told, 1.0) - 1 / self.bins, 0.0).reshape(len(starts), -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +68,7 @@ class ClippedGradient(Vector):
         object.__setattr__(self, "rows_at_once", max(1, 2**18 // len(self.weights)))  # so that they fit into a cache
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        design = self.loss.design(columns, self.features)
-        predicted = (design * self.weights).sum(axis=1)  # row by row; a product of matrices would round by company
-        design *= self.loss.slope(predicted, columns)[:, None]
-        gradients = np.add.reduceat(design, starts, axis=0) / np.diff(starts, append=len(design))[:, None]
+        gradients = self.loss.gradients(starts, columns, self.features, self.weights)
         with np.errstate(divide="ignore"):
             left = np.minimum(1.0, self.clip / np.linalg.norm(gradients, axis=1))
         return np.column_stack([gradients * (left / self.clip)[:, None], TOLD * (left - 0.5)])

@@ -59,6 +59,21 @@ def _flatten(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
         raise InvalidInput(f"{schema.kind} must be a data frame or a file, not {type(source).__name__}.")
 
 
+def header(source: object) -> list[str]:
+    """The names of the columns, as the first file or data frame has them."""
+    while isinstance(source, Sequence) and not isinstance(source, str | bytes) and source:
+        source = source[0]
+    if isinstance(source, pl.LazyFrame | pl.DataFrame):
+        return source.lazy().collect_schema().names()
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_file():
+            raise InvalidInput(f"There is no file {str(path)!r}.")
+        names = parquet(path).collect_schema().names() if path.suffix.lower() in PARQUET else PlainCsv(path).names()
+        return [str(name) for name in names]
+    return [name for name in getattr(source, "columns", ()) if isinstance(name, str)]
+
+
 def scan(path: Path, schema: Schema) -> pl.LazyFrame | PlainCsv:
     """A file with its columns checked, not read yet."""
     if not path.is_file():

@@ -38,6 +38,8 @@ class Number:
     """Whether a number outside is moved to the nearer end; else its row is left out."""
     scales: bool = False
     """Whether [low, high] becomes [0, 1]."""
+    optional: bool = False
+    """Whether a cell that cannot be used becomes NaN, and its row stays."""
 
     dtype = pl.Float64
     from_pandas = staticmethod(numbers_in)
@@ -57,9 +59,9 @@ class Number:
 
     def value(self, cell: pl.Expr) -> pl.Expr:
         """From good cells; zero has no sign."""
-        if self.scales:
-            return ((cell - self.low) / (self.high - self.low)).clip(0.0, 1.0) + 0.0
-        return cell.clip(self.low, self.high) + 0.0
+        held = cell.clip(self.low, self.high)
+        value = (((held - self.low) / (self.high - self.low)).clip(0.0, 1.0) if self.scales else held) + 0.0
+        return pl.when(self.good(cell)).then(value).otherwise(math.nan) if self.optional else value
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,17 @@ class Category:
     column: str
     what: str
     values: tuple[str, ...]
+    scales: bool = False
+    """Whether they lie evenly in [0, 1], the first at 0 and the last at 1."""
+    optional: bool = False
+    """Whether a cell that is none of them becomes NaN, and its row stays."""
 
-    dtype = pl.Int64
     clips = False
     from_pandas = staticmethod(categories_in)
+
+    @property
+    def dtype(self) -> Any:
+        return pl.Float64 if self.scales else pl.Int64
 
     def __post_init__(self) -> None:
         if self._forms(pl.Series(self.values, dtype=pl.String)).drop_nulls().n_unique() < len(self.values):
@@ -90,11 +99,41 @@ class Category:
         return cell.is_not_null()
 
     def value(self, cell: pl.Expr) -> pl.Expr:
-        return cell
+        return (cell / (len(self.values) - 1)).fill_null(math.nan) if self.scales else cell
 
     @staticmethod
     def _forms(cells: pl.Series) -> pl.Series:
         return identities(cells).select(pl.col(NUMBER).cast(pl.String).fill_null(pl.col(NAME))).to_series()
+
+
+@dataclass(frozen=True)
+class Group:
+    """A column of names: rows of one person with the same name belong together. Spellings are merged."""
+
+    column: str
+    what: str
+
+    dtype = pl.UInt64
+    clips = False
+    optional = False
+    from_pandas = staticmethod(names_in)
+
+    def check(self, dtype: Any) -> None:
+        if not is_name(dtype):
+            raise InvalidInput(f"Column {self.column!r} must hold names or whole numbers, not {dtype}.")
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
+        return identities(cells).select(pl.when(known).then(pl.struct(NUMBER, NAME).hash(seed=0))).to_series()
+
+    def good(self, cell: pl.Expr) -> pl.Expr:
+        return cell.is_not_null()
+
+    def value(self, cell: pl.Expr) -> pl.Expr:
+        return cell
+
+
+Field = Number | Category | Group
 
 
 @dataclass(frozen=True)
@@ -107,7 +146,7 @@ class Schema:
     kind: str
     """What the rows are, in refusals: "ratings"."""
     person: str
-    fields: Mapping[str, Number | Category]
+    fields: Mapping[str, Field]
 
     @property
     def columns(self) -> list[str]:
@@ -142,7 +181,7 @@ class Schema:
         known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
         checks = {"without_person": known}
         for name, field in self.fields.items():
-            good = field.good(pl.col(name)).fill_null(False)
+            good = pl.lit(True) if field.optional else field.good(pl.col(name)).fill_null(False)
             reason = f"bad_{field.what}"
             checks[reason] = checks[reason] & good if reason in checks else good
         clipped = {f"clipped_{field.what}s": field.outside(pl.col(name)).fill_null(False)

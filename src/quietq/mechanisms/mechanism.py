@@ -57,6 +57,8 @@ class Task:
     """What the feedback gives: mechanisms that take something else do not apply."""
     loss: Any = None
     """What a model of everybody's rows is judged by, where the feedback gives rows."""
+    features: Any = None
+    """A public map that the model is to be made of; by default the mechanism's own."""
     gaussian: bool = False
     """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
 
@@ -65,7 +67,7 @@ class Task:
         """What is public about this feedback."""
         return cls(
             feedback.relation, budget, feedback.box, feedback.slope, feedback.largest, gives=feedback.gives,
-            loss=feedback.loss,
+            loss=feedback.loss, features=feedback.features,
         )  # fmt: skip
 
     def refuse(self, why: str) -> "list[Mechanism]":

@@ -9,27 +9,34 @@ from jaxtyping import Float
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Stored, require
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import Polynomials
+from quietq.noise.feature_maps import Categorical, FeatureMap
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput
 
 
 def stretch(points: Any, knots: Any, xp: Any = np) -> Any:
-    """Points of the unit box, each coordinate moved along straight lines through its knots."""
+    """Points of the unit box, each coordinate moved along straight lines through its knots; two knots move nothing."""
+    if knots.shape[1] == 2:
+        return points
     grid = xp.linspace(0.0, 1.0, knots.shape[1])
     return xp.stack([xp.interp(points[..., i], grid, ends) for i, ends in enumerate(knots)], axis=-1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateModel(PrivateFunction):
-    """A fitted model: low + (high - low) (1/2 + weights . features), held to [low, high]; without a range, the sum."""
+    """A fitted model: low + (high - low) (1/2 + offset + weights . features), held to [low, high].
+
+    Without a range, it is offset + weights . features. With one column of weights per action it has a value for each.
+    Of a catalogue, states are the items' names, or their places in the public list, from 0 on.
+    """
 
     kind: ClassVar[str] = "model"
     details: ClassVar = ("feature_map", "low", "high")
-    arrays: ClassVar = ("weights", "knots")
-    feature_map: Polynomials
-    weights: Float[np.ndarray, " rank"]
+    arrays: ClassVar = ("offset", "weights", "knots")
+    feature_map: FeatureMap
+    offset: Float[np.ndarray, " outputs"]
+    weights: Float[np.ndarray, "rank ..."]
     knots: Float[np.ndarray, "d knots"]
     low: float | None
     high: float | None
@@ -37,13 +44,15 @@ class PrivateModel(PrivateFunction):
     certificate: Certificate
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        if isinstance(self.feature_map, Categorical):
+            states = self.feature_map.numbers_of(states)
         unit = self.box.to_unit(states)
         points = unit[..., None] if self.box.dimension == 1 else unit
-        return np.asarray(self.read(points, self.weights, self.knots))
+        return np.asarray(self.read(points, self.offset, self.weights, self.knots))
 
-    def read(self, points: Any, weights: Any, knots: Any, xp: Any = np) -> Any:
+    def read(self, points: Any, offset: Any, weights: Any, knots: Any, xp: Any = np) -> Any:
         """The values at points of the unit box, shape (..., d), by numbers that JAX may hold."""
-        fitted = self.feature_map(stretch(points, knots, xp), xp) @ weights
+        fitted = self.feature_map(stretch(points, knots, xp), xp) @ weights + (offset if weights.ndim > 1 else offset[0])
         if self.low is None or self.high is None:
             return fitted
         return xp.clip(self.low + (self.high - self.low) * (0.5 + fitted), self.low, self.high)
@@ -56,18 +65,19 @@ class PrivateModel(PrivateFunction):
     def from_arrays(cls, stored: Stored) -> "PrivateModel":
         stored.expect(cls.details, cls.arrays)
         try:
-            feature_map = Polynomials.of(stored.details["feature_map"])
+            feature_map = FeatureMap.of(stored.details["feature_map"])
             ends = [stored.details[end] for end in ("low", "high")]
             low, high = (None if end is None else real("range", end) for end in ends)
         except InvalidInput as error:
             raise InvalidRelease(f"This is not a release: {error}") from error
-        weights, knots, box = stored.arrays["weights"], stored.arrays["knots"], stored.box
-        require(weights.shape == (feature_map.rank,), "it must have one weight for each feature")
+        (offset, weights, knots), box = (stored.arrays[name] for name in cls.arrays), stored.box
+        require(weights.ndim in (1, 2) and len(weights) == feature_map.rank, "it must have one weight for each feature")
+        require(offset.shape == (weights.shape[1:] or (1,)), "its offset must be a number for each column of weights")
         fits = low < high if low is not None and high is not None else low is high
         require(feature_map.dimension == box.dimension and fits, "its features, box and range must fit")
         rises = knots.ndim == 2 and len(knots) == box.dimension and knots.shape[1] > 1 and (np.diff(knots) > 0).all()
         require(rises and (knots[:, 0] == 0).all() and (knots[:, -1] == 1).all(), "its knots must rise from 0 to 1")
-        return cls(feature_map, weights, knots, low, high, box, stored.certificate)
+        return cls(feature_map, offset, weights, knots, low, high, box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         require(norm["kind"] == "gaussian-queries", "its noise must be that of rounds")

@@ -16,17 +16,16 @@ from collections.abc import Generator
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from quietq.feedback.row_statistics import COMPANY, TOLD, ClippedGradient, Marginals
 from quietq.feedback.statistic import Vector
+from quietq.mechanisms.basis import Basis, Stretched
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
-from quietq.mechanisms.private_model import PrivateModel, stretch
-from quietq.mechanisms.smooth_prior import smooth_prior
+from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.weights import Independent
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import Polynomials
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
@@ -63,18 +62,13 @@ class Rounds(Mechanism):
         self.largest, self.error = math.sqrt(dimension) + 2, 1e-12
         self._spread = loss.spread / ROWS
         self.rounds = ROUNDS if relation.people <= 10_000 else FEWER_ROUNDS
-        share = math.sqrt(1 - MARGINALS)
+        self._looks_first = MARGINALS if task.features is None or task.features.stretches else 0.0
+        share = math.sqrt(1 - self._looks_first)
         noise = 4 * self._spread / (relation.people * self.budget.mu * share * loss.curvature) ** 2
-        terms, variances = smooth_prior(dimension)
-        variances = loss.scale**2 * variances
-        if loss.constant:
-            terms, variances = ((), *terms), np.append(1 / 16, variances)
-        number, _ = _worth_their_noise(ROUGHER * variances, noise)
-        self._error = _worth_their_noise(variances, noise)[1]
-        order = sorted(range(number), key=lambda i: len(terms[i]))
-        self.features = Polynomials(dimension, tuple(terms[i] for i in order))
-        self.variances = variances[order]
-        self.groups = _groups(self.features)
+        basis = Basis.of(task.features, dimension, loss)
+        number, _ = _worth_their_noise(ROUGHER * basis.variances, noise)
+        self._error = _worth_their_noise(basis.variances, noise)[1]
+        self.basis = basis.first(number)
         self.conditions = (
             Assumption(
                 f"Each of {self.rounds} rounds took the mean of one vector per person, held to its bound, noised once, "
@@ -84,24 +78,25 @@ class Rounds(Mechanism):
         )
 
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        mu = self.budget.mu
-        first = self._query(Marginals(self.loss, self.box.dimension, BINS), mu * math.sqrt(MARGINALS))
-        answer = yield first
-        knots = _even_out(answer.reshape(self.box.dimension, BINS), first.law.sigma)
-        each = mu * math.sqrt((1 - MARGINALS) / self.rounds)
-        rank, curvature = self.features.rank, self.loss.curvature
+        mu, dimension = self.budget.mu, self.box.dimension
+        knots = np.tile([0.0, 1.0], (dimension, 1))
+        if self._looks_first:
+            first = self._query(Marginals(self.loss, dimension, BINS), mu * math.sqrt(self._looks_first))
+            answer = yield first
+            knots = _even_out(answer.reshape(dimension, BINS), first.law.sigma)
+        each = mu * math.sqrt((1 - self._looks_first) / self.rounds)
+        rank, curvature = self.basis.size, self.loss.curvature
+        features = Stretched(self.basis, knots)
         weights, looks, precision = np.zeros(rank), np.zeros(rank), 0.0
         clip = 0.5 * math.sqrt(rank * self._spread)
         for _ in range(self.rounds):
-            query = self._query(
-                ClippedGradient(self.loss, lambda x: self.features(stretch(x, knots)), weights, clip), each
-            )
+            query = self._query(ClippedGradient(self.loss, features, weights, clip), each)
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
             gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
             variance = (noise**2 + self._spread / self.relation.people) / curvature**2
             looks, precision = looks + (weights - gradient / curvature) / variance, precision + 1 / variance
-            weights = _shrink(looks / precision, 1 / precision, self.variances, self.groups)
+            weights = _shrink(looks / precision, 1 / precision, self.basis)
             clip *= float(np.clip(LEFT / left, 0.5, 2.0))
         return weights, knots
 
@@ -112,9 +107,11 @@ class Rounds(Mechanism):
         return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
-        weights, knots = released
-        low, high = self.loss.range or (None, None)
-        return PrivateModel(self.features, weights, knots, low, high, self.box, certificate)
+        fitted, knots = released
+        (weights, offset), (low, high) = self.basis.weights(fitted), self.loss.range or (None, None)
+        return PrivateModel(
+            self.basis.feature_map, offset, weights, knots, low, high, self.box, certificate
+        )  # fmt: skip
 
     def expected_error(self) -> float:
         """In units of the range: root mean square over states, for rewards as the prior has them."""
@@ -137,14 +134,8 @@ def _worth_their_noise(variances: np.ndarray, noise: float) -> tuple[int, float]
     kept = np.where(numbers <= numbers[:, None], variances * each / (variances + each), variances)
     errors = kept.sum(axis=1)
     best = int(np.argmin(errors))
-    return best + 1, float(errors[best])
-
-
-def _groups(features: Polynomials) -> Int[np.ndarray, " rank"]:
-    """Features of one number of factors and one total degree are shrunk alike."""
-    keys = [(len(term), sum(degree for _, degree in term)) for term in features.terms]
-    known = {key: i for i, key in enumerate(sorted(set(keys)))}
-    return np.array([known[key] for key in keys])
+    alike = np.flatnonzero(variances >= variances[best] * (1 - 1e-9))[-1]  # none is left out for its place alone
+    return int(alike) + 1, float(errors[best])
 
 
 def _even_out(counts: Float[np.ndarray, "d bins"], sigma: float) -> Float[np.ndarray, "d knots"]:
@@ -159,10 +150,9 @@ def _even_out(counts: Float[np.ndarray, "d bins"], sigma: float) -> Float[np.nda
     return np.hstack([np.zeros((len(counts), 1)), risen])
 
 
-def _shrink(
-    looked: Float[np.ndarray, " rank"], variance: float, prior: Float[np.ndarray, " rank"], groups: np.ndarray
-) -> Float[np.ndarray, " rank"]:
+def _shrink(looked: Float[np.ndarray, " rank"], variance: float, basis: Basis) -> Float[np.ndarray, " rank"]:
     """The posterior mean, with a scale of the prior for each group: the likeliest, under a wide prior of its own."""
+    prior, groups = basis.variances, basis.groups
     spread = _SCALES[:, None] * prior + variance
     likelihood = -(np.log(spread) + looked**2 / spread) / 2
     together = np.stack([np.bincount(groups, one) for one in likelihood]) - np.log(_SCALES)[:, None] ** 2 / 8

@@ -2,7 +2,15 @@
 
 from quietq.noise.box import Box as Box, Domain as Domain
 from quietq.noise.entropy import Entropy as Entropy, SeededEntropy as SeededEntropy, SystemEntropy as SystemEntropy
-from quietq.noise.feature_maps import Polynomials as Polynomials, Splines as Splines
+from quietq.noise.feature_maps import (
+    Categorical as Categorical,
+    Columns as Columns,
+    FeatureMap as FeatureMap,
+    Fourier as Fourier,
+    Polynomials as Polynomials,
+    Radial as Radial,
+    Splines as Splines,
+)
 from quietq.noise.grid_path import GridPath as GridPath
 from quietq.noise.kernels import (
     Additive as Additive,

@@ -4,28 +4,36 @@ A map looks at one state at a time, and a state's features are the same bits in 
 against the array module `xp`, NumPy or jax.numpy: points of the unit box have shape (..., d), features (..., rank).
 """
 
+import functools
 import math
+import operator
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
 
+Moments = tuple[Float[np.ndarray, " rank"], Float[np.ndarray, "..."]]
 Term = tuple[tuple[int, int], ...]
 """What a feature is a product of: pairs (coordinate, degree), with coordinates in rising order; () is the constant."""
 MOST_DEGREE = 12
 MOST_TERMS = 4096
+MOST_ITEMS = 2**14
 
 
 class FeatureMap(ABC):
-    """A public map from a state to `rank` numbers."""
+    """A public map from a state to `rank` numbers: a dataclass whose fields are JSON."""
 
     kind: ClassVar[str]
     dimension: int
+    stretches: ClassVar[bool] = True
+    """Whether it may look at the box as it is stretched to make states uniform."""
 
     @property
     @abstractmethod
@@ -36,9 +44,41 @@ class FeatureMap(ABC):
     def __call__(self, points: Any, xp: Any = np) -> Any:
         """The features of points in [0, 1]^d."""
 
-    @abstractmethod
+    def sized(self, dimension: int) -> "FeatureMap":
+        """The map for states of so many coordinates; refused if it is for another number."""
+        if self.dimension != dimension:
+            raise InvalidInput(f"features look at {self.dimension} coordinates, but states have {dimension}.")
+        return self
+
+    def moments(self) -> Moments:
+        """Mean and covariance of the features over uniform states; of uncorrelated ones the variances alone."""
+        from scipy.stats import qmc
+
+        values = self(qmc.Sobol(self.dimension, scramble=False).random(2**12))
+        return values.mean(axis=0), np.cov(values.T, bias=True).reshape(self.rank, self.rank)
+
     def describe(self) -> dict[str, Any]:
         """The map in JSON."""
+        return {"kind": self.kind, **{field.name: _listed(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls, record: Any) -> "FeatureMap":
+        """A map from JSON, with everything checked."""
+        kind = (
+            _MAPS.get(record.get("kind")) if isinstance(record, dict) and isinstance(record.get("kind"), str) else None
+        )
+        if kind is None or not issubclass(kind, cls):
+            raise InvalidInput(f"A feature map must be one of {', '.join(_MAPS)}.")
+        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+        if set(record) != {"kind", *names}:
+            raise InvalidInput(f"A feature map of kind {kind.kind!r} must have the fields {', '.join(names)}.")
+        try:
+            found = kind(**{name: _tupled(record[name]) for name in names})
+        except TypeError as error:
+            raise InvalidInput(f"A feature map of kind {kind.kind!r} has a field of another type.") from error
+        if found.dimension < 1:
+            raise InvalidInput("A feature map in a file must say for how many coordinates it is.")
+        return found
 
 
 @dataclass(frozen=True)
@@ -57,7 +97,7 @@ class Polynomials(FeatureMap):
 
     def __post_init__(self) -> None:
         count("dimension", self.dimension)
-        count("the number of terms", len(self.terms), most=MOST_TERMS)
+        object.__setattr__(self, "terms", _terms(self.terms))
         for term in self.terms:
             columns = [column for column, _ in term]
             if columns != sorted(set(columns)) or not all(0 <= column < self.dimension for column in columns):
@@ -98,33 +138,233 @@ class Polynomials(FeatureMap):
             blocks.append(block)
         return xp.concatenate(blocks, axis=-1)
 
-    def describe(self) -> dict[str, Any]:
-        terms = [[list(pair) for pair in term] for term in self.terms]
-        return {"kind": self.kind, "dimension": self.dimension, "terms": terms}
 
-    @classmethod
-    def of(cls, record: Any) -> "Polynomials":
-        """From JSON, with everything checked."""
-        if not isinstance(record, dict) or set(record) != {"kind", "dimension", "terms"} or record["kind"] != cls.kind:
-            raise InvalidInput("These are no polynomials.")
-        terms = record["terms"]
-        lists = isinstance(terms, list) and len(terms) <= MOST_TERMS and all(isinstance(term, list) for term in terms)
-        pairs = [pair for term in terms for pair in term] if lists else [None]
-        if not all(isinstance(pair, list) and [type(one) for one in pair] == [int, int] for pair in pairs):
-            raise InvalidInput("Terms of polynomials must be lists of pairs of whole numbers.")
-        return cls(count("dimension", record["dimension"]), tuple(tuple((c, k) for c, k in term) for term in terms))
+def _terms(given: Any) -> tuple[Term, ...]:
+    if not isinstance(given, tuple) or not all(isinstance(term, tuple) for term in given):
+        raise InvalidInput("Terms of polynomials must be lists of pairs of whole numbers.")
+    count("the number of terms", len(given), most=MOST_TERMS)
+    pairs = [pair for term in given for pair in term]
+    if not all(isinstance(pair, tuple) and [type(one) for one in pair] == [int, int] for pair in pairs):
+        raise InvalidInput("Terms of polynomials must be lists of pairs of whole numbers.")
+    return given
 
 
 @dataclass(frozen=True)
-class Splines:
-    """One smooth function of each coordinate, summed: no interaction of two coordinates can be told by it.
+class Fourier(FeatureMap):
+    """Cosines and sines, sqrt(2) cos(2 pi w.x) and sqrt(2) sin(2 pi w.x) for each frequency w.
 
-    It must be asked for by name, because it misleads where a reward has interactions: of two peaks in a plane it makes
-    one between them.
+    >>> Fourier.draw(dimension=2, number=50, width=0.3).rank
+    100
     """
 
-    additive: bool
+    kind: ClassVar[str] = "fourier"
+    frequencies: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        if self.additive is not True:
-            raise InvalidInput("Splines are additive: Splines(additive=True). For interactions leave features out.")
+        object.__setattr__(self, "frequencies", _table("frequencies", self.frequencies))
+
+    @classmethod
+    def draw(cls, dimension: int, number: int, width: float, seed: int = 0) -> "Fourier":
+        """Frequencies of a Gaussian kernel of this width, in widths of the box."""
+        size = (count("number", number, most=MOST_TERMS // 2), count("dimension", dimension))
+        drawn = np.random.default_rng(seed).normal(size=size) / (2 * math.pi * positive("width", width))
+        return cls(tuple(map(tuple, drawn.tolist())))
+
+    @property
+    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.frequencies[0])
+
+    @property
+    def rank(self) -> int:
+        return 2 * len(self.frequencies)
+
+    def __call__(self, points: Any, xp: Any = np) -> Any:
+        angles = 2 * math.pi * _summed(points, np.array(self.frequencies), lambda x, w: x * w)
+        return math.sqrt(2) * xp.concatenate([xp.cos(angles), xp.sin(angles)], axis=-1)
+
+
+@dataclass(frozen=True)
+class Radial(FeatureMap):
+    """Gaussian bumps exp(-|x - c|^2 / (2 width^2)) around centres c, in widths of the box."""
+
+    kind: ClassVar[str] = "radial"
+    centres: tuple[tuple[float, ...], ...]
+    width: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centres", _table("centres", self.centres))
+        object.__setattr__(self, "width", positive("width", self.width))
+
+    @classmethod
+    def spread(cls, dimension: int, number: int, width: float) -> "Radial":
+        """Centres that fill the box evenly."""
+        from scipy.stats import qmc
+
+        places = qmc.Halton(count("dimension", dimension), scramble=False)
+        return cls(tuple(map(tuple, places.random(count("number", number, most=MOST_TERMS)).tolist())), width)
+
+    @property
+    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.centres[0])
+
+    @property
+    def rank(self) -> int:
+        return len(self.centres)
+
+    def __call__(self, points: Any, xp: Any = np) -> Any:
+        return xp.exp(-_summed(points, np.array(self.centres), lambda x, c: (x - c) ** 2) / (2 * self.width**2))
+
+
+@dataclass(frozen=True)
+class Splines(FeatureMap):
+    """Piecewise linear functions on a grid: of each coordinate alone, summed, or products of them.
+
+    `additive=True` must be asked for by name, because it misleads where a reward has interactions: of two peaks in a
+    plane it makes one between them. Products, `additive=False`, are for few coordinates: there are (pieces + 1)^d.
+    """
+
+    kind: ClassVar[str] = "splines"
+    additive: bool
+    pieces: int = 4
+    dimension: int = 0
+    """0 until it is known from the states."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.additive, bool):
+            raise InvalidInput(f"additive must be True or False, not {self.additive!r}.")
+        count("pieces", self.pieces, most=MOST_TERMS)
+        if self.dimension:
+            count("dimension", self.dimension)
+        if self.rank > MOST_TERMS:
+            raise InvalidInput(
+                f"Products of splines with {self.pieces} pieces in {self.dimension} coordinates are {self.rank} "
+                f"features, above {MOST_TERMS}: take fewer pieces, or leave features out."
+            )
+
+    def sized(self, dimension: int) -> "Splines":
+        return replace(self, dimension=dimension) if not self.dimension else super().sized(dimension)
+
+    @property
+    def rank(self) -> int:
+        knots = self.pieces + 1
+        return self.dimension * knots if self.additive else knots**self.dimension
+
+    def __call__(self, points: Any, xp: Any = np) -> Any:
+        grid = np.arange(self.pieces + 1)
+        hats = [xp.maximum(0.0, 1 - xp.abs(points[..., i : i + 1] * self.pieces - grid)) for i in range(self.dimension)]
+        if self.additive:
+            return xp.concatenate(hats, axis=-1)
+        product = hats[0]
+        for hat in hats[1:]:
+            product = (product[..., :, None] * hat[..., None, :]).reshape((*points.shape[:-1], -1))
+        return product
+
+
+@dataclass(frozen=True)
+class Categorical(FeatureMap):
+    """One of a public list of items: a feature for each, 1 for the state's own item and 0 for all others.
+
+    Items lie evenly in the unit interval, the first at 0 and the last at 1.
+    """
+
+    kind: ClassVar[str] = "categorical"
+    dimension: ClassVar[int] = 1  # type: ignore[misc]
+    stretches: ClassVar[bool] = False
+    items: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        given = self.items
+        if not isinstance(given, tuple | list) or not all(isinstance(item, str) for item in given):
+            raise InvalidInput("items must be a list of texts, the items' names.")
+        if not 2 <= len(given) <= MOST_ITEMS or len(set(given)) < len(given):
+            raise InvalidInput(f"items must be between 2 and {MOST_ITEMS} different names, not {len(given)}.")
+        object.__setattr__(self, "items", tuple(given))
+
+    @property
+    def rank(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {item: i for i, item in enumerate(self.items)}
+
+    def numbers_of(self, states: object) -> Any:
+        """Places in the list, from names of items; numbers are taken as they are."""
+        given = np.asarray(states)
+        if given.dtype.kind not in "UOT":
+            return states
+        unknown = [str(name) for name in given.flat if name not in self._places]
+        if unknown:
+            raise InvalidInput(f"states must be items of the public list, and {unknown[0]!r} is none of them.")
+        return np.array([self._places[name] for name in given.flat], dtype=np.int64).reshape(given.shape)
+
+    def __call__(self, points: Any, xp: Any = np) -> Any:
+        which = xp.rint(points * (self.rank - 1))
+        return xp.where(which == np.arange(self.rank), 1.0, 0.0)
+
+    def moments(self) -> Moments:
+        share = np.full(self.rank, 1 / self.rank)
+        return np.zeros(self.rank), share  # around 0, because the constant is one of what items can say
+
+
+@dataclass(frozen=True)
+class Columns(FeatureMap):
+    """The coordinates themselves, from -1 to 1: for embeddings that a public, frozen encoder made.
+
+    `features=Columns(prefix="e")` takes all columns whose names start with e; a coordinate outside the box is moved to
+    its nearer end.
+    """
+
+    kind: ClassVar[str] = "columns"
+    stretches: ClassVar[bool] = False
+    prefix: str = ""
+    dimension: int = 0
+    """0 until it is known from the states."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prefix, str):
+            raise InvalidInput(f"prefix must be text, not {self.prefix!r}.")
+        if self.dimension:
+            count("dimension", self.dimension, most=MOST_TERMS)
+
+    def sized(self, dimension: int) -> "Columns":
+        return replace(self, dimension=dimension) if not self.dimension else super().sized(dimension)
+
+    @property
+    def rank(self) -> int:
+        return self.dimension
+
+    def __call__(self, points: Any, xp: Any = np) -> Any:
+        return 2 * points - 1
+
+    def moments(self) -> Moments:
+        return np.zeros(self.rank), np.full(self.rank, 1 / 9)  # a standard deviation of a third of the way to the end
+
+
+_MAPS: dict[str, type[FeatureMap]] = {
+    one.kind: one for one in (Polynomials, Fourier, Radial, Splines, Categorical, Columns)
+}
+
+
+def _table(name: str, given: Any) -> tuple[tuple[float, ...], ...]:
+    """Rows of as many numbers each."""
+    rows = given.tolist() if isinstance(given, np.ndarray) else given
+    if not isinstance(rows, tuple | list) or not rows or not all(isinstance(row, tuple | list) and row for row in rows):
+        raise InvalidInput(f"{name} must be rows of numbers, one per feature.")
+    count(f"the number of {name}", len(rows), most=MOST_TERMS)
+    if len({len(row) for row in rows}) > 1:
+        raise InvalidInput(f"{name} must all have the same number of coordinates.")
+    return tuple(tuple(real(name, one) for one in row) for row in rows)
+
+
+def _summed(points: Any, table: np.ndarray, part: Any) -> Any:
+    """A sum over coordinates of a part for each feature, in the same order for every state."""
+    return functools.reduce(operator.add, (part(points[..., i : i + 1], one) for i, one in enumerate(table.T)))
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -94,18 +94,20 @@ RULES = {"table": _nearest, "knots": _between, "sum": _summed, "weights": jnp.ma
 class JaxModel(JaxReward):
     """A PrivateModel, whose features are data."""
 
+    offset: Array
     weights: Array
     knots: Array
     model: PrivateModel = eqx.field(static=True)
     by_action: bool = eqx.field(static=True)
 
     def __init__(self, model: PrivateModel) -> None:
-        self.weights, self.knots = (jnp.asarray(one, jnp.float32) for one in (model.weights, model.knots))
-        self.model, self.by_action = model, False
+        numbers = (model.offset, model.weights, model.knots)
+        self.offset, self.weights, self.knots = (jnp.asarray(one, jnp.float32) for one in numbers)
+        self.model, self.by_action = model, model.weights.ndim > 1
 
     def at(self, state: Array) -> Array:
         low, width = (jnp.asarray(one, jnp.float32) for one in (self.model.box.low, self.model.box.width))
-        return self.model.read(jnp.clip((state - low) / width, 0.0, 1.0), self.weights, self.knots, jnp)
+        return self.model.read(jnp.clip((state - low) / width, 0.0, 1.0), self.offset, self.weights, self.knots, jnp)
 
 
 class WorldReward(JaxReward):

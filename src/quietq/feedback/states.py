@@ -1,0 +1,82 @@
+"""What people speak of: places in a public box, or items of a public list."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quietq.noise.box import Box, Domain
+from quietq.noise.feature_maps import Categorical, Columns, FeatureMap
+from quietq.privacy.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from quietq.feedback.schema import Category, Number
+
+Items = Sequence[str] | str | os.PathLike[str]
+"""A public list of names, or a file with one name in each line."""
+
+
+def named(what: str, given: Items) -> tuple[str, ...]:
+    """The names of a public list or file."""
+    if isinstance(given, str | os.PathLike):
+        try:
+            lines = Path(given).read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{what} could not be read from the file {str(given)!r}.") from error
+        return tuple(line.strip() for line in lines if line.strip())
+    if not isinstance(given, Sequence) or not all(isinstance(one, str | int) for one in given):
+        raise InvalidInput(f"{what} must be a list of names, or a file with one name in each line.")
+    return tuple(str(one) for one in given)
+
+
+@dataclass(frozen=True)
+class States:
+    """Where states lie, and the public map of them that was asked for, if any."""
+
+    box: Box
+    features: FeatureMap | None
+
+    @classmethod
+    def of(cls, box: Domain | None, items: Items | None, features: FeatureMap | None, dimension: int) -> "States":
+        """From what a caller declares; `dimension` is the number of columns of a state."""
+        if (box is None) == (items is None):
+            raise InvalidInput("State box, where states lie, or items, a public list of them, and not both.")
+        if items is not None:
+            if features is not None or dimension != 1:
+                raise InvalidInput("Items are one column of names, and are their own features: leave features out.")
+            catalogue = Categorical(named("items", items))
+            return cls(Box((0.0,), (catalogue.rank - 1.0,)), catalogue)
+        region = Box.of(box)
+        if isinstance(features, Columns) and region.dimension == 1:
+            region = Box(region.low * dimension, region.high * dimension)  # one interval for all columns
+        if region.dimension != dimension:
+            raise InvalidInput(f"box has {region.dimension} dimensions, but a state has {dimension} columns.")
+        return cls(region, None if features is None else features.sized(dimension))
+
+    def fields(self, name: str, columns: Sequence[str], optional: bool = False) -> "Mapping[str, Number | Category]":
+        """The columns of a state, for a schema; what is optional and bad becomes NaN, and its row stays."""
+        from quietq.feedback.schema import Category, Number
+
+        if isinstance(self.features, Categorical):
+            items = self.features.items
+            return {f"{name}0": Category(columns[0], "state", items, scales=True, optional=optional)}
+        clips, low, high = isinstance(self.features, Columns), self.box.low, self.box.high
+        return {
+            f"{name}{i}": Number(column, "state", low[i], high[i], clips=clips, scales=True, optional=optional)
+            for i, column in enumerate(columns)
+        }
+
+
+def columns_of(what: str, given: str | Sequence[str] | None, features: FeatureMap | None, source: object) -> list[str]:
+    """The columns of a state: as they are named, or all that start as the features say."""
+    if isinstance(features, Columns) and features.prefix:
+        from quietq.feedback.rows import header
+
+        found = [name for name in header(source) if name.startswith(features.prefix)]
+        if not found:
+            raise InvalidInput(f"No column's name starts with {features.prefix!r}: prefix must say which are meant.")
+        return found
+    if given is None:
+        raise InvalidInput(f"{what} must name the columns of a state.")
+    return [given] if isinstance(given, str) else list(given)
