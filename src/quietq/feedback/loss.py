@@ -32,6 +32,8 @@ class Loss(ABC):
     """The least and the most a reward can be, if declared: then the model is in units of it, around its middle."""
     actions: int = 1
     """How many rewards there are, one per action."""
+    unit: float = 1.0
+    """What the reward of a state is, where the fitted model says 1."""
 
     @abstractmethod
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
@@ -95,6 +97,11 @@ class Chosen(Loss):
     def spread(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         return 1 - 1 / self.options
 
+    @property
+    def unit(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Sums over a segment are divided by the root of its length, so that features keep their size."""
+        return 1.0 if self.length is None else self.length**-0.5
+
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         return [_states(columns, f"option{j}_", self.dimension) for j in range(self.options)]
 
@@ -107,7 +114,7 @@ class Chosen(Loss):
         choice = columns["choice"]
         if self.length is not None:
             segments, starts = _segments(starts, columns["segment"])
-            designs = [np.add.reduceat(one, segments, axis=0) / self.length**0.5 for one in designs]
+            designs = [self.unit * np.add.reduceat(one, segments, axis=0) for one in designs]
             offered, choice = np.logical_and.reduceat(offered, segments, axis=1), choice[segments]
         utility = np.where(offered, [_predicted(one, weights) for one in designs], -np.inf)
         shares = _shares(utility)

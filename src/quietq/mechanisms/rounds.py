@@ -108,7 +108,7 @@ class Rounds(Mechanism):
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
         fitted, knots = released
-        (weights, offset), (low, high) = self.basis.weights(fitted), self.loss.range or (None, None)
+        (weights, offset), (low, high) = self.basis.weights(self.loss.unit * fitted), self.loss.range or (None, None)
         return PrivateModel(
             self.basis.feature_map, offset, weights, knots, low, high, self.box, certificate
         )  # fmt: skip
