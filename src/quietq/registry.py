@@ -92,6 +92,7 @@ MECHANISMS = {
     "weights": Entry("quietq.mechanisms.weights:Weights"),
     "ball": Entry("quietq.mechanisms.weights:BallWeights"),
     "rounds": Entry("quietq.mechanisms.rounds:Rounds"),
+    "fits": Entry("quietq.mechanisms.fits:Fits"),
 }
 """The kinds of noise for one reward function; a certificate calls them `reward/KIND`."""
 FEEDBACK = {

@@ -156,7 +156,8 @@ def segments(people: int = 300, each: int = 8, length: int = 5) -> pl.DataFrame:
     first = total[0] - total[1] + rng().logistic(size=people * each) > 0
     states = {name: sides[i // 2, :, :, i % 2].ravel() for i, name in enumerate("abcd")}
     return pl.DataFrame(
-        {"person": np.repeat(np.arange(people), each * length), "choice": np.repeat(np.where(first, "left", "right"), length),
+        {"person": np.repeat(np.arange(people), each * length),
+         "choice": np.repeat(np.where(first, "left", "right"), length),
          "pair": np.repeat([f"pair {i}" for i in range(each)] * people, length), **states}
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ All numbers here are public constants in units of the range of ratings, or of lo
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +15,15 @@ from quietq.feedback.statistic import Columns, Starts
 
 Phi = Callable[..., np.ndarray]
 """From points (rows, d) of the unit box, and actions if there are any, to features (rows, rank)."""
+
+
+class Answers(NamedTuple):
+    """A regression: response = theta . design, and noise of the loss's own variance."""
+
+    starts: Starts
+    """Where each person's answers begin."""
+    design: Float[np.ndarray, "answers rank"]
+    response: Float[np.ndarray, " answers"]
 
 
 class Loss(ABC):
@@ -26,6 +35,8 @@ class Loss(ABC):
     """Of the loss along a feature of variance 1, on average."""
     spread: float
     """Variance of an answer's slope times a feature."""
+    noise: float
+    """Variance of a response, given the model."""
     scale: float
     """What the model is expected to vary by, as a standard deviation over states."""
     range: tuple[float, float] | None = None
@@ -45,6 +56,14 @@ class Loss(ABC):
     ) -> Float[np.ndarray, "people rank"]:
         """Each person's mean gradient over their answers, at these weights."""
 
+    @abstractmethod
+    def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
+        """The answers as a regression, exactly or as they look from weights of 0."""
+
+    @abstractmethod
+    def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
+        """Answers of nobody: uniform states and answers, for public simulations."""
+
 
 @dataclass(frozen=True)
 class Squared(Loss):
@@ -57,6 +76,7 @@ class Squared(Loss):
     constant = True
     curvature = 1.0
     spread = 1 / 16
+    noise = 1 / 50
     scale = 1 / 5
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
@@ -65,12 +85,21 @@ class Squared(Loss):
     def gradients(
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
+        _, design, rated = self.answers(starts, columns, features)
+        design *= (_predicted(design, weights) - rated)[:, None]
+        return _means(design, starts)
+
+    def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
         low, high = self.range
         acted = (columns["action"],) if self.actions > 1 else ()
         design = features(self.points(columns)[0], *acted)
-        rated = (columns["rating"] - low) / (high - low) - 0.5
-        design *= (_predicted(design, weights) - rated)[:, None]
-        return _means(design, starts)
+        return Answers(starts, design, (columns["rating"] - low) / (high - low) - 0.5)
+
+    def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
+        size = people * rows
+        columns = {f"x{i}": rng.random(size) for i in range(self.dimension)}
+        columns |= {"rating": rng.uniform(*self.range, size), "action": rng.integers(0, self.actions, size)}
+        return rows * np.arange(people), columns
 
 
 @dataclass(frozen=True)
@@ -87,6 +116,7 @@ class Chosen(Loss):
     """Of a segment, about; None where each row is a choice of its own."""
 
     constant = False
+    noise = 4.0  # from weights of 0, one over the curvature of log-odds
     scale = 1.5
 
     @property
@@ -108,6 +138,26 @@ class Chosen(Loss):
     def gradients(
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
+        starts, designs, offered, target = self._chosen(starts, columns, features)
+        utility = np.where(offered, [_predicted(one, weights) for one in designs], -np.inf)
+        return _means(_weighted(designs, _shares(utility) * target.any(axis=0) - target), starts)
+
+    def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
+        """The chosen option less the mean of all that were offered, and that it is the better one, by log-odds of 2."""
+        starts, designs, offered, target = self._chosen(starts, columns, features)
+        even = offered * target.any(axis=0) / np.maximum(offered.sum(axis=0), 1)
+        return Answers(starts, 2 * _weighted(designs, target - even), np.full(len(designs[0]), 2.0))
+
+    def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
+        each = rows * (self.length or 1)
+        size = people * each
+        columns = {f"option{j}_{i}": rng.random(size) for j in range(self.options) for i in range(self.dimension)}
+        columns["segment"] = np.repeat(np.arange(people * rows), self.length or 1)
+        columns["choice"] = np.repeat(rng.integers(0, self.options, people * rows), self.length or 1)
+        return each * np.arange(people), columns
+
+    def _chosen(self, starts: Starts, columns: Columns, features: Phi) -> tuple[Starts, list[np.ndarray], Any, Any]:
+        """Features of each option, whether it was offered, and which was chosen: none, if that one was not offered."""
         points = self.points(columns)
         offered = ~np.isnan([one.sum(axis=1) for one in points])
         designs = [features(np.where(there[:, None], one, 0.5)) for one, there in zip(points, offered, strict=True)]
@@ -116,13 +166,9 @@ class Chosen(Loss):
             segments, starts = _segments(starts, columns["segment"])
             designs = [self.unit * np.add.reduceat(one, segments, axis=0) for one in designs]
             offered, choice = np.logical_and.reduceat(offered, segments, axis=1), choice[segments]
-        utility = np.where(offered, [_predicted(one, weights) for one in designs], -np.inf)
-        shares = _shares(utility)
         tie = offered / np.maximum(offered.sum(axis=0), 1)
         target = np.where(choice == self.options, tie, choice == np.arange(self.options)[:, None])
-        possible = ((target > 0) <= offered).all(axis=0)  # what was not offered says nothing
-        total = sum(one * (possible * (p - t))[:, None] for one, p, t in zip(designs, shares, target, strict=True))
-        return _means(np.asarray(total), starts)
+        return starts, designs, offered, target * ((target > 0) <= offered).all(axis=0)
 
 
 def _states(columns: Columns, name: str, dimension: int) -> Float[np.ndarray, "rows d"]:
@@ -131,6 +177,13 @@ def _states(columns: Columns, name: str, dimension: int) -> Float[np.ndarray, "r
 
 def _predicted(design: Float[np.ndarray, "rows rank"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
     return (design * weights).sum(axis=1)  # row by row; a product of matrices would round by company
+
+
+def _weighted(designs: list[np.ndarray], weights: Float[np.ndarray, "options rows"]) -> np.ndarray:
+    total = designs[0] * weights[0][:, None]
+    for design, weight in zip(designs[1:], weights[1:], strict=True):
+        total += design * weight[:, None]
+    return total
 
 
 def _means(rows: Float[np.ndarray, "rows rank"], starts: Starts) -> Float[np.ndarray, "people rank"]:

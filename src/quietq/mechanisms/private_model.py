@@ -52,9 +52,8 @@ class PrivateModel(PrivateFunction):
 
     def read(self, points: Any, offset: Any, weights: Any, knots: Any, xp: Any = np) -> Any:
         """The values at points of the unit box, shape (..., d), by numbers that JAX may hold."""
-        fitted = self.feature_map(stretch(points, knots, xp), xp) @ weights + (
-            offset if weights.ndim > 1 else offset[0]
-        )
+        features = self.feature_map(stretch(points, knots, xp), xp)
+        fitted = features @ weights + (offset if weights.ndim > 1 else offset[0])
         if self.low is None or self.high is None:
             return fitted
         return xp.clip(self.low + (self.high - self.low) * (0.5 + fitted), self.low, self.high)

@@ -78,13 +78,8 @@ class Rounds(Mechanism):
         )
 
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        mu, dimension = self.budget.mu, self.box.dimension
-        knots = np.tile([0.0, 1.0], (dimension, 1))
-        if self._looks_first:
-            first = self._query(Marginals(self.loss, dimension, BINS), mu * math.sqrt(self._looks_first))
-            answer = yield first
-            knots = _even_out(answer.reshape(dimension, BINS), first.law.sigma)
-        each = mu * math.sqrt((1 - self._looks_first) / self.rounds)
+        knots = yield from self._stretch()
+        each = self.budget.mu * math.sqrt((1 - self._looks_first) / self.rounds)
         rank, curvature = self.basis.size, self.loss.curvature
         features = Stretched(self.basis, knots)
         weights, looks, precision = np.zeros(rank), np.zeros(rank), 0.0
@@ -96,9 +91,18 @@ class Rounds(Mechanism):
             gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
             variance = (noise**2 + self._spread / self.relation.people) / curvature**2
             looks, precision = looks + (weights - gradient / curvature) / variance, precision + 1 / variance
-            weights = _shrink(looks / precision, 1 / precision, self.basis)
+            weights = shrink(looks / precision, 1 / precision, self.basis)
             clip *= float(np.clip(LEFT / left, 0.5, 2.0))
         return weights, knots
+
+    def _stretch(self) -> Generator[Query, np.ndarray, np.ndarray]:
+        """Knots that make states about uniform, coordinate by coordinate, for maps that look at the box stretched."""
+        dimension = self.box.dimension
+        if not self._looks_first:
+            return np.tile([0.0, 1.0], (dimension, 1))
+        first = self._query(Marginals(self.loss, dimension, BINS), self.budget.mu * math.sqrt(self._looks_first))
+        answer = yield first
+        return _even_out(answer.reshape(dimension, BINS), first.law.sigma)
 
     def _query(self, statistic: Vector, mu: float) -> Query:
         company = COMPANY * math.sqrt(statistic.size) * statistic.bound
@@ -150,7 +154,9 @@ def _even_out(counts: Float[np.ndarray, "d bins"], sigma: float) -> Float[np.nda
     return np.hstack([np.zeros((len(counts), 1)), risen])
 
 
-def _shrink(looked: Float[np.ndarray, " rank"], variance: float, basis: Basis) -> Float[np.ndarray, " rank"]:
+def shrink(
+    looked: Float[np.ndarray, " rank"], variance: float | np.ndarray, basis: Basis
+) -> Float[np.ndarray, " rank"]:
     """The posterior mean, with a scale of the prior for each group: the likeliest, under a wide prior of its own."""
     prior, groups = basis.variances, basis.groups
     spread = _SCALES[:, None] * prior + variance
