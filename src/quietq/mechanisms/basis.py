@@ -98,9 +98,9 @@ class Basis:
         return len(self.variances)
 
     def first(self, number: int) -> "Basis":
-        """The features of largest expected variance, in the order of the map."""
-        kept = np.arange(number)
-        kept = kept[np.lexsort((self.contrasts[:number], self.places[:number]))]
+        """The features of largest expected variance, in the order of the map, and all that are worth as much."""
+        kept = np.flatnonzero(self.variances >= self.variances[number - 1] * (1 - 1e-9))
+        kept = kept[np.lexsort((self.contrasts[kept], self.places[kept]))]
         feature_map, means, places = self.feature_map, self.means, self.places[kept]
         if isinstance(feature_map, Polynomials):  # there are many: those that are left out are not even computed
             used, places = np.unique(places, return_inverse=True)

@@ -33,7 +33,8 @@ class Fits(Rounds):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         every = Basis.of(task.features, self.box.dimension, self.loss)
-        alternatives = [every.first(min(number, every.size)) for number in _NUMBERS if number < 2 * every.size]
+        sizes = {every.first(min(number, every.size)).size for number in _NUMBERS}
+        alternatives = [every.first(size) for size in sorted(sizes)]
         self.rounds = 1
         found = [self._planned(basis) for basis in alternatives]
         best = min(range(len(found)), key=lambda i: found[i][2])

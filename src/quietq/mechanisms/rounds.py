@@ -26,6 +26,7 @@ from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.weights import Independent
 from quietq.noise.box import Box
+from quietq.noise.feature_maps import Splines
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
@@ -69,6 +70,8 @@ class Rounds(Mechanism):
         number, _ = _worth_their_noise(ROUGHER * basis.variances, noise)
         self._error = _worth_their_noise(basis.variances, noise)[1]
         self.basis = basis.first(number)
+        if isinstance(task.features, Splines) and task.features.additive:
+            self.remarks = (*self.remarks, "The model is a sum of one function per coordinate: it has no interactions.")
         self.conditions = (
             Assumption(
                 f"Each of {self.rounds} rounds took the mean of one vector per person, held to its bound, noised once, "
@@ -138,8 +141,7 @@ def _worth_their_noise(variances: np.ndarray, noise: float) -> tuple[int, float]
     kept = np.where(numbers <= numbers[:, None], variances * each / (variances + each), variances)
     errors = kept.sum(axis=1)
     best = int(np.argmin(errors))
-    alike = np.flatnonzero(variances >= variances[best] * (1 - 1e-9))[-1]  # none is left out for its place alone
-    return int(alike) + 1, float(errors[best])
+    return best + 1, float(errors[best])
 
 
 def _even_out(counts: Float[np.ndarray, "d bins"], sigma: float) -> Float[np.ndarray, "d knots"]:

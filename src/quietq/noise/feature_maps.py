@@ -34,6 +34,8 @@ class FeatureMap(ABC):
     dimension: int
     stretches: ClassVar[bool] = True
     """Whether it may look at the box as it is stretched to make states uniform."""
+    clips: ClassVar[bool] = False
+    """Whether a coordinate outside the box is moved to its nearer end, instead of being refused."""
 
     @property
     @abstractmethod
@@ -317,6 +319,7 @@ class Columns(FeatureMap):
 
     kind: ClassVar[str] = "columns"
     stretches: ClassVar[bool] = False
+    clips: ClassVar[bool] = True
     prefix: str = ""
     dimension: int = 0
     """0 until it is known from the states."""
