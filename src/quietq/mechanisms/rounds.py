@@ -46,6 +46,9 @@ ROUGHER = 3.0
 """Features are chosen for a reward with so many times the variance that is expected: its weight may lie in few of them,
 and shrinkage takes back what is not there."""
 _SCALES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
+"""What the prior's variances may have to be multiplied by: 1 is the likeliest beforehand."""
+_STEPS = 30
+"""Of expectation and maximisation."""
 
 
 class Rounds(Mechanism):
@@ -162,12 +165,25 @@ def _even_out(counts: Float[np.ndarray, "d bins"], sigma: float) -> Float[np.nda
 def _shrink(
     looked: Float[np.ndarray, " rank"], variance: float, prior: Float[np.ndarray, " rank"], groups: np.ndarray
 ) -> Float[np.ndarray, " rank"]:
-    """The posterior mean, with a scale of the prior for each group: the likeliest, under a wide prior of its own."""
+    """The posterior mean, if the prior's variance is to be multiplied by one of several scales, feature by feature.
+
+    How common each scale is in a group of features is learnt from the group itself by likelihood (Stephens 2017, "False
+    discovery rates: a new deal"), so that a few strong interactions among many that are nothing are kept.
+    """
     spread = _SCALES[:, None] * prior + variance
-    likelihood = -(np.log(spread) + looked**2 / spread) / 2
-    together = np.stack([np.bincount(groups, one) for one in likelihood]) - np.log(_SCALES)[:, None] ** 2 / 8
-    scaled = _SCALES[np.argmax(together, axis=0)][groups] * prior
-    return looked * scaled / (scaled + variance)
+    density = np.exp(-(looked**2) / (2 * spread)) / np.sqrt(spread)
+    expected = np.exp(-(np.log(_SCALES) ** 2) / 8)[:, None]
+    expected /= expected.sum()  # counts as one feature more in each group
+    size = np.bincount(groups) + 1
+    common = np.repeat(expected, len(size), axis=1)
+    for _ in range(_STEPS):
+        belongs = _shares(common[:, groups] * density)
+        common = (np.stack([np.bincount(groups, one) for one in belongs]) + expected) / size
+    return looked * (_shares(common[:, groups] * density) * (1 - variance / spread)).sum(axis=0)
+
+
+def _shares(sizes: Float[np.ndarray, "scales rank"]) -> Float[np.ndarray, "scales rank"]:
+    return sizes / np.maximum(sizes.sum(axis=0), 1e-300)
 
 
 def _difference(norm: Record, relation: Record) -> float | None:
