@@ -34,6 +34,8 @@ class Loss(ABC):
     """Variance of a row's slope times a feature."""
     scale: ClassVar[float]
     """What the model is expected to vary by, as a standard deviation over states."""
+    compared: ClassVar[int]
+    """How many states a row compares."""
     range: tuple[float, float] | None = None
     """The least and the most a reward can be, if declared: then the model is in units of it, around its middle."""
 
@@ -61,6 +63,7 @@ class Squared(Loss):
     curvature = 1.0
     spread = 1 / 16
     scale = 1 / 5
+    compared = 1
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         return [np.stack([columns[f"x{i}"] for i in range(self.dimension)], axis=-1)]
@@ -83,6 +86,7 @@ class Logistic(Loss):
     curvature = 0.4
     spread = 1 / 2
     scale = 1.5
+    compared = 2
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         return [np.stack([columns[f"{side}{i}"] for i in range(self.dimension)], axis=-1) for side in ("left", "right")]

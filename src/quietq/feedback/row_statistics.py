@@ -22,8 +22,12 @@ TOLD = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Marginals(Vector):
-    """Where states lie, coordinate by coordinate: how often in each of some bins, beyond an even share."""
+    """Where states lie, coordinate by coordinate: how often at either end of the box and in each of some bins between.
 
+    No entry is negative, so the vectors of two people are never more than a right angle apart.
+    """
+
+    norm = "mean-within-right-angles"
     loss: Loss
     dimension: int
     bins: int
@@ -31,39 +35,74 @@ class Marginals(Vector):
     bound: float = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", self.dimension * self.bins)
+        object.__setattr__(self, "size", self.dimension * (self.bins + 2))
         object.__setattr__(self, "bound", 0.5 * self.dimension**0.5)
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         groups = self.loss.points(columns)
-        found = np.zeros((len(starts), self.dimension, self.bins))
+        found = np.zeros((len(starts), self.dimension, self.bins + 2))
         rows = np.diff(starts, append=len(groups[0]))
         person = np.repeat(np.arange(len(starts)), rows)
         for points in groups:
-            places = np.clip((points * self.bins).astype(np.int64), 0, self.bins - 1)
+            places = 1 + np.clip((points * self.bins).astype(np.int64), 0, self.bins - 1)
+            places = np.where(points <= 0, 0, np.where(points >= 1, self.bins + 1, places))
             for i, place in enumerate(places.T):
                 np.add.at(found[:, i], (person, place), 1.0)
-        return (found / (len(groups) * rows)[:, None, None] - 1 / self.bins).reshape(len(starts), -1)
+        return (found / (len(groups) * rows)[:, None, None]).reshape(len(starts), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoments(Vector):
+    """How coordinates go together: second moments of a person's states, over their own length.
+
+    Where a row compares k states, there are two matrices: Sum (x - m)(x - m)^T/(k - 1) for their mean m, and k m m^T;
+    else one, x x^T. Only upper triangles are told, with what is beside the diagonal times the root of 2, so that
+    lengths are Frobenius norms. The matrices are positive semi-definite, so the vectors of two people are never more
+    than a right angle apart.
+    """
+
+    norm = "mean-within-right-angles"
+    loss: Loss
+    centred: Phi
+    """From points of the unit box to coordinates around 0."""
+    dimension: int
+    size: int = field(init=False)
+    bound: float = 1.0
+    rows_at_once: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        matrices = 1 if self.loss.compared == 1 else 2
+        object.__setattr__(self, "size", matrices * self.dimension * (self.dimension + 1) // 2)
+        object.__setattr__(self, "rows_at_once", max(1, 2**18 // self.size))
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        states = [self.centred(points) for points in self.loss.points(columns)]
+        one, other = np.triu_indices(self.dimension)
+        mean = sum(states) / len(states)
+        products = [len(states) * mean[:, one] * mean[:, other]]
+        if len(states) > 1:
+            apart = [state - mean for state in states]
+            products.insert(0, sum(x[:, one] * x[:, other] for x in apart) / (len(states) - 1))
+        sums = np.add.reduceat(np.hstack([np.where(one == other, 1, 2**0.5) * each for each in products]), starts)
+        return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-300)
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedGradient(Vector):
-    """A person's gradient of the loss, over the clip, and beside it how much of it was left by clipping.
-
-    v = (c G/C, TOLD (c - 1/2)) with c = min(1, C/|G|), so |v|^2 <= 1 + TOLD^2/4.
-    """
+    """A person's gradient of the loss, over the clip, and beside it how much of it was left by clipping."""
 
     loss: Loss
     features: Phi
-    weights: Float[np.ndarray, " rank"]
+    weights: Float[np.ndarray, " features"]
     clip: float
+    basis: Float[np.ndarray, "features rank"] | None = None
+    """The gradient is taken along its columns; along features, if there is none."""
     size: int = field(init=False)
-    bound: float = field(init=False)
+    bound: float = (1 + TOLD**2 / 4) ** 0.5
     rows_at_once: int = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", len(self.weights) + 1)
-        object.__setattr__(self, "bound", (1 + TOLD**2 / 4) ** 0.5)
+        object.__setattr__(self, "size", 1 + (len(self.weights) if self.basis is None else self.basis.shape[1]))
         object.__setattr__(self, "rows_at_once", max(1, 2**18 // len(self.weights)))  # so that they fit into a cache
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
@@ -71,6 +110,25 @@ class ClippedGradient(Vector):
         predicted = (design * self.weights).sum(axis=1)  # row by row; a product of matrices would round by company
         design *= self.loss.slope(predicted, columns)[:, None]
         gradients = np.add.reduceat(design, starts, axis=0) / np.diff(starts, append=len(design))[:, None]
-        with np.errstate(divide="ignore"):
-            left = np.minimum(1.0, self.clip / np.linalg.norm(gradients, axis=1))
-        return np.column_stack([gradients * (left / self.clip)[:, None], TOLD * (left - 0.5)])
+        return clipped(gradients if self.basis is None else exact_product(gradients, self.basis), self.clip)
+
+
+def clipped(vectors: Float[np.ndarray, "people rank"], clip: float) -> Float[np.ndarray, "people size"]:
+    """v = (c G/C, TOLD (c - 1/2)) with c = min(1, C/|G|), so |v|^2 <= 1 + TOLD^2/4."""
+    with np.errstate(divide="ignore"):
+        left = np.minimum(1.0, clip / np.linalg.norm(vectors, axis=1))
+    return np.column_stack([vectors * (left / clip)[:, None], TOLD * (left - 0.5)])
+
+
+def exact_product(
+    vectors: Float[np.ndarray, "people features"], matrix: Float[np.ndarray, "features rank"]
+) -> Float[np.ndarray, "people rank"]:
+    """vectors @ matrix, the same bits in any company: in whole numbers, whose sums float64 holds exactly.
+
+    Each vector is rounded to 24 bits of its largest entry, and each column to as many as are left of 53.
+    """
+    left = 29 - len(matrix).bit_length()
+    rows = np.ldexp(1.0, np.frexp(np.abs(vectors).max(axis=1, keepdims=True))[1] - 24)
+    columns = np.ldexp(1.0, np.frexp(np.abs(matrix).max(axis=0))[1] - left)
+    with np.errstate(all="ignore"):  # what is not finite will count as zero
+        return np.rint(vectors / rows) @ np.rint(matrix / columns) * rows * columns

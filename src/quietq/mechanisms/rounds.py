@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.feedback.row_statistics import COMPANY, TOLD, ClippedGradient, Marginals
+from quietq.feedback.row_statistics import COMPANY, TOLD, ClippedGradient, Marginals, SecondMoments
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
 from quietq.mechanisms.private_model import PrivateModel, stretch
 from quietq.mechanisms.smooth_prior import smooth_prior
+from quietq.mechanisms.state_law import StateLaw, orthonormal
 from quietq.mechanisms.weights import Independent
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
@@ -36,12 +37,14 @@ ROUNDS = 24
 FEWER_ROUNDS = 12
 """For more than ten thousand people: noise is small then, and time counts."""
 BINS = 8
-MARGINALS = 0.1
-"""The share of mu squared that goes into where states lie."""
+MARGINALS, MOMENTS = 0.05, 0.1
+"""The shares of mu squared that go into where states lie, coordinate by coordinate and together."""
 ROWS = 10
 """How many rows a person is expected to have; others may have more or fewer."""
 LEFT = 0.4
 """What fraction of a gradient clipping should leave: where noise and bias balance, over many kinds of rewards."""
+KEPT = 0.9
+"""Of the weight of earlier looks in each round: those of the first rounds were from far away."""
 ROUGHER = 3.0
 """Features are chosen for a reward with so many times the variance that is expected: its weight may lie in few of them,
 and shrinkage takes back what is not there."""
@@ -66,14 +69,14 @@ class Rounds(Mechanism):
         self.largest, self.error = math.sqrt(dimension) + 2, 1e-12
         self._spread = loss.spread / ROWS
         self.rounds = ROUNDS if relation.people <= 10_000 else FEWER_ROUNDS
-        share = math.sqrt(1 - MARGINALS)
-        noise = 4 * self._spread / (relation.people * self.budget.mu * share * loss.curvature) ** 2
+        share = math.sqrt(1 - MARGINALS - MOMENTS)
+        self._noise = 4 * self._spread / (relation.people * self.budget.mu * share * loss.curvature) ** 2
         terms, variances = smooth_prior(dimension)
         variances = loss.scale**2 * variances
         if loss.constant:
             terms, variances = ((), *terms), np.append(1 / 16, variances)
-        number, _ = _worth_their_noise(ROUGHER * variances, noise)
-        self._error = _worth_their_noise(variances, noise)[1]
+        number, _ = _worth_their_noise(ROUGHER * variances, self._noise)
+        self._error = _worth_their_noise(variances, self._noise)[1]
         order = sorted(range(number), key=lambda i: len(terms[i]))
         self.features = Polynomials(dimension, tuple(terms[i] for i in order))
         self.variances = variances[order]
@@ -87,31 +90,54 @@ class Rounds(Mechanism):
         )
 
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        mu = self.budget.mu
-        first = self._query(Marginals(self.loss, self.box.dimension, BINS), mu * math.sqrt(MARGINALS))
-        answer = yield first
-        knots = _even_out(answer.reshape(self.box.dimension, BINS), first.law.sigma)
-        each = mu * math.sqrt((1 - MARGINALS) / self.rounds)
-        rank, curvature = self.features.rank, self.loss.curvature
+        law = yield from self._look_at_states()
+        each = self.budget.mu * math.sqrt((1 - MARGINALS - MOMENTS) / self.rounds)
+        basis, variances, groups = self._basis(law)
+        rank, curvature = len(variances), self.loss.curvature
         weights, looks, precision = np.zeros(rank), np.zeros(rank), 0.0
         clip = 0.5 * math.sqrt(rank * self._spread)
         for _ in range(self.rounds):
-            query = self._query(
-                ClippedGradient(self.loss, lambda x: self.features(stretch(x, knots)), weights, clip), each
+            statistic = ClippedGradient(
+                self.loss,
+                lambda x: self.features(stretch(x, law.knots)),
+                weights if basis is None else basis @ weights,
+                clip,
+                basis,
             )
+            query = self._query(statistic, each)
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
             gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
             variance = (noise**2 + self._spread / self.relation.people) / curvature**2
-            looks, precision = looks + (weights - gradient / curvature) / variance, precision + 1 / variance
-            weights = _shrink(looks / precision, 1 / precision, self.variances, self.groups)
+            looks = KEPT * looks + (weights - gradient / curvature) / variance
+            precision = KEPT * precision + 1 / variance
+            weights = _shrink(looks / precision, 1 / precision, variances, groups)
             clip *= float(np.clip(LEFT / left, 0.5, 2.0))
-        return weights, knots
+        return weights if basis is None else basis @ weights, law.knots
+
+    def _look_at_states(self) -> Generator[Query, np.ndarray, StateLaw]:
+        mu, d = self.budget.mu, self.box.dimension
+        query = self._query(Marginals(self.loss, d, BINS), mu * math.sqrt(MARGINALS))
+        law = StateLaw.of((yield query), query.law.sigma, BINS)
+        query = self._query(SecondMoments(self.loss, law.centred, d), mu * math.sqrt(MOMENTS))
+        return law.tied((yield query), query.law.sigma, self.loss.compared)
+
+    def _basis(self, law: StateLaw) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+        """Of features that are orthonormal where states lie, their variances and groups; None where all are already."""
+        gram = law.gram(self.features, self.loss.compared)
+        if gram is None:
+            return None, self.variances, self.groups
+        basis, variances = orthonormal(gram, self.variances)
+        number, _ = _worth_their_noise(ROUGHER * variances, self._noise)
+        basis, variances = basis[:, :number], variances[:number]
+        parts = basis**2 / self.variances[:, None]
+        groups = [np.bincount(self.groups, part).argmax() for part in parts.T]  # that of most of it
+        return basis, variances, np.unique(groups, return_inverse=True)[1]
 
     def _query(self, statistic: Vector, mu: float) -> Query:
         company = COMPANY * math.sqrt(statistic.size) * statistic.bound
-        sensitivity = 2 * statistic.bound / self.relation.people * SLACK + company
-        law = Gaussian(sensitivity / mu, Independent({"kind": "mean-of-people", "bound": statistic.bound}))
+        sensitivity = _FARTHEST[statistic.norm] * statistic.bound / self.relation.people * SLACK + company
+        law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "bound": statistic.bound}))
         return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
@@ -150,18 +176,6 @@ def _groups(features: Polynomials) -> Int[np.ndarray, " rank"]:
     return np.array([known[key] for key in keys])
 
 
-def _even_out(counts: Float[np.ndarray, "d bins"], sigma: float) -> Float[np.ndarray, "d knots"]:
-    """Distribution functions from noisy shares: each coordinate is shrunk to uniform by what its noise is worth."""
-    bins = counts.shape[1]
-    beyond = counts - counts.mean(axis=1, keepdims=True)
-    size = np.maximum((beyond**2).sum(axis=1, keepdims=True), 1e-300)
-    shares = 1 / bins + beyond * np.maximum(0.0, 1 - (bins - 1) * sigma**2 / size)
-    shares = np.maximum(shares, 0.1 / bins)
-    risen = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
-    risen[:, -1] = 1.0
-    return np.hstack([np.zeros((len(counts), 1)), risen])
-
-
 def _shrink(
     looked: Float[np.ndarray, " rank"], variance: float, prior: Float[np.ndarray, " rank"], groups: np.ndarray
 ) -> Float[np.ndarray, " rank"]:
@@ -186,13 +200,28 @@ def _shares(sizes: Float[np.ndarray, "scales rank"]) -> Float[np.ndarray, "scale
     return sizes / np.maximum(sizes.sum(axis=0), 1e-300)
 
 
+_FARTHEST = {"mean-of-people": 2.0, "mean-within-right-angles": math.sqrt(2)}
+"""How far apart the vectors of two people can be, in units of the bound."""
+
+
 def _difference(norm: Record, relation: Record) -> float | None:
-    return 2 * norm["bound"] / relation["people"] if relation["kind"] == "one-person" else None
+    if relation["kind"] != "one-person":
+        return None
+    return _FARTHEST[norm["kind"]] * norm["bound"] / relation["people"]
 
 
 NORMS["mean-of-people"] = Norm(
     fields={"bound": positive},
     difference=_difference,
     words=lambda norm: f"the length of a mean of people's vectors, each held to {norm['bound']:g}",
+    families=("gaussian",),
+)
+NORMS["mean-within-right-angles"] = Norm(
+    fields={"bound": positive},
+    difference=_difference,
+    words=lambda norm: (
+        f"the length of a mean of people's vectors, each held to {norm['bound']:g}, no two of which are more than a "
+        "right angle apart"
+    ),
     families=("gaussian",),
 )
