@@ -39,6 +39,8 @@ class Loss(ABC):
     """Variance of a response, given the model."""
     scale: float
     """What the model is expected to vary by, as a standard deviation over states."""
+    compared: int
+    """How many states a row compares."""
     range: tuple[float, float] | None = None
     """The least and the most a reward can be, if declared: then the model is in units of it, around its middle."""
     actions: int = 1
@@ -78,6 +80,7 @@ class Squared(Loss):
     spread = 1 / 16
     noise = 1 / 50
     scale = 1 / 5
+    compared = 1
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         return [_states(columns, "x", self.dimension)]
@@ -118,6 +121,10 @@ class Chosen(Loss):
     constant = False
     noise = 4.0  # from weights of 0, one over the curvature of log-odds
     scale = 1.5
+
+    @property
+    def compared(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.options
 
     @property
     def curvature(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -12,6 +12,7 @@ people. A vector that is not finite counts as zero, so no refusal depends on wha
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -64,6 +65,8 @@ class Vector(Statistic):
     size: int
     bound: float
     """C, the length that every person's vector is held to."""
+    norm: ClassVar[str] = "mean-of-people"
+    """What certificates call the length of a mean of such vectors: by it goes how far apart two people's can be."""
     rows_at_once: int = 2**18
 
     @abstractmethod
