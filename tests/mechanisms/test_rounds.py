@@ -8,6 +8,7 @@ import pytest
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, Ratings, load, privatise, publish
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.mechanisms import rounds
+from quietq.mechanisms.fits import Fits
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.private_model import PrivateModel
@@ -111,15 +112,23 @@ def test_pure_budgets_are_refused(ratings):
         privatise(ratings, Budget(1.0, 0.0), simulate=0)
 
 
-def plan(people: int) -> Rounds:
+def plan(people: int, kind: type[Rounds] = Rounds) -> Rounds:
     asked = read(people=20)
-    return Rounds(Task(OnePerson(people), BUDGET, asked.box, loss=asked.loss))
+    return kind(Task(OnePerson(people), BUDGET, asked.box, loss=asked.loss))
 
 
 def test_more_people_get_more_features_and_less_error():
     few, many = plan(100), plan(10_000)
     assert few.basis.size < many.basis.size
     assert few.expected_error() > 2 * many.expected_error()
+
+
+def test_the_mean_of_fits(ratings):
+    """One look instead of many: worse for many people, and "auto" knows; for a few it does."""
+    assert correlation(privatise(ratings, BUDGET, noise="fits", simulate=0)) > 0.85
+    assert plan(1000, Fits).expected_error() > plan(1000).expected_error()
+    chosen = privatise(ratings, BUDGET, simulate=0)
+    assert chosen.certificate.method == "reward/rounds"
 
 
 # One person's rows, replaced by whatever an adversary likes
@@ -160,6 +169,15 @@ def test_one_person_moves_no_query_farther_than_stated(rows):
     moved = replay(mechanism, with_one([(1.0, 1.0, 0.0)]), with_one(rows))
     assert len(moved) == mechanism.rounds + 2
     assert max(moved) <= 1
+
+
+@pytest.mark.parametrize("rows", ADVERSARIES.values(), ids=ADVERSARIES)
+def test_one_person_moves_no_mean_of_fits_farther_than_stated(rows):
+    moved = replay(plan(50, Fits), with_one([(1.0, 1.0, 0.0)]), with_one(rows))
+    assert len(moved) == 2
+    assert max(moved) <= 1
+    if rows == ADVERSARIES["opposite"]:
+        assert max(moved) > 0.9
 
 
 def test_no_noise_is_wasted():
