@@ -100,7 +100,7 @@ class Squared(Loss):
 
     def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
         size = people * rows
-        columns = {f"x{i}": rng.random(size) for i in range(self.dimension)}
+        columns: dict[str, np.ndarray] = {f"x{i}": rng.random(size) for i in range(self.dimension)}
         columns |= {"rating": rng.uniform(*self.range, size), "action": rng.integers(0, self.actions, size)}
         return rows * np.arange(people), columns
 
@@ -158,7 +158,9 @@ class Chosen(Loss):
     def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
         each = rows * (self.length or 1)
         size = people * each
-        columns = {f"option{j}_{i}": rng.random(size) for j in range(self.options) for i in range(self.dimension)}
+        columns: dict[str, np.ndarray] = {
+            f"option{j}_{i}": rng.random(size) for j in range(self.options) for i in range(self.dimension)
+        }
         columns["segment"] = np.repeat(np.arange(people * rows), self.length or 1)
         columns["choice"] = np.repeat(rng.integers(0, self.options, people * rows), self.length or 1)
         return each * np.arange(people), columns

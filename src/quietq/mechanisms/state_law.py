@@ -96,20 +96,20 @@ class StateLaw:
             drawn = np.hstack([self.centred(state) for state in law.draw(normals)])
             short = (wanted - np.cov(drawn.T)) / np.outer(scale, scale)
             np.fill_diagonal(short, 0.0)
-            law = replace(self, ties=_root(np.clip(correlations + short, -1, 1)))
-            correlations = law.ties @ law.ties.T
+            ties = _root(np.clip(correlations + short, -1, 1))
+            law, correlations = replace(self, ties=ties), ties @ ties.T
         return law
 
     def gram(self, features: Phi, compared: int) -> Float[np.ndarray, "rank rank"] | None:
         """Mean products of features of a drawn state, or of half of what two differ by; None for about the identity."""
         if self.ties is None and np.ptp(self.shares[:, 1:-1], axis=1).max() + self.shares[:, [0, -1]].max() == 0:
             return None
-        rng, total = np.random.default_rng(0), 0.0
+        rng, total = np.random.default_rng(0), np.zeros(())
         for _ in range(_DRAWS // _AT_ONCE):
             states = self.draw(rng.standard_normal((_AT_ONCE, len(self.shares) * min(compared, 2))))
             first, *other = (features(stretch(state, self.knots)) for state in states)
             design = (first - other[0]) / math.sqrt(2) if other else first
-            total += design.T @ design / _DRAWS
+            total = total + design.T @ design / _DRAWS
         beyond = total - np.eye(len(total))
         seen = np.where(np.abs(beyond) > _SEEN, beyond, 0.0)
         return np.eye(len(total)) + seen if seen.any() else None

@@ -243,7 +243,7 @@ class Splines(FeatureMap):
                 f"features, above {MOST_TERMS}: take fewer pieces, or leave features out."
             )
 
-    def sized(self, dimension: int) -> "Splines":
+    def sized(self, dimension: int) -> FeatureMap:
         return replace(self, dimension=dimension) if not self.dimension else super().sized(dimension)
 
     @property
@@ -330,7 +330,7 @@ class Columns(FeatureMap):
         if self.dimension:
             count("dimension", self.dimension, most=MOST_TERMS)
 
-    def sized(self, dimension: int) -> "Columns":
+    def sized(self, dimension: int) -> FeatureMap:
         return replace(self, dimension=dimension) if not self.dimension else super().sized(dimension)
 
     @property
