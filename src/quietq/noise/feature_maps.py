@@ -66,9 +66,8 @@ class FeatureMap(ABC):
     @classmethod
     def of(cls, record: Any) -> "FeatureMap":
         """A map from JSON, with everything checked."""
-        kind = (
-            _MAPS.get(record.get("kind")) if isinstance(record, dict) and isinstance(record.get("kind"), str) else None
-        )
+        named: Any = record.get("kind") if isinstance(record, dict) else None
+        kind = _MAPS.get(named) if isinstance(named, str) else None
         if kind is None or not issubclass(kind, cls):
             raise InvalidInput(f"A feature map must be one of {', '.join(_MAPS)}.")
         names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
