@@ -37,13 +37,13 @@ ROUNDS = 24
 FEWER_ROUNDS = 12
 """For more than ten thousand people: noise is small then, and time counts."""
 BINS = 8
-MARGINALS, MOMENTS = 0.05, 0.1
+MARGINALS, MOMENTS = 0.05, 0.05
 """The shares of mu squared that go into where states lie, coordinate by coordinate and together."""
 ROWS = 10
 """How many rows a person is expected to have; others may have more or fewer."""
 LEFT = 0.4
 """What fraction of a gradient clipping should leave: where noise and bias balance, over many kinds of rewards."""
-KEPT = 0.9
+KEPT = 0.95
 """Of the weight of earlier looks in each round: those of the first rounds were from far away."""
 ROUGHER = 3.0
 """Features are chosen for a reward with so many times the variance that is expected: its weight may lie in few of them,

@@ -19,6 +19,10 @@ from quietq.feedback.loss import Phi
 from quietq.mechanisms.private_model import stretch
 
 _DRAWS, _AT_ONCE = 2**15, 2**12
+_SURE = 2.0
+"""By so many deviations must what noise alone would show be exceeded: to take noise for a pattern mixes features."""
+_EDGE = 1.25
+"""Times the edge of the noise's eigenvalues: small matrices go a little beyond it by chance."""
 _MATCHING = 6
 """How often ties are corrected by what the moments of drawn states are short of."""
 _SEEN = 0.08
@@ -44,7 +48,9 @@ class StateLaw:
         beyond = found / whole - even
         beyond -= beyond.mean(axis=1, keepdims=True)
         size = np.maximum((beyond**2).sum(axis=1, keepdims=True), 1e-300)
-        worth = np.maximum(0.0, 1 - (len(even) - 1) * (sigma / whole) ** 2 / size)
+        freedom = len(even) - 1
+        chance = (freedom + _SURE * math.sqrt(2 * freedom)) * (sigma / whole) ** 2
+        worth = np.maximum(0.0, 1 - chance / size)
         shares = np.maximum(even + worth * beyond, 0.0)
         return cls(shares / shares.sum(axis=1, keepdims=True))
 
@@ -146,7 +152,10 @@ def _clear(matrix: Float[np.ndarray, "d d"], sigma: float) -> Float[np.ndarray, 
     shrunk as Gavish and Donoho (2017) say.
     """
     values, vectors = np.linalg.eigh(matrix)
-    shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - 2 * len(matrix) * sigma**2, 0.0))
+    edge = math.sqrt(2 * len(matrix)) * sigma
+    shrunk = np.where(
+        np.abs(values) > _EDGE * edge, np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0)), 0.0
+    )
     return (vectors * shrunk) @ vectors.T
 
 
