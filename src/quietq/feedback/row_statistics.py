@@ -78,11 +78,11 @@ class SecondMoments(Vector):
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         states = [self.centred(points) for points in self.loss.points(columns)]
         one, other = np.triu_indices(self.dimension)
-        mean = sum(states) / len(states)
+        mean = np.sum(states, axis=0) / len(states)
         products = [len(states) * mean[:, one] * mean[:, other]]
         if len(states) > 1:
             apart = [state - mean for state in states]
-            products.insert(0, sum(x[:, one] * x[:, other] for x in apart) / (len(states) - 1))
+            products.insert(0, np.sum([x[:, one] * x[:, other] for x in apart], axis=0) / (len(states) - 1))
         sums = np.add.reduceat(np.hstack([np.where(one == other, 1, 2**0.5) * each for each in products]), starts)
         return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-300)
 
