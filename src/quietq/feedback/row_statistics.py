@@ -87,7 +87,7 @@ class SecondMoments(Vector):
         products = [len(states) * mean[:, one] * mean[:, other]]
         if len(states) > 1:
             apart = [state - mean for state in states]
-            products.insert(0, sum(x[:, one] * x[:, other] for x in apart) / (len(states) - 1))
+            products.insert(0, np.sum([x[:, one] * x[:, other] for x in apart], axis=0) / (len(states) - 1))
         sums = np.add.reduceat(np.hstack([np.where(one == other, 1, 2**0.5) * each for each in products]), starts)
         return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-300)
 

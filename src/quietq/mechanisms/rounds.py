@@ -1,14 +1,16 @@
 """Rounds: one model of everybody's rows, fitted by noisy means of clipped per-person gradients.
 
 Theorem. Let each person's vector in round t be a function of their rows and of earlier answers, held to length B. Then
-replacing one of N people moves the mean by at most 2B/N, whatever the rows say, so the answer with noise
-N(0, (2B/(N mu_t))^2 I) is mu_t-GDP, and all rounds together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps,
-averages and shrinkage are post-processing of the answers. See `docs/theory.md`, section 9.
+replacing one of N people moves the mean by at most 2B/N, whatever the rows say, and by sqrt(2) B/N where no two vectors
+can be more than a right angle apart. So the answer with noise N(0, (2B/(N mu_t))^2 I) is mu_t-GDP, and all rounds
+together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps, averages and shrinkage are post-processing of the
+answers. See `docs/theory.md`, section 11.
 
-How it fits: a first query asks where states lie, coordinate by coordinate, and stretches the box so that they are about
-uniform. The features are then about orthonormal, so each round is an independent look at the best weights, `weights -
-gradient/curvature`; looks are averaged by their known noise and shrunk towards a public prior. How many features there
-are is fixed beforehand, by which number leaves the least expected error for so many people and this budget.
+How it fits: two queries ask where states lie, coordinate by coordinate and together. By the law that they tell
+(`state_law`) the box is stretched, so that states are about uniform, and features are made orthonormal. So each round
+is an independent look at the best weights, `weights - gradient/curvature`; looks are averaged by their known noise and
+shrunk towards a public prior. How many features there are is fixed by which number leaves the least expected error for
+so many people and this budget.
 """
 
 import math
@@ -37,14 +39,15 @@ ROUNDS = 24
 FEWER_ROUNDS = 12
 """For more than ten thousand people: noise is small then, and time counts."""
 BINS = 8
-MARGINALS, MOMENTS = 0.05, 0.1
+MARGINALS, MOMENTS = 0.05, 0.05
 """The shares of mu squared that go into where states lie, coordinate by coordinate and together."""
 ROWS = 10
 """How many rows a person is expected to have; others may have more or fewer."""
 LEFT = 0.4
 """What fraction of a gradient clipping should leave: where noise and bias balance, over many kinds of rewards."""
-KEPT = 0.9
-"""Of the weight of earlier looks in each round: those of the first rounds were from far away."""
+KEPT = 0.95
+"""Of the weight that earlier looks have, in each round: where features are not quite orthonormal, looks from far away
+are off, and averages of all looks forget them too slowly."""
 ROUGHER = 3.0
 """Features are chosen for a reward with so many times the variance that is expected: its weight may lie in few of them,
 and shrinkage takes back what is not there."""
@@ -59,8 +62,8 @@ class Rounds(Mechanism):
 
     name, takes = "rounds", "rows"
     remarks = (
-        "The model is made for states whose coordinates are about independent: where they are strongly correlated it "
-        "may be far off, so try it on a simulation.",
+        "Where states lie is taken for correlated coordinates: if they lie in clusters, the model may be farther off "
+        "than expected, so try it on a simulation.",
     )
 
     def __init__(self, task: Task) -> None:

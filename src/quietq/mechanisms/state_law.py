@@ -19,6 +19,10 @@ from quietq.feedback.loss import Phi
 from quietq.mechanisms.private_model import stretch
 
 _DRAWS, _AT_ONCE = 2**15, 2**12
+_SURE = 2.0
+"""By so many deviations must what noise alone would show be exceeded: to take noise for a pattern mixes features."""
+_EDGE = 1.25
+"""Times the edge of the noise's eigenvalues: small matrices go a little beyond it by chance."""
 _MATCHING = 6
 """How often ties are corrected by what the moments of drawn states are short of."""
 _SEEN = 0.08
@@ -44,7 +48,9 @@ class StateLaw:
         beyond = found / whole - even
         beyond -= beyond.mean(axis=1, keepdims=True)
         size = np.maximum((beyond**2).sum(axis=1, keepdims=True), 1e-300)
-        worth = np.maximum(0.0, 1 - (len(even) - 1) * (sigma / whole) ** 2 / size)
+        freedom, noise = len(even) - 1, (sigma / whole) ** 2
+        sure = size > (freedom + _SURE * math.sqrt(2 * freedom)) * noise
+        worth = np.where(sure, 1 - freedom * noise / size, 0.0)
         shares = np.maximum(even + worth * beyond, 0.0)
         return cls(shares / shares.sum(axis=1, keepdims=True))
 
@@ -71,48 +77,38 @@ class StateLaw:
         return [np.stack(columns[i : i + d], axis=1) for i in range(0, len(columns), d)]
 
     def tied(self, answer: Float[np.ndarray, " size"], sigma: float, compared: int) -> "StateLaw":
-        """With ties that give the noisy `SecondMoments` of rows that compare so many states, up to their length."""
+        """With ties that give the noisy `SecondMoments`, up to their length, of rows that compare so many states."""
         d = len(self.shares)
         normals = np.random.default_rng(1).standard_normal((_AT_ONCE, d * min(compared, 2)))
         alone = self.centred(self.draw(normals)[0])
         mean, variance = alone.mean(axis=0), np.maximum(alone.var(axis=0), 1e-4)
-        expected = [np.diag(variance) + compared * np.outer(mean, mean)]
-        if compared > 1:
-            expected.insert(0, np.diag(variance))
-        found, weights = _matrices(answer, d), (compared - 1, 1)[-len(expected) :]
-        length = sum(w * np.trace(one) for w, one in zip(weights, found, strict=True))
-        length /= sum(w * np.trace(one) for w, one in zip(weights, expected, strict=True))
-        length = max(length, sigma)
-        beyond = [_clear(one / length - other, sigma / length) for one, other in zip(found, expected, strict=True)]
-        if not any(one.any() for one in beyond):
+        wanted = _covariances(_matrices(answer, d), sigma, mean, variance, compared)
+        if not wanted.any():
             return self
-        wanted = beyond[0]
-        if compared > 1:
-            across = (beyond[1] - beyond[0]) / compared
-            wanted = np.block([[beyond[0] + across, across], [across, beyond[0] + across]])
-        scale = np.sqrt(np.tile(variance, min(compared, 2)))
+        deviations = np.sqrt(np.tile(variance, min(compared, 2)))
         correlations, law = np.eye(len(wanted)), self
         for _ in range(_MATCHING):
             drawn = np.hstack([self.centred(state) for state in law.draw(normals)])
-            short = (wanted - np.cov(drawn.T)) / np.outer(scale, scale)
+            short = (wanted - np.cov(drawn.T)) / np.outer(deviations, deviations)
             np.fill_diagonal(short, 0.0)
             ties = _root(np.clip(correlations + short, -1, 1))
-            law, correlations = replace(self, ties=ties), ties @ ties.T
+            correlations, law = ties @ ties.T, replace(self, ties=ties)
         return law
 
     def gram(self, features: Phi, compared: int) -> Float[np.ndarray, "rank rank"] | None:
         """Mean products of features of a drawn state, or of half of what two differ by; None for about the identity."""
         if self.ties is None and np.ptp(self.shares[:, 1:-1], axis=1).max() + self.shares[:, [0, -1]].max() == 0:
             return None
-        rng, total = np.random.default_rng(0), np.zeros(())
+        rng, products = np.random.default_rng(0), []
         for _ in range(_DRAWS // _AT_ONCE):
             states = self.draw(rng.standard_normal((_AT_ONCE, len(self.shares) * min(compared, 2))))
             first, *other = (features(stretch(state, self.knots)) for state in states)
             design = (first - other[0]) / math.sqrt(2) if other else first
-            total = total + design.T @ design / _DRAWS
-        beyond = total - np.eye(len(total))
+            products.append(design.T @ design / _AT_ONCE)
+        same = np.eye(len(products[0]))
+        beyond = np.mean(products, axis=0) - same
         seen = np.where(np.abs(beyond) > _SEEN, beyond, 0.0)
-        return np.eye(len(total)) + seen if seen.any() else None
+        return same + seen if seen.any() else None
 
 
 def _matrices(triangles: Float[np.ndarray, " size"], d: int) -> list[Float[np.ndarray, "d d"]]:
@@ -126,12 +122,33 @@ def _matrices(triangles: Float[np.ndarray, " size"], d: int) -> list[Float[np.nd
     return found
 
 
+def _covariances(
+    found: list[np.ndarray], sigma: float, mean: np.ndarray, variance: np.ndarray, compared: int
+) -> Float[np.ndarray, "numbers numbers"]:
+    """What second moments say of covariances, of one state or two, beyond their diagonal: 0 if that may be noise."""
+    expected = [np.diag(variance) + compared * np.outer(mean, mean)]
+    if compared > 1:
+        expected.insert(0, np.diag(variance))
+    weights = (compared - 1, 1)[-len(expected) :]
+    traces = [sum(w * np.trace(one) for w, one in zip(weights, all_, strict=True)) for all_ in (found, expected)]
+    length = max(traces[0] / traces[1], sigma)
+    beyond = [_clear(one / length - other, sigma / length) for one, other in zip(found, expected, strict=True)]
+    if compared == 1:
+        return beyond[0]
+    across = (beyond[1] - beyond[0]) / compared
+    within = beyond[0] + across
+    return np.block([[within, across], [across, within]])
+
+
 def _clear(matrix: Float[np.ndarray, "d d"], sigma: float) -> Float[np.ndarray, "d d"]:
     """What stands out of symmetric noise: its eigenvalues reach sqrt(2d) sigma by themselves, and those beyond it are
     shrunk as Gavish and Donoho (2017) say.
     """
     values, vectors = np.linalg.eigh(matrix)
-    shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - 2 * len(matrix) * sigma**2, 0.0))
+    edge = math.sqrt(2 * len(matrix)) * sigma
+    shrunk = np.where(
+        np.abs(values) > _EDGE * edge, np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0)), 0.0
+    )
     return (vectors * shrunk) @ vectors.T
 
 
