@@ -67,10 +67,21 @@ class ClippedGradient(Vector):
         object.__setattr__(self, "rows_at_once", max(1, 2**18 // len(self.weights)))  # so that they fit into a cache
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        design = self.loss.design(columns, self.features)
-        predicted = (design * self.weights).sum(axis=1)  # row by row; a product of matrices would round by company
-        design *= self.loss.slope(predicted, columns)[:, None]
-        gradients = np.add.reduceat(design, starts, axis=0) / np.diff(starts, append=len(design))[:, None]
+        # Features come first, so that every step below runs along rows: element by element, or within a person.
+        design = np.ascontiguousarray(self.loss.design(columns, self.features).T)
+        design *= self.loss.slope(_sum(design * self.weights[:, None]), columns)
+        sums = np.ascontiguousarray(np.add.reduceat(design, starts, axis=1).T)  # one person after the other
+        gradients = sums / np.diff(starts, append=design.shape[1])[:, None]
         with np.errstate(divide="ignore"):
             left = np.minimum(1.0, self.clip / np.linalg.norm(gradients, axis=1))
         return np.column_stack([gradients * (left / self.clip)[:, None], TOLD * (left - 0.5)])
+
+
+def _sum(terms: Float[np.ndarray, "terms rows"]) -> Float[np.ndarray, " rows"]:
+    """The sum of each column, by halves; the terms are used up. NumPy's own sum of a row would round by company."""
+    count = len(terms)
+    while count > 1:
+        half = count // 2
+        terms[:half] += terms[count - half : count]
+        count -= half
+    return terms[0]
