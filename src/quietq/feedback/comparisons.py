@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quietq.feedback.feedback import NAMED, Feedback, Progress, read_people
+from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
 from quietq.feedback.loss import CHOICES, Logistic
 from quietq.feedback.row_statistics import Marginals
 from quietq.noise.box import Box, Domain
@@ -38,12 +38,14 @@ class Comparisons(Feedback):
         person: str = "person",
         box: Domain,
         count: int,
+        engine: Engine = "local",
         progress: Progress | None = None,
     ) -> "Comparisons":
         """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.
 
         `left` and `right` name the columns of the two states, in the order of the box's coordinates; `choice` is the
         column that says "left", "right" or "tie". `box` and `count` are public and declared by you.
+        With `engine="ray"` rows are read, and stay, on a Ray cluster.
         """
         from quietq.feedback.schema import Category, Number, Schema
 
@@ -58,7 +60,8 @@ class Comparisons(Feedback):
         fields["choice"] = Category(choice, "choice", CHOICES)
         loss = Logistic(region.dimension)
         first = Marginals(loss, region.dimension, 1)
-        read = read_people(source, Schema("comparisons", person, fields), first, count, keep=True, progress=progress)
+        schema = Schema("comparisons", person, fields)
+        read = read_people(source, schema, first, count, engine=engine, keep=True, progress=progress)
         return cls(box=region, loss=loss, **read)
 
     @property

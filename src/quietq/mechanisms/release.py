@@ -5,6 +5,8 @@ Theorem. A mechanism's queries, each built from the answers so far, cost togethe
 first draw, so the promise is what was charged, whatever the mechanism asks.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from quietq.privacy import Cost, InvalidInput
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
 from quietq.privacy.checks import numbers as checked_numbers
+from quietq.privacy.errors import EngineFailed
 from quietq.privacy.norms import MOST_QUERIES
 
 
@@ -102,12 +105,14 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
         feedback.once.check(account)
     run = _Run(mechanism, feedback)
     run.certify(account)  # in rehearsal: what it refuses costs nothing
-    numbers = run.look()
+    with _failing("nothing was spent"):
+        numbers = run.look()
     if feedback.once is not None:
         receipt = feedback.once.spend(account, run.cost, mechanism.relation)
     else:
         receipt = None if account is None else account.charge(run.cost, mechanism.relation)
-    released = run.answer(numbers, SystemEntropy())
+    with _failing("answers were drawn before, so what was charged stays charged, and nothing was released"):
+        released = run.answer(numbers, SystemEntropy())
     return mechanism.result(released, run.certify(account)).with_receipt(receipt)
 
 
@@ -120,6 +125,18 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     method, sigma = f"reward/{mechanism.name}", run.queries[0].law.sigma
     certificate = Certificate(method=method, standing="none", reproducible=True, sigma=sigma, remarks=(remark,))
     return mechanism.result(released, certificate)
+
+
+@contextmanager
+def _failing(spent: str) -> Iterator[None]:
+    """Says what became of the budget if the machines that hold people's rows fail."""
+    try:
+        yield
+    except EngineFailed as error:
+        failure = EngineFailed(f"{str(error).rstrip('.')}; {spent}.")
+    else:
+        return
+    raise failure
 
 
 def _measured(queries: list[Query]) -> dict[str, Any]:

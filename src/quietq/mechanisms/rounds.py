@@ -13,6 +13,7 @@ are is fixed beforehand, by which number leaves the least expected error for so 
 
 import math
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -93,9 +94,7 @@ class Rounds(Mechanism):
         weights, looks, precision = np.zeros(rank), np.zeros(rank), 0.0
         clip = 0.5 * math.sqrt(rank * self._spread)
         for _ in range(self.rounds):
-            query = self._query(
-                ClippedGradient(self.loss, lambda x: self.features(stretch(x, knots)), weights, clip), each
-            )
+            query = self._query(ClippedGradient(self.loss, Stretched(self.features, knots), weights, clip), each)
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
             gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
@@ -125,6 +124,17 @@ class Rounds(Mechanism):
         if task.budget.is_pure:
             raise InvalidInput("A model of everybody's rows has Gaussian noise: delta must be above 0.")
         return [cls(task)]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretched:
+    """Features of states after they were stretched; it can be sent to other machines."""
+
+    features: Polynomials
+    knots: Float[np.ndarray, "d knots"]
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        return self.features(stretch(points, self.knots))
 
 
 def _worth_their_noise(variances: np.ndarray, noise: float) -> tuple[int, float]:
