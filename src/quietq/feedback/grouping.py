@@ -19,6 +19,8 @@ from quietq.feedback.statistic import Columns, Starts
 ROWS_IN_MEMORY = 12_000_000
 _ROWS_AT_ONCE = 250_000  # few enough for the processor's cache
 _PARTITIONS = 64
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio; odd, so that multiplying keeps numbers distinct
+_PERSON_BITS = np.uint64(40)
 
 
 class Grouped(NamedTuple):
@@ -35,7 +37,8 @@ def group(batches: Iterable[pl.DataFrame]) -> list[Grouped]:
 
 def grouped(frame: pl.DataFrame) -> Grouped:
     """Each person's rows together, in the order of the columns after those that say who."""
-    rows = frame.sort(*_identity(frame), *frame.columns[2:])
+    order = _quick_order(frame)
+    rows = _take(frame, order) if order is not None else frame.sort(*_identity(frame), *frame.columns[2:])
     return Grouped(starts_of(rows), {column.name: column.to_numpy() for column in rows.drop(NUMBER, NAME)})
 
 
@@ -91,6 +94,25 @@ def split(frame: pl.DataFrame, count: int) -> Iterator[pl.DataFrame]:
 def _identity(frame: pl.DataFrame) -> list[str]:
     """The columns that tell people apart; a column of nulls is not worth sorting by."""
     return [column for column in (NUMBER, NAME) if frame[column].null_count() < frame.height]
+
+
+def _quick_order(frame: pl.DataFrame) -> np.ndarray | None:
+    """The order of numbered people whose rows differ in their first column, in [0, 1]; None for others.
+
+    Sorts by one integer made of the first bits of both, which is faster than sorting by columns; None, too, in the rare
+    case that this is too coarse.
+    """
+    first = frame.to_series(2)
+    in_unit = frame.height and first.dtype.is_float() and first.min() >= 0 and first.max() <= 1  # type: ignore[operator]
+    if not in_unit or _identity(frame) != [NUMBER] or frame[NUMBER].null_count():
+        return None
+    number, x, x_bits = frame[NUMBER].to_numpy(), first.to_numpy(), np.uint64(64) - _PERSON_BITS
+    mixed = number.astype(np.uint64) * _MIXER
+    key = (mixed >> x_bits << x_bits) | (x * float((1 << int(x_bits)) - 1)).astype(np.uint64)
+    order = np.argsort(key)
+    number, x = number[order], x[order]
+    same = key[order[1:]] >> x_bits == key[order[:-1]] >> x_bits
+    return None if np.any(same & ((number[1:] != number[:-1]) | (x[1:] <= x[:-1]))) else order
 
 
 def _take(frame: pl.DataFrame, order: np.ndarray) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import polars as pl
 
@@ -88,7 +88,7 @@ def _shuffle(
     with _in_words():
         processors = int(ray.cluster_resources().get("CPU", 1))
         partitions = min(2 ** (max(4 * processors, len(pieces)) - 1).bit_length(), _MOST_PARTITIONS)
-        read = ray.remote(_read).options(num_returns=partitions + 1)
+        read: Any = ray.remote(_read).options(num_returns=partitions + 1)
         common = ray.put((schema, _ROWS_A_TASK, partitions, _fingerprint(partitions)))
         dealt = [read.remote(piece, common) for piece in pieces]
         gather, hands = ray.remote(_gather), zip(*(hands for _, *hands in dealt), strict=True)
@@ -189,7 +189,7 @@ def _to_arrow(frame: pl.DataFrame) -> pa.Table:
 class _Session:
     """A connection to Ray. One that was made here ends with the last people whose rows it keeps, or with Python."""
 
-    _own: "Callable[[], _Session | None]" = staticmethod(lambda: None)
+    _own: "ClassVar[weakref.ref[_Session] | None]" = None
 
     def __init__(self) -> None:
         self.name = _session_name()
@@ -198,7 +198,7 @@ class _Session:
     def now(cls) -> "_Session":
         """The Ray that is there, or else one of our own."""
         if ray.is_initialized():
-            own = cls._own()
+            own = cls._own() if cls._own is not None else None
             return own if own is not None and own.goes_on() else cls()
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         own = cls()
