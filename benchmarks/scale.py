@@ -1,7 +1,7 @@
 """How ratings of many people in eight dimensions are read and fitted, on one machine or on Ray: time, bytes and memory.
 
 `python -m benchmarks.scale --rows 10000000 --engine ray` makes that many rows in a temporary folder, reads them, asks
-some queries of a release and prints what it took, as JSON. Seconds of processors (user and system, of this process and
+the queries of a release and prints what each took, as JSON. Seconds of processors (user and system, of this process and
 of Ray's) hold on a machine that is shared, too; seconds of the clock do not.
 """
 
@@ -12,7 +12,8 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,31 +41,32 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="of Ray")
     parser.add_argument("--store", type=float, default=4.0, help="gigabytes of Ray's object store; beyond it, disk")
     parser.add_argument("--folder", type=Path, help="where the temporary folder is made")
-    print(json.dumps(measure(**vars(parser.parse_args())), indent=2))
+    for name, value in measure(**vars(parser.parse_args())):
+        print(json.dumps({name: value}), flush=True)
 
 
 def measure(
     rows: int, engine: Any = "local", queries: int = 1000, workers: int = 2, store: float = 4.0,
     folder: Path | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Everything that is printed."""
+) -> Iterator[tuple[str, Any]]:  # fmt: skip
+    """What is printed, as it is found."""
     people = round(rows / ROWS_EACH)
+    yield from {"rows": rows, "people": people, "engine": engine}.items()
     with tempfile.TemporaryDirectory(dir=folder) as made:
         files = write(Path(made), rows, people)
+        yield "bytes of files", sum(file.stat().st_size for file in files)
         if engine == "ray":
             start_ray(workers, store)
-        found: dict[str, Any] = {"rows": rows, "people": people, "engine": engine}
-        found["bytes of files"] = sum(file.stat().st_size for file in files)
         states = [f"s{i}" for i in range(DIMENSION)]
         declared: dict[str, Any] = {"box": [(0, 1)] * DIMENSION, "low": 0, "high": 1, "count": people, "state": states}
-        feedback, found["read"] = timed(lambda: Ratings.read(files, **declared, engine=engine))
-        found["bytes held"] = bytes_held(feedback)
-        (sizes, asked), found["queries"] = timed(lambda: ask(feedback, queries))
-        found["queries"] |= {"number": asked, "numbers in each": sizes}
-        found["peak memory of this process, bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        feedback, took = timed(lambda: Ratings.read(files, **declared, engine=engine))
+        yield "read", took
         if engine == "ray":
-            found["bytes shuffled"] = bytes_shuffled(files, rows, declared)
-    return found
+            yield "bytes shuffled", bytes_shuffled(files[0], rows, declared)
+        yield "bytes held", bytes_held(feedback)
+        for took in islice(ask(feedback), queries):
+            yield "query", took
+        yield "peak memory of this process", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def start_ray(workers: int, store: float) -> None:
@@ -89,19 +91,18 @@ def write(folder: Path, rows: int, people: int) -> list[Path]:
     return files
 
 
-def ask(feedback: Feedback, most: int) -> tuple[list[int], int]:
-    """The first queries of a simulated release: how many numbers each asked for."""
+def ask(feedback: Feedback) -> Iterator[dict[str, float]]:
+    """The queries of a simulated release, and what each took."""
     mechanism, entropy = choose("auto", Task.of(feedback, BUDGET)), SeededEntropy(0)
     steps = mechanism.run()
-    query, sizes = next(steps), list[int]()
-    for _ in range(most):
-        numbers = query.numbers(feedback)
-        sizes.append(len(numbers))
+    query = next(steps)
+    while True:
+        numbers, took = timed(lambda query=query: query.numbers(feedback))
+        yield took | {"numbers": len(numbers)}
         try:
             query = steps.send(query.law.add(numbers, entropy))
         except StopIteration:
-            break
-    return sorted(set(sizes)), len(sizes)
+            return
 
 
 def bytes_held(feedback: Any) -> int:
@@ -115,7 +116,7 @@ def bytes_held(feedback: Any) -> int:
     return sum(where["object_size"] for where in get_object_locations(feedback.sums._partitions).values())
 
 
-def bytes_shuffled(files: list[Path], rows: int, declared: dict[str, Any]) -> int:
+def bytes_shuffled(file: Path, rows: int, declared: dict[str, Any]) -> int:
     """What all tasks that read hand on, from what the first of them does."""
     from quietq.feedback import ray_engine
     from quietq.feedback.schema import Number, Schema
@@ -123,7 +124,7 @@ def bytes_shuffled(files: list[Path], rows: int, declared: dict[str, Any]) -> in
     fields = {f"x{i}": Number(name, "state", 0.0, 1.0, scales=True) for i, name in enumerate(declared["state"])}
     schema = Schema("ratings", "person", fields | {"rating": Number("rating", "rating", 0.0, 1.0, clips=True)})
     few = 100_000
-    _, *hands = ray_engine._read((files[0], 0), (schema, few, 8, ray_engine._fingerprint(8)))
+    _, *hands = ray_engine._read((file, 0), (schema, few, 8, ray_engine._fingerprint(8)))
     return round(sum(hand.nbytes for hand in hands) / min(few, rows) * rows)
 
 

@@ -164,6 +164,7 @@ def test_what_a_task_refuses_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"^The ratings could not be read") as caught:
         Ratings.read(path, engine="ray", **ONE)
     assert len(str(caught.value).splitlines()) == 1
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.usefixtures("cluster")
@@ -300,5 +301,7 @@ def test_a_kind_of_feedback_that_it_has_never_heard_of(tmp_path: Path) -> None:
     rows = rows.rename({"literal": "answer"})
     paths = files(rows, tmp_path, 3, "csv")
     local, spread = (Answers.read(paths, count=PEOPLE, engine=engine) for engine in ("local", "ray"))
+    often = Answers.read(paths, count=PEOPLE, engine="ray", keep=True)
     assert np.array_equal(local.mean(Leaning()), spread.mean(Leaning()))
+    assert np.array_equal(local.mean(Leaning()), often.mean(Leaning()))
     assert local.not_private == spread.not_private

@@ -106,8 +106,9 @@ class Failing:
 def test_machines_that_fail_say_what_was_spent(answers, spent):
     account, people = Accountant(BUDGET), read(people=30)
     failing = replace(people, sums=Failing(people.sums, answers))
-    with pytest.raises(EngineFailed, match=f"^A machine is gone; .*{spent}"):
+    with pytest.raises(EngineFailed, match=f"^A machine is gone; .*{spent}") as caught:
         privatise(failing, BUDGET, account=account)
+    assert caught.value.__context__ is None
     assert account.spent_mu == pytest.approx(BUDGET.mu if answers else 0.0)
 
 

@@ -15,9 +15,9 @@ import weakref
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -39,9 +39,36 @@ except ImportError as error:
 _ROWS_A_TASK = 2_000_000
 _MOST_PARTITIONS = 512
 Progress = Callable[[int], None]
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
 Piece = Path | tuple[Path, int] | pl.DataFrame
 
 
+def _in_words(asks: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
+    """What a task refused is refused here in the same words; of other failures no more is said than their kind."""
+
+    @wraps(asks)
+    def told(*args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
+        try:
+            return asks(*args, **kwargs)
+        except RayError as error:
+            failure = _refusal(error)
+        raise failure  # here, so that nothing of the worker's is carried along
+
+    return told
+
+
+def _refusal(error: RayError) -> QuietqError:
+    cause: BaseException | None = error
+    while isinstance(cause, RayError) or (cause is not None and not isinstance(cause, QuietqError)):
+        cause = getattr(cause, "cause", None) or cause.__cause__
+    if cause is not None:
+        return type(cause)(str(cause).splitlines()[0])  # Ray adds lines of its own
+    kind = type(error.cause if isinstance(error, RayTaskError) else error).__name__
+    return EngineFailed(f"A task on the Ray cluster failed with {kind}; its logs there say more.")
+
+
+@_in_words
 def add_up(
     source: object, schema: Schema, statistic: Statistic, progress: Progress | None = None
 ) -> tuple[Tally, dict[str, int]]:
@@ -55,6 +82,7 @@ def add_up(
     return total, counts
 
 
+@_in_words
 def keep(source: object, schema: Schema, progress: Progress | None = None) -> "tuple[Spread, dict[str, int]]":
     """Everybody's rows on the cluster, each person's together, and counts for the operator."""
     partitions, session, counts = _shuffle(source, schema, progress, None)
@@ -67,12 +95,12 @@ class Spread:
     def __init__(self, partitions: "Sequence[ray.ObjectRef[list[Grouped]]]", session: "_Session") -> None:
         self._partitions, self._session = partitions, session
 
+    @_in_words
     def total(self, statistic: Statistic) -> Tally:
         if not self._session.goes_on():  # or else Ray would start anew, without the rows
             raise EngineFailed("The Ray that kept these people's rows was stopped: read them again.")
-        with _in_words():
-            asked = ray.put(statistic)
-            tallies = [ray.remote(_add_up).remote(partition, asked) for partition in self._partitions]
+        asked = ray.put(statistic)
+        tallies = [ray.remote(_add_up).remote(partition, asked) for partition in self._partitions]
         return _merged(statistic, tallies)
 
     def __reduce__(self) -> NoReturn:
@@ -85,28 +113,26 @@ def _shuffle(
     """The partitions of everybody's rows, or with a statistic their tallies; for as long as the session is held."""
     pieces = list(_pieces(source, schema))
     session, counts = _Session.now(), Counter[str](used_rows=0)
-    with _in_words():
-        processors = int(ray.cluster_resources().get("CPU", 1))
-        partitions = min(2 ** (max(4 * processors, len(pieces)) - 1).bit_length(), _MOST_PARTITIONS)
-        read: Any = ray.remote(_read).options(num_returns=partitions + 1)
-        common = ray.put((schema, _ROWS_A_TASK, partitions, _fingerprint(partitions)))
-        dealt = [read.remote(piece, common) for piece in pieces]
-        gather, hands = ray.remote(_gather), zip(*(hands for _, *hands in dealt), strict=True)
-        gathered = [gather.remote(statistic, *hand) for hand in hands]
-        dealt = [found for found, *_ in dealt]  # what was dealt is gone as soon as it is gathered
-        for found in dealt:
-            counts.update(ray.get(found))
-            if progress is not None:
-                progress(counts["rows"])
-        ray.wait(gathered, num_returns=len(gathered), fetch_local=False)
+    processors = int(ray.cluster_resources().get("CPU", 1))
+    partitions = min(2 ** (max(4 * processors, len(pieces)) - 1).bit_length(), _MOST_PARTITIONS)
+    read: Any = ray.remote(_read).options(num_returns=partitions + 1)
+    common = ray.put((schema, _ROWS_A_TASK, partitions, _fingerprint(partitions)))
+    dealt = [read.remote(piece, common) for piece in pieces]
+    gather, hands = ray.remote(_gather), zip(*(hands for _, *hands in dealt), strict=True)
+    gathered = [gather.remote(statistic, *hand) for hand in hands]
+    dealt = [found for found, *_ in dealt]  # what was dealt is gone as soon as it is gathered
+    for found in dealt:
+        counts.update(ray.get(found))
+        if progress is not None:
+            progress(counts["rows"])
+    ray.wait(gathered, num_returns=len(gathered), fetch_local=False)
     return gathered, session, dict(counts)
 
 
 def _merged(statistic: Statistic, tallies: "Sequence[ray.ObjectRef[Tally]]") -> Tally:
     total = statistic.empty()
-    with _in_words():
-        for tally in tallies:
-            total.merge(ray.get(tally))
+    for tally in tallies:
+        total.merge(ray.get(tally))
     return total
 
 
@@ -153,25 +179,6 @@ def _add_up(groups: list[Grouped], statistic: Statistic) -> Tally:
     for starts, columns in groups:
         statistic.add(total, starts, columns)
     return total
-
-
-@contextmanager
-def _in_words() -> Iterator[None]:
-    """What a task refused is refused here in the same words; of other failures no more is said than their kind."""
-    failure: QuietqError | None = None
-    try:
-        yield
-    except RayError as error:
-        cause: BaseException | None = error
-        while isinstance(cause, RayError) or (cause is not None and not isinstance(cause, QuietqError)):
-            cause = getattr(cause, "cause", None) or cause.__cause__
-        if cause is not None:
-            failure = type(cause)(str(cause).splitlines()[0])  # Ray adds lines of its own
-        else:
-            kind = type(error.cause if isinstance(error, RayTaskError) else error).__name__
-            failure = EngineFailed(f"A task on the Ray cluster failed with {kind}; its logs there say more.")
-    if failure is not None:
-        raise failure
 
 
 def _fingerprint(partitions: int) -> str:

@@ -5,8 +5,7 @@ Theorem. A mechanism's queries, each built from the answers so far, cost togethe
 first draw, so the promise is what was charged, whatever the mechanism asks.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -105,14 +104,13 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
         feedback.once.check(account)
     run = _Run(mechanism, feedback)
     run.certify(account)  # in rehearsal: what it refuses costs nothing
-    with _failing("nothing was spent"):
-        numbers = run.look()
+    numbers = _or_say("nothing was spent", run.look)
     if feedback.once is not None:
         receipt = feedback.once.spend(account, run.cost, mechanism.relation)
     else:
         receipt = None if account is None else account.charge(run.cost, mechanism.relation)
-    with _failing("answers were drawn before, so what was charged stays charged, and nothing was released"):
-        released = run.answer(numbers, SystemEntropy())
+    charged = "answers were drawn before, so what was charged stays charged, and nothing was released"
+    released = _or_say(charged, run.answer, numbers, SystemEntropy())
     return mechanism.result(released, run.certify(account)).with_receipt(receipt)
 
 
@@ -127,15 +125,12 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     return mechanism.result(released, certificate)
 
 
-@contextmanager
-def _failing(spent: str) -> Iterator[None]:
-    """Says what became of the budget if the machines that hold people's rows fail."""
+def _or_say(spent: str, step: Callable[..., Any], *given: Any) -> Any:
+    """Takes a step; if the machines that hold people's rows fail, says what became of the budget."""
     try:
-        yield
+        return step(*given)
     except EngineFailed as error:
         failure = EngineFailed(f"{str(error).rstrip('.')}; {spent}.")
-    else:
-        return
     raise failure
 
 
