@@ -1,5 +1,7 @@
 """Statistics of rows: each person's vector is theirs alone, and never longer than its bound."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,17 @@ def test_nobody_is_longer_than_the_bound(rating):
     length = np.linalg.norm(statistic.mean(tally, 1))
     assert length <= statistic.bound
     assert np.isfinite(length)
+
+
+def test_memory_does_not_grow_with_rows_times_features():
+    starts, columns = crowd([20] * 2000)
+    features = Polynomials(2, tuple(((0, i), (1, j)) for i in range(1, 13) for j in range(1, 13)))
+    statistic = ClippedGradient(LOSS, features, np.zeros(144), 0.1)
+    tracemalloc.start()
+    statistic.add(statistic.empty(), starts, columns)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12e6 < 40_000 * features.rank * 8 / 3  # some blocks at a time, never all features of all rows
 
 
 def test_many_rows_count_once():

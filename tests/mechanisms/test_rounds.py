@@ -1,5 +1,7 @@
 """A reward in several dimensions from ratings: what it promises, what it finds, and what can be done with it."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
@@ -17,6 +19,7 @@ from quietq.mechanisms.rounds import BINS, ROUNDS, Rounds
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.feature_maps import Splines
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import EngineFailed
 from quietq.privacy.relations import OnePerson
 from quietq.worlds.jax_rewards import as_jax
 
@@ -85,6 +88,29 @@ def test_an_account_is_charged_once_for_all_rounds():
     assert account.spent_mu == pytest.approx(BUDGET.mu)
     with pytest.raises(BudgetExhausted):
         privatise(read(people=30), BUDGET, account=account)
+
+
+class Failing:
+    """People's rows on machines that fail after so many answers."""
+
+    def __init__(self, sums, answers):
+        self.sums, self.answers = sums, answers
+
+    def total(self, statistic):
+        if self.answers == 0:
+            raise EngineFailed("A machine is gone.")
+        self.answers -= 1
+        return self.sums.total(statistic)
+
+
+@pytest.mark.parametrize(("answers", "spent"), [(0, "nothing was spent"), (2, "what was charged stays charged")])
+def test_machines_that_fail_say_what_was_spent(answers, spent):
+    account, people = Accountant(BUDGET), read(people=30)
+    failing = replace(people, sums=Failing(people.sums, answers))
+    with pytest.raises(EngineFailed, match=f"^A machine is gone; .*{spent}") as caught:
+        privatise(failing, BUDGET, account=account)
+    assert caught.value.__context__ is None
+    assert account.spent_mu == pytest.approx(BUDGET.mu if answers else 0.0)
 
 
 def test_it_can_leave_and_come_back(private, tmp_path):

@@ -89,8 +89,9 @@ class Squared(Loss):
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
         _, design, rated = self.answers(starts, columns, features)
-        design *= (_predicted(design, weights) - rated)[:, None]
-        return _means(design, starts)
+        turned = np.ascontiguousarray(design.T)
+        turned *= _predicted(turned, weights) - rated
+        return _means(turned, starts)
 
     def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
         low, high = self.range
@@ -153,7 +154,7 @@ class Chosen(Loss):
         """The chosen option less the mean of all that were offered, and that it is the better one, by log-odds of 2."""
         starts, designs, offered, target = self._chosen(starts, columns, features)
         even = offered * target.any(axis=0) / np.maximum(offered.sum(axis=0), 1)
-        return Answers(starts, 2 * _weighted(designs, target - even), np.full(len(designs[0]), 2.0))
+        return Answers(starts, 2 * _weighted(designs, target - even).T, np.full(target.shape[1], 2.0))
 
     def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
         each = rows * (self.length or 1)
@@ -166,14 +167,18 @@ class Chosen(Loss):
         return each * np.arange(people), columns
 
     def _chosen(self, starts: Starts, columns: Columns, features: Phi) -> tuple[Starts, list[np.ndarray], Any, Any]:
-        """Features of each option, whether it was offered, and which was chosen: none, if that one was not offered."""
+        """Features of each option, whether it was offered, and which was chosen: none, if that one was not offered.
+
+        Features come first here, so that every step runs along rows: element by element, or within a person.
+        """
         points = self.points(columns)
         offered = ~np.isnan([one.sum(axis=1) for one in points])
-        designs = [features(np.where(there[:, None], one, 0.5)) for one, there in zip(points, offered, strict=True)]
+        rows = zip(points, offered, strict=True)
+        designs = [np.ascontiguousarray(features(np.where(there[:, None], one, 0.5)).T) for one, there in rows]
         choice = columns["choice"]
         if self.length is not None:
             segments, starts = _segments(starts, columns["segment"])
-            designs = [self.unit * np.add.reduceat(one, segments, axis=0) for one in designs]
+            designs = [self.unit * np.add.reduceat(one, segments, axis=1) for one in designs]
             offered, choice = np.logical_and.reduceat(offered, segments, axis=1), choice[segments]
         tie = offered / np.maximum(offered.sum(axis=0), 1)
         target = np.where(choice == self.options, tie, choice == np.arange(self.options)[:, None])
@@ -184,19 +189,27 @@ def _states(columns: Columns, name: str, dimension: int) -> Float[np.ndarray, "r
     return np.stack([columns[f"{name}{i}"] for i in range(dimension)], axis=-1).astype(np.float64)
 
 
-def _predicted(design: Float[np.ndarray, "rows rank"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
-    return (design * weights).sum(axis=1)  # row by row; a product of matrices would round by company
+def _predicted(design: Float[np.ndarray, "rank rows"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
+    """The sum over features, by halves: NumPy's own sum, or a product of matrices, would round by company."""
+    terms = design * weights[:, None]
+    count = len(terms)
+    while count > 1:
+        half = count // 2
+        terms[:half] += terms[count - half : count]
+        count -= half
+    return terms[0]
 
 
 def _weighted(designs: list[np.ndarray], weights: Float[np.ndarray, "options rows"]) -> np.ndarray:
-    total = designs[0] * weights[0][:, None]
+    total = designs[0] * weights[0]
     for design, weight in zip(designs[1:], weights[1:], strict=True):
-        total += design * weight[:, None]
+        total += design * weight
     return total
 
 
-def _means(rows: Float[np.ndarray, "rows rank"], starts: Starts) -> Float[np.ndarray, "people rank"]:
-    return np.add.reduceat(rows, starts, axis=0) / np.diff(starts, append=len(rows))[:, None]
+def _means(rows: Float[np.ndarray, "rank rows"], starts: Starts) -> Float[np.ndarray, "people rank"]:
+    sums = np.ascontiguousarray(np.add.reduceat(rows, starts, axis=1).T)  # one person after the other
+    return sums / np.diff(starts, append=rows.shape[1])[:, None]
 
 
 def _segments(starts: Starts, numbers: np.ndarray) -> tuple[np.ndarray, Starts]:

@@ -93,7 +93,8 @@ class Vector(Statistic):
         return np.array([total / (_STEPS * count) for total in tally.sums[0]]) * self.bound
 
     def _hold(self, vectors: np.ndarray, people: int) -> Float[np.ndarray, "people size"]:
-        vectors = numbers("What a statistic makes of people's rows", vectors)
+        # One person after the other in memory, so that each length is summed alike in any company.
+        vectors = np.ascontiguousarray(numbers("What a statistic makes of people's rows", vectors))
         if vectors.shape != (people, self.size):
             raise InvalidInput(
                 f"{type(self).__name__} must give one vector of {self.size} numbers for each person, and it gave an "

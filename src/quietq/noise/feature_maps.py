@@ -113,6 +113,10 @@ class Polynomials(FeatureMap):
         return len(self.terms)
 
     @cached_property
+    def _most(self) -> int:
+        return max((degree for term in self.terms for _, degree in term), default=1)
+
+    @cached_property
     def _factors(self) -> list[list[np.ndarray]]:
         """By number of factors, for each factor: where it stands in the table of degrees times coordinates."""
         by_number: dict[int, list[Term]] = {}
@@ -126,18 +130,20 @@ class Polynomials(FeatureMap):
         ]
 
     def __call__(self, points: Any, xp: Any = np) -> Any:
-        u = 2 * points - 1
-        degrees = [xp.ones_like(u), u]
-        for k in range(2, max((degree for term in self.terms for _, degree in term), default=1) + 1):
-            degrees.append(((2 * k - 1) * u * degrees[-1] - (k - 1) * degrees[-2]) / k)
-        table = xp.concatenate([math.sqrt(2 * k + 1) * one for k, one in enumerate(degrees)], axis=-1)
+        # Coordinates and features come first in memory, so that each product runs along all states.
+        u = 2 * xp.stack([points[..., i] for i in range(self.dimension)]) - 1
+        degrees = [xp.ones_like(u), math.sqrt(3) * u]
+        for k in range(2, self._most + 1):
+            first, second = math.sqrt(4 * k * k - 1) / k, (k - 1) / k * math.sqrt((2 * k + 1) / (2 * k - 3))
+            degrees.append((first * u) * degrees[-1] - second * degrees[-2])
+        table = xp.concatenate(degrees)
         blocks = []
         for factors in self._factors:
-            block = xp.take(table, factors[0], axis=-1)
+            block = xp.take(table, factors[0], axis=0)
             for factor in factors[1:]:
-                block = block * xp.take(table, factor, axis=-1)
+                block *= xp.take(table, factor, axis=0)
             blocks.append(block)
-        return xp.concatenate(blocks, axis=-1)
+        return xp.moveaxis(xp.concatenate(blocks), 0, -1)
 
 
 def _terms(given: Any) -> tuple[Term, ...]:
