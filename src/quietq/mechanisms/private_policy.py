@@ -89,17 +89,15 @@ class PrivatePolicy(Publishable):
             require(fits, "its layers do not fit each other")
             inputs = len(weight)
         ends, normal = arrays.get("action_range"), arrays.get("normal")
-        require(
-            (ends is None) == (output in _CHOOSES), "it has an action_range if its output is an action, and else none"
-        )
-        require(
-            ends is None or ends.shape == (2, inputs), "its action_range must be two numbers for each of the action's"
-        )
-        require(ends is None or (ends[0] < ends[1]).all(), "its action_range must have low below high")
+        require((ends is None) == (output in _CHOOSES), "it has an action_range if its outputs are an action")
+        if ends is not None:
+            fits = ends.shape == (2, inputs) and (ends[0] < ends[1]).all()
+            require(fits, "its action_range must have a low below a high for each of the action's numbers")
         require((normal is None) == (clip is None), "observations are normalised and clipped, or neither")
-        require(clip is None or (type(clip) is float and 0 < clip <= LARGEST), "its clip must be a number above 0")
-        require(normal is None or normal.shape == (2, box.dimension), "each coordinate has one mean and one deviation")
-        require(normal is None or (normal[1] > 0).all(), "a deviation must be above 0")
+        if normal is not None:
+            fits = normal.shape == (2, box.dimension) and (normal[1] > 0).all()
+            require(fits, "each coordinate has one mean, and one deviation above 0")
+            require(type(clip) is float and 0 < clip <= LARGEST, "its clip must be a number above 0")
         policy = cls(activation, output, weights, biases, box, stored.certificate, ends, normal, clip)
         require(policy.largest() <= LARGEST, "its values could get too large to compute with")
         return policy
@@ -165,9 +163,9 @@ class PrivatePolicy(Publishable):
         if self.action_range is None:
             return hidden
         low, high = self.action_range
-        return np.clip(
-            hidden if self.output == "clipped" else low + (np.tanh(hidden) + 1) / 2 * (high - low), low, high
-        )
+        if self.output == "squashed":
+            hidden = low + (np.tanh(hidden) + 1) / 2 * (high - low)
+        return np.clip(hidden, low, high)
 
 
 def activate(name: Activation, x: Float[np.ndarray, "points units"]) -> Float[np.ndarray, "points units"]:

@@ -1,4 +1,4 @@
-"""A released network or policy as an ONNX graph, for programs that are not Python; the certificate goes along as metadata.
+"""A released network or policy as an ONNX graph, for programs that are not Python; its metadata is the certificate.
 
 A graph cannot refuse: a state outside the box counts as the nearest one in it, where a release would raise an error.
 """
@@ -20,7 +20,7 @@ from quietq.publishing.publish import function_of
 from quietq.version import __version__
 
 _OPSET, _IR_VERSION = 17, 8  # old enough for the runtimes that people have
-_ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {
+_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "tanh": ("Tanh", {}), "relu": ("Relu", {}), "elu": ("Elu", {"alpha": 1.0}),
     "leaky-relu": ("LeakyRelu", {"alpha": LEAK}),
 }  # fmt: skip

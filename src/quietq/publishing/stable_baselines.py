@@ -103,11 +103,12 @@ def _network(layers: Sequence[Any]) -> tuple[Activation, tuple[np.ndarray, ...],
         found.add(name)
     if len(found) > 1:
         raise InvalidInput(f"The policy's layers must have one activation, not {' and '.join(sorted(found))}.")
-    for layer in layers[::2]:
+    linear = layers[::2]
+    for layer in (*linear, layers[-1]):
         if _torch(layer) != "Linear":
             raise _unknown(layer)
-    weights = tuple(_numbers(layer.weight) for layer in layers[::2])
-    biases = tuple(np.zeros(len(w)) if x.bias is None else _numbers(x.bias) for x, w in zip(layers[::2], weights))
+    weights = tuple(_numbers(layer.weight) for layer in linear)
+    biases = tuple(np.zeros(len(layer.weight)) if layer.bias is None else _numbers(layer.bias) for layer in linear)
     return found.pop() if found else "tanh", weights, biases
 
 

@@ -77,6 +77,7 @@ class PrivateReward:
         spaces = [getattr(env, f"single_{name}", getattr(env, name)) for name in ("action_space", "observation_space")]
         self._reader = Reader(private, on, state, outside, *spaces)
         refuse_recorders(env)
+        assert private.certificate is not None  # or the reader would have refused it
         self.certificate = with_assumption(private.certificate, independence(env, self._allowed))
         self._before: np.ndarray | None = None
 

@@ -31,9 +31,7 @@ class Values(Marked):
 
 
 class Actions(Marked):
-    actions: list[int] | list[list[float]] = Field(
-        description="Numbers of actions; or actions, where they are numbers."
-    )
+    actions: list[int] | list[list[float]] = Field(description="Their numbers, or the actions themselves.")
 
 
 class Sides(BaseModel):
