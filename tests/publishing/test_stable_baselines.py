@@ -22,7 +22,7 @@ sb3 = pytest.importorskip("stable_baselines3")
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
-REWARD = make("table")  # on [-1, 3]
+REWARD: Any = make("table")  # on [-1, 3]
 SMALL = {"net_arch": [8, 6]}
 
 
@@ -133,6 +133,15 @@ def test_observations_are_normalised_as_they_were(tmp_path):
     assert np.abs(found - expected).max() < 1e-4
 
 
+def test_an_environments_own_reward_made_private_as_it_goes_covers_a_policy_too(tmp_path):
+    env = qq.PrivateReward.of(Place(Discrete(2)), qq.SupBall(0.01), qq.Budget(0.9, 1e-4), rewards=50)
+    model = model_of("DQN", env, shaken=False, learning_starts=10).learn(20)
+    publish(model, tmp_path / "policy.qq", trained_on=env)
+    certificate = qq.load(tmp_path / "policy.qq").certificate
+    assert certificate is not None
+    assert (certificate.standing, certificate.assumptions[-1]) == ("certified", TRAINED)
+
+
 def test_what_is_not_certified_is_refused_or_marked(tmp_path):
     simulated = make("table", simulate=1)
     model = model_of("DQN", place(Discrete(2), simulated))
@@ -171,8 +180,10 @@ def test_observations_without_bounds_need_a_box(tmp_path):
     publish(model, tmp_path / "policy.qq", trained_on=REWARD, box=[(-1, 1), (-1e6, 1e6)])
     policy: Any = qq.load(tmp_path / "policy.qq")
     assert policy.predict([0.5, 1e5])[0] == model.predict(np.array([0.5, 1e5], np.float32), deterministic=True)[0]
-    with pytest.raises(qq.InvalidInput, match="within"):
-        policy.predict([1.5, 0.0])
+    assert policy.predict([1.0 + 1e-7, 0.0])[0] == policy.predict([1.0, 0.0])[0]  # as float32 may round an end
+    for outside in (1.5, np.nan, np.inf):
+        with pytest.raises(qq.InvalidInput, match="within"):
+            policy.predict([outside, 0.0])
 
 
 def test_what_cannot_be_read_is_refused_by_name(tmp_path, monkeypatch):

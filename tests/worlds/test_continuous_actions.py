@@ -18,7 +18,7 @@ from quietq.privacy import Budget, InvalidInput, people
 from quietq.worlds import PrivateReward, relabel
 
 BUDGET = Budget(1.0, 1e-5)
-PLANE = [(0, 1), (0, 1)]
+PLANE = [(0.0, 1.0), (0.0, 1.0)]
 
 
 class Room(gymnasium.Env):

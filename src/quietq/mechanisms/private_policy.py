@@ -132,7 +132,7 @@ class PrivatePolicy(Publishable):
         self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True
     ) -> tuple[Shaped[np.ndarray, "..."], None]:
         """The best action, and None for the state: as Stable-Baselines3 has it, and always deterministic."""
-        points = observed(observation, self.box.dimension)
+        points = observed(observation, self.box)
         values = self(points[..., 0] if self.box.dimension == 1 else points)
         return (values.astype(np.float32) if self.choices is None else np.asarray(values.argmax(axis=-1))), None
 
