@@ -117,10 +117,11 @@ def test_a_trained_model_carries_the_certificate_of_its_reward(tmp_path, quietq)
     assert (tmp_path / "policy.onnx").exists()
 
 
-def test_observations_are_normalised_as_they_were(tmp_path):
+@pytest.mark.parametrize("clip", [1.0, np.inf])
+def test_observations_are_normalised_as_they_were(tmp_path, clip):
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-    env = VecNormalize(DummyVecEnv([place]), clip_obs=1.0)
+    env = VecNormalize(DummyVecEnv([place]), clip_obs=clip)
     model = model_of("SAC", env, shaken=False, learning_starts=20).learn(30)
     publish(model, tmp_path / "policy.qq", trained_on=REWARD)
     policy: Any = qq.load(tmp_path / "policy.qq")
@@ -173,7 +174,7 @@ def test_what_it_was_trained_on_must_be_said(tmp_path):
 
 def test_observations_without_bounds_need_a_box(tmp_path):
     model = model_of("DQN", place(Discrete(2), low=-np.inf, high=np.inf))
-    with pytest.raises(qq.InvalidInput, match="no bounds in coordinate 0 and 1: give `box`"):
+    with pytest.raises(qq.InvalidInput, match="no bounds, or no width, in coordinate 0 and 1: give `box`"):
         publish(model, tmp_path / "policy.qq", trained_on=REWARD)
     with pytest.raises(qq.InvalidInput, match="for each of 2 coordinates"):
         publish(model, tmp_path / "policy.qq", trained_on=REWARD, box=(0, 1))
@@ -201,8 +202,11 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path, monkeypatch):
             publish(model, tmp_path / "policy.qq", trained_on=REWARD)
         assert not os.listdir(tmp_path)
 
-    refuses(sb3.PPO(Own, place()), r"MlpPolicy of PPO, A2C, DQN, SAC, TD3 and DDPG, and this is a Own")
-    refuses(model_of("PPO", place(), policy_kwargs={"features_extractor_class": Doubled}), "a Doubled of its own")
+    refuses(sb3.PPO(Own, place()), r"MlpPolicy of PPO, A2C, DQN, SAC, TD3 and DDPG, not Own: train it with")
+    refuses(
+        model_of("PPO", place(), policy_kwargs={"features_extractor_class": Doubled}),
+        "not with Doubled",
+    )
     refuses(model_of("PPO", place(), policy_kwargs={"activation_fn": torch.nn.GELU}), "not a GELU there")
     refuses(model_of("SAC", place(), use_sde=True), "not a Sequential there")
     refuses(model_of("PPO", place(MultiDiscrete([2, 2]))), "Discrete from 0, or a Box of one axis, not MultiDiscrete")
@@ -212,6 +216,9 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path, monkeypatch):
     forward = changed.policy.action_net.forward
     monkeypatch.setattr(changed.policy.action_net, "forward", lambda x: forward(x) + 1)
     refuses(changed, "acts differently from the model")
+    diverged = model_of("DQN", place(Discrete(2)))
+    diverged.policy.q_net.q_net[0].weight.data[0, 0] = torch.nan
+    refuses(diverged, "its training diverged")
 
 
 def test_a_policy_whose_certificate_trusts_nobody_for_its_training_does_not_load(tmp_path):

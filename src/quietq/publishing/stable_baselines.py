@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from quietq.mechanisms.private_network import LARGEST
 from quietq.mechanisms.private_policy import LEAK, TRAINED, Activation, Output, PrivatePolicy
 from quietq.mechanisms.publishable import Publishable
 from quietq.noise.box import Box, Domain
@@ -48,7 +49,7 @@ def policy_of(model: Any, trained_on: object, box: Domain | None = None) -> Priv
     certificate = with_assumption(_certificate_of(trained_on), TRAINED)
     observations, name = model.observation_space, _name(model.policy)
     if name not in _ACTORS:
-        raise InvalidInput(f"{_SUPPORTED}, and this is a {type(model.policy).__name__}: train it with 'MlpPolicy'.")
+        raise InvalidInput(f"{_SUPPORTED}, not {type(model.policy).__name__}: train it with 'MlpPolicy'.")
     if not isinstance(observations, gymnasium.spaces.Box) or len(observations.shape) != 1:
         raise InvalidInput(f"The policy's observations must be a Box of one axis, not {observations}.")
     extractor, layers = _ACTORS[name](model.policy)
@@ -89,7 +90,7 @@ def _name(thing: object) -> str:
 
 def _exactly(part: Any, name: str) -> Any:
     if _name(part) != f"common.torch_layers.{name}":
-        raise InvalidInput(f"{_SUPPORTED}, with a {name}, and this one has a {type(part).__name__} of its own.")
+        raise InvalidInput(f"{_SUPPORTED}, with the library's {name}, not with {type(part).__name__}.")
     return part
 
 
@@ -124,7 +125,10 @@ def _unknown(layer: object) -> InvalidInput:
 
 
 def _numbers(parameter: Any) -> np.ndarray:
-    return np.array(parameter.detach().cpu().numpy(), np.float64)
+    found: np.ndarray = parameter.detach().cpu().double().numpy().copy()
+    if not np.isfinite(found).all():
+        raise InvalidInput("The model's weights must be finite numbers, and some are not: its training diverged.")
+    return found
 
 
 def _actions(model: Any, name: str) -> tuple[Output, np.ndarray | None]:
@@ -143,7 +147,7 @@ def _normalisation(model: Any) -> tuple[np.ndarray | None, float | None]:
         return None, None
     statistics = normalise.obs_rms
     deviation = np.sqrt(np.asarray(statistics.var, np.float64) + normalise.epsilon)
-    return np.stack([np.asarray(statistics.mean, np.float64), deviation]), float(normalise.clip_obs)
+    return np.stack([np.asarray(statistics.mean, np.float64), deviation]), min(float(normalise.clip_obs), LARGEST)
 
 
 def _box(space: gymnasium.spaces.Box, given: Domain | None) -> Box:
@@ -154,11 +158,11 @@ def _box(space: gymnasium.spaces.Box, given: Domain | None) -> Box:
             raise InvalidInput(f"box must have a pair (low, high) for each of {dimension} coordinates, not {box}.")
         return box
     sides = [(float(low), float(high)) for low, high in zip(space.low, space.high, strict=True)]
-    open_ended = [str(i) for i, side in enumerate(sides) if max(map(abs, side)) > NO_BOUND]
-    if open_ended:
+    without = [str(i) for i, (low, high) in enumerate(sides) if max(-low, high) > NO_BOUND or not low < high]
+    if without:
         raise InvalidInput(
-            f"The observations have no bounds in coordinate {' and '.join(open_ended)}: give `box`, a pair (low, high) "
-            f"for each of {dimension} coordinates, for the observations that the policy may be asked about."
+            f"The observations have no bounds, or no width, in coordinate {' and '.join(without)}: give `box`, a pair "
+            f"(low, high) for each of {dimension} coordinates, for the observations that the policy may be asked about."
         )
     return Box.of(sides)
 

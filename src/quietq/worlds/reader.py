@@ -119,8 +119,7 @@ class Reader:
             raise InvalidInput(f"outside must be 'refuse' or 'clip', not {shown(self.outside)}.")
         if self.observations is not None:
             refuse_categories(self.observations, self.state)
-        box = self.private.box
-        outputs = self.private(flat(np.array([box.low]) + np.array([box.width]) / 2)).shape[1:]
+        outputs = _outputs(self.private)
         if self.on == "state-action":
             self._check_actions(outputs)
         elif outputs:
@@ -175,6 +174,12 @@ class Reader:
         return np.asarray(self.private(flat(places)), dtype=np.float64)
 
 
+def _outputs(private: Released) -> tuple[int, ...]:
+    """The shape of what the reward says of one place."""
+    box = private.box
+    return private(flat(np.array([box.low]) + np.array([box.width]) / 2)).shape[1:]
+
+
 def _rows(actions: object, size: int, width: int) -> Float[np.ndarray, "batch width"]:
     rows = numbers("actions", actions)
     if rows.size != size * width:
@@ -209,7 +214,7 @@ def relabel(
 
 def _space_of(private: Released, on: str, actions: Any) -> Space | None:
     """Logged actions are numbers of actions where the reward has an output for each; else they are coordinates."""
-    if on != "state-action" or actions is None or not isinstance(private, Released) or private.outputs > 1:
+    if on != "state-action" or actions is None or not isinstance(private, Released) or _outputs(private):
         return None
     width = numbers("actions", actions).size // max(_length(actions), 1)
     return BoxSpace(-np.inf, np.inf, (max(width, 1),))
