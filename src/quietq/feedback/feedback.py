@@ -80,6 +80,8 @@ class Feedback(ABC):
     sums: Summed | Kept
     not_private: dict[str, int]
     """counts for the operator; publishing them is not covered by any certificate"""
+    schema: "Schema | None" = None
+    """Which columns their rows had, if there were any; public. Audits make up rows by it."""
     once: Once = field(default_factory=lambda: Once("These people's reward"))
     """The mark by which `privatise` knows that they were released; copies and pickles carry it along."""
 
@@ -118,7 +120,7 @@ def read_people(
     keep: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Reads a source, and sums people; what `Feedback` needs to be told of them: `count`, `sums`, `not_private`.
+    """Reads a source, and sums people; what `Feedback` needs to be told of them: `count`, `sums`, `not_private`, `schema`.
 
     Rows stream through and are gone, unless they are to be kept in memory for statistics besides this one.
     """
@@ -148,4 +150,5 @@ def read_people(
             UserWarning,
             stacklevel=3,
         )
-    return {"count": count, "sums": sums, "not_private": {**counts, "people_present": tally.people}}
+    present = {**counts, "people_present": tally.people}
+    return {"count": count, "sums": sums, "not_private": present, "schema": schema}

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from quietq.privacy.errors import InvalidInput, MissingExtra
 
 try:
@@ -61,6 +63,16 @@ class Number:
             return ((cell - self.low) / (self.high - self.low)).clip(0.0, 1.0) + 0.0
         return cell.clip(self.low, self.high) + 0.0
 
+    @property
+    def extremes(self) -> tuple[float, ...]:
+        """The cells that an adversary tries first."""
+        return max(self.low, -1e9), min(self.high, 1e9)
+
+    def anything(self, rng: np.random.Generator) -> float:
+        """And those that come next: any in the range, or far outside."""
+        low, high = self.extremes
+        return float(rng.choice([rng.uniform(low, high), low - 1e12, high + 1e12, np.inf], p=[0.85, 0.05, 0.05, 0.05]))
+
 
 @dataclass(frozen=True)
 class Category:
@@ -91,6 +103,13 @@ class Category:
 
     def value(self, cell: pl.Expr) -> pl.Expr:
         return cell
+
+    @property
+    def extremes(self) -> tuple[str, ...]:
+        return self.values
+
+    def anything(self, rng: np.random.Generator) -> str:
+        return str(rng.choice([*self.values, "anything"]))
 
     @staticmethod
     def _forms(cells: pl.Series) -> pl.Series:
