@@ -35,6 +35,8 @@ LEAST = {
     "reward, ball": 0.9999,
     "reward, observed": 0.999,
     "reward, one of many people": 0.98,
+    "reward, rounds of ratings": 0.97,
+    "reward, rounds of comparisons": 0.97,
     "value": 0.997,
     "value-network": 0.99,
     "gradient": 0.997,
@@ -48,8 +50,11 @@ LEAST = {
     "evaluation, lsl": 0.9999,
 }
 
-# Other forms of methods that are checked anyway.
-SLOW = {"value-network", "value-network, mlp", "value-network, fourier", "gradient, one state", "gradient, clipped"}
+# Other forms of methods that are checked anyway; rounds are, with fewer of them, in `test_worst_rows.py`.
+SLOW = {
+    "value-network", "value-network, mlp", "value-network, fourier", "gradient, one state", "gradient, clipped",
+    "reward, rounds of ratings", "reward, rounds of comparisons",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in LEAST])

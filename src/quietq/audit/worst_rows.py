@@ -1,8 +1,8 @@
 """One person among many, whose rows are replaced by the worst that a search finds: for models of everybody's rows.
 
-Whatever the kind of feedback and the mechanism, rows go all the way: made up by the schema's fields, read, cleaned, held
-to bounds, averaged, made private. One transcript is drawn and replayed to both neighbours, so that all queries are the
-same, and what is compared is how far apart the two are in each query, in its law's own distance, and in all of them
+Whatever the kind of feedback and the mechanism, rows go all the way: made up by the schema's fields, read, cleaned,
+held to bounds, averaged, made private. One transcript is drawn and replayed to both neighbours, so that all queries are
+the same, and what is compared is how far apart the two are in each query, in its law's own distance, and in all of them
 together (by the root of the sum of squares, for Gaussian noise) against the budget.
 
 A query asks for a sum over people, so it is enough to look at each candidate alone, and then at every pair of them;
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import BestTest
 from quietq.audit.finding import Attack, Finding, Movement, Unprotected
 from quietq.audit.frozen_release import Frozen, Release
@@ -54,6 +55,9 @@ class WorstRows:
         kind = type(self.one).__name__.lower()
         by = f"worst rows ({self.movement.by})"
         attack = Attack(f"reward/{self.mechanism.name}", kind, str(relation), by, seen, "likelihood ratio")
+        if self.movement.together is not None and self.mechanism.cost.mu is not None:
+            mu = self.movement.together * self.mechanism.cost.mu  # in one transcript, and about that in others
+            options = {"expected": Expected(-(mu**2) / 2, mu, mu**2 / 2, mu), **options}
         return test.audit(runs, attack, **options)
 
 
@@ -63,14 +67,14 @@ def worst_rows(
 ) -> WorstRows:  # fmt: skip
     """Searches for the rows of one person, and for others in their place, that a mechanism tells apart best.
 
-    `source` is what `read` reads: everybody else's rows, of at least one person fewer than are declared. `mechanism` is
-    what makes them private, by default what `privatise` would take. What is found comes from these rows: take people who
-    are made up.
+    `source` is what `read` reads: everybody else's rows, of at least two people fewer than are declared, so that there
+    is room for somebody who is counted twice. `mechanism` is what makes them private, by default what `privatise` would
+    take. What is found comes from these rows: take people who are made up.
 
     >>> import polars
     >>> from functools import partial
     >>> from quietq import Ratings
-    >>> rows = polars.DataFrame({"person": range(19), "x": [0.5] * 19, "y": [0.2] * 19, "rating": [1.0] * 19})
+    >>> rows = polars.DataFrame({"person": range(18), "x": [0.5] * 18, "y": [0.2] * 18, "rating": [1.0] * 18})
     >>> read = partial(Ratings.read, state=["x", "y"], box=[(0, 1), (0, 1)], low=0, high=1, count=20)
     >>> move = worst_rows(read, rows, Budget(0.9, 1e-4), tries=12).movement
     >>> move.exceeds, move.share > 0.9, len(move.queries)
@@ -90,9 +94,9 @@ def worst_rows(
         if not found <= share * BETTER:  # NaN is the worst of all
             share, best = found, pair
     movement = frozen.movement(name or f"{mechanism.name}, one person's rows", share, best.by)
-    several = len(search.best) > 2
-    movement = replace(movement, queries=tuple(pair.share for pair in search.best[:-1]) if several else ())
-    whole = search.best[-1]
+    *each, whole = search.best
+    if len(each) > 1:
+        movement = replace(movement, queries=tuple(pair.share for pair in each), together=whole.share)
     return WorstRows(mechanism, crowd.with_rows(whole.one.rows), crowd.with_rows(whole.other.rows), movement)
 
 
@@ -148,8 +152,9 @@ class _Pair:
 class _Search:
     """Candidates for one person's rows, and the farthest pair of them for each query and for all together.
 
-    Nobody; one row at a corner, many copies of it, or any rows; then the farthest with one column turned to its other
-    end; the two farthest mixed, so that they are shorter; and the two with a column changed at random, greedily.
+    Nobody; one row at a corner or at the opposite one, many copies of it, or any rows; then the farthest with one
+    column turned to its other end; the two farthest mixed, for what is between them; and with a column changed,
+    greedily.
     """
 
     def __init__(self, crowd: _Crowd, frozen: Frozen, rng: np.random.Generator) -> None:
@@ -158,7 +163,7 @@ class _Search:
         self.best: list[_Pair] = []
 
     def run(self, tries: int) -> None:
-        corners = list(dict.fromkeys(self._corner() for _ in range(tries)))[: max(tries // 2, 4)]
+        corners = list(dict.fromkeys(row for _ in range(tries) for row in self._opposites()))[: max(tries // 2, 4)]
         self._attempt("nobody", [])
         for corner in corners:
             self._attempt("one row", [corner])
@@ -170,9 +175,8 @@ class _Search:
         for rows in self._turned(far):
             self._attempt("opposite", rows)
         one, other = self._pair()
-        for number in (1, 2, 4, 8):
-            self._attempt("mixture", one * number + other)
-            self._attempt("mixture", one + other * number)
+        for number in (11, 12, 13, 14, 16, 18):
+            self._attempt("mixture", one[:1] * (20 - number) + other[:1] * number)
         for _ in range(tries // 4):
             rows = list(self._pair()[self._rng.integers(2)])
             self._attempt("greedy", self._change(rows, int(self._rng.integers(len(self._crowd.fields)))))
@@ -240,8 +244,12 @@ class _Search:
         cell = field.anything(self._rng) if self._rng.random() < 0.5 else self._end(field)
         return [(*row[:place], cell, *row[place + 1 :]) for row in rows]
 
-    def _corner(self) -> tuple[Any, ...]:
-        return tuple(map(self._end, self._crowd.fields))
+    def _opposites(self) -> Iterator[tuple[Any, ...]]:
+        """A row at a corner, and the one that has every cell at the other end."""
+        ends = [field.extremes for field in self._crowd.fields]
+        places = [int(self._rng.integers(len(cells))) for cells in ends]
+        yield tuple(cells[place] for cells, place in zip(ends, places, strict=True))
+        yield tuple(cells[-1 - place] for cells, place in zip(ends, places, strict=True))
 
     def _end(self, field: Any) -> Any:
         return field.extremes[self._rng.integers(len(field.extremes))]

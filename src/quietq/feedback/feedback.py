@@ -120,7 +120,7 @@ def read_people(
     keep: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Reads a source, and sums people; what `Feedback` needs to be told of them: `count`, `sums`, `not_private`, `schema`.
+    """Reads a source, and sums people; `count`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
 
     Rows stream through and are gone, unless they are to be kept in memory for statistics besides this one.
     """
