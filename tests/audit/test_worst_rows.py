@@ -1,6 +1,7 @@
 """One person's rows against the worst others: sound mechanisms reach what they state, and broken copies exceed it."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import polars as pl
 import pytest
 from broken_copies import STRONG, altered, both, check, halve_draws
 
-from quietq import Budget, InvalidInput
+from quietq import Budget, FeatureKernel, InvalidInput, Ratings
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.made_up import MADE_UP, made_up
 from quietq.audit.worst_rows import worst_rows
@@ -138,6 +139,24 @@ def test_a_person_who_is_split_over_partitions_is_caught(monkeypatch: pytest.Mon
     monkeypatch.setattr(local_engine, "by_person", lambda batches: map(sort_by_person, batches))
     with pytest.raises(Unprotected, match="who is split counts twice"):
         moved("ratings")
+
+
+def fits() -> Movement:
+    """One fit for each person, summed as rows are read, and not kept."""
+    features = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
+    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, count=9, features=features, norm=0.5)
+    rows = pl.DataFrame({"person": range(7), "state": [0.3] * 7, "rating": [0.5] * 7})
+    return worst_rows(read, rows, AMPLE, tries=8).movement
+
+
+def test_people_who_are_summed_as_they_are_read_are_audited_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    move = fits()
+    assert not move.exceeds
+    assert move.share > 0.99
+    assert move.queries == ()
+    monkeypatch.setattr(local_engine, "whole_people", lambda batches: batches)
+    with pytest.raises(Unprotected, match="who is split counts twice"):
+        fits()
 
 
 def test_a_name_in_two_spellings_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
