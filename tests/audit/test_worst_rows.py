@@ -13,8 +13,7 @@ from quietq import Budget, FeatureKernel, InvalidInput, Ratings
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.made_up import MADE_UP, made_up
 from quietq.audit.worst_rows import worst_rows
-from quietq.feedback import local_engine, schema
-from quietq.feedback.grouping import sort_by_person
+from quietq.feedback import grouping, local_engine, schema
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.feedback.statistic import Vector
@@ -135,8 +134,14 @@ def test_vectors_that_are_not_held_to_their_length_are_caught(monkeypatch: pytes
 # People who are counted twice, or who change what others count for
 
 
+def split_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows stay in the parts in which they came."""
+    for module in (grouping, local_engine):
+        monkeypatch.setattr(module, "whole_people", lambda batches, *_: batches)
+
+
 def test_a_person_who_is_split_over_partitions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_engine, "by_person", lambda batches: map(sort_by_person, batches))
+    split_people(monkeypatch)
     with pytest.raises(Unprotected, match="who is split counts twice"):
         moved("ratings")
 
@@ -154,7 +159,7 @@ def test_people_who_are_summed_as_they_are_read_are_audited_too(monkeypatch: pyt
     assert not move.exceeds
     assert move.share > 0.99
     assert move.queries == ()
-    monkeypatch.setattr(local_engine, "whole_people", lambda batches: batches)
+    split_people(monkeypatch)
     with pytest.raises(Unprotected, match="who is split counts twice"):
         fits()
 
@@ -172,18 +177,20 @@ class Standardised(ClippedGradient):
     """Features in units of their spread over all rows that are there."""
 
     def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
+        def scaled(*points: np.ndarray) -> np.ndarray:
+            return phi(*points) / (1 + phi(*points).std())
+
         phi = self.features
-        mine = replace(self, features=lambda x: phi(x) / (1 + phi(x).std(axis=0)))
-        return ClippedGradient.of_people(mine, starts, columns)
+        return ClippedGradient.of_people(replace(self, features=scaled), starts, columns)
 
 
 class SinglePrecision(ClippedGradient):
     """Features are rounded to 24 bits of the largest one that is there."""
 
     def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
-        def rounded(x: np.ndarray) -> np.ndarray:
-            step = np.abs(phi(x)).max() / 2**24
-            return np.round(phi(x) / step) * step
+        def rounded(*points: np.ndarray) -> np.ndarray:
+            step = np.abs(phi(*points)).max() / 2**24
+            return np.round(phi(*points) / step) * step
 
         phi = self.features
         return ClippedGradient.of_people(replace(self, features=rounded), starts, columns)
@@ -243,8 +250,8 @@ def test_too_little_noise_is_caught() -> None:
 class Thrice(Rounds):
     """People move everything three times as far as is stated."""
 
-    def _query(self, statistic: Any, mu: float) -> Any:
-        query = super()._query(statistic, mu)
+    def _query(self, *look: Any) -> Any:
+        query = super()._query(*look)
         return query._replace(numbers=lambda feedback: 3 * query.numbers(feedback))
 
 
