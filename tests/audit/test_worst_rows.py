@@ -32,7 +32,7 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ROUNDS", 3)
 
 
-def moved(kind: str, tries: int = 8, **options: Any) -> Movement:
+def moved(kind: str, tries: int = 4, **options: Any) -> Movement:
     return worst_rows(*made_up(kind, PEOPLE), AMPLE, tries=tries, **options).movement
 
 
@@ -43,7 +43,7 @@ def plan(kind: str, mechanism: type[Rounds] = Rounds, budget: Budget = AMPLE) ->
 
 @every_kind
 def test_people_come_close_to_what_is_stated_and_never_exceed_it(kind: str) -> None:
-    move = moved(kind, tries=24)
+    move = moved(kind, tries=16)
     assert not move.exceeds
     assert 0.97 <= move.share <= 1
     assert len(move.queries) == 4
@@ -105,20 +105,15 @@ class Longer(Unheld):
         return super().of_people(starts, columns) * np.append(np.ones(self.size - 1), 2)
 
 
-def test_a_second_bound_that_is_not_needed_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "ClippedGradient", Unheld)
-    assert not moved("comparisons").exceeds
-
-
 @pytest.mark.parametrize(
     ("kind", "statistic"),
-    [("comparisons", Ties), ("ratings", Top), ("ratings", Summed), ("comparisons", Longer)],
+    [("comparisons", Ties), ("ratings", Top), ("ratings", Summed), ("ratings", Longer)],
 )
 def test_a_statistic_that_forgets_somebody_is_caught(
     kind: str, statistic: type[Unheld], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rounds, "ClippedGradient", statistic)
-    move = moved(kind, tries=16)
+    move = moved(kind)
     assert move.exceeds
 
 
@@ -209,7 +204,7 @@ class LargestClip(ClippedGradient):
 def test_people_who_change_what_others_count_for_are_caught(statistic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ClippedGradient", statistic)
     with pytest.raises(Unprotected, match="no sum over people"):
-        moved("comparisons")
+        moved("ratings")
 
 
 # Mechanisms that look at what they should not, or noise too little
@@ -257,10 +252,10 @@ class Thrice(Rounds):
 
 @both
 def test_whole_releases_tell_the_same(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rounds, all answers seen, told apart by the best test."""
-    monkeypatch.setattr(rounds, "ROUNDS", 2)
+    """Two queries, all answers seen, told apart by the best test."""
+    monkeypatch.setattr(rounds, "ROUNDS", 1)
     mechanism = plan("ratings", Thrice if broken else Rounds, STRONG)
-    worst = worst_rows(*made_up("ratings", PEOPLE), STRONG, mechanism=mechanism, tries=8)
+    worst = worst_rows(*made_up("ratings", PEOPLE), STRONG, mechanism=mechanism, tries=4)
     assert worst.movement.exceeds == broken
     finding = worst.audit(90)
     check(finding, broken)

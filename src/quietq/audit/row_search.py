@@ -48,15 +48,16 @@ class Crowd:
         return self._read([self._source, self._frame(rows[::-1])])
 
     def in_company(self, rows: Rows, others: Sequence[Rows]) -> Feedback:
-        frames = [self._frame(theirs, f"other {number}") for number, theirs in enumerate(others)]
+        names = [f"other {number}" for number, theirs in enumerate(others) for _ in theirs]
+        company = self._frame([row for theirs in others for row in theirs], names)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that no row can be used
-            return self._read([*frames, self._frame(rows)])
+            return self._read([company, self._frame(rows)])
 
-    def _frame(self, rows: Rows, name: str = _SPELLINGS[0]) -> Any:
+    def _frame(self, rows: Rows, name: str | list[str] = _SPELLINGS[0]) -> Any:
         import polars as pl
 
-        columns = {self.person: [name] * len(rows)}
+        columns = {self.person: [name] * len(rows) if isinstance(name, str) else name}
         columns |= {field.column: [row[i] for row in rows] for i, field in enumerate(self.fields)}
         return pl.DataFrame(columns, strict=False)
 
@@ -122,11 +123,11 @@ class RowSearch:
         One company are the people of the source; the other are people whose many rows contradict each other.
         """
         several = next(person for person in self._people if len(person.rows) > 1)
-        checked = (several, *(person for person in self._people if len(person.rows) == _MANY), *self._farthest_two())
+        many = next(person for person in self._people if len(person.rows) == _MANY)
         others = [[next(self._opposites()) for _ in range(_ROWS)] for _ in range(min(self._crowd.count - 1, _OTHERS))]
         companies = [self._crowd.with_rows, partial(self._crowd.in_company, others=others)]
         nobody = [self._numbers(company([])) for company in companies]
-        for person in checked:
+        for person in (several, many, *self._farthest_two()):
             there = [self._numbers(company(person.rows)) for company in companies]
             if self._differ(there[0], self._numbers(self._crowd.in_another_order(person.rows))):
                 raise Unprotected(

@@ -20,7 +20,6 @@ from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import BestTest
 from quietq.audit.finding import Attack, Finding, Movement
 from quietq.audit.frozen_release import Frozen, Release
-from quietq.audit.neighbours import BETTER
 from quietq.audit.row_search import Crowd, Read, RowSearch
 from quietq.feedback.feedback import Feedback
 from quietq.mechanisms.mechanism import Mechanism, Task
@@ -78,13 +77,12 @@ def worst_rows(
     search = RowSearch(crowd, frozen, np.random.default_rng(seed))
     search.run(tries)
     search.check()
-    share, best = 0.0, search.best[-1]
-    for pair in search.farthest():
-        found = frozen.share(*(crowd.with_rows(person.rows) for person in (pair.one, pair.other)))
-        if not found <= share * BETTER:  # NaN is the worst of all
-            share, best = found, pair
-    movement = frozen.movement(name or f"{mechanism.name}, one person's rows", share, best.by)
+    pairs = search.farthest()
+    both = [[crowd.with_rows(person.rows) for person in (pair.one, pair.other)] for pair in pairs]
+    shares = [frozen.share(*neighbours) for neighbours in both]
+    best = int(np.argmax(shares))  # NaN is the worst of all
+    movement = frozen.movement(name or f"{mechanism.name}, one person's rows", shares[best], pairs[best].by)
     *each, whole = search.best
     if len(each) > 1:
         movement = replace(movement, queries=tuple(pair.share for pair in each), together=whole.share)
-    return WorstRows(mechanism, crowd.with_rows(whole.one.rows), crowd.with_rows(whole.other.rows), movement)
+    return WorstRows(mechanism, *both[0], movement)
