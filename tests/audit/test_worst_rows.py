@@ -115,6 +115,7 @@ def test_a_statistic_that_forgets_somebody_is_caught(
     monkeypatch.setattr(rounds, "ClippedGradient", statistic)
     move = moved(kind)
     assert move.exceeds
+    assert move.share > 1.01
 
 
 def test_vectors_that_are_not_held_to_their_length_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ Rows = list[tuple[Any, ...]]
 """One person's, with a cell for each field of the schema."""
 Read = Callable[[Any], Feedback]
 _SPELLINGS = ("Somebody Else", " somebody  ELSE")
-_MANY = 200
+_MANY = 1000
 _OTHERS, _ROWS = 8, 40
 _FEW = 4
 
@@ -106,11 +106,23 @@ class RowSearch:
         self._attempt("many rows", [far] * _MANY)
         for row in dict.fromkeys(self._turned(far)):
             self._attempt("opposite", [row])
-        one, other = self._pair()
-        for number in (11, 12, 13, 14, 16, 18):
-            self._attempt("mixture", one[:1] * (20 - number) + other[:1] * number)
+        self._mix()
         for _ in range(tries // 4):
             self._attempt("greedy", self._change(self._pair()[self._rng.integers(2)]))
+
+    def _mix(self) -> None:
+        """The two farthest in one person, so that they nearly cancel: where is what is left the farthest from one?"""
+        one, other = (rows[:1] for rows in self._pair())
+
+        def attempt(left: float) -> tuple[float, float]:
+            number = round(_MANY * (1 + left) / 2)
+            return self._attempt("mixture", one * (_MANY - number) + other * number), left
+
+        step = 3.0
+        best = max(map(attempt, 0.9 / step ** np.arange(5)))
+        for _ in range(3):
+            step **= 0.5
+            best = max(best, attempt(best[1] / step), attempt(min(best[1] * step, 1.0)))
 
     def farthest(self) -> list[Pair]:
         """The pairs to make private among everybody: the farthest in all queries, in any one, and in the first."""
@@ -148,14 +160,17 @@ class RowSearch:
                 return True
         return False
 
-    def _attempt(self, by: str, rows: Rows) -> None:
-        person = Person(by, rows, self._numbers(self._crowd.in_company(rows, ())))
+    def _attempt(self, by: str, rows: Rows) -> float:
+        """How far this is from any candidate before, in any query."""
+        person, farthest = Person(by, rows, self._numbers(self._crowd.in_company(rows, ()))), 0.0
         for other in self._people:
             shares = self._frozen.shares(_less(person.numbers, other.numbers))
             found = [Pair(float(share), other, person) for share in shares]
             old = self.best or found
             self.best = [b if b.share * BETTER >= f.share else f for b, f in zip(old, found, strict=True)]
+            farthest = max(farthest, float(shares.max()))
         self._people.append(person)
+        return farthest
 
     def _numbers(self, feedback: Feedback) -> list[np.ndarray]:
         return [query.numbers(feedback) for query in self._frozen.queries]
