@@ -24,7 +24,6 @@ Rows = list[tuple[Any, ...]]
 Read = Callable[[Any], Feedback]
 _SPELLINGS = ("Somebody Else", " somebody  ELSE")
 _MANY = 1000
-_OTHERS, _ROWS = 8, 40
 _FEW = 4
 
 
@@ -84,9 +83,9 @@ class Pair:
 class RowSearch:
     """Candidates for one person's rows, and the farthest pair of them for each query and for all together.
 
-    Nobody; one row at a corner or at the opposite one, many copies of it, or any rows; then the farthest with one
-    column turned to its other end, or all that say the same thing, such as where; the two farthest mixed, for what is
-    between them; and with a column changed, greedily.
+    Nobody; one row at a corner or at the opposite one, many copies of it, many corners, or any rows; then the farthest
+    with one column turned to its other end, or all that say the same thing, such as where; the two farthest mixed, for
+    what is between them; and with a column changed, greedily.
     """
 
     def __init__(self, crowd: Crowd, frozen: Frozen, rng: np.random.Generator) -> None:
@@ -101,7 +100,7 @@ class RowSearch:
             self._attempt("one row", [corner])
         for number in self._rng.integers(2, 20, max(tries // 8, 2)):
             self._attempt("anything", [self._anything() for _ in range(number)])
-        self._attempt("many rows", [corners[0]] * _MANY)
+        self._attempt("contradictions", self._contradictions())
         far = self._far()
         self._attempt("many rows", [far] * _MANY)
         for row in dict.fromkeys(self._turned(far)):
@@ -134,12 +133,11 @@ class RowSearch:
 
         One company are the people of the source; the other are people whose many rows contradict each other.
         """
-        several = next(person for person in self._people if len(person.rows) > 1)
-        many = next(person for person in self._people if len(person.rows) == _MANY)
-        others = [[next(self._opposites()) for _ in range(_ROWS)] for _ in range(min(self._crowd.count - 1, _OTHERS))]
+        contradicting, many = (person for person in self._people if person.by in ("contradictions", "many rows"))
+        others = [self._contradictions() for _ in range(min(self._crowd.count - 1, _FEW))]
         companies = [self._crowd.with_rows, partial(self._crowd.in_company, others=others)]
         nobody = [self._numbers(company([])) for company in companies]
-        for person in (several, many, *self._farthest_two()):
+        for person in (contradicting, many, *self._farthest_two()):
             there = [self._numbers(company(person.rows)) for company in companies]
             if self._differ(there[0], self._numbers(self._crowd.in_another_order(person.rows))):
                 raise Unprotected(
@@ -214,6 +212,10 @@ class RowSearch:
         places = [int(self._rng.integers(len(cells))) for cells in ends]
         yield tuple(cells[place] for cells, place in zip(ends, places, strict=True))
         yield tuple(cells[-1 - place] for cells, place in zip(ends, places, strict=True))
+
+    def _contradictions(self) -> Rows:
+        """Many rows at corners, so that many begin alike and end otherwise."""
+        return [row for _ in range(_MANY // 4) for row in self._opposites()]
 
     def _anything(self) -> tuple[Any, ...]:
         return tuple(field.anything(self._rng) for field in self._crowd.fields)
