@@ -15,7 +15,7 @@ from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.frozen_step import FrozenStep, Search, frozen_sensitivity
 from quietq.audit.neighbours import Look, moves
-from quietq.audit.plan import plan_checks, sensitivities
+from quietq.audit.plan import models_of_all_kinds, plan_checks, sensitivities
 from quietq.learning import GradientNoise, InLoopMethod, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, ValueNoise
 from quietq.learning.method import Spaces
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
@@ -35,8 +35,6 @@ LEAST = {
     "reward, ball": 0.9999,
     "reward, observed": 0.999,
     "reward, one of many people": 0.98,
-    "reward, rounds of ratings": 0.97,
-    "reward, rounds of comparisons": 0.97,
     "value": 0.997,
     "value-network": 0.99,
     "gradient": 0.997,
@@ -50,11 +48,13 @@ LEAST = {
     "evaluation, lsl": 0.9999,
 }
 
-# Other forms of methods that are checked anyway; rounds are, with fewer of them, in `test_worst_rows.py`.
-SLOW = {
-    "value-network", "value-network, mlp", "value-network, fourier", "gradient, one state", "gradient, clipped",
-    "reward, rounds of ratings", "reward, rounds of comparisons",
-}  # fmt: skip
+# Models of everybody's rows: checked in `test_worst_rows.py` too, with fewer rounds.
+MODELS = {f"reward, {noise} of {kind}": 0.9 for kind, noise in models_of_all_kinds()}
+LEAST |= MODELS
+
+# Other forms of methods that are checked anyway.
+SLOW = {"value-network", "value-network, mlp", "value-network, fourier", "gradient, one state", "gradient, clipped"}
+SLOW |= set(MODELS)
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in LEAST])
