@@ -43,12 +43,13 @@ def plan(kind: str, mechanism: type[Rounds] = Rounds, budget: Budget = AMPLE) ->
 
 @pytest.mark.parametrize(("kind", "noise"), models_of_all_kinds())
 def test_people_come_close_to_what_is_stated_and_never_exceed_it(kind: str, noise: str) -> None:
+    """By a short search; `test_frozen.py` asks for more of the usual one."""
     move = moved(kind, tries=16, noise=noise)
     assert not move.exceeds
-    assert 0.9 <= move.share <= 1
+    assert 0.8 <= move.share <= 1
     if noise == "rounds":
         assert move.share > 0.97
-        assert len(move.queries) == 4
+        assert len(move.queries) >= 3
         assert 0.9 <= (move.together or 0) <= 1
 
 

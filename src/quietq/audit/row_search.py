@@ -84,8 +84,8 @@ class RowSearch:
     """Candidates for one person's rows, and the farthest pair of them for each query and for all together.
 
     Nobody; one row at a corner or at the opposite one, many copies of it, many corners, or any rows; then the farthest
-    with one column turned to its other end, or all that say the same thing, such as where; the two farthest mixed, for
-    what is between them; and with a column changed, greedily.
+    with one column turned to its other end, or all that say the same thing, such as where; all rows that push
+    the same way; the two farthest mixed, for what is between them; and with a column changed, greedily.
     """
 
     def __init__(self, crowd: Crowd, frozen: Frozen, rng: np.random.Generator) -> None:
@@ -98,24 +98,26 @@ class RowSearch:
         self._attempt("nobody", [])
         for corner in corners:
             self._attempt("one row", [corner])
-        for number in self._rng.integers(2, 20, max(tries // 8, 2)):
+        for number in (*self._rng.integers(2, 20, max(tries // 8, 2)), *[1] * (tries // 2)):
             self._attempt("anything", [self._anything() for _ in range(number)])
         self._attempt("contradictions", self._contradictions())
         far = self._far()
-        self._attempt("many rows", [far] * _MANY)
-        for row in dict.fromkeys(self._turned(far)):
+        self._attempt("many rows", far.rows * _MANY)
+        for row in dict.fromkeys(self._turned(far.rows[0])):
             self._attempt("opposite", [row])
+        for rows in self._aligned(far):
+            self._attempt("aligned", rows)
         self._mix()
         for _ in range(tries // 4):
             self._attempt("greedy", self._change(self._pair()[self._rng.integers(2)]))
 
     def _mix(self) -> None:
         """The two farthest in one person, so that they nearly cancel: where is what is left the farthest from one?"""
-        one, other = (rows[:1] for rows in self._pair())
+        one, other = (rows * (_MANY // max(len(rows), 1) + 1) for rows in self._pair())
 
         def attempt(left: float) -> tuple[float, float]:
             number = round(_MANY * (1 + left) / 2)
-            return self._attempt("mixture", one * (_MANY - number) + other * number), left
+            return self._attempt("mixture", one[: _MANY - number] + other[:number]), left
 
         step = 3.0
         best = max(map(attempt, 0.9 / step ** np.arange(5)))
@@ -144,8 +146,7 @@ class RowSearch:
                     "One person's rows count otherwise in two parts, in another order or under another spelling of the "
                     "name: who is split counts twice."
                 )
-            part = _less(person.numbers, self._people[0].numbers)
-            if any(self._differ(_less(*both), part) for both in zip(there, nobody, strict=True)):
+            if any(self._differ(_less(*both), self._part(person)) for both in zip(there, nobody, strict=True)):
                 raise Unprotected(
                     "One person's rows change what other people count for, so that the numbers are no sum over people."
                 )
@@ -180,11 +181,17 @@ class RowSearch:
         one, other = self._farthest_two()
         return one.rows, other.rows
 
-    def _far(self) -> tuple[Any, ...]:
-        """Of all single rows, that which is the farthest from nobody."""
-        single = [person for person in self._people if len(person.rows) == 1]
-        nobody = self._people[0].numbers
-        return max(single, key=lambda person: self._frozen.shares(_less(person.numbers, nobody))[-1]).rows[0]
+    def _single(self) -> list[Person]:
+        return [person for person in self._people if len(person.rows) == 1]
+
+    def _part(self, person: Person) -> list[np.ndarray]:
+        """What this person adds to each query."""
+        return _less(person.numbers, self._people[0].numbers)
+
+    def _far(self) -> Person:
+        """Of all corners, that which is the farthest from nobody."""
+        single = [person for person in self._single() if person.by == "one row"]
+        return max(single, key=lambda person: self._frozen.shares(self._part(person))[-1])
 
     def _turned(self, row: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         """The same corner with all columns that say one thing at other ends of their ranges, and with single ones."""
@@ -196,6 +203,16 @@ class RowSearch:
                 for place, cells in ends.items():
                     turned[place] = cells[(cells.index(row[place]) + turn) % len(cells)]
                 yield tuple(turned)
+
+    def _aligned(self, far: Person) -> Iterator[Rows]:
+        """All single rows that push the same way as the farthest, in one person; and all that push against it."""
+        way = np.concatenate([part.ravel() for part in self._part(far)])
+        pushes = [
+            (one.rows[0], way @ np.concatenate([part.ravel() for part in self._part(one)])) for one in self._single()
+        ]
+        for sign in (1, -1):
+            rows = [row for row, push in pushes if sign * push > 0]
+            yield rows * max(1, _MANY // 8 // max(len(rows), 1))
 
     def _change(self, rows: Rows) -> Rows:
         """One column, of a thing that is chosen first: there may be hundreds that say where, and one that says what."""
