@@ -78,6 +78,8 @@ class Feedback(ABC):
     sums: Sums
     not_private: dict[str, int]
     """counts for the operator; publishing them is not covered by any certificate"""
+    schema: "Schema | None" = None
+    """Which columns their rows had, if there were any; public. Audits make up rows by it."""
     once: Once = field(default_factory=lambda: Once("These people's reward"))
     """The mark by which `privatise` knows that they were released; copies and pickles carry it along."""
 
@@ -116,7 +118,7 @@ def read_people(
     keep: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Reads a source, and sums people; what `Feedback` needs to be told of them: `count`, `sums`, `not_private`.
+    """Reads a source, and sums people; `count`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
 
     Rows stream through and are gone, unless they are to be kept, in memory or on the cluster, for statistics besides
     this one.
@@ -142,4 +144,5 @@ def read_people(
             UserWarning,
             stacklevel=3,
         )
-    return {"count": count, "sums": sums, "not_private": {**counts, "people_present": tally.people}}
+    present = {**counts, "people_present": tally.people}
+    return {"count": count, "sums": sums, "not_private": present, "schema": schema}
