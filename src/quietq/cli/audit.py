@@ -66,7 +66,7 @@ def _options(name: str) -> Options:
         return {**RUNS, **BUDGET, **OUT, **CACHE, **JSON}
     if name == EVALUATION:
         return {**RUNS, **BUDGET, **ONE, **JSON}
-    from quietq.cli.plan import Settings
+    from quietq.cli.checked_training import Settings
 
     on_reward, promises = kinds(name)
     promise = {**fields_of(Settings, "promise"), **BUDGET} if promises else {}

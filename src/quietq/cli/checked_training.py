@@ -108,7 +108,7 @@ class Settings:
                 raise qq.InvalidInput(sentence)
 
 
-class Plan:
+class CheckedTraining:
     """A training that was checked, and can be carried out."""
 
     def __init__(self, settings: Settings) -> None:
