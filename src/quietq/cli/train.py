@@ -16,7 +16,18 @@ import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import answer, warn
 from quietq.cli.ledger import absolute, open_account
-from quietq.cli.options import JSON, LazyCommand, Options, add_group, dashed, fields_of, hyper_parameters, kinds, option
+from quietq.cli.options import (
+    JSON,
+    LazyCommand,
+    Options,
+    add_group,
+    dashed,
+    fields_of,
+    hyper_parameters,
+    kinds,
+    option,
+    read_pair,
+)
 from quietq.registry import METHODS
 
 if TYPE_CHECKING:
@@ -99,7 +110,7 @@ def _begin(method: str, values: dict[str, Any]) -> "CheckedTraining":
         values["reward"] = str(Path(values["reward"]).absolute())
     if "ledger" in values:
         values["ledger"] = absolute(values["ledger"])
-    values["box"] = tuple(map(_read_pair, values.get("box", ())))
+    values["box"] = tuple(map(read_pair, values.get("box", ())))
     values["env"] = dict(_read_argument(word) for word in values.pop("env_kwarg", ()))
     return CheckedTraining(Settings.new(method, values))
 
@@ -121,14 +132,6 @@ def _resume(method: str, values: dict[str, Any], out: Path | None) -> "CheckedTr
             "in another folder."
         )
     return training
-
-
-def _read_pair(text: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, text.split())
-    except ValueError:
-        raise qq.InvalidInput(f"--box must be two numbers, LOW and HIGH, e.g. --box -1 1, not {text!r}.") from None
-    return low, high
 
 
 def _read_argument(word: str) -> tuple[str, Any]:
