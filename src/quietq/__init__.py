@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         GaussianProcessMechanism as GaussianProcessMechanism,
         PrivateFunction as PrivateFunction,
         RewardModel as RewardModel,
+        plan as plan,
         privatise as privatise,
     )
     from quietq.noise import (
@@ -77,7 +78,7 @@ _ROOMS = {
         "RewardNoise ValueNoise"
     ),
     "ledger": "Ledger",
-    "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel privatise",
+    "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel plan privatise",
     "noise": "Additive BandLimited Box Exponential FeatureKernel GridPath Product SortedPath Splines TreePath",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Cost InvalidInput LipschitzBall "

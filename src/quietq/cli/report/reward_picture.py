@@ -199,10 +199,9 @@ def _draw_dependence(private: PrivateFunction, names: Sequence[str] | None) -> A
 
 def dependence(private: PrivateFunction, i: int) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, "..."]]:
     """Along coordinate i: the values at the same states for each of its points, shape (points, states, actions)."""
-    from scipy.stats import qmc
-
     box, side = private.box, np.linspace(0, 1, COARSE)
-    others = qmc.Sobol(box.dimension, seed=0).random(OTHERS)
+    even = np.tile((np.arange(OTHERS)[:, None] + 0.5) / OTHERS, (1, box.dimension))
+    others = np.random.default_rng(0).permuted(even, axis=0)  # each coordinate is covered evenly
     found = []
     for place in side:
         others[:, i] = place
