@@ -76,7 +76,7 @@ def test_every_estimator_that_applies_is_tried_the_best_first(monkeypatch):
                  progress=lambda *told: seen.append(told))  # fmt: skip
     assert [one.noise for one in found.expected] == ["rounds", "halved"]
     assert (found.expected[1].correlation, found.needed["halved"]) == (0.0, None)
-    assert found.needed["rounds"] < 800
+    assert (found.needed["rounds"] or 10_000) < 800
     assert seen[-1][0] == seen[-1][1]
     assert all(done <= total for done, total in seen)
     assert found.to_dict()["estimators"][0]["needed"] == found.needed["rounds"]
