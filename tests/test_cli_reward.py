@@ -154,7 +154,7 @@ def test_comparisons(quietq, choices, tmp_path):
         ({"low": 0, "slope": 1}, "comparisons have no --low and --slope: leave them out."),
         ({"engine": "rays"}, "--engine"),
         ({"right": None}, "comparisons need --right."),
-        ({"right": "bx"}, "--left and --right must be given once per coordinate each, not 2 and 1 times."),
+        ({"right": "bx"}, "--left and --right must have a column for each coordinate, not 2 and 1 columns."),
         ({"right": ["bx", "cy"]}, "no column 'cy'"),
         ({"choice": "bx"}, "must be different columns"),
         ({"kind": "rankings"}, "'rankings'"),
@@ -171,34 +171,59 @@ def test_mistakes_about_comparisons(quietq, choices, tmp_path, change, words):
     assert [path.name for path in tmp_path.iterdir()] == ["choices.csv"]
 
 
-def test_a_new_kind_of_feedback_has_its_own_options(quietq, tmp_path, monkeypatch):
-    module = types.ModuleType("counted")
-    seen = {}
+@pytest.fixture
+def counted(monkeypatch, tmp_path):
+    """A kind of feedback that is told what it is read with, and refuses."""
+    module, seen = types.ModuleType("counted"), {}
 
     class Counted:
         @classmethod
-        def read(cls, source, *, count, box, person="person", mood="mood", progress=None):
-            seen.update(count=count, box=box, mood=mood)
+        def read(cls, source, *, count, box=None, items=None, options=None, actions=None, mood="mood", progress=None):
+            told = {"count": count, "box": box, "items": items, "options": options, "actions": actions, "mood": mood}
+            seen.update({name: value for name, value in told.items() if value is not None})
             raise InvalidInput("Nobody is counted.")
 
     monkeypatch.setattr(module, "Counted", Counted, raising=False)
     monkeypatch.setitem(sys.modules, "counted", module)
     monkeypatch.setitem(FEEDBACK, "counted", Entry("counted:Counted"))
+
+    def reward(**options):
+        seen.clear()
+        given = {
+            "kind": "counted",
+            "files": [tmp_path / "x.csv"],
+            "out": tmp_path / "x.qq",
+            "epsilon": 1.0,
+            "delta": 0.1,
+        }
+        with pytest.raises(InvalidInput) as refused:
+            cli_reward.reward({**given, "people": 7, **options})
+        return dict(seen), str(refused.value)
+
+    return reward
+
+
+def test_a_new_kind_of_feedback_has_its_own_options(counted):
     options = cli_reward._options()
     assert options["mood"].__metadata__[0].rich_help_panel == "Options of counted"
-    assert options["person"].__metadata__[0].rich_help_panel is None
-    given = {
-        "kind": "counted",
-        "files": [tmp_path / "x.csv"],
-        "epsilon": 1.0,
-        "delta": 1e-4,
-        "out": tmp_path / "out.qq",
-    }
-    with pytest.raises(InvalidInput, match=r"Nobody is counted"):
-        cli_reward.reward({**given, "people": 7, "box": ["0 1"], "mood": "temper"})
-    assert seen == {"count": 7, "box": [(0.0, 1.0)], "mood": "temper"}
-    with pytest.raises(InvalidInput, match=r"^counted have no --slope: leave it out\.$"):
-        cli_reward.reward({**given, "people": 7, "box": ["0 1"], "slope": 1.0})
+    assert options["people"].__metadata__[0].rich_help_panel is None
+    told, words = counted(box=["0 1"], mood="temper")
+    assert (told, words) == ({"count": 7, "box": [(0.0, 1.0)], "mood": "temper"}, "Nobody is counted.")
+    assert counted(slope=1.0) == ({}, "counted have no --slope: leave it out.")
+
+
+def test_options_of_several_words(counted):
+    told, _ = counted(items=["items.txt"], actions=["stay", "go"])
+    assert (told["items"], told["actions"]) == ("items.txt", ["stay", "go"])
+    told, _ = counted(option=["bus=fare,time", "car=cost,hours"], box=["0 1"])
+    assert told["options"] == {"bus": ["fare", "time"], "car": ["cost", "hours"]}
+    assert told["box"] == [(0.0, 1.0), (0.0, 1.0)]
+    for wrong in ("bus", "bus=", "=fare", "bus=fare,"):
+        assert f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=fare,time, not {wrong!r}." in (
+            counted(option=[wrong])
+        )
+    _, words = counted(option=["bus=fare,time", "car=cost"])
+    assert words == "--option bus and --option car must have a column for each coordinate, not 2 and 1 columns."
 
 
 @pytest.mark.parametrize(

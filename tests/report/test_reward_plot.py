@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -23,8 +24,8 @@ from quietq.cli.report import plot_reward
 from quietq.cli.report.look import promise
 from quietq.cli.report.reward_picture import dependence
 from quietq.mechanisms import PrivateTable, privatise
-from quietq.mechanisms.private_model import PrivateModel
-from quietq.noise import Box, Polynomials
+from quietq.noise import Box
+from quietq.privacy import Certificate
 
 pytest.importorskip("matplotlib")
 
@@ -54,17 +55,25 @@ REWARDS = {
     "two maps": lambda: PrivateTable(
         np.linspace(0, 1, 50).reshape(5, 5, 2), 2, Box((0.0, 0.0), (1.0, 1.0)), REWARDS["table"]().certificate
     ),
-    "dependence": lambda: model(3),
-    "many": lambda: model(8),
+    "dependence": lambda: interaction(3),
+    "many": lambda: interaction(8),
 }
 
 
-def model(dimension: int, low: float | None = 0.0) -> PrivateModel:
-    """A product of two coordinates, which no mean over either shows."""
-    features = Polynomials(dimension, (((0, 1), (1, 1)),))
-    box, knots = Box((0.0,) * dimension, (1.0,) * dimension), np.tile([0.0, 1.0], (dimension, 1))
-    high = None if low is None else 1.0
-    return PrivateModel(features, np.array([0.1]), knots, low, high, box, REWARDS["table"]().certificate)
+@dataclass(frozen=True)
+class Interaction(PrivateFunction):
+    """A product of the first two coordinates, which no mean over either shows."""
+
+    box: Box
+    certificate: Certificate
+    low: float | None = 0.0
+
+    def __call__(self, states):
+        return 0.5 + 2 * (states[..., 0] - 0.5) * (states[..., 1] - 0.5)
+
+
+def interaction(dimension: int, low: float | None = 0.0) -> Interaction:
+    return Interaction(Box((0.0,) * dimension, (1.0,) * dimension), REWARDS["table"]().certificate, low)
 
 
 @pytest.mark.parametrize("name", REWARDS)
@@ -124,15 +133,15 @@ def test_coordinates_have_names_and_shapes_are_said(tmp_path, words):
     assert {"warmth", "noise", "Private reward (additive: one function of each coordinate, no interactions)"} <= {
         *words
     }
-    plot_reward(model(3), tmp_path / "reward.png", names=["warmth", "noise", "price"])
+    plot_reward(interaction(3), tmp_path / "reward.png", names=["warmth", "noise", "price"])
     assert {"price", "Private reward: partial dependence on each coordinate"} <= {*words}
     assert "mean over the other coordinates, uniform in the box" in words
-    plot_reward(model(2, None), tmp_path / "reward.png", names=["fare", "time"])
+    plot_reward(interaction(2, None), tmp_path / "reward.png", names=["fare", "time"])
     assert {"fare", "time", "reward, in log-odds"} <= {*words}
 
 
 def test_partial_dependence_is_the_mean_and_the_band_shows_what_it_hides():
-    states, values = dependence(model(3), 0)
+    states, values = dependence(interaction(3), 0)
     assert (states[0], states[-1], values.shape) == (0.0, 1.0, (33, 512, 1))
     assert np.allclose(values.mean(axis=(1, 2)), 0.5, atol=2e-3)  # flat, whatever the product does
     assert np.ptp(np.quantile(values[0], [0.1, 0.9])) > 0.4
@@ -142,9 +151,9 @@ def test_refusals(tmp_path):
     with pytest.raises(InvalidInput, match="png or"):
         plot_reward(REWARDS["table"](), tmp_path / "reward.gif")
     with pytest.raises(InvalidInput, match="one for each of 3 coordinates, not 1"):
-        plot_reward(model(3), tmp_path / "reward.png", names=["warmth"])
+        plot_reward(interaction(3), tmp_path / "reward.png", names=["warmth"])
     with pytest.raises(InvalidInput, match="room for 64 coordinates, and this reward has 65"):
-        plot_reward(model(65), tmp_path / "reward.png")
+        plot_reward(interaction(65), tmp_path / "reward.png")
     assert not list(tmp_path.iterdir())
 
 

@@ -1,13 +1,15 @@
 """`quietq reward`.
 
 Which options a kind of feedback has is said by its own `read`: those parameters that stand in `READ`, and every other
-one whose default is a word, which names a column. So a kind is a file and a line in the registry, here as elsewhere.
+one whose default is a word, which names a column. So a kind is a file and a line in the registry, here as elsewhere,
+and needs an entry here only for an option of another form.
 """
 
 import inspect
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -52,11 +54,19 @@ READ: dict[str, tuple[Any, str]] = {
         Literal["additive"],
         "One function of each coordinate, summed: it cannot hold interactions. Default: a model with interactions.",
     ),
+    "items": (list[str], "Instead of a box, a public list: a file with one item's name per line, or once per item."),
+    "action": (str, "Column that says which action is rated."),
+    "actions": (list[str], "Their public list: a file with one name per line, or once per action."),
     "left": (list[str], "Column of the first state; give it once per coordinate."),
     "right": (list[str], "Column of the second state, likewise."),
-    "choice": (str, "Column that says left, right or tie; default choice."),
+    "option": (list[str], "Of several states to choose from, one and its columns; give it once per option."),
+    "choice": (str, "Column that says left, right or tie, or which option; default choice."),
+    "segment": (str, "Column that says which rows of a person are the steps of one comparison."),
+    "length": (int, "About how many rows a segment has; public."),
 }
-"""Options by the names of the parameters of `read`, but for `people`, which is its `count`."""
+METAVARS = {"box": "LOW HIGH", "option": "NAME=COLUMN,COLUMN", "items": "FILE", "actions": "FILE"}
+PARAMETERS = {"people": "count", "option": "options"}
+"""What `read` calls an option; all others have the name of its parameter."""
 RESULT: Options = {
     "out": option(Path, "The file that may leave: the private reward and its certificate." + NEEDED),
     "plot": option(Path, "A picture of the private reward, .png or .svg."),
@@ -68,8 +78,8 @@ ADDITIVE = "Additive: it is a sum of one function of each coordinate, and cannot
 
 def _parameters(kind: str) -> dict[str, inspect.Parameter]:
     """What `read` takes besides the source, by the names of options."""
-    found = inspect.signature(FEEDBACK[kind].load().read).parameters
-    named = {"people" if name == "count" else name: one for name, one in found.items()}
+    found, names = inspect.signature(FEEDBACK[kind].load().read).parameters, {v: k for k, v in PARAMETERS.items()}
+    named = {names.get(name, name): one for name, one in found.items()}
     return {name: one for name, one in named.items() if name in READ or isinstance(one.default, str)}
 
 
@@ -81,7 +91,7 @@ def _options() -> Options:
         kinds = [kind for kind in FEEDBACK if name in takes[kind]]
         panel = f"Options of {' and '.join(kinds)}" if len(kinds) < len(FEEDBACK) else None
         if kinds:
-            metavar = "LOW HIGH" if name == "box" else "COLUMN" if sentence.startswith("Column") else None
+            metavar = METAVARS.get(name, "COLUMN" if sentence.startswith("Column") else None)
             needed = all(takes[kind][name].default is inspect.Parameter.empty for kind in kinds)
             options[name] = option(form, sentence + NEEDED * needed, metavar=metavar, rich_help_panel=panel)
     return {**options, **RESULT, **JSON}
@@ -137,36 +147,51 @@ def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     if wrong := [name for name in given if name not in takes]:
         raise qq.InvalidInput(f"{kind} have no {dashed(*wrong)}: leave {'it' if len(wrong) == 1 else 'them'} out.")
     _require(f"{kind} need", given, *(name for name, one in takes.items() if one.default is one.empty))
-    arguments = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    if boxes:
-        if len(boxes) not in (1, len(names)):
-            raise qq.InvalidInput(
-                f"--box must be given once, for all coordinates, or once for each of the {len(names)}, in their order, "
-                f"not {len(boxes)} times."
-            )
-        arguments["box"] = boxes * len(names) if len(boxes) == 1 else boxes
-    if given.get("features") == "additive":
-        arguments["features"] = qq.Splines(additive=True)
-    elif "slope" in given and len(names) > 1:
+    if boxes and len(boxes) not in (1, len(names)):
+        raise qq.InvalidInput(
+            f"--box must be given once, for all coordinates, or once for each of the {len(names)}, in their order, "
+            f"not {len(boxes)} times."
+        )
+    if "slope" in given and len(names) > 1 and given.get("features") != "additive":
         raise qq.InvalidInput(
             "--slope is for one coordinate or --features additive, and a model with interactions has no use for it: "
             "leave it out."
         )
-    if "people" in arguments:
-        arguments["count"] = arguments.pop("people")
-    return arguments
+    read: dict[str, Callable[[Any], Any]] = {
+        "box": lambda _: boxes * len(names) if len(boxes) == 1 else boxes,
+        "features": lambda _: qq.Splines(additive=True),
+        "option": lambda words: dict(map(_read_option, words)),
+        "items": _read_names,
+        "actions": _read_names,
+    }
+    return {PARAMETERS.get(name, name): read[name](value) if name in read else value for name, value in given.items()}
 
 
 def _coordinates(given: dict[str, Any]) -> list[str]:
-    """What the coordinates are called: by the columns of states, or of both states of a comparison."""
-    if "left" not in given or "right" not in given:
-        return list(given.get("state", given.get("left", ["state"])))
-    left, right = given["left"], given["right"]
-    if len(left) != len(right):
+    """What the coordinates are called: by the columns of states, or of all the states that are compared."""
+    sides = {f"--{name}": given[name] for name in ("left", "right") if name in given}
+    sides |= {f"--option {name}": columns for name, columns in map(_read_option, given.get("option", ()))}
+    if not sides:
+        return list(given.get("state", ["state"]))
+    sizes = [len(columns) for columns in sides.values()]
+    if min(sizes) < max(sizes):
+        numbers = " and ".join(map(str, sizes))
+        raise qq.InvalidInput(f"{' and '.join(sides)} must have a column for each coordinate, not {numbers} columns.")
+    return [" / ".join(columns) for columns in zip(*sides.values(), strict=True)]
+
+
+def _read_option(word: str) -> tuple[str, list[str]]:
+    name, equals, columns = word.partition("=")
+    if not equals or not name or not all(columns.split(",")):
         raise qq.InvalidInput(
-            f"--left and --right must be given once per coordinate each, not {len(left)} and {len(right)} times."
+            f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=bus_fare,bus_time, not {word!r}."
         )
-    return [f"{one} / {other}" for one, other in zip(left, right, strict=True)]
+    return name, columns.split(",")
+
+
+def _read_names(words: list[str]) -> Any:
+    """A public list, as it stands or in a file."""
+    return words[0] if len(words) == 1 else words
 
 
 def _require(sentence: str, given: dict[str, Any], *names: str) -> None:

@@ -12,11 +12,12 @@ from scipy.special import expit
 
 from quietq.feedback.comparisons import Comparisons
 from quietq.feedback.feedback import Feedback
-from quietq.feedback.loss import CHOICES, Logistic, Squared
 from quietq.feedback.ratings import Ratings
 from quietq.noise.box import Box
 from quietq.privacy.errors import MissingExtra
 
+RATED, LOG_ODDS = 1 / 5, 1.5
+"""Standard deviation of the mean reward over states, in units of the range of ratings, and of log-odds."""
 NOISE = 0.1
 """Standard deviation of the noise of a rating, in units of the range of ratings."""
 SLOPE = 2.0
@@ -31,7 +32,7 @@ def simulate_ratings(rewards: Rewards, people: int, rows: int, dimension: int, s
     """Ratings from 0 to 1 around 1/2; what falls outside is moved to the nearer end."""
     generator = np.random.default_rng(seed)
     states = generator.random((people, rows, dimension))
-    ratings = 0.5 + Squared.scale * rewards(states) + NOISE * generator.normal(size=(people, rows))
+    ratings = 0.5 + RATED * rewards(states) + NOISE * generator.normal(size=(people, rows))
     columns = _columns("x", states)
     frame = _frame(people, rows, {**columns, "rating": ratings.ravel()})
     slope = SLOPE if dimension == 1 else None
@@ -42,8 +43,8 @@ def simulate_comparisons(rewards: Rewards, people: int, rows: int, dimension: in
     """Choices between two states, by the log-odds of a reward."""
     generator = np.random.default_rng(seed)
     left, right = generator.random((2, people, rows, dimension))
-    liked = expit(Logistic.scale * (rewards(left) - rewards(right)))
-    chosen = np.array(CHOICES)[(generator.random((people, rows)) >= liked).astype(int).ravel()]
+    liked = expit(LOG_ODDS * (rewards(left) - rewards(right)))
+    chosen = np.where(generator.random((people, rows)) < liked, "left", "right").ravel()
     columns = _columns("left", left), _columns("right", right)
     frame = _frame(people, rows, {**columns[0], **columns[1], "choice": chosen})
     return Comparisons.read(frame, left=list(columns[0]), right=list(columns[1]), box=_unit(dimension), count=people)
