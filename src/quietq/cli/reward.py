@@ -183,9 +183,7 @@ def _coordinates(given: dict[str, Any]) -> list[str]:
 def _read_option(word: str) -> tuple[str, list[str]]:
     name, equals, columns = word.partition("=")
     if not equals or not name or not all(columns.split(",")):
-        raise qq.InvalidInput(
-            f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=bus_fare,bus_time, not {word!r}."
-        )
+        raise qq.InvalidInput(f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=fare,time, not {word!r}.")
     return name, columns.split(",")
 
 
