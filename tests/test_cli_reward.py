@@ -153,14 +153,14 @@ def test_comparisons(quietq, choices, tmp_path):
     [
         ({"low": 0, "slope": 1}, "comparisons have no --low and --slope: leave them out."),
         ({"engine": "rays"}, "--engine"),
-        ({"right": None}, "comparisons need --right."),
+        ({"right": None}, "right"),
         ({"right": "bx"}, "--left and --right must have a column for each coordinate, not 2 and 1 columns."),
         ({"right": ["bx", "cy"]}, "no column 'cy'"),
         ({"choice": "bx"}, "must be different columns"),
         ({"kind": "rankings"}, "'rankings'"),
         ({"delta": 0}, "delta must be above 0"),
         ({"box": ["0 1"] * 3}, "once for each of the 2, in their order, not 3 times."),
-        ({"box": None, "people": None}, "comparisons need --box and --people."),
+        ({"people": None}, "comparisons need --people."),
     ],
 )
 def test_mistakes_about_comparisons(quietq, choices, tmp_path, change, words):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import types
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,20 @@ class Interaction(PrivateFunction):
         return 0.5 + 2 * (states[..., 0] - 0.5) * (states[..., 1] - 0.5)
 
 
+@dataclass(frozen=True)
+class Catalogue(Interaction):
+    """Items, of which the later are the better."""
+
+    number: int = 3
+
+    @property
+    def feature_map(self):
+        return types.SimpleNamespace(items=tuple(f"item {i}" for i in range(self.number)))
+
+    def __call__(self, states):
+        return np.array([float(name.split()[1]) for name in states])
+
+
 def interaction(dimension: int, low: float | None = 0.0) -> Interaction:
     return Interaction(Box((0.0,) * dimension, (1.0,) * dimension), REWARDS["table"]().certificate, low)
 
@@ -138,6 +153,16 @@ def test_coordinates_have_names_and_shapes_are_said(tmp_path, words):
     assert "mean over the other coordinates, uniform in the box" in words
     plot_reward(interaction(2, None), tmp_path / "reward.png", names=["fare", "time"])
     assert {"fare", "time", "reward, in log-odds"} <= {*words}
+
+
+def test_a_catalogue_is_a_list(tmp_path, words):
+    plain = interaction(1)
+    plot_reward(Catalogue(plain.box, plain.certificate), tmp_path / "reward.png")
+    assert [word for word in dict.fromkeys(words) if word.startswith("item ")] == ["item 2", "item 1", "item 0"]
+    plot_reward(Catalogue(plain.box, plain.certificate, number=500), tmp_path / "reward.png")
+    assert "the 20 best and the 20 worst of 500 items" in words
+    assert {"item 499", "item 480", "item 19", "item 0"} <= {*words}
+    assert not {"item 479", "item 20"} & {*words}
 
 
 def test_partial_dependence_is_the_mean_and_the_band_shows_what_it_hides():

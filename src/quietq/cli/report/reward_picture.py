@@ -23,7 +23,7 @@ SIDE = 129
 COARSE = 33
 """Points along each coordinate of a partial dependence, and how many states each of them is the mean over."""
 OTHERS = 512
-MOST_PANELS = 64
+MOST_PANELS, MOST_ITEMS = 64, 40
 
 
 def plot_reward(
@@ -35,7 +35,8 @@ def plot_reward(
 ) -> None:
     """Draws a private reward to a PNG or SVG file; `names` are those of the coordinates.
 
-    Over one coordinate it is a curve, over two a map, over more its partial dependence on each. A sum of functions of
+    Over one coordinate it is a curve, over two a map, over more its partial dependence on each; of a catalogue it is a
+    list of items. A sum of functions of
     one coordinate has a panel for each. The band around a curve is twice the standard deviation of the noise, which is
     public; around a partial dependence it is where the reward itself lies for most values of the other coordinates.
     """
@@ -44,10 +45,13 @@ def plot_reward(
         raise InvalidInput(f"A picture has room for {MOST_PANELS} coordinates, and this reward has {dimension}.")
     if names is not None and len(names) != dimension:
         raise InvalidInput(f"names must be one for each of {dimension} coordinates, not {len(names)}.")
-    heading = title or "Private reward"
-    if isinstance(private, PrivateSum) and dimension > 1:
-        figure = _draw_sum(private, names)
+    heading, chart = title or "Private reward", getattr(private, "feature_map", None)
+    if getattr(chart, "additive", isinstance(private, PrivateSum)) and dimension > 1:
         heading += " (additive: one function of each coordinate, no interactions)"
+    if items := getattr(chart, "items", ()):
+        figure = _draw_items(private, items)
+    elif isinstance(private, PrivateSum) and dimension > 1:
+        figure = _draw_sum(private, names)
     elif dimension == 1:
         figure = _draw_curve(private, names)
     elif dimension == 2:
@@ -132,6 +136,29 @@ def _draw(panel: "Axes", part: PrivateFunction) -> None:
         knots = part.box.from_unit(np.linspace(0, 1, len(part.values)))
         panel.plot(knots, part.values, "o", color=STYLES[0][0], markersize=7, clip_on=False, label="knots")
     panel.set_xlim(part.box.low[0], part.box.high[0])
+
+
+def _draw_items(private: PrivateFunction, items: Sequence[str]) -> Any:
+    """A line per item, the best first by the mean over actions; of many, the best and the worst."""
+    values = np.asarray(private(np.array(items))).reshape(len(items), -1)
+    order = np.argsort(-values.mean(axis=1), kind="stable")
+    if len(order) > MOST_ITEMS:
+        order = np.concatenate([order[: MOST_ITEMS // 2], order[-MOST_ITEMS // 2 :]])
+    figure = new_figure(8.4, 2.0 + 0.22 * len(order))
+    panel, places = figure.subplots(), -np.arange(len(order))
+    for i, column in enumerate(values[order].T):
+        color = STYLES[i % len(STYLES)][0]
+        panel.plot(column, places, "osD^"[i % 4], color=color, markersize=6, label=f"released, action {i}")
+    panel.set_yticks(places, [items[i] for i in order])
+    plain(panel, _level(private))
+    panel.tick_params(axis="y", labelsize=9)
+    if len(order) < len(items):
+        half = MOST_ITEMS // 2
+        panel.axhline(0.5 - half, color="black", linewidth=0.8, linestyle=":")
+        panel.set_title(f"the {half} best and the {half} worst of {len(items):,} items", fontsize=11)
+    if values.shape[1] > 1:
+        panel.legend(fontsize=11, frameon=False)
+    return figure
 
 
 def _draw_map(private: PrivateFunction, names: Sequence[str] | None) -> Any:
