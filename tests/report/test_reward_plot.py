@@ -153,6 +153,8 @@ def test_coordinates_have_names_and_shapes_are_said(tmp_path, words):
     assert "mean over the other coordinates, uniform in the box" in words
     plot_reward(interaction(2, None), tmp_path / "reward.png", names=["fare", "time"])
     assert {"fare", "time", "reward, in log-odds"} <= {*words}
+    plot_reward(REWARDS["two maps"](), tmp_path / "reward.png", actions=["stay", "go"])
+    assert {"stay", "go"} <= {*words}
 
 
 def test_a_catalogue_is_a_list(tmp_path, words):

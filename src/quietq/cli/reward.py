@@ -123,7 +123,7 @@ def reward(values: dict[str, Any]) -> None:
         progress.update(task, description="Making the reward private")
         private = qq.privatise(group, budget, noise=values.get("noise", "auto"), account=account)
     name = qq.publish(private, out)
-    plot = _plot(private, plot, _coordinates(given))
+    plot = _plot(private, plot, given)
     record = {
         "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
         "plot": None if plot is None else str(plot), "options": _plain(given), "not_private": group.not_private,
@@ -177,7 +177,8 @@ def _coordinates(given: dict[str, Any]) -> list[str]:
     if min(sizes) < max(sizes):
         numbers = " and ".join(map(str, sizes))
         raise qq.InvalidInput(f"{' and '.join(sides)} must have a column for each coordinate, not {numbers} columns.")
-    return [" / ".join(columns) for columns in zip(*sides.values(), strict=True)]
+    further = " / …" if len(sides) > 2 else ""
+    return [" / ".join(columns[:2]) + further for columns in zip(*sides.values(), strict=True)]
 
 
 def _read_option(word: str) -> tuple[str, list[str]]:
@@ -203,14 +204,17 @@ def _plain(given: dict[str, Any]) -> dict[str, Any]:
     return {name: str(value) if isinstance(value, Path) else value for name, value in {**given, **pairs}.items()}
 
 
-def _plot(private: "PrivateFunction", plot: Path | None, names: list[str]) -> Path | None:
+def _plot(private: "PrivateFunction", plot: Path | None, given: dict[str, Any]) -> Path | None:
     """The picture that was written; the release stands without it."""
     if plot is None:
         return None
     from quietq.cli.report import plot_reward
 
+    actions = given.get("actions")
     try:
-        plot_reward(private, plot, names=names)
+        if actions is not None and len(actions) == 1:  # a file
+            actions = [line.strip() for line in Path(actions[0]).read_text("utf-8").splitlines() if line.strip()]
+        plot_reward(private, plot, names=_coordinates(given), actions=actions)
     except (OSError, qq.QuietqError) as error:
         warn(f"the release is written, but its picture is not: {error}")
         return None

@@ -26,14 +26,18 @@ OTHERS = 512
 MOST_PANELS, MOST_ITEMS = 64, 40
 
 
+Names = Sequence[str]
+
+
 def plot_reward(
     private: PrivateFunction,
     path: str | os.PathLike[str],
     *,
     names: Sequence[str] | None = None,
+    actions: Sequence[str] | None = None,
     title: str | None = None,
 ) -> None:
-    """Draws a private reward to a PNG or SVG file; `names` are those of the coordinates.
+    """Draws a private reward to a PNG or SVG file; `names` are those of the coordinates, `actions` those of its values.
 
     Over one coordinate it is a curve, over two a map, over more its partial dependence on each; of a catalogue it is a
     list of items. A sum of functions of
@@ -49,15 +53,15 @@ def plot_reward(
     if getattr(chart, "additive", isinstance(private, PrivateSum)) and dimension > 1:
         heading += " (additive: one function of each coordinate, no interactions)"
     if items := getattr(chart, "items", ()):
-        figure = _draw_items(private, items)
+        figure = _draw_items(private, items, actions)
     elif isinstance(private, PrivateSum) and dimension > 1:
-        figure = _draw_sum(private, names)
+        figure = _draw_sum(private, names, actions)
     elif dimension == 1:
-        figure = _draw_curve(private, names)
+        figure = _draw_curve(private, names, actions)
     elif dimension == 2:
-        figure = _draw_map(private, names)
+        figure = _draw_map(private, names, actions)
     else:
-        figure = _draw_dependence(private, names)
+        figure = _draw_dependence(private, names, actions)
         heading += ": partial dependence on each coordinate"
     save_released(figure, target, heading, private.certificate)
 
@@ -86,10 +90,14 @@ def _panels(number: int) -> tuple[Any, list["Axes"], Any]:
     return figure, panels, key
 
 
-def _name(names: Sequence[str] | None, i: int, only: bool = False) -> str:
+def _name(names: Names | None, i: int, only: bool = False) -> str:
     if names is not None:
         return names[i]
     return "state" if only else f"coordinate {i + 1}"
+
+
+def _action(actions: Names | None, i: int) -> str:
+    return f"action {i}" if actions is None or len(actions) <= i else actions[i]
 
 
 def _explain(key: "Axes", panel: "Axes") -> None:
@@ -97,25 +105,25 @@ def _explain(key: "Axes", panel: "Axes") -> None:
     key.legend(handles, labels, loc="center", ncols=3, fontsize=11, frameon=False)
 
 
-def _draw_curve(private: PrivateFunction, names: Sequence[str] | None) -> Any:
+def _draw_curve(private: PrivateFunction, names: Names | None, actions: Names | None) -> Any:
     figure, (panel,), key = _panels(1)
-    _draw(panel, private)
+    _draw(panel, private, actions)
     plain(panel, _name(names, 0, only=True), _level(private))
     _explain(key, panel)
     return figure
 
 
-def _draw_sum(private: PrivateSum, names: Sequence[str] | None) -> Any:
+def _draw_sum(private: PrivateSum, names: Names | None, actions: Names | None) -> Any:
     figure, panels, key = _panels(private.box.dimension)
     for i, (panel, part) in enumerate(zip(panels, private.parts, strict=True)):
-        _draw(panel, part)
+        _draw(panel, part, actions)
         plain(panel, _name(names, i))
     figure.supylabel("its share of the reward", fontsize=12)
     _explain(key, panels[0])
     return figure
 
 
-def _draw(panel: "Axes", part: PrivateFunction) -> None:
+def _draw(panel: "Axes", part: PrivateFunction, actions: Names | None) -> None:
     states = part.box.from_unit(np.linspace(0, 1, POINTS))
     values = np.asarray(part(states)).reshape(POINTS, -1)
     sigma, features = part.certificate.sigma, np.ones(POINTS)
@@ -125,7 +133,7 @@ def _draw(panel: "Axes", part: PrivateFunction) -> None:
         features = np.linalg.norm(part.kernel.features(part.box.to_unit(states)), axis=-1)
     for i, column in enumerate(values.T):
         color, line = STYLES[i % len(STYLES)]
-        label = "released" if values.shape[1] == 1 else f"released, action {i}"
+        label = "released" if values.shape[1] == 1 else f"released, {_action(actions, i)}"
         panel.plot(states, column, color=color, linestyle=line, linewidth=1.6, label=label)
         if sigma is not None:
             where = " in the weights" if isinstance(part, PrivateWeights) else ""
@@ -138,7 +146,7 @@ def _draw(panel: "Axes", part: PrivateFunction) -> None:
     panel.set_xlim(part.box.low[0], part.box.high[0])
 
 
-def _draw_items(private: PrivateFunction, items: Sequence[str]) -> Any:
+def _draw_items(private: PrivateFunction, items: Names, actions: Names | None) -> Any:
     """A line per item, the best first by the mean over actions; of many, the best and the worst."""
     values = np.asarray(private(np.array(items))).reshape(len(items), -1)
     order = np.argsort(-values.mean(axis=1), kind="stable")
@@ -148,8 +156,9 @@ def _draw_items(private: PrivateFunction, items: Sequence[str]) -> Any:
     panel, places = figure.subplots(), -np.arange(len(order))
     for i, column in enumerate(values[order].T):
         color = STYLES[i % len(STYLES)][0]
-        panel.plot(column, places, "osD^"[i % 4], color=color, markersize=6, label=f"released, action {i}")
+        panel.plot(column, places, "osD^"[i % 4], color=color, markersize=6, label=_action(actions, i))
     panel.set_yticks(places, [items[i] for i in order])
+    panel.set_ylim(places[-1] - 0.7, 0.7)
     plain(panel, _level(private))
     panel.tick_params(axis="y", labelsize=9)
     if len(order) < len(items):
@@ -161,13 +170,14 @@ def _draw_items(private: PrivateFunction, items: Sequence[str]) -> Any:
     return figure
 
 
-def _draw_map(private: PrivateFunction, names: Sequence[str] | None) -> Any:
+def _draw_map(private: PrivateFunction, names: Names | None, actions: Names | None) -> Any:
     """One panel per action, all in the same colours."""
     box, side = private.box, np.linspace(0, 1, SIDE)
     points = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)
     values = np.asarray(private(box.from_unit(points))).reshape(SIDE, SIDE, -1)
     number = values.shape[-1]
     figure = new_figure(max(8.4, 4.2 * number), 6.4 if number == 1 else 5.2)
+    figure.get_layout_engine().set(w_pad=0.1)
     panels = figure.subplots(1, number, sharey=True, squeeze=False)[0]
     levels = _levels(values)
     image, horizontal = None, box.from_unit(np.stack([side, side], axis=-1))
@@ -184,7 +194,7 @@ def _draw_map(private: PrivateFunction, names: Sequence[str] | None) -> Any:
         panel.tick_params(labelsize=11)
         panel.set_xlabel(_name(names, 0), fontsize=12)
         if number > 1:
-            panel.set_title(f"action {i}", fontsize=12)
+            panel.set_title(_action(actions, i), fontsize=12)
     panels[0].set_ylabel(_name(names, 1), fontsize=12)
     figure.colorbar(image, ax=list(panels), ticks=levels if len(levels) else None).set_label(
         _level(private), fontsize=12
@@ -202,13 +212,13 @@ def _levels(values: np.ndarray) -> Float[np.ndarray, " levels"]:
     return ticks[(ticks > values.min()) & (ticks < values.max())]
 
 
-def _draw_dependence(private: PrivateFunction, names: Sequence[str] | None) -> Any:
+def _draw_dependence(private: PrivateFunction, names: Names | None, actions: Names | None) -> Any:
     figure, panels, key = _panels(private.box.dimension)
     for i, panel in enumerate(panels):
         states, values = dependence(private, i)
         for action in range(values.shape[-1]):
             color, line = STYLES[action % len(STYLES)]
-            which = "" if values.shape[-1] == 1 else f", action {action}"
+            which = "" if values.shape[-1] == 1 else f", {_action(actions, action)}"
             mean, label = (
                 values[..., action].mean(axis=1),
                 f"mean over the other coordinates, uniform in the box{which}",
