@@ -123,7 +123,7 @@ def test_refusals():
         ({"kind": "rankings"}, "kind must be one of 'ratings', 'comparisons', not 'rankings'."),
         ({"people": 1}, "people must be a whole number of at least 2, not 1."),
         ({"rows": 0}, "rows must be a whole number of at least 1, not 0."),
-        ({"rows": 10**6}, "people times rows must be at most 1e8"),
+        ({"rows": 10**6}, "people times rows must be at most 1e7"),
         ({"dimension": 65}, "dimension must be at most 64, not 65."),
         ({"useful": 1.0}, "useful must be a correlation between 0 and 1, not 1.0."),
         ({"draws": 0}, "draws must be a whole number of at least 1, not 0."),

@@ -4,6 +4,7 @@ import importlib.util
 import sys
 import types
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,7 @@ class Interaction(PrivateFunction):
     certificate: Certificate
     low: float | None = 0.0
 
-    def __call__(self, states):
+    def __call__(self, states: Any):
         return 0.5 + 2 * (states[..., 0] - 0.5) * (states[..., 1] - 0.5)
 
 
@@ -83,7 +84,7 @@ class Catalogue(Interaction):
     def feature_map(self):
         return types.SimpleNamespace(items=tuple(f"item {i}" for i in range(self.number)))
 
-    def __call__(self, states):
+    def __call__(self, states: Any):
         return np.array([float(name.split()[1]) for name in states])
 
 

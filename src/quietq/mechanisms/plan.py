@@ -132,6 +132,7 @@ def plan(
     if sentence := weak_delta(budget.delta, people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=2)
     work = _Work(progress, len(names) * draws * people * rows)
+    work.add(0)
     common: dict[str, Any] = {"rows": rows, "dimension": dimension, "budget": budget, "seed": seed}
     found, needed, most = [], {}, max(people, MOST_ROWS // rows)
     for name in names:
@@ -206,8 +207,8 @@ def _check(kind: str, people: int, rows: int, dimension: int, budget: Budget) ->
         raise InvalidInput(f"kind must be one of {', '.join(map(repr, SIMULATED))}, not {kind!r}.")
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")
     count("dimension", dimension, most=MOST_DIMENSION)
-    if count("people", people, 2) * count("rows", rows) > 10**8:
-        raise InvalidInput(f"people times rows must be at most 1e8 for a simulation, not {people * rows:g}.")
+    if count("people", people, 2) * count("rows", rows) > 10**7:
+        raise InvalidInput(f"people times rows must be at most 1e7 for a simulation, not {people * rows:g}.")
 
 
 @dataclass(frozen=True)
