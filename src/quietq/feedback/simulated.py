@@ -14,7 +14,6 @@ from quietq.feedback.comparisons import Comparisons
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
 from quietq.noise.box import Box
-from quietq.privacy.errors import MissingExtra
 
 RATED, LOG_ODDS = 1 / 5, 1.5
 """Standard deviation of the mean reward over states, in units of the range of ratings, and of log-odds."""
@@ -66,8 +65,6 @@ def _unit(dimension: int) -> Box:
 
 
 def _frame(people: int, rows: int, columns: dict[str, np.ndarray]) -> object:
-    try:
-        import polars as pl
-    except ImportError as error:
-        raise MissingExtra.of("people", "Simulating people needs Polars") from error
+    from quietq.feedback.schema import pl  # which says what to install, if it has to
+
     return pl.DataFrame({"person": np.repeat(np.arange(people), rows), **columns})

@@ -29,7 +29,7 @@ SPREAD = 0.5
 """How far people's own rewards are from the mean one, over the deviation of the mean reward itself."""
 STATES = 2000
 """Fresh ones that a release is scored on."""
-MOST_DIMENSION = 64
+MOST_DIMENSION, MOST_DRAWS = 64, 10_000
 MOST_ROWS = 200_000
 """How many rows are simulated at the most to find the number of people that it takes."""
 _PEOPLE_AT_ONCE = 500
@@ -126,6 +126,7 @@ def plan(
     ('rounds', 100)
     """
     _check(kind, people, rows, dimension, budget)
+    draws = count("draws", draws, most=MOST_DRAWS)
     names, chosen = _estimators(kind, people, dimension, budget)
     if not isinstance(useful, float | int) or not 0 < useful < 1:
         raise InvalidInput(f"useful must be a correlation between 0 and 1, not {useful!r}.")
@@ -167,7 +168,7 @@ def expected(
     compared by fewer of them.
     """
     _check(kind, people, rows, dimension, budget)
-    draws, seed = count("draws", draws, most=10_000), count("seed", seed, 0, 2**63 - 1)
+    draws, seed = count("draws", draws, most=MOST_DRAWS), count("seed", seed, 0, 2**63 - 1)
     scores = []
     with warnings.catch_warnings(), ThreadPoolExecutor(_WORKERS) as pool:
         warnings.simplefilter("ignore", PrivacyWarning)  # nobody is there to protect
