@@ -76,7 +76,7 @@ def _options(name: str) -> Options:
         return {**RUNS, **BUDGET, **ONE, **JSON}
     if name in FEEDBACK:
         return {**RUNS, **BUDGET, **ROWS, **ONE, **JSON}
-    from quietq.cli.plan import Settings
+    from quietq.cli.checked_training import Settings
 
     on_reward, promises = kinds(name)
     promise = {**fields_of(Settings, "promise"), **BUDGET} if promises else {}
