@@ -17,12 +17,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import family_study, learning, noise, people, release, serving
+from benchmarks import family_study, learning, noise, peer_study, peer_tuning, people, ppo_study, release, serving
 from benchmarks.row import Row
 from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
-STUDIES: tuple[ModuleType, ...] = (family_study,)
+STUDIES: tuple[ModuleType, ...] = (family_study, ppo_study, peer_tuning, peer_study)
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
 
@@ -100,7 +100,7 @@ def _page() -> str:
         rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
         lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
     for module in STUDIES:
-        if not (RESULTS / f"{module.NAME}.json").exists():
+        if module is peer_tuning or not (RESULTS / f"{module.NAME}.json").exists():
             continue
         found = _stored(module.NAME)
         lines += [

@@ -44,8 +44,8 @@ class Draw:
     truth: Float[np.ndarray, " rows"]
     people: int
     dimension: int
-    shape: Shape | None = None
-    """One person's reward of average taste, without limits; items have none."""
+    reward: Shape | None = None
+    """The true mean reward as a function of the state; items have none."""
 
     @property
     def states(self) -> list[str]:
@@ -293,8 +293,12 @@ class _World:
 
     def draw(self, rows: dict[str, Array]) -> Draw:
         fresh, half = self.law(FRESH), SPREAD * self.generator.normal(size=(TASTES // 2, self.dimension))
-        truth = np.mean([self.reward(fresh, taste) for taste in np.vstack([half, -half])], axis=0)
-        return Draw(pl.DataFrame(rows), fresh, truth, self.people, self.dimension, self.shape)
+        tastes = np.vstack([half, -half])
+
+        def mean_reward(x: States) -> Array:
+            return self.reward(x[..., None, :], tastes).mean(axis=-1)
+
+        return Draw(pl.DataFrame(rows), fresh, mean_reward(fresh), self.people, self.dimension, mean_reward)
 
 
 def _generator(name: str, *numbers: int) -> np.random.Generator:

@@ -32,6 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--people", type=int, nargs="+", default=PEOPLE)
     parser.add_argument("--dimension", type=int, nargs="+", default=DIMENSIONS)
     parser.add_argument("--set", choices=("reported", "development"), default="reported", dest="shapes")
+    parser.add_argument("--family", nargs="+", choices=families.FAMILIES, default=tuple(families.FAMILIES))
     parser.add_argument("--states", nargs="+", choices=families.STATES, default=tuple(families.STATES))
     parser.add_argument("--kind", nargs="+", choices=KINDS, default=tuple(KINDS))
 
@@ -41,7 +42,8 @@ def study(options: argparse.Namespace) -> Study:
     shapes = families.REPORTED if options.shapes == "reported" else families.DEVELOPMENT
     cases = [
         replace(
-            _case(kind, states, people, family, dimension), wanted=_wanted(options, kind, states, people, dimension)
+            _case(kind, states, people, family, dimension),
+            wanted=_wanted(options, kind, states, people, family, dimension),
         )
         for kind in KINDS
         for states in families.STATES
@@ -56,8 +58,8 @@ def study(options: argparse.Namespace) -> Study:
     )
 
 
-def _wanted(options: argparse.Namespace, kind: str, states: str, people: int, dimension: int) -> bool:
-    asked = kind in options.kind and states in options.states
+def _wanted(options: argparse.Namespace, kind: str, states: str, people: int, family: str, dimension: int) -> bool:
+    asked = kind in options.kind and states in options.states and family in options.family
     return asked and people in options.people and dimension in options.dimension
 
 

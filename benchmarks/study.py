@@ -8,7 +8,7 @@ do not count.
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,13 @@ class Case:
     """The files and folders of code on which the numbers depend."""
     target: float | None = None
     """What the mean of the first number should reach."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What was chosen beforehand, for the record."""
     wanted: bool = True
     """Whether it is measured now; what is known of others is kept."""
 
     def key(self) -> str:
-        return json.dumps([self.labels, fingerprint(self.made_of)])
+        return json.dumps([self.labels, self.settings, fingerprint(self.made_of)])
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ def _write(study: Study, keys: list[str], known: dict[str, dict[int, Numbers]]) 
 
 def _entry(case: Case, draws: list[Numbers]) -> dict[str, Any]:
     entry: dict[str, Any] = {**case.labels, "draws": len(draws), "target": case.target, "numbers": {}}
+    if case.settings:
+        entry["settings"] = case.settings
     for name in draws[0] if draws else ():
         values = [one[name] for one in draws]
         error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
@@ -100,7 +104,7 @@ def tables(found: dict[str, Any]) -> dict[str, list[list[str]]]:
     """For each number a table, headings first: one column for each value of `across`, the target in brackets."""
     across, rows = found["across"], found["rows"]
     columns = list(dict.fromkeys(row[across] for row in rows))
-    plain = ("draws", "target", "numbers", "verdict", across)
+    plain = ("draws", "target", "numbers", "verdict", "settings", across)
     labels = [name for name in rows[0] if name not in plain]
     lines: dict[tuple, dict[Any, dict[str, Any]]] = {}
     for row in rows:
