@@ -54,8 +54,9 @@ def train(
 @cache
 def noise_multiplier(sampling: float, steps: int, replace: bool) -> float:
     """By privacy-loss distributions, as the library does; for all people in every step there is a formula."""
+    everybody = (2 if replace else 1) * math.sqrt(steps) / BUDGET.mu
     if sampling == 1:
-        return (2 if replace else 1) * math.sqrt(steps) / BUDGET.mu
+        return everybody
     relation = dpa.NeighboringRelation.REPLACE_ONE if replace else dpa.NeighboringRelation.ADD_OR_REMOVE_ONE
 
     def excess(scale: float) -> float:
@@ -64,7 +65,7 @@ def noise_multiplier(sampling: float, steps: int, replace: bool) -> float:
         )
         return one.self_compose(steps).get_epsilon_for_delta(BUDGET.delta) - BUDGET.epsilon
 
-    return float(brentq(excess, 0.7, 300.0, rtol=1e-3))  # type: ignore[arg-type]
+    return float(brentq(excess, sampling * everybody / 2, everybody, rtol=1e-3))  # type: ignore[arg-type]
 
 
 @jax.jit
