@@ -17,6 +17,7 @@ TARGETED, have targets; shapes like them were known when the estimator was desig
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -40,7 +41,8 @@ class Draw:
 
     rows: pl.DataFrame
     """person; x0, x1, ... and rating; or left0, ..., right0, ... and choice; or item and rating."""
-    fresh: States | list[str]
+    fresh: Any
+    """States of the same law, or all items: what the reward is scored on."""
     truth: Float[np.ndarray, " rows"]
     people: int
     dimension: int
@@ -119,7 +121,7 @@ def _bumps(d: int, generator: np.random.Generator) -> Shape:
     number = 3 + d // 2
     bells = [_bell(centre, 0.4 * np.sqrt(d)) for centre in generator.random((number, d))]
     heights = generator.normal(size=number)
-    return _to_unit(lambda x: sum(h * bell(x) for h, bell in zip(heights, bells, strict=True)), d, generator)
+    return _to_unit(lambda x: np.stack([bell(x) for bell in bells], axis=-1) @ heights, d, generator)
 
 
 def _two_peaks(d: int, generator: np.random.Generator) -> Shape:

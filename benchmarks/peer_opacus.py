@@ -6,6 +6,7 @@ Opacus is no dependency of this project: `pip install opacus` first.
 import warnings
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from benchmarks.peers import DELTA, EPSILON, People, Reward, Settings
 
 def train(people: People, settings: Settings, seed: int) -> Reward:
     """Weights are averaged over the second half of the steps, as with the other library."""
-    from opacus import PrivacyEngine
+    from opacus import PrivacyEngine  # pyright: ignore[reportMissingImports]
 
     torch.manual_seed(seed)
     torch.set_num_threads(1)
@@ -43,7 +44,7 @@ def train(people: People, settings: Settings, seed: int) -> Reward:
 
 @cache
 def noise_multiplier(sampling: float, steps: int) -> float:
-    from opacus.accountants.utils import get_noise_multiplier
+    from opacus.accountants.utils import get_noise_multiplier  # pyright: ignore[reportMissingImports]
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -52,10 +53,10 @@ def noise_multiplier(sampling: float, steps: int) -> float:
         )
 
 
-def _descend(module: torch.nn.Module, optimiser: torch.optim.Optimizer, loader: object, steps: int) -> list[dict]:
+def _descend(module: Any, optimiser: Any, loader: Any, steps: int) -> list[dict[str, torch.Tensor]]:
     path, step = [], 0
     while step < steps:
-        for x, y in loader:  # type: ignore[attr-defined]
+        for x, y in loader:
             if step == steps:
                 break
             optimiser.zero_grad()

@@ -24,7 +24,7 @@ from scipy.optimize import brentq
 from benchmarks.peers import BUDGET, People, Reward, Settings
 
 Weights = list[tuple[jax.Array, jax.Array]]
-_ADAM = optax.inject_hyperparams(optax.adam)(learning_rate=0.0)
+_ADAM = optax.scale_by_adam()
 
 
 def train(
@@ -37,7 +37,6 @@ def train(
     first, second = jax.random.split(jax.random.key(seed))
     weights = _start((inputs.shape[-1], *widths, 1), first)
     adam = _ADAM.init(weights)
-    adam.hyperparams["learning_rate"] = jnp.asarray(settings["learning rate"])
     privatiser = gaussian_privatizer(stddev=noise_multiplier(sampling, steps, replace) * clip, prng_key=second)
     noise, path = privatiser.init(weights), []
     for chosen in CyclicPoissonSampling(sampling, steps).batch_iterator(count, seed):
@@ -45,7 +44,7 @@ def train(
         batch[: len(chosen)] = chosen
         total = _clipped_sum(weights, inputs[batch], ratings[batch], batch < 0, clip)
         noisy, noise = privatiser.update(total, noise)
-        weights, adam = _move(weights, noisy, adam, count * sampling)
+        weights, adam = _move(weights, noisy, adam, count * sampling, settings["learning rate"])
         path.append(weights)
     averaged = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *path[steps // 2 :])
     return lambda x: np.asarray(_value(averaged, jnp.asarray(features(x), jnp.float32)), float)
@@ -75,9 +74,9 @@ def _clipped_sum(weights: Weights, x: jax.Array, y: jax.Array, padding: jax.Arra
 
 
 @jax.jit
-def _move(weights: Weights, total: Weights, adam: Any, batch: Any) -> tuple[Weights, Any]:
+def _move(weights: Weights, total: Any, adam: Any, batch: Any, rate: Any) -> tuple[Weights, Any]:
     change, adam = _ADAM.update(jax.tree.map(lambda leaf: leaf / batch, total), adam)
-    return optax.apply_updates(weights, change), adam  # type: ignore[return-value]
+    return jax.tree.map(lambda leaf, by: leaf - rate * by, weights, change), adam
 
 
 def _loss(weights: Weights, x: jax.Array, y: jax.Array) -> jax.Array:
