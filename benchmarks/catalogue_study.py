@@ -86,7 +86,7 @@ def _open(drawn: Draw, seed: int) -> Array:
 def _vectors(drawn: Draw) -> tuple[Array, Array]:
     """Each person's centred ratings and how many, item by item."""
     places = {name: place for place, name in enumerate(drawn.fresh)}
-    person, item = drawn.rows["person"].to_numpy(), [places[name] for name in drawn.rows["item"]]
+    person, item = drawn.rows["person"].to_numpy(), np.array([places[name] for name in drawn.rows["item"]])
     sums, counts = np.zeros((2, drawn.people, ITEMS))
     np.add.at(sums, (person, item), drawn.rows["rating"].to_numpy() - 0.5)
     np.add.at(counts, (person, item), 1.0)

@@ -7,7 +7,7 @@ do not count.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ Numbers = dict[str, float]
 class Case:
     """One thing that is measured again and again; draws differ in their seed alone."""
 
-    labels: dict[str, str | int]
+    labels: Mapping[str, str | float]
     measure: Callable[[int], Numbers]
     made_of: tuple[Path, ...]
     """The files and folders of code on which the numbers depend."""
@@ -35,7 +35,7 @@ class Case:
     """Whether it is measured now; what is known of others is kept."""
 
     def key(self) -> str:
-        return json.dumps([self.labels, self.settings, fingerprint(self.made_of)])
+        return json.dumps([dict(self.labels), self.settings, fingerprint(self.made_of)])
 
 
 @dataclass(frozen=True)
