@@ -55,7 +55,7 @@ def _measure(name: str, d: int, settings: Settings) -> Callable[[int], Numbers]:
     def measure(draw: int) -> Numbers:
         found = {}
         for family in families.REPORTED:
-            drawn = families.ratings(family, d, PEOPLE, draw)
+            drawn = peer_tuning.ratings(family, d, PEOPLE, draw)
             reward = PEERS[name].fit(People.of(drawn), settings, draw)
             found[family] = drawn.score(reward(drawn.fresh)).correlation
         return {"all families": float(np.mean(list(found.values()))), **found}

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from benchmarks.family_study import DIMENSIONS
 from benchmarks.peers import PEERS, People
 from benchmarks.study import ROOT, Case, Numbers, Study
 
+ratings = lru_cache(maxsize=32)(families.ratings)
+"""Every peer sees the same draws."""
 NAME, PEOPLE, TRIALS = "tune-peers", 1000, 24
 MADE_OF = tuple(
     ROOT / "benchmarks" / f"{name}.py" for name in ("families", "peers", "peer_sgd", "peer_opacus")
@@ -39,7 +42,7 @@ def _measure(name: str, d: int, trial: int) -> Callable[[int], Numbers]:
     def measure(draw: int) -> Numbers:
         peer, found = PEERS[name], []
         for family in families.DEVELOPMENT:
-            drawn = families.ratings(family, d, PEOPLE, draw)
+            drawn = ratings(family, d, PEOPLE, draw)
             reward = peer.fit(People.of(drawn), peer.settings(trial), draw)
             found.append(drawn.score(reward(drawn.fresh)).correlation)
         return {"correlation": float(np.mean(found))}
