@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks import families, peer_tuning
 from benchmarks.family_study import DIMENSIONS, MADE_OF
-from benchmarks.peers import PEERS, People, Settings
+from benchmarks.peer_grids import PEERS
+from benchmarks.peers import People, Settings
 from benchmarks.study import RESULTS, Case, Numbers, Study
 
 NAME, PEOPLE = "peers", 1000
@@ -34,7 +35,7 @@ def study(options: argparse.Namespace) -> Study:
             cases.append(Case(labels, _measure(name, d, settings), made_of, settings=settings, wanted=wanted))
     remark = (
         f"Mean over the reported families. Each peer's settings were the best of {peer_tuning.TRIALS} trials on the "
-        "development families, in the same dimension; quietq has none to set. Grids: `benchmarks/peers.py`."
+        "development families, in the same dimension; quietq has none to set. Grids: `benchmarks/peer_grids.py`."
     )
     return Study(NAME, "d", cases, (remark,))
 

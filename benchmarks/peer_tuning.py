@@ -8,7 +8,8 @@ import numpy as np
 
 from benchmarks import families
 from benchmarks.family_study import DIMENSIONS
-from benchmarks.peers import PEERS, People
+from benchmarks.peer_grids import PEERS
+from benchmarks.peers import People, Settings
 from benchmarks.study import ROOT, Case, Numbers, Study
 
 ratings = lru_cache(maxsize=32)(families.ratings)
@@ -26,24 +27,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def study(options: argparse.Namespace) -> Study:
     """One draw of each family for each trial: there are eight of them."""
-    cases = []
-    for name, peer in PEERS.items():
-        for d in DIMENSIONS if peer.grid else ():
-            for trial in range(TRIALS):
-                wanted = name in options.peer and d in options.dimension
-                labels = {"peer": name, "d": d, "trial": trial}
-                cases.append(
-                    Case(labels, _measure(name, d, trial), MADE_OF, settings=peer.settings(trial), wanted=wanted)
-                )
-    return Study(NAME, "d", cases, ("All of it is in `benchmarks/results/tune-peers.json`.",))
+    cases = [
+        Case(
+            {"peer": name, "d": d, "trial": trial},
+            _measure(name, d, settings),
+            MADE_OF,
+            settings=settings,
+            wanted=name in options.peer and d in options.dimension,
+        )
+        for name, peer in PEERS.items()
+        if peer.grid
+        for d in DIMENSIONS
+        for trial, settings in enumerate(peer.trials(TRIALS))
+    ]
+    return Study(NAME, "d", cases)
 
 
-def _measure(name: str, d: int, trial: int) -> Callable[[int], Numbers]:
+def _measure(name: str, d: int, settings: Settings) -> Callable[[int], Numbers]:
     def measure(draw: int) -> Numbers:
-        peer, found = PEERS[name], []
+        found = []
         for family in families.DEVELOPMENT:
             drawn = ratings(family, d, PEOPLE, draw)
-            reward = peer.fit(People.of(drawn), peer.settings(trial), draw)
+            reward = PEERS[name].fit(People.of(drawn), settings, draw)
             found.append(drawn.score(reward(drawn.fresh)).correlation)
         return {"correlation": float(np.mean(found))}
 

@@ -1,4 +1,4 @@
-"""Other ways to a private reward, on the same rows: what each does, its grid of settings, and the relation it accounts.
+"""Other ways to a private reward, on the same rows; their settings are in `peer_grids.py`.
 
 Every peer protects all rows of a person at epsilon = 1, delta = 1e-5, and knows the number of people. "replace" is what
 quietq promises: one person's rows are replaced by any others. "add or remove" is what libraries account; it allows
@@ -8,7 +8,7 @@ half the noise, or 1/sqrt(2) of it for matrices, so those peers are given more t
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,18 +42,6 @@ class People:
     @property
     def dimension(self) -> int:
         return self.x.shape[2]
-
-
-@dataclass(frozen=True)
-class Peer:
-    relation: str
-    grid: dict[str, tuple[Any, ...]]
-    fit: Callable[[People, Settings, int], Reward]
-
-    def settings(self, trial: int) -> Settings:
-        """One point of the grid, each setting drawn by itself."""
-        generator = np.random.default_rng([20, trial])
-        return {name: values[generator.integers(len(values))] for name, values in self.grid.items()}
 
 
 @lru_cache(maxsize=64)
@@ -155,48 +143,6 @@ def opacus_network(people: People, settings: Settings, seed: int) -> Reward:
     from benchmarks.peer_opacus import train
 
     return train(people, settings, seed)
-
-
-_DESCENT = {
-    "learning rate": (0.003, 0.01, 0.03, 0.1),
-    "clip": (0.03, 0.1, 0.3, 1.0),
-    "steps": (25, 50, 100, 200),
-    "sampling": (1.0, 0.3),
-}
-_NUMBERS = (5, 10, 20, 40, 80, 160)
-_WIDTHS = ((16,), (32,), (64,), (16, 16), (32, 32))
-PEERS: dict[str, Peer] = {
-    "quietq": Peer("replace", {}, quietq),
-    "DP-SGD, network, jax-privacy": Peer("add or remove", {"widths": _WIDTHS, **_DESCENT}, sgd_network),
-    "DP-SGD, network, Opacus": Peer("add or remove", {"widths": _WIDTHS, **_DESCENT}, opacus_network),
-    "DP-SGD, polynomials, jax-privacy": Peer("add or remove", {"number": _NUMBERS, **_DESCENT}, sgd_polynomials),
-    "DP-SGD, polynomials, same promise": Peer(
-        "replace", {"number": _NUMBERS, **_DESCENT}, partial(sgd_polynomials, replace=True)
-    ),
-    "AdaSSP of people": Peer(
-        "add or remove",
-        {"number": (3, *_NUMBERS), "length": (0.25, 0.5, 0.75, 1.0, 1.5), "ridge": (0.01, 0.1, 0.3, 1.0)},
-        ada_ssp,
-    ),
-    "mean of clipped fits": Peer(
-        "replace",
-        {
-            "features": ("polynomials", "fourier"),
-            "number": (3, 5, 10, 20, 40),
-            "norm": (0.03, 0.1, 0.2, 0.5),
-            "ridge": (0.3, 1.0, 3.0, 10.0),
-        },
-        mean_of_fits,
-    ),
-    "randomised response": Peer(
-        "replace, local",
-        {"number": (2, 3, 5, 10, 20, 40), "bound": (0.05, 0.1, 0.2, 0.4), "size": (0.05, 0.1, 0.2, 0.5)},
-        randomised_response,
-    ),
-    "no privacy: pooled ridge": Peer(
-        "none", {"number": (20, 40, 80, 160, 300), "ridge": (0.01, 0.1, 1.0, 10.0, 100.0)}, pooled_ridge
-    ),
-}
 
 
 def _read(people: People, **options: Any) -> qq.Ratings:
