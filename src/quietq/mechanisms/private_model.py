@@ -83,4 +83,6 @@ class PrivateModel(PrivateFunction):
         return cls(feature_map, offset, weights, knots, low, high, box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        require(norm["kind"] == "gaussian-queries", "its noise must be that of rounds")
+        parts = [part["norm"] for part in norm["of"]] if norm["kind"] == "gaussian-queries" else [norm]
+        of_people = all(part["kind"] in ("mean-of-people", "mean-within-right-angles") for part in parts)
+        require(of_people, "its noise must be that of means over people")
