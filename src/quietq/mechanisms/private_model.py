@@ -43,6 +43,11 @@ class PrivateModel(PrivateFunction):
     box: Box
     certificate: Certificate
 
+    @property
+    def items(self) -> tuple[str, ...] | None:
+        """The public list that states are of, if it is a catalogue."""
+        return self.feature_map.items if isinstance(self.feature_map, Categorical) else None
+
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         if isinstance(self.feature_map, Categorical):
             states = self.feature_map.numbers_of(states)
