@@ -132,8 +132,8 @@ class Reader:
             return False
         if (space.start, space.n) != (0, len(items)):
             raise InvalidInput(
-                f"The observations are {space}, but the reward has {len(items)} items, numbered from 0: give as `state` "
-                "a function from a batch of observations to numbers of items."
+                f"The observations are {space}, but the reward has {len(items)} items, numbered from 0: give as "
+                "`state` a function from a batch of observations to numbers of items."
             )
         return True
 
