@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         BudgetExhausted as BudgetExhausted,
         Certificate as Certificate,
         Cost as Cost,
+        EngineFailed as EngineFailed,
         InvalidInput as InvalidInput,
         LipschitzBall as LipschitzBall,
         MissingExtra as MissingExtra,
@@ -80,7 +81,7 @@ _ROOMS = {
     "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel privatise",
     "noise": "Additive BandLimited Box Exponential FeatureKernel GridPath Product SortedPath Splines TreePath",
     "privacy": (
-        "Accountant Assumption Budget BudgetExhausted Certificate Cost InvalidInput LipschitzBall "
+        "Accountant Assumption Budget BudgetExhausted Certificate Cost EngineFailed InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"
     ),
     "publishing": "InvalidRelease load publish",
