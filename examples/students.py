@@ -1,8 +1,8 @@
 """2,972 students, 73,421 ratings of lectures, and nobody's marks given away.
 
 At ETH Zurich students rate lectures from 1 to 5. What is known of a rating is the student's semester, how long ago the
-lecture was, whether it was given for another department, and which department gave it. The ratings
-become one private reward of these; a planner then says, for each semester, which department's lectures to recommend.
+lecture was, whether it was given for another department, and which department gave it. The ratings become one private
+reward of these; a planner then says, for each semester, which department's lectures to recommend.
 Little of a rating can be told from so little: the best models, private or not, are hardly better than the mean. How
 good is a recommendation that rests on that?
 
@@ -38,7 +38,7 @@ Reward = Callable[[np.ndarray], np.ndarray]
 
 
 def profile(reward: Reward) -> np.ndarray:
-    """(semesters, departments): the rating that is expected of a lecture, the mean over how long ago it was, and for whom."""
+    """(semesters, departments): the rating to expect of a lecture, the mean over how long ago it was, and for whom."""
     lectures = np.array([
         [[(semester, ago, service, *(float(one == number) for one in DEPARTMENTS))
           for ago in AGO for service in (0, 1)] for number in DEPARTMENTS]

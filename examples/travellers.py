@@ -96,8 +96,8 @@ class Day(gymnasium.Env):
 
 
 def move(at: tuple[int, int], action: int) -> tuple[int, int]:
-    fare, headway = np.add(at, MOVES[action])
-    return int(np.clip(fare, 0, len(FARES) - 1)), int(np.clip(headway, 0, len(HEADWAYS) - 1))
+    fare, headway = at[0] + MOVES[action][0], at[1] + MOVES[action][1]
+    return min(max(fare, 0), len(FARES) - 1), min(max(headway, 0), len(HEADWAYS) - 1)
 
 
 def trained(share: np.ndarray, steps: int) -> Policy:

@@ -64,13 +64,13 @@ def test_accuracy_by_hand():
 
 def test_a_logit_finds_the_weights_that_choices_were_drawn_with():
     generator = np.random.default_rng(0)
-    states = generator.uniform(size=(3000, 3, 2))
-    scores = states @ np.array([3.0, -2.0]) + generator.gumbel(size=(3000, 3))
-    data = real_data.Choices({"x": (0, 1), "y": (0, 1)}, np.arange(3000) // 10, states, np.ones((3000, 3), bool),
+    states = generator.uniform(size=(2000, 3, 2))
+    scores = states @ np.array([3.0, -2.0]) + generator.gumbel(size=(2000, 3))
+    data = real_data.Choices({"x": (0, 1), "y": (0, 1)}, np.arange(2000) // 10, states, np.ones((2000, 3), bool),
                              scores.argmax(axis=1))  # fmt: skip
     reward = twins.fit_logit(data)
     corners = reward(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
-    assert corners[1:] - corners[0] == pytest.approx([3.0, -2.0], abs=0.35)
+    assert corners[1:] - corners[0] == pytest.approx([3.0, -2.0], abs=0.6)
 
 
 def test_travellers(survey, tmp_path, monkeypatch, capsys):
