@@ -214,9 +214,11 @@ def draw(outcome: Outcome, path: Path) -> None:
         notches = np.array(outcome.tables[name](1.0))
         middle.step(HOURS, FARES[notches[:, 0]], where="post", color=color, linestyle=line, label=name)
         bottom.step(HOURS, 60 / HEADWAYS[notches[:, 1]], where="post", color=color, linestyle=line, label=name)
-    middle.set(ylabel="fare, francs", xlim=(HOURS[0], HOURS[-1] + 1), title="What is set on a usual day")
+    for axes, words in ((middle, "fare, francs"), (bottom, "trains an hour")):
+        axes.set(ylabel=words, xlim=(HOURS[0], HOURS[-1] + 1), xticks=range(6, 25, 3))
+    middle.set_title("What is set on a usual day")
     middle.legend(frameon=False)
-    bottom.set(ylabel="trains an hour", xlabel="hour", xlim=(HOURS[0], HOURS[-1] + 1))
+    bottom.set_xlabel("hour")
     figure.savefig(path)
 
 
