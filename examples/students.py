@@ -145,10 +145,11 @@ def main(out: Path, draws: int = 3) -> Outcome:
         f"How much of that is luck: over {draws} simulated draws the error is {errors.min():.3f} to "
         f"{errors.max():.3f}, and the mean rating of what is recommended {worths.min():.2f} to {worths.max():.2f}."
     )
-    twin = 1 - error(outcome.held_out, outcome.twin) ** 2 / outcome.constant**2
+    explained = 1 - error(outcome.held_out, outcome.twin) ** 2 / outcome.constant**2
+    gain = found(outcome.held_out, recommended(outcome.twin)) - outcome.mean
     console.print(
-        f"The signal is weak: all that the raw ratings tell explains {twin:.1%} of what ratings vary by. A "
-        "recommendation moves the mean rating by some tenths of a point, and says nothing about any one lecture."
+        f"The signal is weak: all that the raw ratings tell explains {explained:.1%} of what ratings vary by, and what "
+        f"they recommend is rated {gain:.2f} points above any lecture. It says nothing about any one of them."
     )
     rows = zip(SEMESTERS, recommended(outcome.private), strict=True)
     told = "; ".join(f"semester {semester}: {', '.join(str(DEPARTMENTS[i]) for i in row)}" for semester, row in rows)
