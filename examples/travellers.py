@@ -26,7 +26,7 @@ from rich.table import Table
 
 import quietq as qq
 from benchmarks.real_data import Choices, swissmetro
-from benchmarks.twins import fit_logit
+from benchmarks.twins import fit_logit, with_products
 from quietq.learning import Agent, NoNoise
 from quietq.publishing import publish
 
@@ -164,7 +164,7 @@ def compare(people: Choices, steps: int = 20_000, draws: int = 10) -> Outcome:
     """One real draw, two agents; and simulated draws, planned for exactly, to see how much luck is in it."""
     read = people.read()
     private = qq.privatise(read, BUDGET)
-    released, true = shares(private), shares(fit_logit(people))
+    released, true = shares(private), shares(fit_logit(people, with_products))
     agents = {"private": trained(released, steps), "not private": trained(true, steps)}
     tables: dict[str, Callable[[float], Timetable]] = {
         name: lambda busy, policy=policy: followed(policy, busy) for name, policy in agents.items()
@@ -183,7 +183,7 @@ def table(outcome: Outcome) -> Table:
     best = income(outcome.true, lambda busy: planned(outcome.true, busy))
     result = Table(
         title="NOT PRIVATE, for the operator: income by the raw choices",
-        caption="A multinomial logit of the raw choices, without privacy, says who would come.",
+        caption="A quadratic logit of the raw choices, without privacy, says who would come.",
     )
     result.add_column("timetable")
     result.add_column("francs a day", justify="right")
