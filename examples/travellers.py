@@ -41,7 +41,7 @@ TRAVELLERS = np.array([2, 9, 20, 18, 10, 7, 7, 8, 8, 7, 9, 15, 20, 18, 11, 7, 5,
 """How many set out in each hour, by any means."""
 BUSY = (0.8, 1.0, 1.2)
 """Days differ: the number of travellers is that of the hour, times up to so much."""
-SEATS, RUN = 300, 9_000.0
+SEATS, RUN = 150, 6_000.0
 """Of a train; and what running one costs, in francs."""
 MOVES = [(fare, headway) for fare in (-1, 0, 1) for headway in (-1, 0, 1)]
 """An action: the fare and the headway each go one notch down or up, or stay."""
