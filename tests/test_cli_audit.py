@@ -70,7 +70,7 @@ def test_a_model_of_everybodys_rows(quietq, monkeypatch):
     assert (result["method"], result["verdict"]) == ("reward/rounds", "consistent")
     moved = result["sensitivity"]
     assert not moved["exceeds"]
-    assert len(moved["queries"]) == 2
+    assert len(moved["queries"]) == 3
     assert 0.9 < moved["share"] <= 1
     code, out, _ = quietq(f"audit comparisons {arguments}")
     assert code == 0

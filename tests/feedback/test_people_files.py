@@ -111,7 +111,7 @@ def test_wrong_declarations_are_refused():
     refused(good, "people", count=0)
     refused(good, "domain", box=(1, 0))
     refused(good, "levels", levels=40)
-    refused(good, "2 dimensions, but there are 1", box=[(0, 1), (0, 1)])
+    refused(good, "2 dimensions, but a state has 1", box=[(0, 1), (0, 1)])
     refused(good, "belong together", norm=1.0)
 
 

@@ -21,8 +21,8 @@ class Halved(Rounds):
     name = "halved"
 
     def run(self):
-        weights, knots = yield from super().run()
-        return 0 * weights, knots
+        basis, weights, knots = yield from super().run()
+        return basis, 0 * weights, knots
 
 
 def test_every_kind_of_feedback_is_simulated():

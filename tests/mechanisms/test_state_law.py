@@ -3,23 +3,24 @@
 import numpy as np
 import pytest
 
-from quietq.feedback.loss import Logistic, Squared
+from quietq.feedback.loss import Chosen, Squared
 from quietq.feedback.row_statistics import Marginals, SecondMoments
-from quietq.mechanisms.smooth_prior import smooth_prior
-from quietq.mechanisms.state_law import StateLaw, orthonormal
+from quietq.mechanisms.basis import Basis
+from quietq.mechanisms.state_law import StateLaw
 from quietq.noise.feature_maps import Polynomials
 
 BINS, QUIET = 8, 1e-9
-TERMS, VARIANCES = smooth_prior(3, most=40)
-FEATURES = Polynomials(3, tuple(sorted(TERMS, key=len)))
+BASIS = Basis.of(None, 3, Squared(3, (0.0, 1.0))).first(40)
+FEATURES = BASIS.feature_map
+assert isinstance(FEATURES, Polynomials)
 
 
 def law_of(*states: np.ndarray) -> StateLaw:
     """By answers almost without noise, from one person who gave all rows."""
-    names = ("x",) if len(states) == 1 else ("left", "right")
+    names = ("x",) if len(states) == 1 else ("option0_", "option1_")
     columns = {f"{name}{i}": x[:, i] for name, x in zip(names, states, strict=True) for i in range(x.shape[1])}
     d, first = states[0].shape[1], np.array([0])
-    loss = Squared(d, (0.0, 1.0)) if len(states) == 1 else Logistic(d)
+    loss = Squared(d, (0.0, 1.0)) if len(states) == 1 else Chosen(d, 2)
     law = StateLaw.of(Marginals(loss, d, BINS).of_people(first, columns)[0], QUIET, BINS)
     moments = SecondMoments(loss, law.centred, d).of_people(first, columns)[0]
     return law.tied(moments, QUIET, len(states))
@@ -47,11 +48,12 @@ def test_features_are_made_orthonormal_where_states_lie():
     law = law_of(x)
     gram = law.gram(FEATURES, 1)
     assert gram is not None
-    basis, variances = orthonormal(gram, VARIANCES)
-    assert len(variances) < len(VARIANCES)  # powers of an indicator say nothing new
-    assert (np.diff(variances) <= 0).all()
-    assert basis.T @ gram @ basis == pytest.approx(np.eye(len(variances)), abs=1e-6)
-    here = FEATURES(law.centred(x) / 12**0.5 + 0.5) @ basis[:, :5]
+    turned = BASIS.turned(gram)
+    assert turned.size < BASIS.size  # powers of an indicator say nothing new
+    assert (np.diff(turned.variances) <= 0).all()
+    assert turned.matrix is not None
+    assert turned.matrix.T @ gram @ turned.matrix == pytest.approx(np.eye(turned.size), abs=1e-6)
+    here = FEATURES(law.centred(x) / 12**0.5 + 0.5) @ turned.matrix[:, :5]
     assert np.abs(here.T @ here / len(x) - np.eye(5)).max() < 0.25
 
 
