@@ -189,8 +189,10 @@ class Chosen(Loss):
         return starts, designs, offered, target
 
     def _said(self, starts: Starts, columns: Columns) -> tuple[np.ndarray | None, Starts, Any, Any]:
-        """Where segments begin, if there are any, and each person's answers; of each option whether it was offered, and
-        which was chosen: none, if that one was not offered."""
+        """Where segments begin, if there are any, and each person's answers; what was offered, and what was chosen.
+
+        None is, where it was not offered.
+        """
         offered = ~np.isnan([one.sum(axis=1) for one in self.points(columns)])
         choice, segments = columns["choice"], None
         if self.length is not None:

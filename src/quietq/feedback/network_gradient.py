@@ -72,17 +72,17 @@ class NetworkGradient(Vector):
             return laid.reshape(-1, BLOCK, rows.shape[1])
 
         acted = columns["action"].astype(np.int64) if self.loss.actions > 1 else np.zeros(len(row), np.int64)
-        passed = [_forward(in_blocks(2 * np.nan_to_num(one, nan=0.5) - 1), matrices) for one in points]
+        passed = [forward(in_blocks(2 * np.nan_to_num(one, nan=0.5) - 1), matrices) for one in points]
         values = [outputs.reshape(-1, outputs.shape[-1])[places, acted] for _, outputs in passed]
         total = np.zeros((len(begins), len(self.weights)))
         for (hidden, outputs), slopes in zip(passed, self.loss.slopes(starts, columns, values), strict=True):
             slope = np.zeros((len(row), outputs.shape[-1]))
             slope[row, acted] = slopes
-            total += np.add.reduceat(_backward(in_blocks(slope), hidden, matrices), begins, axis=0)
+            total += np.add.reduceat(backward(in_blocks(slope), hidden, matrices), begins, axis=0)
         return total
 
 
-def _forward(inputs: np.ndarray, matrices: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+def forward(inputs: np.ndarray, matrices: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
     """What each layer is given, with a column of ones, and what the last one gives."""
     given = []
     for i, matrix in enumerate(matrices):
@@ -93,7 +93,7 @@ def _forward(inputs: np.ndarray, matrices: list[np.ndarray]) -> tuple[list[np.nd
     return given, inputs
 
 
-def _backward(slope: np.ndarray, given: list[np.ndarray], matrices: list[np.ndarray]) -> np.ndarray:
+def backward(slope: np.ndarray, given: list[np.ndarray], matrices: list[np.ndarray]) -> np.ndarray:
     """Each block's gradient of all weights, by the slopes of its outputs."""
     found = []
     for i in reversed(range(len(matrices))):

@@ -62,7 +62,9 @@ class NetworkReward(PrivateFunction):
         stored.expect(cls.details, cls.arrays)
         widths, weights = stored.details["widths"], stored.arrays["weights"]
         listed = isinstance(widths, list) and 3 <= len(widths) <= MOST_LAYERS
-        require(listed and all(type(one) is int and 1 <= one <= MOST_WIDTH for one in widths), "its widths must be some")
+        require(
+            listed and all(type(one) is int and 1 <= one <= MOST_WIDTH for one in widths), "its widths must be some"
+        )
         require(widths[0] == stored.box.dimension, "it must have one input for each coordinate")
         require(weights.shape == (number_of_weights(widths),), "its weights must be as many as its widths say")
         require((np.abs(weights) <= LARGEST).all(), "its weights are too large to compute with")
