@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks import scale
 from benchmarks.row import Row
 from benchmarks.timing import ratio
 from quietq.feedback.ratings import Ratings
+from quietq.mechanisms.privatise import privatise
 
 RATINGS, PEOPLE = 10_000_000, 1_000_000
 DECLARED: dict[str, Any] = {"box": (0, 1), "low": 0.0, "high": 1.0, "slope": 2.0, "count": PEOPLE}
@@ -31,6 +33,7 @@ def rows() -> list[Row]:
                 aim=5,
             ),
             Row("Ratings.read, 1e7 ratings, peak memory of the process", gigabytes(file), "GB", limit=2),
+            Row("read and privatise, 1e6 ratings of 60,000 people in 8-d", fit(Path(folder)), "s a core", 20, aim=10),
         ]
 
 
@@ -46,6 +49,18 @@ def mean_rating(file: Path) -> pl.DataFrame:
     """What it is compared with: it also reads everything and brings each person's rows together."""
     people = pl.scan_parquet(file).group_by("person").agg(pl.col("rating").mean())
     return people.collect(engine="streaming")
+
+
+def fit(folder: Path) -> float:
+    """Seconds of processors, user and system, for each of two cores."""
+    files = scale.write(folder, 1_000_000, 60_000)
+    box, states = [(0, 1)] * scale.DIMENSION, [f"s{i}" for i in range(scale.DIMENSION)]
+
+    def run() -> None:
+        ratings = Ratings.read(files, box=box, state=states, low=0, high=1, count=60_000)
+        privatise(ratings, scale.BUDGET, simulate=0)
+
+    return scale.timed(run)[1]["processor seconds"] / 2
 
 
 def gigabytes(file: Path) -> float:

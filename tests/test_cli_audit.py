@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("jax")
 
 from quietq import Budget, audit as room, privatise, publish
+from quietq.mechanisms import rounds
 from quietq.publishing.server.audits import audit_beside, parse_audit
 from quietq.worlds import WALK, walk_reward
 
@@ -60,6 +61,21 @@ def test_a_private_reward(quietq):
 def test_other_kinds(quietq, arguments: str, method: str):
     result = found(quietq, arguments)
     assert (result["method"], result["verdict"]) == (method, "consistent")
+
+
+def test_a_model_of_everybodys_rows(quietq, monkeypatch):
+    monkeypatch.setattr(rounds, "ROUNDS", 1)
+    arguments = "--people 10 --runs 40 --tries 4"
+    result = found(quietq, f"ratings {arguments}")
+    assert (result["method"], result["verdict"]) == ("reward/rounds", "consistent")
+    moved = result["sensitivity"]
+    assert not moved["exceeds"]
+    assert len(moved["queries"]) == 2
+    assert 0.9 < moved["share"] <= 1
+    code, out, _ = quietq(f"audit comparisons {arguments}")
+    assert code == 0
+    assert "Never exceeded. With the noise held fixed, the worst rows of one person moved the farthest query" in out
+    assert "of the promised mu" in out
 
 
 def test_in_words(quietq):
@@ -140,6 +156,10 @@ def test_the_whole_table_runs(quietq):
         ("value --runs 1000001", "runs must be at most 1000000"),
         ("value --people 5 --radius 0.1", "--people or --radius, not both"),
         ("evaluation --move flip", "No such option: --move"),
+        ("ratings --people 2", "people must be a whole number of at least 3"),
+        ("ratings --dimension 1", "dimension must be a whole number of at least 2"),
+        ("ratings --tries 1", "tries must be a whole number of at least 4"),
+        ("comparisons --noise path", "noise must be 'auto' or one of 'rounds'"),
         ("published --people 3", "No such option: --people"),
         ("published --world navigation", "published adds noise along one coordinate"),
     ],

@@ -1,12 +1,19 @@
 """`quietq reward`, in this process."""
 
+import importlib
 import json
+import subprocess
+import sys
+import types
 
 import numpy as np
 import polars as pl
 import pytest
 
-from quietq import load
+from quietq import InvalidInput, load
+from quietq.registry import FEEDBACK, Entry
+
+cli_reward = importlib.import_module("quietq.cli.reward")
 
 
 @pytest.fixture
@@ -26,7 +33,15 @@ def ratings(tmp_path):
     return path
 
 
-def command(ratings, target, **change):
+def words_of(options):
+    """Options as they are typed; a list is an option that is given several times, and None leaves it out."""
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None:
+                yield f"--{name} {one}"
+
+
+def command(files, target, **change):
     options = {
         "person": "who",
         "state": "where",
@@ -41,7 +56,24 @@ def command(ratings, target, **change):
         "out": target,
         **change,
     }
-    return f"reward {ratings} " + " ".join(f"--{name} {value}" for name, value in options.items())
+    return f"reward {files} " + " ".join(words_of(options))
+
+
+@pytest.fixture
+def choices(tmp_path):
+    rng = np.random.default_rng(0)
+    states = rng.random((300, 4))
+    better = states[:, :2].sum(axis=1) > states[:, 2:].sum(axis=1)
+    columns = {name: states[:, i] for i, name in enumerate(("ax", "ay", "bx", "by"))}
+    frame = pl.DataFrame({"who": np.arange(300) % 100, **columns, "said": np.where(better, "left", "right")})
+    frame.write_csv(tmp_path / "choices.csv")
+    return tmp_path / "choices.csv"
+
+
+def compared(files, target, **change):
+    columns = {"left": ["ax", "ay"], "right": ["bx", "by"], "choice": "said", "person": "who"}
+    options = {"box": "0 1", "people": 100, "epsilon": 0.9, "delta": 1e-4, "out": target, **columns, **change}
+    return f"reward {files} --kind comparisons " + " ".join(words_of(options))
 
 
 @pytest.mark.filterwarnings("always:No row")
@@ -58,9 +90,14 @@ def test_a_private_reward_in_a_file(quietq, ratings, tmp_path, monkeypatch):
     code, printed, err = quietq(command(ratings, out, plot=plot) + " --json")
     assert (code, err) == (0, "")
     result = json.loads(printed)
-    assert set(result) == {"certificate", "out", "hash", "plot", "not_private"}
+    assert set(result) == {"certificate", "out", "hash", "plot", "options", "not_private"}
     assert (result["out"], result["plot"]) == (str(out), str(plot))
     assert result["certificate"]["standing"] == "certified"
+    assert result["options"] == {
+        "kind": "ratings", "epsilon": 0.9, "delta": 1e-4, "people": 100, "box": [[0.0, 1.0]], "person": "who",
+        "state": ["where"], "rating": "score", "low": 0.0, "high": 1.0, "slope": 1.0, "out": str(out),
+        "plot": str(plot),
+    }  # fmt: skip
     assert result["not_private"]["people_present"] == 100
     private = load(out)
     assert private.certificate is not None
@@ -77,11 +114,116 @@ def test_words_for_people(quietq, ratings, tmp_path):
     assert "Not private, for you only:" in out
 
 
-def test_several_files_and_columns(quietq, ratings, tmp_path):
+@pytest.mark.parametrize(("box", "ends"), [("0 1", (0.0, 0.0)), (["0 1", "-2 2"], (0.0, -2.0))])
+def test_several_files_and_columns(quietq, ratings, tmp_path, box, ends):
     two = tmp_path / "two.parquet"
     pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
-    assert quietq(command(f"{two} {two}", tmp_path / "reward.qq") + " --state height --json")[0] == 0
-    assert len(load(tmp_path / "reward.qq").box.low) == 2
+    change = {"state": ["where", "height"], "box": box, "slope": None}
+    code, out, _ = quietq(command(f"{two} {two}", tmp_path / "reward.qq", **change))
+    assert code == 0
+    assert "Additive" not in out
+    private = load(tmp_path / "reward.qq")
+    assert (private.kind, private.box.low) == ("model", ends)
+
+
+def test_additivity_is_said(quietq, ratings, tmp_path):
+    two = tmp_path / "two.parquet"
+    pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
+    change = {"state": ["where", "height"], "features": "additive"}
+    code, out, _ = quietq(command(two, tmp_path / "reward.qq", **change))
+    assert code == 0
+    assert "Additive: it is a sum of one function of each coordinate, and cannot hold interactions" in out
+    assert load(tmp_path / "reward.qq").kind == "sum"
+
+
+def test_comparisons(quietq, choices, tmp_path):
+    code, out, err = quietq(compared(choices, tmp_path / "reward.qq") + " --json")
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    assert result["certificate"]["method"] == "reward/rounds"
+    assert (result["options"]["left"], result["options"]["kind"]) == (["ax", "ay"], "comparisons")
+    assert result["not_private"]["used_rows"] == 300
+    code = "import sys, quietq; print(quietq.load(sys.argv[1])([[0.0, 1.0]]).shape)"
+    again = [sys.executable, "-c", code, str(tmp_path / "reward.qq")]  # where nothing is known of rounds yet
+    assert subprocess.run(again, capture_output=True, text=True, check=True).stdout == "(1,)\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"low": 0, "slope": 1}, "comparisons have no --low and --slope: leave them out."),
+        ({"engine": "rays"}, "--engine"),
+        ({"right": None}, "right"),
+        ({"right": "bx"}, "--left and --right must have a column for each coordinate, not 2 and 1 columns."),
+        ({"right": ["bx", "cy"]}, "no column 'cy'"),
+        ({"choice": "bx"}, "must be different columns"),
+        ({"kind": "rankings"}, "'rankings'"),
+        ({"delta": 0}, "delta must be above 0"),
+        ({"box": ["0 1"] * 3}, "once for each of the 2, in their order, not 3 times."),
+        ({"people": None}, "comparisons need --people."),
+    ],
+)
+def test_mistakes_about_comparisons(quietq, choices, tmp_path, change, words):
+    code, out, err = quietq(compared(choices, tmp_path / "reward.qq", **change))
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert words in err
+    assert [path.name for path in tmp_path.iterdir()] == ["choices.csv"]
+
+
+@pytest.fixture
+def counted(monkeypatch, tmp_path):
+    """A kind of feedback that is told what it is read with, and refuses."""
+    module, seen = types.ModuleType("counted"), {}
+
+    class Counted:
+        @classmethod
+        def read(cls, source, *, count, box=None, items=None, options=None, actions=None, mood="mood", progress=None):
+            told = {"count": count, "box": box, "items": items, "options": options, "actions": actions, "mood": mood}
+            seen.update({name: value for name, value in told.items() if value is not None})
+            raise InvalidInput("Nobody is counted.")
+
+    monkeypatch.setattr(module, "Counted", Counted, raising=False)
+    monkeypatch.setitem(sys.modules, "counted", module)
+    monkeypatch.setitem(FEEDBACK, "counted", Entry("counted:Counted"))
+
+    def reward(**options):
+        seen.clear()
+        given = {
+            "kind": "counted",
+            "files": [tmp_path / "x.csv"],
+            "out": tmp_path / "x.qq",
+            "epsilon": 1.0,
+            "delta": 0.1,
+        }
+        with pytest.raises(InvalidInput) as refused:
+            cli_reward.reward({**given, "people": 7, **options})
+        return dict(seen), str(refused.value)
+
+    return reward
+
+
+def test_a_new_kind_of_feedback_has_its_own_options(counted):
+    options = cli_reward._options()
+    assert options["mood"].__metadata__[0].rich_help_panel == "Options of counted"
+    assert options["people"].__metadata__[0].rich_help_panel is None
+    told, words = counted(box=["0 1"], mood="temper")
+    assert (told, words) == ({"count": 7, "box": [(0.0, 1.0)], "mood": "temper"}, "Nobody is counted.")
+    assert counted(slope=1.0) == ({}, "counted have no --slope: leave it out.")
+
+
+def test_options_of_several_words(counted):
+    told, _ = counted(items=["items.txt"], actions=["stay", "go"])
+    assert (told["items"], told["actions"]) == ("items.txt", ["stay", "go"])
+    told, _ = counted(option=["bus=fare,time", "car=cost,hours"], box=["0 1"])
+    assert told["options"] == {"bus": ["fare", "time"], "car": ["cost", "hours"]}
+    assert told["box"] == [(0.0, 1.0), (0.0, 1.0)]
+    for wrong in ("bus", "bus=", "=fare", "bus=fare,"):
+        assert f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=fare,time, not {wrong!r}." in (
+            counted(option=[wrong])
+        )
+    _, words = counted(option=["bus=fare,time", "car=cost"])
+    assert words == "--option bus and --option car must have a column for each coordinate, not 2 and 1 columns."
 
 
 @pytest.mark.parametrize(
@@ -96,7 +238,13 @@ def test_several_files_and_columns(quietq, ratings, tmp_path):
         ({"epsilon": -1}, "epsilon must be"),
         ({"delta": 1}, "delta must be"),
         ({"noise": "path", "delta": 0}, "needs delta above 0"),
-        ({"box": "0"}, "'0 --low', where 2 values are needed"),
+        ({"box": "0"}, "--box must be two numbers, LOW and HIGH, e.g. --box -1 1, not '0 --low'."),
+        ({"box": ["0 1", "0 1"]}, "once for each of the 1"),
+        ({"state": ["where", "score"]}, "--slope is for one coordinate or --features additive"),
+        ({"slope": None}, "slope must be declared"),
+        ({"features": "linear"}, "'linear'"),
+        ({"left": "where"}, "ratings have no --left: leave it out."),
+        ({"epsilon": None, "out": None}, "A private reward needs --epsilon and --out."),
         ({"plot": "picture.pdf"}, "must end in .png or .svg"),
         ({"out": "nowhere/reward.qq"}, "folder"),
     ],

@@ -17,7 +17,7 @@ pytest.importorskip("jax")
 
 import quietq as qq
 from quietq.cli import main
-from quietq.cli.plan import Plan, Settings
+from quietq.cli.checked_training import CheckedTraining, Settings
 from quietq.learning import METHODS, Agent, NoNoise, Published, checkpoint
 from quietq.learning.options import read_options
 from quietq.publishing import open_release
@@ -145,7 +145,8 @@ def test_a_ball_of_rough_rewards(quietq, tmp_path):
 @pytest.mark.parametrize(("world", "delta"), [("navigation", 1e-4), ("recommender", 1e-4), ("recommender", 0.0)])
 def test_several_dimensions(tmp_path, world, delta):
     settings = Settings.new("reward", {"world": world, "people": 500, "epsilon": 0.9, "delta": delta})
-    agents = [Plan(settings).build_agent(tmp_path) for _ in range(2)]  # the second finds the reward of the first
+    trainings = [CheckedTraining(settings) for _ in range(2)]
+    agents = [training.build_agent(tmp_path) for training in trainings]  # the second finds the reward of the first
     assert agents[0].certificate.standing == "certified"
     assert agents[0].method.settings() == agents[1].method.settings()
 
@@ -195,8 +196,8 @@ def test_out_of_reach_is_told_but_not_refused(quietq):
     assert err.startswith("quietq: warning: no algorithm with this promise can score above 0.67")
     assert "0.9 takes at least 9 people, a radius of at most 0.0556." in err
     rough = {"world": "walk", "radius": 1.0, "epsilon": 0.9, "delta": 1e-4}
-    assert "a radius of at most 0.0556" in str(Plan(Settings.new("input", rough)).warning())
-    assert Plan(Settings.new("input", rough | {"radius": 0.01})).warning() is None
+    assert "a radius of at most 0.0556" in str(CheckedTraining(Settings.new("input", rough)).warning())
+    assert CheckedTraining(Settings.new("input", rough | {"radius": 0.01})).warning() is None
 
 
 WRONG = [

@@ -37,6 +37,7 @@ QUICKER = {
     ),
     "--delta 1e-4 --runs 1000": "--delta 1e-4 --runs 40",
     "--steps 1000 --knots 3": "--steps 50 --knots 2",
+    "--rows 20 --dimension 2 --epsilon 1": "--rows 20 --dimension 2 --epsilon 1 --draws 2",
     "python -m paper comparison": "python -m paper comparison --quick",
 }
 SLOW = ("quietq audit published", "make paper", "python -m paper")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         GaussianProcessMechanism as GaussianProcessMechanism,
         PrivateFunction as PrivateFunction,
         RewardModel as RewardModel,
+        plan as plan,
         privatise as privatise,
     )
     from quietq.noise import (
@@ -80,7 +81,7 @@ _ROOMS = {
         "RewardNoise ValueNoise"
     ),
     "ledger": "Ledger",
-    "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel privatise",
+    "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel plan privatise",
     "noise": (
         "Additive BandLimited Box Columns Exponential FeatureKernel Fourier GridPath Product Radial SortedPath "
         "Splines TreePath"

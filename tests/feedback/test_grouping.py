@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from quietq.feedback import grouping
-from quietq.feedback.grouping import by_person, sort_by_person, starts_of, whole_people
+from quietq.feedback.grouping import group, grouped, whole_people
 
 
 @pytest.fixture
@@ -41,15 +41,17 @@ def in_one_order(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def check(frames: list[pl.DataFrame], frame: pl.DataFrame) -> None:
-    """All rows are there, everybody's are in one frame and together, and in the order of the state."""
+    """All rows are there, everybody's are in one frame and together, and in the order of what they say."""
     assert in_one_order(pl.concat(frames)).equals(in_one_order(frame))
     seen = [frozenset(part.select("number", "name").unique().iter_rows()) for part in frames]
     assert sum(map(len, seen)) == len(frozenset().union(*seen)) == frame.select("number", "name").n_unique()
-    for part, people in zip(frames, seen, strict=True):
-        starts = starts_of(part)
-        assert len(starts) == len(people)
-        descents = np.flatnonzero(np.diff(part["x0"].to_numpy()) < 0) + 1
-        assert np.isin(descents, starts).all()
+    for part in frames:
+        starts, columns = grouped(part)
+        expected = in_one_order(part)
+        ends = np.append(starts[1:], part.height)
+        everybody = [[column[a:b].tobytes() for column in columns.values()] for a, b in zip(starts, ends, strict=True)]
+        alone = [one.select("x0", "rating").to_numpy() for one in expected.partition_by("number", "name")]
+        assert sorted(everybody) == sorted([column.tobytes() for column in one.T] for one in alone)
 
 
 @pytest.mark.parametrize("kind", ["numbers", "names", "both"])
@@ -61,7 +63,7 @@ def test_everybody_is_in_one_place(
     monkeypatch.setattr(grouping, "_ROWS_AT_ONCE", rows_at_once)
     monkeypatch.setattr(grouping, "_PARTITIONS", 16)  # fewer files
     frame = rows(kind, 3000)
-    check(list(by_person(pieces(frame), rows_in_memory)), frame)
+    check(list(whole_people(pieces(frame), rows_in_memory)), frame)
     assert not list(folder.iterdir())
 
 
@@ -82,12 +84,12 @@ def test_removes_the_folder_if_reading_fails(folder: Path) -> None:
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        list(by_person(failing(), rows_in_memory=1000))
+        list(whole_people(failing(), rows_in_memory=1000))
     assert not list(folder.iterdir())
 
 
 def test_removes_the_folder_if_nobody_wants_the_rest(folder: Path) -> None:
-    parts = by_person(pieces(rows("numbers", 2000)), rows_in_memory=1000)
+    parts = whole_people(pieces(rows("numbers", 2000)), rows_in_memory=1000)
     next(parts)
     assert list(folder.iterdir())
     assert isinstance(parts, Generator)
@@ -96,20 +98,24 @@ def test_removes_the_folder_if_nobody_wants_the_rest(folder: Path) -> None:
 
 
 def test_nothing(folder: Path) -> None:
-    assert list(by_person([])) == []
-    assert list(by_person([rows("numbers").clear()])) == []
+    assert group([]) == []
+    assert group([rows("numbers").clear()]) == []
 
 
-@pytest.mark.parametrize("case", ["states that differ in their last bits", "numbers that mix alike", "far apart"])
+CASES = ["states that differ in their last bits", "states that are the same", "numbers that mix alike", "far apart"]
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_order_is_exact(case: str) -> None:
     generator = np.random.default_rng(1)
     number, x = generator.integers(0, 50, 20_000), generator.random(20_000)
     if case.startswith("states"):
-        x = 0.5 + x * 1e-12
+        x = 0.5 + x * (1e-12 if case.endswith("bits") else 0.0)
     elif case.startswith("numbers"):
         inverse = pow(int(grouping._MIXER), -1, 2**64)  # so that the mixed numbers are 0, 1, 2, ...
         number = np.array([i * inverse % 2**64 for i in range(50)], dtype=np.uint64).astype(np.int64)[number]
     else:
         number = np.array([-(2**63), -1, 0, 1, 2**63 - 1])[number % 5]
-    frame = pl.DataFrame({"number": number, "name": None, "x0": x}, schema_overrides={"name": pl.String})
-    check([sort_by_person(frame.with_columns(rating=0.0))], frame.with_columns(rating=0.0))
+    columns = {"number": number, "name": None, "x0": x, "rating": generator.random(20_000)}
+    frame = pl.DataFrame(columns, schema_overrides={"name": pl.String})
+    check([frame], frame)

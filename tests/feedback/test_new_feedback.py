@@ -1,5 +1,7 @@
 """A new kind of feedback is a file (`head_count.py`) and a line in the registry; nothing else knows of it."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,6 +10,7 @@ from head_count import Answers, Leaning
 from hypothesis import given, settings, strategies as st
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, privatise, registry
+from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.schema import Category
 
 BUDGET = Budget(0.9, 1e-4)
@@ -49,6 +52,13 @@ def test_categories_may_be_numbers_or_truth_values():
     for cells in (pl.Series([1.0, 0.0, None, np.nan]), pl.Series(["1", " 0.0", "2", ""]), pl.Series([1, 0, 7, -1])):
         assert codes.read(cells).to_list() == [1, 0, None, None]
     assert Category("answer", "answer", ("false", "true")).read(pl.Series([True, False])).to_list() == [1, 0]
+
+
+def test_it_is_audited_like_the_others():
+    """By rows that its schema proposes: somebody who always says yes, and always no."""
+    move = worst_rows(partial(Answers.read, count=5), ANSWERS, BUDGET, tries=4).movement
+    assert not move.exceeds
+    assert move.share == pytest.approx(1, rel=1e-5)
 
 
 def test_refusals_are_in_its_own_words():
@@ -104,8 +114,6 @@ def test_rows_that_are_kept_can_be_asked_again_and_again():
     assert np.array_equal(once.mean(Leaning()), often.mean(Leaning()))
     assert often.mean(Leaning(power=2))[0] == pytest.approx((1 + 1 + 1 / 9) / 5)
     assert once.not_private == often.not_private
-    with pytest.raises(InvalidInput, match="on one machine"):
-        Answers.read(ANSWERS, count=5, keep=True, engine="ray")
     with pytest.raises(InvalidInput, match="rows were not kept"):
         once.mean(Leaning(power=2))
 

@@ -13,7 +13,7 @@ from people_data import GRID, LEVELS, OK, SCHEMA, frame, refused
 from quietq import Budget, InvalidInput
 from quietq.feedback import Ratings
 from quietq.feedback.extension import Extension
-from quietq.feedback.grouping import by_person
+from quietq.feedback.grouping import whole_people
 from quietq.feedback.rows import batches, parquet
 from quietq.mechanisms import privatise
 
@@ -180,7 +180,7 @@ def test_rows_that_are_put_down_on_the_way_come_back_from_any_folder(tmp_path, m
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     rows = [SCHEMA.clean(frame({str(i): [(0.5, 0.5)]}))[0] for i in range(9)]
-    assert sum(part.height for part in by_person(rows, rows_in_memory=2)) == 9
+    assert sum(part.height for part in whole_people(rows, rows_in_memory=2)) == 9
 
 
 def _parquet(data):

@@ -1,7 +1,12 @@
 import importlib
+import os
+import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +14,22 @@ import numpy as np
 import polars as pl
 import pytest
 
+from quietq import Budget, privatise
+from quietq.feedback.comparisons import Comparisons
+from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
-from quietq.noise.feature_maps import Splines
+from quietq.feedback.row_statistics import ClippedGradient, Marginals
+from quietq.feedback.statistic import Vector
+from quietq.noise.feature_maps import Polynomials, Splines
 from quietq.noise.kernels import FeatureKernel
-from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.privacy.errors import EngineFailed, InvalidInput, MissingExtra
 
 ray = pytest.importorskip("ray")
+from quietq.feedback import ray_engine  # noqa: E402 - it needs Ray
 
-# Ray leaves sockets and files to the garbage collector, announces changes of its own, and calls what it deprecated
+# Ray leaves sockets and files to the garbage collector, and announces changes of its own
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context"),
     pytest.mark.filterwarnings("ignore:Tip. In future versions of Ray:FutureWarning"),
 ]
 
@@ -110,8 +120,6 @@ def test_same_as_on_one_machine(tmp_path: Path, count: int, suffix: str, names: 
 
 @pytest.mark.usefixtures("cluster")
 def test_ranges_of_one_file_and_frames_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quietq.feedback import ray_engine
-
     monkeypatch.setattr(ray_engine, "_ROWS_A_TASK", 37)
     frame = ratings(names=False)
     first, *rest = (frame[k::5] for k in range(5))
@@ -156,19 +164,91 @@ def test_what_a_task_refuses_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"^The ratings could not be read") as caught:
         Ratings.read(path, engine="ray", **ONE)
     assert len(str(caught.value).splitlines()) == 1
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.usefixtures("cluster")
-def test_machines_that_partition_differently_are_refused() -> None:
-    from collections import Counter
+def test_machines_that_partition_differently_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_engine, "_fingerprint", lambda partitions: "another version's")  # on this machine alone
+    with pytest.raises(EngineFailed, match="same version of Polars"):
+        Ratings.read(ratings(names=False), engine="ray", **ONE)
 
-    from quietq.feedback import ray_engine
 
-    counts = Counter({"rows": 3, ray_engine._SAME + "a": 0})
-    ray_engine._check_one_partitioning(counts)
-    assert counts == {"rows": 3}
-    with pytest.raises(RuntimeError, match="same version of Polars"):
-        ray_engine._check_one_partitioning(Counter({ray_engine._SAME + "a": 0, ray_engine._SAME + "b": 0}))
+# Rows that are kept on the cluster, to be asked again
+
+
+def kept(kind: str) -> tuple[pl.DataFrame, Callable[..., Feedback]]:
+    """States on a coarse grid, so that the order of a person's rows must not hang on one column; and how to read."""
+    rows, rng = ratings(names=True).rename({"state": "a", "other": "b"}), np.random.default_rng(1)
+    box = [(0.0, 2.0), (-1.0, 1.0)]
+    rows = rows.with_columns(pl.Series("a", rng.integers(0, 3, rows.height) / 1.0))
+    if kind == "ratings":
+        return rows, partial(Ratings.read, state=["a", "b"], box=box, low=0, high=1, count=PEOPLE)
+    other = rows.select("person", "a", "b").with_columns(c=2 - pl.col("a"), d=pl.lit(0.5))
+    said = pl.Series("choice", rng.choice(["left", "right", "tie"], rows.height))
+    return other.with_columns(said), partial(Comparisons.read, left=["a", "b"], right=["c", "d"], box=box, count=PEOPLE)
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    ("kind", "partitions", "rows"), [("ratings", 1, 10**6), ("ratings", 7, 100), ("comparisons", 16, 500)]
+)
+def test_any_partitioning_and_order_gives_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, partitions: int, rows: int
+) -> None:
+    monkeypatch.setattr(ray_engine, "_MOST_PARTITIONS", partitions)
+    monkeypatch.setattr(ray_engine, "_ROWS_A_TASK", rows)
+    frame, read = kept(kind)
+    local = read(frame)
+    frame.sample(fraction=1, shuffle=True, seed=partitions).write_parquet(tmp_path / "shuffled.parquet")
+    spread = read(tmp_path / "shuffled.parquet", engine="ray")
+    assert spread.not_private == local.not_private
+    assert local.loss is not None
+    for statistic in (Marginals(local.loss, 2, 8), gradient(local)):
+        assert np.array_equal(spread.mean(statistic), local.mean(statistic))
+    one, other = (privatise(people, Budget(1.0, 1e-5), simulate=3) for people in (local, spread))
+    assert np.array_equal(one.weights, other.weights)
+
+
+def gradient(people: Feedback) -> ClippedGradient:
+    features = Polynomials(2, ((), ((0, 1),), ((1, 3),), ((0, 1), (1, 2))))
+    assert people.loss is not None
+    return ClippedGradient(people.loss, features, np.array([0.1, -0.3, 0.2, 0.5]), 0.1)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_rows_stay_with_their_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, read = kept("ratings")
+    people = read(rows, engine="ray")
+    with pytest.raises(InvalidInput, match="cannot be copied elsewhere"):
+        pickle.dumps(people)
+    monkeypatch.setattr(ray_engine, "_session_name", lambda: ("another", "one"))
+    with pytest.raises(EngineFailed, match=r"was stopped: read them again; nothing was spent\.$"):
+        privatise(people, Budget(1.0, 1e-5))
+    monkeypatch.undo()
+    assert privatise(people, Budget(1.0, 1e-5)).certificate.standing == "certified"  # nothing was
+
+
+@dataclass(frozen=True)
+class Deadly(Vector):
+    """The worker that is asked this ends."""
+
+    size = 1
+    bound = 1.0
+
+    def of_people(self, starts, columns):
+        os._exit(1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_a_worker_that_dies() -> None:
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    rows, read = kept("ratings")
+    people = read(rows, engine="ray")
+    with pytest.raises(EngineFailed, match="failed with WorkerCrashedError"):
+        people.mean(Deadly())
+    assert np.isfinite(people.mean(gradient(people))).all()  # the others' rows are still there, and theirs too
 
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,18 +258,37 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         importlib.import_module("quietq.feedback.ray_engine")
 
 
-@pytest.mark.slow
-def test_starts_and_stops_its_own_ray_and_prints_nothing() -> None:
-    code = """if True:
-        import polars, ray
-        from quietq.feedback.ratings import Ratings
-        ratings = polars.DataFrame({"person": [1, 1, 2], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
-        Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=2, engine="ray")
+OWN = """if True:
+    import gc, polars, ray
+    from quietq.feedback.ratings import Ratings
+    from quietq.feedback.row_statistics import Marginals
+    ratings = polars.DataFrame({"person": [1, 1, 2], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
+    Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=2, engine="ray")
+    gc.collect()  # Ray may have caught an exception on the way, in whose frames people are held
+    assert not ray.is_initialized()
+    two = dict(box=[(0, 1)] * 2, state=["state", "b"], low=0, high=1, count=2, engine="ray")
+    ratings = ratings.with_columns(b=polars.lit(0.5))
+    one, other = Ratings.read(ratings, **two), Ratings.read(ratings, **two)
+    del one
+    assert ray.is_initialized() and other.mean(Marginals(other.loss, 2, 2)).shape == (4,)
+    print(ray.get_runtime_context().get_node_id())
+    if ENDS:
+        del other
+        gc.collect()
         assert not ray.is_initialized()
-    """
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [True, False], ids=["with the last people", "with Python"])
+def test_its_own_ray_lives_as_long_as_it_is_needed_and_prints_nothing(ends: bool) -> None:
+    code = OWN.replace("ENDS", str(ends))
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == ""
     assert result.stderr == ""
+    (node,) = result.stdout.split()
+    time.sleep(2)
+    running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not any(node.encode() in line for line in running)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -202,5 +301,7 @@ def test_a_kind_of_feedback_that_it_has_never_heard_of(tmp_path: Path) -> None:
     rows = rows.rename({"literal": "answer"})
     paths = files(rows, tmp_path, 3, "csv")
     local, spread = (Answers.read(paths, count=PEOPLE, engine=engine) for engine in ("local", "ray"))
+    often = Answers.read(paths, count=PEOPLE, engine="ray", keep=True)
     assert np.array_equal(local.mean(Leaning()), spread.mean(Leaning()))
+    assert np.array_equal(local.mean(Leaning()), often.mean(Leaning()))
     assert local.not_private == spread.not_private

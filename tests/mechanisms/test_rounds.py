@@ -1,5 +1,7 @@
 """A reward in several dimensions from ratings: what it promises, what it finds, and what can be done with it."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
@@ -8,6 +10,7 @@ import pytest
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, Ratings, load, privatise, publish
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.mechanisms import rounds
+from quietq.mechanisms.fits import Fits
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.private_model import PrivateModel
@@ -16,6 +19,7 @@ from quietq.mechanisms.rounds import BINS, ROUNDS, Rounds
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.feature_maps import Splines
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import EngineFailed
 from quietq.privacy.relations import OnePerson
 from quietq.worlds.jax_rewards import as_jax
 
@@ -74,7 +78,7 @@ def test_the_certificate(private):
     assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "reward/rounds", 1.0)
     assert certificate.mu == pytest.approx(BUDGET.mu)
     assert dict(certificate.relation) == {"kind": "one-person", "people": PEOPLE}
-    assert len(certificate.norm["of"]) == ROUNDS + 1
+    assert len(certificate.norm["of"]) == ROUNDS + 2
     assert Certificate.from_json(certificate.to_json()) == certificate
 
 
@@ -84,6 +88,29 @@ def test_an_account_is_charged_once_for_all_rounds():
     assert account.spent_mu == pytest.approx(BUDGET.mu)
     with pytest.raises(BudgetExhausted):
         privatise(read(people=30), BUDGET, account=account)
+
+
+class Failing:
+    """People's rows on machines that fail after so many answers."""
+
+    def __init__(self, sums, answers):
+        self.sums, self.answers = sums, answers
+
+    def total(self, statistic):
+        if self.answers == 0:
+            raise EngineFailed("A machine is gone.")
+        self.answers -= 1
+        return self.sums.total(statistic)
+
+
+@pytest.mark.parametrize(("answers", "spent"), [(0, "nothing was spent"), (2, "what was charged stays charged")])
+def test_machines_that_fail_say_what_was_spent(answers, spent):
+    account, people = Accountant(BUDGET), read(people=30)
+    failing = replace(people, sums=Failing(people.sums, answers))
+    with pytest.raises(EngineFailed, match=f"^A machine is gone; .*{spent}") as caught:
+        privatise(failing, BUDGET, account=account)
+    assert caught.value.__context__ is None
+    assert account.spent_mu == pytest.approx(BUDGET.mu if answers else 0.0)
 
 
 def test_it_can_leave_and_come_back(private, tmp_path):
@@ -111,15 +138,23 @@ def test_pure_budgets_are_refused(ratings):
         privatise(ratings, Budget(1.0, 0.0), simulate=0)
 
 
-def plan(people: int) -> Rounds:
+def plan(people: int, kind: type[Rounds] = Rounds) -> Rounds:
     asked = read(people=20)
-    return Rounds(Task(OnePerson(people), BUDGET, asked.box, loss=asked.loss))
+    return kind(Task(OnePerson(people), BUDGET, asked.box, loss=asked.loss))
 
 
 def test_more_people_get_more_features_and_less_error():
     few, many = plan(100), plan(10_000)
     assert few.basis.size < many.basis.size
     assert few.expected_error() > 2 * many.expected_error()
+
+
+def test_the_mean_of_fits(ratings):
+    """One look instead of many: worse for many people, and "auto" knows; for a few it does."""
+    assert correlation(privatise(ratings, BUDGET, noise="fits", simulate=0)) > 0.85
+    assert plan(1000, Fits).expected_error() > plan(1000).expected_error()
+    chosen = privatise(ratings, BUDGET, simulate=0)
+    assert chosen.certificate.method == "reward/rounds"
 
 
 # One person's rows, replaced by whatever an adversary likes
@@ -158,14 +193,26 @@ ADVERSARIES = {
 def test_one_person_moves_no_query_farther_than_stated(rows):
     mechanism = plan(50)
     moved = replay(mechanism, with_one([(1.0, 1.0, 0.0)]), with_one(rows))
-    assert len(moved) == ROUNDS + 1
+    assert len(moved) == mechanism.rounds + 2
     assert max(moved) <= 1
+
+
+@pytest.mark.parametrize("rows", ADVERSARIES.values(), ids=ADVERSARIES)
+def test_one_person_moves_no_mean_of_fits_farther_than_stated(rows):
+    moved = replay(plan(50, Fits), with_one([(1.0, 1.0, 0.0)]), with_one(rows))
+    assert len(moved) == 2
+    assert max(moved) <= 1
+    if rows == ADVERSARIES["opposite"]:
+        assert max(moved) > 0.9
 
 
 def test_no_noise_is_wasted():
     """Two people who want the opposite of each other come close to what is stated."""
     moved = replay(plan(50), with_one([(1.0, 1.0, 0.0)]), with_one([(1.0, 1.0, 1.0)]))
-    assert max(moved) > 0.9
+    assert max(moved[2:]) > 0.9
+    here = with_one([(1.0, 1.0, 0.0)])
+    assert replay(plan(50), here, with_one([(0.0, 0.0, 0.0)]))[0] > 0.9  # where states lie, coordinate by coordinate
+    assert replay(plan(50), here, with_one([(1.0, 0.0, 0.0)]))[1] > 0.9  # and together
 
 
 class Summed(ClippedGradient):

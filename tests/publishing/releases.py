@@ -21,14 +21,19 @@ from quietq.mechanisms.container import pack
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateTable
 from quietq.mechanisms.private_network import PrivateNetwork
+from quietq.mechanisms.private_policy import TRAINED, PrivatePolicy
 from quietq.mechanisms.publishable import Publishable
+from quietq.worlds.independence import with_assumption
 
 BUDGET = Budget(0.9, 1e-4)
 SECRET = 0.123456789
+PUBLIC = ("check", "edges", "action_range", "normal")
 PHI = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1]], axis=-1), rank=3, dimension=2)
 FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum", "band-limited", "features")
 NETWORKS = ("mlp", "splines", "policy", "grid", "agent")
-KINDS = (*FUNCTIONS, "fitted", "cells", *NETWORKS)
+POLICIES = ("choosing policy", "moving policy")
+AGENTS = (*NETWORKS, *POLICIES)
+KINDS = (*FUNCTIONS, "fitted", "cells", *AGENTS)
 TRAINING = {
     "world": "walk",
     "episode": 50,
@@ -48,6 +53,8 @@ def pair(s):
 def make(kind: str, simulate: int | None = None) -> Publishable:
     if kind in NETWORKS:
         return network(kind, make("table", simulate))  # type: ignore[arg-type]
+    if kind in POLICIES:
+        return policy(kind, make("table", simulate))  # type: ignore[arg-type]
     if kind == "cells":
         covered = make("table", simulate)
         assert isinstance(covered, PrivateTable)
@@ -88,9 +95,21 @@ def network(kind: str, covered: PrivateTable) -> PrivateNetwork:
     return PrivateNetwork("mlp", 0, weights, biases, output, covered.box, certificate, training=training)
 
 
+def policy(kind: str, covered: PrivateTable) -> PrivatePolicy:
+    """The same for observations in a box of their own, two of them; normalised, if it moves."""
+    numbers, box = covered.values, Box((-1.0, -2.0), (1.0, 5.0))
+    certificate = with_assumption(covered.certificate, TRAINED)
+    weights, biases = (numbers[:8].reshape(4, 2).copy(), numbers[8:20].reshape(3, 4).copy()), (numbers[:4].copy(),)
+    biases = (*biases, numbers[3:6].copy())
+    if kind == "choosing policy":
+        return PrivatePolicy("tanh", "log-probabilities", weights, biases, box, certificate)
+    ends, normal = np.array([[-1.0, 0.0, 2.0], [1.0, 3.0, 4.0]]), np.array([[0.5, 1.0], [2.0, 0.1]])
+    return PrivatePolicy("elu", "squashed", weights, biases, box, certificate, ends, normal, 10.0)
+
+
 def numbers(thing: Publishable) -> list[np.ndarray]:
     """What was released: all arrays but public ones."""
-    return [array for name, array in thing.to_arrays()[1].items() if name not in ("check", "edges")]
+    return [array for name, array in thing.to_arrays()[1].items() if name not in PUBLIC]
 
 
 def states(box: Box) -> np.ndarray:

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from releases import KINDS, NETWORKS, SECRET, edit, features, header_of, make, numbers, record_of, states
+from releases import AGENTS, KINDS, SECRET, edit, features, header_of, make, numbers, record_of, states
 
 from quietq import Certificate, InvalidInput
 from quietq.mechanisms.model import FittedReward
@@ -26,7 +26,7 @@ def test_round_trip(tmp_path, kind):
     assert release.hash == name
     assert release.private
     assert release.signer is None
-    assert release.what == ("agent" if kind in NETWORKS else "function")
+    assert release.what == ("agent" if kind in AGENTS else "function")
     assert type(back) is type(private)
     assert back.box == private.box
     assert back.certificate == private.certificate
@@ -50,11 +50,13 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     record = json.loads(metadata["quietq"])
     assert set(record) == {"format", "version", "privacy", "kind", "box", "details", "certificate"}
     assert set(record["certificate"]) == {field.name for field in dataclasses.fields(Certificate)}
-    assert set(record["details"]) <= {"levels", "kernel", "form", "size", "output", "draws", "training"}
+    assert set(record["details"]) <= {
+        *("levels", "kernel", "form", "size", "output", "draws", "training", "activation", "clip")
+    }
     assert set(record["details"].get("kernel", ())) <= {
         *("kind", "half_width", "tolerance", "rank", "phi", "dimension")
     }
-    allowed = {"values", "weights", "check", "mean", "covariance", "edges"}
+    allowed = {"values", "weights", "check", "mean", "covariance", "edges", "action_range", "normal"}
     assert set(header) <= allowed | {"weight.0", "weight.1", "bias.0", "bias.1"}
     assert str(SECRET) not in metadata["quietq"]
     assert np.float64(SECRET).tobytes() not in data

@@ -79,13 +79,14 @@ def test_features_are_needed_and_recognised(tmp_path):
 def test_hostile_fields(tmp_path):
     """Every field of the text, and every field of the certificate, set to every kind of nonsense."""
     nonsense = [None, True, -1, 1, 10**15, 1e-320, 1e308, 0.5, "", "x", [], [1], [[0.0, 1.0]], {"kind": "x"}]
-    for kind in ("table", "band-limited", "agent"):
+    for kind in ("table", "band-limited", "agent", "moving policy"):
         path = tmp_path / "reward.qq"
         publish(make(kind), path)
         record, arrays = record_of(path), arrays_of(path)
         for value in nonsense:
             trials = [{name: value} for name in record]
-            trials += [{"certificate": {**record["certificate"], name: value}} for name in record["certificate"]]
+            if kind in ("table", "agent"):  # a function's and an agent's: other kinds read it in the same way
+                trials += [{"certificate": {**record["certificate"], name: value}} for name in record["certificate"]]
             trials += [{"details": {**record["details"], name: value}} for name in record["details"]]
             kernel = record["details"].get("kernel", {})
             trials += [{"details": {"kernel": {**kernel, name: value}}} for name in kernel]
@@ -159,6 +160,11 @@ def test_arrays_must_fit_what_is_said_of_them(tmp_path):
             "bias.1": np.full((2, 3), 1e40), "weight.2": np.zeros((2, 3, 3)),
         },
         "splines": {"weight.0": np.zeros((1, 2, 5)), "bias.0": np.zeros((1, 2))},
+        "moving policy": {
+            "weight.0": np.zeros((4, 3)), "weight.1": np.zeros((3, 4, 1)), "bias.1": np.full(3, 1e40),
+            "action_range": np.zeros((2, 3)), "normal": -np.ones((2, 2)), "weight.2": np.zeros((3, 3)),
+        },
+        "choosing policy": {"action_range": np.array([[0.0] * 3, [1.0] * 3]), "normal": np.ones((2, 2))},
     }.items():  # fmt: skip
         publish(make(kind), path)
         record, arrays = json.dumps(record_of(path)), arrays_of(path)

@@ -2,6 +2,9 @@
 
 import importlib.util
 import sys
+import types
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +24,10 @@ from quietq import (
 )
 from quietq.cli.report import plot_reward
 from quietq.cli.report.look import promise
-from quietq.mechanisms import privatise
+from quietq.cli.report.reward_picture import dependence
+from quietq.mechanisms import PrivateTable, privatise
+from quietq.noise import Box
+from quietq.privacy import Certificate
 
 pytest.importorskip("matplotlib")
 
@@ -47,7 +53,43 @@ REWARDS = {
     "band-limited": lambda: made(BandLimited(2.0), tent),
     "features": lambda: made(FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2), [0.1, 0.2]),
     "sum": lambda: made(Additive((Exponential(4.0), Exponential(2.0))), [tent, tent], [(0, 1), (0, 1)]),
+    "map": lambda: made(Product((1.0, 1.0)), lambda s: tent(s[:, 0]) * s[:, 1], [(0, 1), (-2, 2)]),
+    "two maps": lambda: PrivateTable(
+        np.linspace(0, 1, 50).reshape(5, 5, 2), 2, Box((0.0, 0.0), (1.0, 1.0)), REWARDS["table"]().certificate
+    ),
+    "dependence": lambda: interaction(3),
+    "many": lambda: interaction(8),
 }
+
+
+@dataclass(frozen=True)
+class Interaction(PrivateFunction):
+    """A product of the first two coordinates, which no mean over either shows."""
+
+    box: Box
+    certificate: Certificate
+    low: float | None = 0.0
+
+    def __call__(self, states: Any):
+        return 0.5 + 2 * (states[..., 0] - 0.5) * (states[..., 1] - 0.5)
+
+
+@dataclass(frozen=True)
+class Catalogue(Interaction):
+    """Items, of which the later are the better."""
+
+    number: int = 3
+
+    @property
+    def feature_map(self):
+        return types.SimpleNamespace(items=tuple(f"item {i}" for i in range(self.number)))
+
+    def __call__(self, states: Any):
+        return np.array([float(name.split()[1]) for name in states])
+
+
+def interaction(dimension: int, low: float | None = 0.0) -> Interaction:
+    return Interaction(Box((0.0,) * dimension, (1.0,) * dimension), REWARDS["table"]().certificate, low)
 
 
 @pytest.mark.parametrize("name", REWARDS)
@@ -60,8 +102,8 @@ def test_png(tmp_path, name):
     assert 10_000 < len(data) < 500_000
     pixels = imread(tmp_path / "reward.png")
     height, width = pixels.shape[:2]
-    assert 600 < height < 1000 < width < 1600
-    assert 0.01 < (pixels[..., :3].min(axis=-1) < 0.9).mean() < 0.6  # neither empty nor a blot
+    assert 600 < height < 1200 <= width < 1900
+    assert 0.01 < (pixels[..., :3].min(axis=-1) < 0.9).mean() < (0.9 if "map" in name else 0.6)  # no void, no blot
     edge = np.concatenate([pixels[:, :2, :3].ravel(), pixels[:, -2:, :3].ravel()])
     assert (edge == 1).all()  # nothing runs out of the picture
 
@@ -87,12 +129,59 @@ def test_a_simulation_is_marked(tmp_path, monkeypatch):
     assert "no privacy is promised" in promise(simulated.certificate)
 
 
+@pytest.fixture
+def words(monkeypatch):
+    """All that is written on pictures, which are not drawn."""
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+    found = []
+
+    def read(self, file, **_):
+        found.extend(text.get_text() for text in self.findobj(Text))
+
+    monkeypatch.setattr(Figure, "savefig", read)
+    return found
+
+
+def test_coordinates_have_names_and_shapes_are_said(tmp_path, words):
+    plot_reward(REWARDS["sum"](), tmp_path / "reward.png", names=["warmth", "noise"])
+    assert {"warmth", "noise", "Private reward (additive: one function of each coordinate, no interactions)"} <= {
+        *words
+    }
+    plot_reward(interaction(3), tmp_path / "reward.png", names=["warmth", "noise", "price"])
+    assert {"price", "Private reward: partial dependence on each coordinate"} <= {*words}
+    assert "mean over the other coordinates, uniform in the box" in words
+    plot_reward(interaction(2, None), tmp_path / "reward.png", names=["fare", "time"])
+    assert {"fare", "time", "reward, in log-odds"} <= {*words}
+    plot_reward(REWARDS["two maps"](), tmp_path / "reward.png", actions=["stay", "go"])
+    assert {"stay", "go"} <= {*words}
+
+
+def test_a_catalogue_is_a_list(tmp_path, words):
+    plain = interaction(1)
+    plot_reward(Catalogue(plain.box, plain.certificate), tmp_path / "reward.png")
+    assert [word for word in dict.fromkeys(words) if word.startswith("item ")] == ["item 2", "item 1", "item 0"]
+    plot_reward(Catalogue(plain.box, plain.certificate, number=500), tmp_path / "reward.png")
+    assert "the 20 best and the 20 worst of 500 items" in words
+    assert {"item 499", "item 480", "item 19", "item 0"} <= {*words}
+    assert not {"item 479", "item 20"} & {*words}
+
+
+def test_partial_dependence_is_the_mean_and_the_band_shows_what_it_hides():
+    states, values = dependence(interaction(3), 0)
+    assert (states[0], states[-1], values.shape) == (0.0, 1.0, (33, 512, 1))
+    assert np.allclose(values.mean(axis=(1, 2)), 0.5, atol=2e-3)  # flat, whatever the product does
+    assert np.ptp(np.quantile(values[0], [0.1, 0.9])) > 0.4
+
+
 def test_refusals(tmp_path):
     with pytest.raises(InvalidInput, match="png or"):
         plot_reward(REWARDS["table"](), tmp_path / "reward.gif")
-    plane = made(Product((1.0, 1.0)), lambda s: s[:, 0])
-    with pytest.raises(InvalidInput, match="one coordinate"):
-        plot_reward(plane, tmp_path / "reward.png")
+    with pytest.raises(InvalidInput, match="one for each of 3 coordinates, not 1"):
+        plot_reward(interaction(3), tmp_path / "reward.png", names=["warmth"])
+    with pytest.raises(InvalidInput, match="room for 64 coordinates, and this reward has 65"):
+        plot_reward(interaction(65), tmp_path / "reward.png")
     assert not list(tmp_path.iterdir())
 
 

@@ -1,6 +1,7 @@
 """What the server's tests share: releases made by hand, an application in this process, a server in another."""
 
 import asyncio
+import dataclasses
 import itertools
 import json
 import os
@@ -19,6 +20,7 @@ import numpy as np
 from fastapi import FastAPI
 
 from quietq import Box, Budget, Exponential, GaussianProcessMechanism, Product
+from quietq.mechanisms.private_policy import TRAINED, PrivatePolicy
 from quietq.publishing import PrivateNetwork, publish
 from quietq.publishing.server.app import create_app
 from quietq.publishing.server.catalogue import Catalogue, open_catalogue, read_served
@@ -48,6 +50,14 @@ def network(box: Box, actions: int = 3) -> PrivateNetwork:
     weights = tuple(generator.normal(size=(2, b, a)) for a, b in pairs)
     biases = tuple(generator.normal(size=(2, b)) for _, b in pairs)
     return PrivateNetwork("mlp", 0, weights, biases, "values", box, certified(box).certificate)
+
+
+def moving(box: Box) -> PrivatePolicy:
+    """A policy whose actions are two numbers, under the same kind of certificate, of a reward on another box."""
+    generator, certificate = np.random.default_rng(7), certified(Box.of((0, 1))).certificate
+    certificate = dataclasses.replace(certificate, assumptions=(*certificate.assumptions, TRAINED))
+    weights, biases = (generator.normal(size=(2, box.dimension)),), (generator.normal(size=2),)
+    return PrivatePolicy("tanh", "squashed", weights, biases, box, certificate, np.array([[-1.0, 0.0], [1.0, 9.0]]))
 
 
 def make_files(folder: Path) -> dict[str, Path]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browser import Visitor, chromium, serving_here
+from serving import moving
 
 from quietq import Additive, Box, Budget, Exponential, GaussianProcessMechanism, people
 from quietq.publishing import PrivateNetwork, open_release, publish
@@ -38,6 +39,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
         "agent.qq": agent_of(line.box, line.certificate, 2),
         "plane.qq": agent_of(plane.box, plane.certificate, 3),
         HOSTILE_NAME: agent_of(line.box, hostile, 2),
+        "moving.qq": moving(plane.box),
     }
     hashes = {name: publish(thing, folder / name) for name, thing in made.items()}
     publish(simulated, folder / "simulated.qq", not_private=True)
@@ -112,6 +114,18 @@ def test_a_typed_state_is_answered_with_the_digits_of_the_release(visit, files):
         values = release.values(np.array([[float(state)]]))
         assert shown == values[0].tolist()
         assert f"the best action is action {values.argmax()}" in page.inner_text("#answer")
+
+
+def test_a_policy_whose_actions_are_numbers_shows_them(visit, files):
+    page = visit().open("moving.qq")
+    assert "agent, 2 values" in page.inner_text("#facts")
+    assert [each for each in page.locator("#view-mode option").all_inner_texts() if "best" in each] == []
+    page.get_by_role("button", name="Ask").click()
+    page.wait_for_selector("#answer table")
+    action = open_release(files["moving.qq"]).values(np.array([[0.5, 3.5]]))[0]
+    assert page.locator("#answer th").all_inner_texts() == ["action[0]", "action[1]"]
+    assert [float(text) for text in page.locator("#answer td:nth-child(2)").all_inner_texts()] == action.tolist()
+    assert "nothing else private was used" in page.inner_text("#assumptions")
 
 
 def test_a_state_outside_is_refused_in_words(visit):

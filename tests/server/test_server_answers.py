@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving import Asked, make_files
+from serving import Asked, make_files, moving
 
+from quietq import Box
+from quietq.mechanisms.private_policy import TRAINED
 from quietq.mechanisms.signature import create_key, read_public_key
 from quietq.publishing import load, publish
 
@@ -52,6 +54,24 @@ def test_policy(ask, name):
     raw = ask.post(ask.url(name, "policy"), content=x.tobytes(), headers=BYTES)
     assert raw.headers["X-Quietq-Shape"] == str(len(x))
     assert np.frombuffer(raw.content, "<i8").tolist() == best.tolist()
+
+
+def test_a_policy_whose_actions_are_numbers(tmp_path):
+    policy = moving(Box.of([(0, 1), (2, 5)]))
+    publish(policy, tmp_path / "moving.qq")
+    ask = Asked({"moving": tmp_path / "moving.qq"})
+    x = states(ask.entries["moving"])
+    actions = policy(x).tolist()
+    asked = ask.post(ask.url("moving", "policy"), json={"states": x.tolist()})
+    assert asked.json() == {"actions": actions, "privacy": "certified", "signed": "nobody signed this"}
+    raw = ask.post(ask.url("moving", "policy"), content=x.tobytes(), headers=BYTES)
+    assert raw.headers["X-Quietq-Shape"] == "9,2"
+    assert np.frombuffer(raw.content, "<f8").reshape(9, 2).tolist() == actions
+    (listed,) = ask.get("/v1/releases").json()["releases"]
+    assert (listed["what"], listed["outputs"], listed["actions"]) == ("agent", 2, None)
+    told = ask.get(ask.url("moving", "certificate")).json()
+    assert {"text": TRAINED.text, "enforced": False} in told["assumptions"]
+    assert any("trained on a private reward" in sentence for sentence in told["plain"])
 
 
 def test_one_state_in_the_address(ask):

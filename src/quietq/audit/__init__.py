@@ -45,6 +45,7 @@ from quietq.audit.finding import (
 )
 from quietq.audit.frozen_release import frozen_people as frozen_people, frozen_release as frozen_release
 from quietq.audit.frozen_step import frozen_sensitivity as frozen_sensitivity
+from quietq.audit.made_up import made_up as made_up
 from quietq.audit.pairs import MOVES as MOVES, Pair as Pair, neighbours as neighbours
 from quietq.audit.person import PersonAttack as PersonAttack, attack_person as attack_person
 from quietq.audit.plan import (
@@ -56,3 +57,4 @@ from quietq.audit.plan import (
 from quietq.audit.reconstruct import reconstruct as reconstruct
 from quietq.audit.runs import Privatising as Privatising, Trainings as Trainings, View as View
 from quietq.audit.training import audit_training as audit_training
+from quietq.audit.worst_rows import WorstRows as WorstRows, worst_rows as worst_rows

@@ -138,7 +138,7 @@ class BestTest:
 
     def audit(self, runs: int, attack: Attack, **options: Any) -> Finding:
         promise = Promise.of_mechanism(self.mechanism)
-        return audit_draws(self.score, float, runs, attack, promise, expected=self.expected, **options)
+        return audit_draws(self.score, float, runs, attack, promise, **{"expected": self.expected, **options})
 
 
 def _compare(query: Query, numbers: list[np.ndarray], side: int, entropy: Entropy) -> tuple[np.ndarray, float]:

@@ -161,6 +161,8 @@ class Movement:
     found: float  # the largest movement that the search found, in the same norm: the sensitivity is at least this
     by: str  # which search found it
     norm: str = "Euclidean"  # what both are measured in
+    queries: tuple[float, ...] = ()  # of several queries, the share that was found of each one's sensitivity
+    together: float | None = None  # and of all that they may give away together
 
     @property
     def share(self) -> float:
@@ -174,7 +176,8 @@ class Movement:
 
     def to_dict(self) -> dict[str, object]:
         names = ("name", "norm", "stated", "found", "share", "by", "exceeds")
-        return {name: getattr(self, name) for name in names}
+        record: dict[str, object] = {name: getattr(self, name) for name in names}
+        return record | ({"queries": list(self.queries), "together": self.together} if self.queries else {})
 
 
 # Tables

@@ -12,7 +12,7 @@ both times, so that its queries are the same. How far apart the numbers are, in 
 """
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +52,7 @@ def frozen_release(
     (False, True)
     """
     search = moves(mechanism.relation, Look.of(mechanism), np.random.default_rng(seed))
-    frozen = _Frozen(mechanism, release, OwnFunction(add_move(None, next(search)[1], 0.0), mechanism.relation), seed)
+    frozen = Frozen(mechanism, release, OwnFunction(add_move(None, next(search)[1], 0.0), mechanism.relation), seed)
 
     def moved(move: Any) -> float:
         halves = (OwnFunction(add_move(None, move, part), mechanism.relation) for part in (0.5, -0.5))
@@ -74,7 +74,7 @@ class Replay(Mechanism):
     def __init__(self, mechanism: Mechanism, transcript: list[Answer] | None = None) -> None:
         self._mechanism, self._transcript = mechanism, transcript
         self._answers: list[Answer] = []
-        for name in ("name", "relation", "budget", "box", "largest", "error", "conditions"):
+        for name in ("name", "takes", "relation", "budget", "box", "largest", "error", "conditions"):
             setattr(self, name, getattr(mechanism, name))
 
     @property
@@ -96,7 +96,7 @@ class Replay(Mechanism):
         return self._answers
 
 
-class _Frozen:
+class Frozen:
     """The release of a mechanism from one seed, as a function of the data."""
 
     def __init__(self, mechanism: Mechanism, release: Release, feedback: Any, seed: int) -> None:
@@ -104,21 +104,29 @@ class _Frozen:
         self._transcript: list[Answer] = release(Replay(mechanism), feedback, seed)
         self._size = self._size_of_noise(feedback)
 
+    @property
+    def queries(self) -> list[Query]:
+        return [query for query, _ in self._transcript]
+
     def share(self, one: Any, other: Any) -> float:
+        """How far apart two neighbours are, as part of what is stated: of any query's or of all together."""
         both = [self._release(Replay(self._mechanism, self._transcript), each, self._seed) for each in (one, other)]
-        shares, losses = [], []
-        for (query, _), first, second in zip(self._transcript, *both, strict=True):
-            difference = query.numbers(one) - query.numbers(other)
+        differences = [query.numbers(one) - query.numbers(other) for query in self.queries]
+        for query, difference, first, second in zip(self.queries, differences, *both, strict=True):
             if not np.allclose(
                 first.noised - second.noised, difference, rtol=0, atol=1.01 * rounding_step(query.law.sigma)
             ):
                 raise Unprotected(f"A release by {self._mechanism.name!r} holds other numbers than its query says.")
-            shares.append(query.law.distance(difference) / query.sensitivity)
-            losses.append(-query.law.log_density(difference))
-        budget, given_away = self._mechanism.budget, math.fsum(losses)
-        pure = self._mechanism.cost.mu is None
+        return float(self.shares(differences).max())
+
+    def shares(self, differences: Sequence[np.ndarray]) -> Float[np.ndarray, " queries_and_promise"]:
+        """Of each query's stated sensitivity and, in the end, of all that the budget promises."""
+        pairs = list(zip(self.queries, differences, strict=True))
+        each = [query.law.distance(difference) / query.sensitivity for query, difference in pairs]
+        given_away = math.fsum(-query.law.log_density(difference) for query, difference in pairs)
+        budget, pure = self._mechanism.budget, self._mechanism.cost.mu is None
         promised = given_away / budget.epsilon if pure else math.sqrt(2 * given_away) / budget.mu
-        return max(*shares, promised) / self._size
+        return np.array([*each, promised]) / self._size
 
     def movement(self, name: str, share: float, by: str) -> Movement:
         """Of one query in its own norm; of several, over what is stated."""
@@ -214,7 +222,7 @@ def frozen_people(
     if mechanism is None:
         kernel = Exponential(nobody.relation.best_beta())
         mechanism = Path(nobody.relation, budget, kernel, nobody.relation.rkhs_radius(kernel), UNIT, levels=levels)
-    frozen = _Frozen(mechanism, simulate, nobody, seed)
+    frozen = Frozen(mechanism, simulate, nobody, seed)
     share, by, _ = run_search(search(), lambda pair: frozen.share(*map(everyone, pair)))
     return frozen.movement("reward, one of many people", share, by)
 

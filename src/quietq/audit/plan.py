@@ -14,9 +14,11 @@ from quietq.audit.evaluation import audit_evaluation, frozen_trajectories
 from quietq.audit.finding import Finding, Movement
 from quietq.audit.frozen_release import frozen_people, frozen_release
 from quietq.audit.frozen_step import frozen_sensitivity
+from quietq.audit.made_up import MADE_UP, made_up
 from quietq.audit.person import attack_person
 from quietq.audit.runs import Privatising, View
 from quietq.audit.training import ScoreKind, audit_training
+from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.trajectories import Cells
 from quietq.learning import GradientNoise, InLoopMethod, NetworkValueNoise, Published, RewardLearner
 from quietq.mechanisms import Evaluation
@@ -128,6 +130,9 @@ def plan_everything(runs: int, budget: Budget, people: int, folder: Path | None)
     for kind, instead in EXTREME.items():
         attack = partial(_attack_somebody, people, instead, budget, runs)
         yield PlannedAudit(f"reward, one person's {kind}", attack)
+    for kind, noise in models_of_all_kinds():
+        attack = partial(_attack_rows, kind, noise, people, budget, runs)
+        yield PlannedAudit(f"reward, {noise} of {kind}", attack)
     for name, kind in noising_methods().items():
         times, view, score = WORTH.get(name, (1, EVERY, "mean"))
         method = kind(relation=relation, budget=budget)
@@ -153,6 +158,28 @@ def rewards_of_all_kinds(people: int) -> dict[str, tuple[World, Relation]]:
             if entry.load().takes == task.gives and entry.load().propose(task):
                 found.setdefault(name, (world, task.relation))
     return found
+
+
+def models_of_all_kinds() -> list[tuple[str, str]]:
+    """Each kind of feedback that gives rows, with each kind of noise that makes a model of them private."""
+    takes = {name: entry.load().takes for name, entry in MECHANISMS.items()}
+    found = []
+    for kind in MADE_UP:
+        read, rows = made_up(kind, _PEOPLE)
+        gives = read(rows).gives
+        found += [(kind, name) for name, taken in takes.items() if taken == gives]
+    return found
+
+
+def _attack_rows(
+    kind: str, noise: str, people: int, budget: Budget, runs: int, progress: Progress | None = None
+) -> Finding:
+    return worst_rows(*made_up(kind, people), budget, noise=noise).audit(runs, progress=progress)
+
+
+def _check_rows(kind: str, noise: str, budget: Budget, seed: int) -> Movement:
+    name = f"reward, {noise} of {kind}"
+    return worst_rows(*made_up(kind, _PEOPLE), budget, noise=noise, name=name, seed=seed).movement
 
 
 def _attack_somebody(
@@ -195,6 +222,8 @@ def plan_checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Check]
         for name, one in mechanisms.items()
     }
     found["reward, one of many people"] = partial(frozen_people, budget, count=_PEOPLE, seed=seed)
+    for kind, noise in models_of_all_kinds():
+        found[f"reward, {noise} of {kind}"] = partial(_check_rows, kind, noise, budget, seed)
     for name, (method, same) in _forms(promise).items():
         found[name] = partial(frozen_sensitivity, method, WALK, same=same, name=name, seed=seed)
     for kind in ("lsw", "lsl"):

@@ -98,20 +98,15 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def find_offender(error: Exception) -> str:
-    """The value that could not be read, which typer's own message leaves out; the last one given is the one read.
-
-    An option of several values takes as many of the words after it, even if they are options themselves.
-    """
+    """The value that could not be read, which typer's own message leaves out; the last one given is the one read."""
     from quietq.privacy.checks import shown
 
-    option, found = getattr(error, "param", None), ""
-    names, values = getattr(option, "opts", []), max(getattr(option, "nargs", 1), 1)
+    names, found = getattr(getattr(error, "param", None), "opts", []), ""
     for place, word in enumerate(sys.argv):
         name, equals, value = word.partition("=")
         if name in names:
-            following = sys.argv[place + 1 : place + 1 + values - bool(equals)]
-            found = f": {shown(' '.join(([value] if equals else []) + following))}"
-    return found and found + (f", where {values} values are needed" if values > 1 else "")
+            found = f": {shown(value if equals else ' '.join(sys.argv[place + 1 : place + 2]))}"
+    return found
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import quietq as qq
 from quietq.cli.app import answer, number, show_table
 from quietq.cli.options import JSON, LazyCommand, Options, add_group, fields_of, hyper_parameters, kinds, option
-from quietq.registry import METHODS
+from quietq.registry import FEEDBACK, METHODS
 
 if TYPE_CHECKING:
-    from quietq.audit import Finding
+    from quietq.audit import Finding, Movement
 
 EVALUATION, ALL = "evaluation", "all"
 RUNS: Options = {
@@ -28,6 +28,11 @@ BUDGET: Options = {
 ONE: Options = {
     "seed": option(int, "Of all randomness: audits are simulations; default 0."),
     "release": option(Path, "A release of the same promise; the result is laid beside it, for its page."),
+}
+ROWS: Options = {
+    "noise": option(str, "Kind of noise for a model of everybody's rows; default auto, a public rule."),
+    "dimension": option(int, "Coordinates of a state; default 2."),
+    "tries": option(int, "How long to search for the worst rows; default 40."),
 }
 CACHE: Options = {"cache": option(bool, "Keep results, and go on where an audit was stopped.", "--cache/--no-cache")}
 OUT: Options = {"out": option(Path, "Folder for the table and the plot; default runs/audit.")}
@@ -50,6 +55,9 @@ def _commands() -> Iterator[LazyCommand]:
     for name, entry in METHODS.items():
         if entry.standing != "none":
             yield LazyCommand(name, entry.summary, partial(_options, name), partial(audit, name))
+    for name in FEEDBACK:
+        summary = f"A model of everybody's {name}: one person's are replaced by the worst that a search finds."
+        yield LazyCommand(name, summary, partial(_options, name), partial(audit_rows, name))
 
 
 add_group(
@@ -66,7 +74,9 @@ def _options(name: str) -> Options:
         return {**RUNS, **BUDGET, **OUT, **CACHE, **JSON}
     if name == EVALUATION:
         return {**RUNS, **BUDGET, **ONE, **JSON}
-    from quietq.cli.plan import Settings
+    if name in FEEDBACK:
+        return {**RUNS, **BUDGET, **ROWS, **ONE, **JSON}
+    from quietq.cli.checked_training import Settings
 
     on_reward, promises = kinds(name)
     promise = {**fields_of(Settings, "promise"), **BUDGET} if promises else {}
@@ -76,8 +86,7 @@ def _options(name: str) -> Options:
 
 
 def audit(method: str, values: dict[str, Any]) -> None:
-    from quietq.audit import in_words, plan_audit
-    from quietq.cli.report.audit import write_beside
+    from quietq.audit import plan_audit
     from quietq.learning.options import read_options
     from quietq.publishing import open_release
 
@@ -92,15 +101,54 @@ def audit(method: str, values: dict[str, Any]) -> None:
         open_release(release)  # refused now rather than after the audit
     with _bar(method) as progress:
         finding = run(progress=progress)
+    attack = finding.attack
+    sentence = f"r' differs from r by the move {attack.move!r}. Seen: {attack.view}. Score: {attack.score}."
+    _tell(finding, sentence, release, as_json)
+
+
+def audit_rows(kind: str, values: dict[str, Any]) -> None:
+    """With the noise held fixed, and by whole releases of the two farthest neighbours."""
+    from quietq.audit import made_up, worst_rows
+    from quietq.audit.plan import check_confidence
+    from quietq.privacy.checks import count
+    from quietq.publishing import open_release
+
+    (runs, budget, people), release = _promise(values), values.get("release")
+    confidence, seed = values.get("confidence", 0.95), count("seed", values.get("seed", 0), 0)
+    check_confidence(confidence)
+    runs, tries = count("runs", runs, 40), count("tries", values.get("tries", 40), 4)
+    crowd = made_up(kind, people, values.get("dimension", 2), seed)
+    if release is not None:
+        open_release(release)  # refused now rather than after the audit
+    with _bar(kind) as progress:
+        worst = worst_rows(*crowd, budget, noise=values.get("noise", "auto"), tries=tries, seed=seed)
+        finding = worst.audit(runs, seed=seed, confidence=confidence, progress=progress)
+    sensitivity = worst.movement.to_dict()
+    _tell(finding, _frozen_in_words(worst.movement), release, values.get("json", False), sensitivity=sensitivity)
+
+
+def _tell(finding: "Finding", sentence: str, release: Path | None, as_json: bool, **more: object) -> None:
+    """What was found, and where it was laid beside the release that it is of."""
+    from quietq.audit import in_words
+    from quietq.cli.report.audit import write_beside
+
     beside = None if release is None else write_beside(finding, release)
     if as_json:
-        return answer(True, finding.to_dict() | ({} if beside is None else {"written": str(beside)}))
-    attack = finding.attack
-    _show({attack.method: finding})
-    print(f"r' differs from r by the move {attack.move!r}. Seen: {attack.view}. Score: {attack.score}.")
+        return answer(True, finding.to_dict() | more | ({} if beside is None else {"written": str(beside)}))
+    _show({finding.attack.method: finding})
+    print(sentence)
     print(in_words(finding))
     if beside is not None:
         print(f"Written: {beside}")
+
+
+def _frozen_in_words(movement: "Movement") -> str:
+    verdict = "EXCEEDED" if movement.exceeds else "Never exceeded"
+    text = f"{verdict}. With the noise held fixed, the worst rows of one person moved the farthest query by "
+    text += f"{movement.share:.3f} of what is stated (found as: {movement.by})"
+    if movement.together is None:
+        return text + "."
+    return f"{text}, and all {len(movement.queries)} queries together by {movement.together:.3f} of the promised mu."
 
 
 def _promise(values: dict[str, Any]) -> "tuple[int, qq.Budget, int]":

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+import quietq as qq
 from quietq.cli.app import Commands, app, show_help
 from quietq.registry import METHODS
 
@@ -89,6 +90,27 @@ class LazyCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         return self._command.invoke(ctx)
+
+
+def add_command(
+    name: str, sentence: str, options: Callable[[], Options], run: Callable[[dict[str, Any]], None]
+) -> None:
+    """A command whose options are built when they are first needed."""
+
+    class Command(LazyCommand):
+        def __init__(self, **_: Any) -> None:
+            super().__init__(name, sentence, options, run)
+
+    app.command(name, cls=Command)(lambda: None)
+
+
+def read_pair(text: str) -> tuple[float, float]:
+    """What `--box` has for one coordinate."""
+    try:
+        low, high = map(float, text.split())
+    except ValueError:
+        raise qq.InvalidInput(f"--box must be two numbers, LOW and HIGH, e.g. --box -1 1, not {text!r}.") from None
+    return low, high
 
 
 def add_group(name: str, sentence: str, metavar: str, build: Callable[[], Iterable[LazyCommand]]) -> None:

@@ -1,86 +1,234 @@
-"""`quietq reward`."""
+"""`quietq reward`.
 
+Which options a kind of feedback has is said by its own `read`: those parameters that stand in `READ`, and every other
+one whose default is a word, which names a column. So a kind is a file and a line in the registry, here as elsewhere,
+and needs an entry here only for an option of another form.
+"""
+
+import inspect
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import quietq as qq
-from quietq.cli.app import AsJson, Delta, Epsilon, High, Low, Noise, People, Slope, answer, app, warn
-from quietq.cli.ledger import LedgerSource, LedgerUrl, open_account
+from quietq.cli.app import KINDS_OF_NOISE, answer, warn
+from quietq.cli.ledger import LEDGER, SOURCE, open_account
+from quietq.cli.options import JSON, Options, add_command, dashed, option, read_pair
+from quietq.registry import FEEDBACK
 
+if TYPE_CHECKING:
+    from quietq.mechanisms import PrivateFunction
 
-@app.command()
-def reward(
-    ratings: Annotated[list[Path], typer.Argument(help="CSV or Parquet files, one row a rating.")],
-    epsilon: Epsilon,
-    delta: Delta,
-    low: Low,
-    high: High,
-    slope: Slope,
-    people: People,
-    box: Annotated[
-        tuple[float, float], typer.Option(help="Where states lie: lowest and highest (of every state column); public.")
+NEEDED = "  [required]"
+FILES: Options = {
+    "files": Annotated[
+        list[Path] | None, typer.Argument(metavar="FILES", help="CSV or Parquet, one row per rating or comparison.")
     ],
-    out: Annotated[Path, typer.Option(help="The file that may leave: the private reward and its certificate.")],
-    person: Annotated[str, typer.Option(help="Column that says who.")] = "person",
-    state: Annotated[list[str], typer.Option(help="Column that says where; give it once a coordinate.")] = ["state"],  # noqa: B006
-    rating: Annotated[str, typer.Option(help="Column that says how good.")] = "rating",
-    noise: Noise = "auto",
-    plot: Annotated[Path | None, typer.Option(help="A picture of the private reward, .png or .svg.")] = None,
-    engine: Annotated[Literal["local", "ray"], typer.Option(help="Where ratings are added up.")] = "local",
-    ledger: LedgerUrl = None,
-    source: LedgerSource = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make people's mean reward private, once: ratings in, a file that may be published out."""
+    "kind": option(Literal[tuple(FEEDBACK)], "What the rows are; default ratings."),
+}
+PROMISE: Options = {
+    "epsilon": option(float, "Privacy budget: how much any one person's data may matter, above 0." + NEEDED),
+    "delta": option(float, "Probability that the promise fails; well below 1/people." + NEEDED),
+    "noise": option(str, KINDS_OF_NOISE),
+}
+READ: dict[str, tuple[Any, str]] = {
+    "people": (int, "How many people there are; public, not counted from any rows."),
+    "box": (list[str], "Where states lie: once for all coordinates, or once for each, in order; public."),
+    "person": (str, "Column that says who; default person."),
+    "engine": (Literal["local", "ray"], "Where people are added up; default local."),
+    "state": (list[str], "Column that says where; give it once per coordinate; default state."),
+    "rating": (str, "Column that says how good; default rating."),
+    "low": (float, "Smallest reward that a person can give; public."),
+    "high": (float, "Largest reward that a person can give; public."),
+    "slope": (
+        float,
+        "Most that a person's reward changes over the whole width of the box; public. For one coordinate, or with "
+        "--features additive.",
+    ),
+    "features": (
+        Literal["additive"],
+        "One function of each coordinate, summed: it cannot hold interactions. Default: a model with interactions.",
+    ),
+    "items": (list[str], "Instead of a box, a public list: a file with one item's name per line, or once per item."),
+    "action": (str, "Column that says which action is rated."),
+    "actions": (list[str], "Their public list: a file with one name per line, or once per action."),
+    "left": (list[str], "Column of the first state; give it once per coordinate."),
+    "right": (list[str], "Column of the second state, likewise."),
+    "option": (list[str], "Of several states to choose from, one and its columns; give it once per option."),
+    "choice": (str, "Column that says left, right or tie, or which option; default choice."),
+    "segment": (str, "Column that says which rows of a person are the steps of one comparison."),
+    "length": (int, "About how many rows a segment has; public."),
+}
+METAVARS = {"box": "LOW HIGH", "option": "NAME=COLUMN,COLUMN", "items": "FILE", "actions": "FILE"}
+PARAMETERS = {"people": "count", "option": "options"}
+"""What `read` calls an option; all others have the name of its parameter."""
+RESULT: Options = {
+    "out": option(Path, "The file that may leave: the private reward and its certificate." + NEEDED),
+    "plot": option(Path, "A picture of the private reward, .png or .svg."),
+    "ledger": option(str, LEDGER),
+    "source": option(str, SOURCE),
+}
+ADDITIVE = "Additive: it is a sum of one function of each coordinate, and cannot hold interactions of two of them."
+
+
+def _parameters(kind: str) -> dict[str, inspect.Parameter]:
+    """What `read` takes besides the source, by the names of options."""
+    found, names = inspect.signature(FEEDBACK[kind].load().read).parameters, {v: k for k, v in PARAMETERS.items()}
+    named = {names.get(name, name): one for name, one in found.items()}
+    return {name: one for name, one in named.items() if name in READ or isinstance(one.default, str)}
+
+
+def _options() -> Options:
+    takes = {kind: _parameters(kind) for kind in FEEDBACK}
+    further = {name: (str, f"Column {name}.") for one in takes.values() for name in one if name not in READ}
+    options = {**FILES, **PROMISE}
+    for name, (form, sentence) in {**READ, **further}.items():
+        kinds = [kind for kind in FEEDBACK if name in takes[kind]]
+        panel = f"Options of {' and '.join(kinds)}" if len(kinds) < len(FEEDBACK) else None
+        if kinds:
+            metavar = METAVARS.get(name, "COLUMN" if sentence.startswith("Column") else None)
+            needed = all(takes[kind][name].default is inspect.Parameter.empty for kind in kinds)
+            options[name] = option(form, sentence + NEEDED * needed, metavar=metavar, rich_help_panel=panel)
+    return {**options, **RESULT, **JSON}
+
+
+def reward(values: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-    budget = qq.Budget(epsilon, delta)
-    account = open_account(ledger, source, "reward")
-    _check_outputs(ratings, out, plot)
+    as_json, kind, files = values.pop("json", False), values.setdefault("kind", "ratings"), values.pop("files", [])
+    given = dict(values)
+    arguments = _arguments(kind, {name: values.pop(name) for name in list(values) if name not in _NOT_READ})
+    _require("A private reward needs", values, "epsilon", "delta", "out")
+    if not files:
+        raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per rating or comparison.")
+    budget, out, plot = qq.Budget(values["epsilon"], values["delta"]), values["out"], values.get("plot")
+    account = open_account(values.get("ledger"), values.get("source"), "reward")
+    _check_outputs(files, out, plot)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("Reading ratings")
-        group = qq.Ratings.read(
-            list(ratings), box=box if len(state) == 1 else [box] * len(state), low=low, high=high, slope=slope,
-            count=people, person=person, state=list(state), rating=rating, engine=engine,
-            progress=lambda rows: progress.update(task, description=f"Reading ratings: {rows:,} rows"),
+        task = progress.add_task(f"Reading {kind}")
+        group = FEEDBACK[kind].load().read(
+            files, **arguments,
+            progress=lambda rows: progress.update(task, description=f"Reading {kind}: {rows:,} rows"),
         )  # fmt: skip
-    if out.exists():
-        warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
-    private = qq.privatise(group, budget, noise=noise, account=account)
+        if out.exists():
+            warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
+        progress.update(task, description="Making the reward private")
+        private = qq.privatise(group, budget, noise=values.get("noise", "auto"), account=account)
     name = qq.publish(private, out)
-    if plot is not None:
-        from quietq.cli.report import plot_reward
-
-        try:
-            plot_reward(private, plot)
-        except (OSError, qq.QuietqError) as error:
-            warn(f"the release is written, but its picture is not: {error}")
-            plot = None
+    plot = _plot(private, plot, given)
     record = {
         "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
-        "plot": None if plot is None else str(plot), "not_private": group.not_private,
+        "plot": None if plot is None else str(plot), "options": _plain(given), "not_private": group.not_private,
     }  # fmt: skip
     counts = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in group.not_private.items())
     written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
-    answer(as_json, record, private.certificate, written, f"Not private, for you only: {counts}")
+    additive = [ADDITIVE] if given.get("features") == "additive" else []
+    answer(as_json, record, private.certificate, *additive, written, f"Not private, for you only: {counts}")
 
 
-def _check_outputs(ratings: list[Path], out: Path, plot: Path | None) -> None:
+add_command(
+    "reward", "Make people's mean reward private, once: ratings or comparisons in, a file that may be published out.",
+    _options, reward,
+)  # fmt: skip
+_NOT_READ = {*FILES, *PROMISE, *RESULT}
+
+
+def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What `read` is called with; whatever it cannot use is refused, and so is what is missing."""
+    takes, names, boxes = _parameters(kind), _coordinates(given), [read_pair(text) for text in given.get("box", ())]
+    if wrong := [name for name in given if name not in takes]:
+        raise qq.InvalidInput(f"{kind} have no {dashed(*wrong)}: leave {'it' if len(wrong) == 1 else 'them'} out.")
+    _require(f"{kind} need", given, *(name for name, one in takes.items() if one.default is one.empty))
+    if boxes and len(boxes) not in (1, len(names)):
+        raise qq.InvalidInput(
+            f"--box must be given once, for all coordinates, or once for each of the {len(names)}, in their order, "
+            f"not {len(boxes)} times."
+        )
+    if "slope" in given and len(names) > 1 and given.get("features") != "additive":
+        raise qq.InvalidInput(
+            "--slope is for one coordinate or --features additive, and a model with interactions has no use for it: "
+            "leave it out."
+        )
+    read: dict[str, Callable[[Any], Any]] = {
+        "box": lambda _: boxes * len(names) if len(boxes) == 1 else boxes,
+        "features": lambda _: qq.Splines(additive=True),
+        "option": lambda words: dict(map(_read_option, words)),
+        "items": _read_names,
+        "actions": _read_names,
+    }
+    return {PARAMETERS.get(name, name): read[name](value) if name in read else value for name, value in given.items()}
+
+
+def _coordinates(given: dict[str, Any]) -> list[str]:
+    """What the coordinates are called: by the columns of states, or of all the states that are compared."""
+    sides = {f"--{name}": given[name] for name in ("left", "right") if name in given}
+    sides |= {f"--option {name}": columns for name, columns in map(_read_option, given.get("option", ()))}
+    if not sides:
+        return list(given.get("state", ["state"]))
+    sizes = [len(columns) for columns in sides.values()]
+    if min(sizes) < max(sizes):
+        numbers = " and ".join(map(str, sizes))
+        raise qq.InvalidInput(f"{' and '.join(sides)} must have a column for each coordinate, not {numbers} columns.")
+    further = " / …" if len(sides) > 2 else ""
+    return [" / ".join(columns[:2]) + further for columns in zip(*sides.values(), strict=True)]
+
+
+def _read_option(word: str) -> tuple[str, list[str]]:
+    name, equals, columns = word.partition("=")
+    if not equals or not name or not all(columns.split(",")):
+        raise qq.InvalidInput(f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=fare,time, not {word!r}.")
+    return name, columns.split(",")
+
+
+def _read_names(words: list[str]) -> Any:
+    """A public list, as it stands or in a file."""
+    return words[0] if len(words) == 1 else words
+
+
+def _require(sentence: str, given: dict[str, Any], *names: str) -> None:
+    if missing := [name for name in names if name not in given]:
+        raise qq.InvalidInput(f"{sentence} {dashed(*missing)}.")
+
+
+def _plain(given: dict[str, Any]) -> dict[str, Any]:
+    """As JSON has it."""
+    pairs = {"box": [read_pair(text) for text in given["box"]]} if "box" in given else {}
+    return {name: str(value) if isinstance(value, Path) else value for name, value in {**given, **pairs}.items()}
+
+
+def _plot(private: "PrivateFunction", plot: Path | None, given: dict[str, Any]) -> Path | None:
+    """The picture that was written; the release stands without it."""
+    if plot is None:
+        return None
+    from quietq.cli.report import plot_reward
+
+    actions = given.get("actions")
+    try:
+        if actions is not None and len(actions) == 1:  # a file
+            actions = [line.strip() for line in Path(actions[0]).read_text("utf-8").splitlines() if line.strip()]
+        plot_reward(private, plot, names=_coordinates(given), actions=actions)
+    except (OSError, qq.QuietqError) as error:
+        warn(f"the release is written, but its picture is not: {error}")
+        return None
+    return plot
+
+
+def _check_outputs(files: list[Path], out: Path, plot: Path | None) -> None:
     """Before anything is read or spent: can the results be written, and over nothing that is needed?"""
     from quietq.mechanisms.container import check_target
 
-    sources = {path.resolve() for path in ratings}
+    sources = {path.resolve() for path in files}
     results = {"out": out} if plot is None else {"out": out, "plot": plot}
     if len({*sources, *(path.resolve() for path in results.values())}) < len(sources) + len(results):
-        raise qq.InvalidInput("out, plot and the ratings must be different files.")
+        raise qq.InvalidInput("out, plot and the files to read must be different files.")
     for name, path in results.items():
         if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
             raise qq.InvalidInput(f"{name} must name a file in a folder that can be written to, not {str(path)!r}.")

@@ -16,11 +16,22 @@ import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import answer, warn
 from quietq.cli.ledger import absolute, open_account
-from quietq.cli.options import JSON, LazyCommand, Options, add_group, dashed, fields_of, hyper_parameters, kinds, option
+from quietq.cli.options import (
+    JSON,
+    LazyCommand,
+    Options,
+    add_group,
+    dashed,
+    fields_of,
+    hyper_parameters,
+    kinds,
+    option,
+    read_pair,
+)
 from quietq.registry import METHODS
 
 if TYPE_CHECKING:
-    from quietq.cli.plan import Plan
+    from quietq.cli.checked_training import CheckedTraining
 
 WORLD: Options = {
     "world": Annotated[
@@ -52,7 +63,7 @@ add_group(
 
 
 def _options(method: str) -> Options:
-    from quietq.cli.plan import Settings
+    from quietq.cli.checked_training import Settings
 
     on_reward, promises = kinds(method)
     parts = ["run", *(["promise", "ledger"] if promises else []), *(["reward", "noise"] if on_reward else [])]
@@ -63,17 +74,17 @@ def _options(method: str) -> Options:
 def train(method: str, values: dict[str, Any]) -> None:
     began = time.monotonic()
     as_json, resume, out = values.pop("json", False), values.pop("resume", False), values.pop("out", None)
-    plan = _resume(method, values, out) if resume else _begin(method, values)
-    settings = plan.settings
+    training = _resume(method, values, out) if resume else _begin(method, values)
+    settings = training.settings
     out = out if resume else folder.choose(out, f"{settings.world}-{method}")
-    if sentence := plan.warning():
+    if sentence := training.warning():
         warn(sentence)
     account = open_account(settings.ledger, settings.source, f"train/{method}")
     try:
-        agent, result = carry_out(plan, out, account)
+        agent, result = carry_out(training, out, account)
     except KeyboardInterrupt:
         again = f"to go on: quietq train {method} --resume --out {out}"
-        last = again if plan.saves_checkpoints else "a training in a Gymnasium environment has to begin anew"
+        last = again if training.saves_checkpoints else "a training in a Gymnasium environment has to begin anew"
         print(f"\nquietq: stopped; {last}", file=sys.stderr)
         raise
     certificate = agent.certificate
@@ -90,21 +101,21 @@ def train(method: str, values: dict[str, Any]) -> None:
     answer(as_json, record, *lines)
 
 
-def _begin(method: str, values: dict[str, Any]) -> "Plan":
+def _begin(method: str, values: dict[str, Any]) -> "CheckedTraining":
     if "world" not in values:
         raise qq.InvalidInput("Training needs a world: one that `quietq worlds` lists, or a Gymnasium id.")
-    from quietq.cli.plan import Plan, Settings
+    from quietq.cli.checked_training import CheckedTraining, Settings
 
     if "reward" in values:
         values["reward"] = str(Path(values["reward"]).absolute())
     if "ledger" in values:
         values["ledger"] = absolute(values["ledger"])
-    values["box"] = tuple(map(_read_pair, values.get("box", ())))
+    values["box"] = tuple(map(read_pair, values.get("box", ())))
     values["env"] = dict(_read_argument(word) for word in values.pop("env_kwarg", ()))
-    return Plan(Settings.new(method, values))
+    return CheckedTraining(Settings.new(method, values))
 
 
-def _resume(method: str, values: dict[str, Any], out: Path | None) -> "Plan":
+def _resume(method: str, values: dict[str, Any], out: Path | None) -> "CheckedTraining":
     """A training that was begun; all that it is stands in its config.json."""
     if values:
         word = "the world" if "world" in values else dashed(*values)
@@ -112,23 +123,15 @@ def _resume(method: str, values: dict[str, Any], out: Path | None) -> "Plan":
     record = folder.read_config(out)
     if record.get("method") != method:
         raise qq.InvalidInput(f"The run in {str(out)!r} is of the method {record.get('method')!r}, not {method!r}.")
-    from quietq.cli.plan import Plan, Settings
+    from quietq.cli.checked_training import CheckedTraining, Settings
 
-    plan = Plan(Settings.of_run(record))
-    if not plan.saves_checkpoints:
+    training = CheckedTraining(Settings.of_run(record))
+    if not training.saves_checkpoints:
         raise qq.InvalidInput(
             "A Gymnasium environment's state cannot be saved, so there is no checkpoint to go on from: train anew, "
             "in another folder."
         )
-    return plan
-
-
-def _read_pair(text: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, text.split())
-    except ValueError:
-        raise qq.InvalidInput(f"--box must be two numbers, LOW and HIGH, e.g. --box -1 1, not {text!r}.") from None
-    return low, high
+    return training
 
 
 def _read_argument(word: str) -> tuple[str, Any]:
@@ -142,16 +145,16 @@ def _read_argument(word: str) -> tuple[str, Any]:
         return key, value
 
 
-def carry_out(plan: "Plan", out: Path, account: Any = None) -> tuple["qq.Agent", dict[str, Any]]:
+def carry_out(training: "CheckedTraining", out: Path, account: Any = None) -> tuple["qq.Agent", dict[str, Any]]:
     """Trains, and writes the run's folder; the scores under the true reward are not private."""
     if (out / folder.AGENT).exists() and not (out / folder.CHECKPOINT).exists():
         raise qq.InvalidInput(f"The run in {str(out)!r} is finished: to train again would be another release.")
     new = not (out / folder.CONFIG).exists()
     out.mkdir(parents=True, exist_ok=True)
-    folder.write_config(out, asdict(plan.settings))
-    folder.write_note(out, None, True, plan.saves_checkpoints)
+    folder.write_config(out, asdict(training.settings))
+    folder.write_note(out, None, True, training.saves_checkpoints)
     try:
-        agent = _learn(plan, out, account)
+        agent = _learn(training, out, account)
     except qq.BudgetExhausted:
         if new and not (out / folder.CHECKPOINT).exists():  # nothing was booked, and nothing is left behind
             shutil.rmtree(out)
@@ -166,15 +169,15 @@ def carry_out(plan: "Plan", out: Path, account: Any = None) -> tuple["qq.Agent",
     evaluation = agent.evaluate()
     result = {"score": evaluation.scores, "return": evaluation.returns}
     folder.write_json(out / folder.SCORES, result)
-    folder.write_note(out, agent.certificate.standing, agent.method.uses_true_reward, plan.saves_checkpoints)
+    folder.write_note(out, agent.certificate.standing, agent.method.uses_true_reward, training.saves_checkpoints)
     return agent, result
 
 
-def _learn(plan: "Plan", out: Path, account: Any) -> "qq.Agent":
-    settings, agent = plan.settings, plan.build_agent(out, account)
+def _learn(training: "CheckedTraining", out: Path, account: Any) -> "qq.Agent":
+    settings, agent = training.settings, training.build_agent(out, account)
     return agent.learn(
-        settings.steps, seeds=settings.seeds, simulate=plan.simulate, every=settings.every,
-        directory=out if plan.saves_checkpoints else None, resume=(out / folder.CHECKPOINT).exists(),
+        settings.steps, seeds=settings.seeds, simulate=training.simulate, every=settings.every,
+        directory=out if training.saves_checkpoints else None, resume=(out / folder.CHECKPOINT).exists(),
         progress=sys.stderr.isatty(), log=out / folder.LOG if settings.log else None,
     )  # fmt: skip
 

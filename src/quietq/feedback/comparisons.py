@@ -60,6 +60,7 @@ class Comparisons(Feedback):
         of a public list if `items` declares one, and then each side is one column. Where `segment` names a column, rows
         of a person with the same name in it are the steps of one comparison, about `length` of them, and what is
         compared is the sum of rewards over them. `box`, `items`, `length` and `count` are public and declared by you.
+        With `engine="ray"` rows are read, and stay, on a Ray cluster.
         """
         from quietq.feedback.schema import Category, Field, Group, Schema
 

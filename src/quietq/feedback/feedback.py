@@ -9,9 +9,9 @@ machine or on Ray, are the same for all.
 import importlib
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,8 +26,6 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from quietq.feedback.schema import Schema
 
 Engine = Literal["local", "ray"]
@@ -36,6 +34,15 @@ Progress = Callable[[int], None]
 NAMED = Assumption(
     "Each row stands under the name of the person it came from, and nobody appears in the data under two names.", False
 )
+
+
+@runtime_checkable
+class Sums(Protocol):
+    """People, wherever their rows are."""
+
+    def total(self, statistic: Statistic) -> Tally:
+        """The sum over everybody."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,18 +56,6 @@ class Summed:
         if statistic != self.statistic:
             raise InvalidInput("These people's rows were not kept when they were read, so nothing else can be asked.")
         return self.tally
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Kept:
-    """People whose rows are kept in memory, each person's together, to be asked as often as a mechanism needs."""
-
-    frames: "Sequence[pl.DataFrame]"
-
-    def total(self, statistic: Statistic) -> Tally:
-        from quietq.feedback.local_engine import tally
-
-        return tally(self.frames, statistic)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -80,9 +75,11 @@ class Feedback(ABC):
     """Where states lie; public."""
     count: int
     """How many people there are; public and declared, never counted. Those without a usable row are neutral."""
-    sums: Summed | Kept
+    sums: Sums
     not_private: dict[str, int]
     """counts for the operator; publishing them is not covered by any certificate"""
+    schema: "Schema | None" = None
+    """Which columns their rows had, if there were any; public. Audits make up rows by it."""
     once: Once = field(default_factory=lambda: Once("These people's reward"))
     """The mark by which `privatise` knows that they were released; copies and pickles carry it along."""
 
@@ -121,24 +118,20 @@ def read_people(
     keep: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Reads a source, and sums people; what `Feedback` needs to be told of them: `count`, `sums`, `not_private`.
+    """Reads a source, and sums people; `count`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
 
-    Rows stream through and are gone, unless they are to be kept in memory for statistics besides this one.
+    Rows stream through and are gone, unless they are to be kept, in memory or on the cluster, for statistics besides
+    this one.
     """
     count = checked_count("The count of people", count)
     if engine not in ("local", "ray"):
         raise InvalidInput(f"engine must be 'local' or 'ray', not {engine!r}.")
-    if keep and engine != "local":
-        raise InvalidInput("One model of everybody's rows is fitted on one machine: leave the engine out.")
+    module = importlib.import_module(f"quietq.feedback.{engine}_engine")
     if keep:
-        from quietq.feedback.local_engine import keep_rows
-
-        frames, counts = keep_rows(source, schema, progress)
-        sums = Kept(frames)
+        sums, counts = module.keep(source, schema, progress)
         tally = sums.total(statistic)
     else:
-        add_up = importlib.import_module(f"quietq.feedback.{engine}_engine").add_up
-        tally, counts = add_up(source, schema, statistic, progress)
+        tally, counts = module.add_up(source, schema, statistic, progress)
         sums = Summed(statistic, tally)
     if tally.people > count:
         raise InvalidInput(f"There are more people in the data than the {count} that were declared; nothing was spent.")
@@ -151,4 +144,5 @@ def read_people(
             UserWarning,
             stacklevel=3,
         )
-    return {"count": count, "sums": sums, "not_private": {**counts, "people_present": tally.people}}
+    present = {**counts, "people_present": tally.people}
+    return {"count": count, "sums": sums, "not_private": present, "schema": schema}

@@ -8,11 +8,13 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from quietq.feedback.names import NAME, NUMBER
+from quietq.feedback.statistic import Columns, Starts
 
 ROWS_IN_MEMORY = 12_000_000
 _ROWS_AT_ONCE = 250_000  # few enough for the processor's cache
@@ -21,10 +23,23 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio; odd, so th
 _PERSON_BITS = np.uint64(40)
 
 
-def by_person(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_MEMORY) -> Iterator[pl.DataFrame]:
-    """Frames sorted by person and first column; no person is in more than one of them."""
-    for frame in whole_people(batches, rows_in_memory):
-        yield sort_by_person(frame)
+class Grouped(NamedTuple):
+    """People whose rows stand together, in an order that depends on the rows alone; who they are is gone."""
+
+    starts: Starts
+    columns: Columns
+
+
+def group(batches: Iterable[pl.DataFrame]) -> list[Grouped]:
+    """Everybody's rows; no person is in more than one of the groups."""
+    return [grouped(frame) for frame in whole_people(batches)]
+
+
+def grouped(frame: pl.DataFrame) -> Grouped:
+    """Each person's rows together, in the order of the columns after those that say who."""
+    order = _quick_order(frame)
+    rows = _take(frame, order) if order is not None else frame.sort(*_identity(frame), *frame.columns[2:])
+    return Grouped(starts_of(rows), {column.name: column.to_numpy() for column in rows.drop(NUMBER, NAME)})
 
 
 def whole_people(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_MEMORY) -> Iterator[pl.DataFrame]:
@@ -62,17 +77,18 @@ def starts_of(frame: pl.DataFrame) -> np.ndarray:
     return np.flatnonzero(change)
 
 
-def sort_by_person(frame: pl.DataFrame) -> pl.DataFrame:
-    """Each person's rows together, in the order of the first column after those that say who."""
-    first = frame.to_series(2)
-    in_unit = frame.height and first.dtype.is_float() and first.min() >= 0 and first.max() <= 1  # type: ignore[operator]
-    if not in_unit or frame[NUMBER].null_count() or _identity(frame) != [NUMBER]:
-        return frame.sort(*_identity(frame), first.name)
-    return _take(frame, _order(frame[NUMBER].to_numpy(), first.to_numpy()))
-
-
 def partition_of(partitions: int) -> pl.Expr:
     return (pl.col(NUMBER).hash(seed=0) % partitions + pl.col(NAME).hash(seed=0) % partitions) % partitions
+
+
+def split(frame: pl.DataFrame, count: int) -> Iterator[pl.DataFrame]:
+    """A frame per partition; no person is in more than one of them."""
+    partition = frame.select(partition_of(count).cast(pl.UInt16)).to_series().to_numpy()
+    ordered = _take(frame, np.argsort(partition, kind="stable"))
+    begin = 0
+    for rows in np.bincount(partition, minlength=count):
+        yield ordered.slice(begin, rows)
+        begin += int(rows)
 
 
 def _identity(frame: pl.DataFrame) -> list[str]:
@@ -80,21 +96,23 @@ def _identity(frame: pl.DataFrame) -> list[str]:
     return [column for column in (NUMBER, NAME) if frame[column].null_count() < frame.height]
 
 
-def _order(number: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The order that brings each number's rows together, by x in [0, 1].
+def _quick_order(frame: pl.DataFrame) -> np.ndarray | None:
+    """The order of numbered people whose rows differ in their first column, in [0, 1]; None for others.
 
-    Sorts by one integer made of the first bits of both, which is several times faster than sorting by two columns, and
-    in the rare case that this was too coarse sorts by both after all.
+    Sorts by one integer made of the first bits of both, which is faster than sorting by columns; None, too, in the rare
+    case that this is too coarse.
     """
+    first = frame.to_series(2)
+    in_unit = frame.height and first.dtype.is_float() and first.min() >= 0 and first.max() <= 1  # type: ignore[operator]
+    if not in_unit or _identity(frame) != [NUMBER] or frame[NUMBER].null_count():
+        return None
+    number, x, x_bits = frame[NUMBER].to_numpy(), first.to_numpy(), np.uint64(64) - _PERSON_BITS
     mixed = number.astype(np.uint64) * _MIXER
-    x_bits = np.uint64(64) - _PERSON_BITS
     key = (mixed >> x_bits << x_bits) | (x * float((1 << int(x_bits)) - 1)).astype(np.uint64)
     order = np.argsort(key)
     number, x = number[order], x[order]
     same = key[order[1:]] >> x_bits == key[order[:-1]] >> x_bits
-    if np.any(same & ((number[1:] != number[:-1]) | (x[1:] < x[:-1]))):
-        return order[np.lexsort((x, number))]
-    return order
+    return None if np.any(same & ((number[1:] != number[:-1]) | (x[1:] <= x[:-1]))) else order
 
 
 def _take(frame: pl.DataFrame, order: np.ndarray) -> pl.DataFrame:
@@ -119,7 +137,7 @@ def _dealt(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     count |= bool(count)  # odd: the rows may already share a partition out of a power of two
     hands: list[list[pl.DataFrame]] = [[] for _ in range(count)]
     while hands and frames:
-        for hand, part in zip(hands, _split(frames.pop(), count), strict=True):
+        for hand, part in zip(hands, split(frames.pop(), count), strict=True):
             hand.append(part)
     while hands:
         frame = pl.concat(hands.pop())
@@ -127,19 +145,10 @@ def _dealt(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
             yield frame
 
 
-def _split(frame: pl.DataFrame, count: int) -> Iterator[pl.DataFrame]:
-    partition = frame.select(partition_of(count).cast(pl.UInt16)).to_series().to_numpy()
-    ordered = _take(frame, np.argsort(partition, kind="stable"))
-    begin = 0
-    for rows in np.bincount(partition, minlength=count):
-        yield ordered.slice(begin, rows)
-        begin += int(rows)
-
-
 def _spill(frames: list[pl.DataFrame], folder: Path, turn: int) -> None:
     """Writes the rows of all frames, which are taken away, to a file per partition."""
     frame = pl.concat(frames) if frames else pl.DataFrame()
     frames.clear()
-    for number, part in enumerate(_split(frame, _PARTITIONS) if frame.height else ()):
+    for number, part in enumerate(split(frame, _PARTITIONS) if frame.height else ()):
         if part.height:
             part.write_parquet(folder / f"{number}-{turn}.parquet", compression="lz4")

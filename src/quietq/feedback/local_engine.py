@@ -3,16 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
 
 import polars as pl
 
-from quietq.feedback.grouping import by_person, sort_by_person, starts_of, whole_people
-from quietq.feedback.names import NAME, NUMBER
+from quietq.feedback.grouping import Grouped, group, grouped, whole_people
 from quietq.feedback.rows import batches
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Statistic, Tally
 
 _WORKERS = 2
+_Part = TypeVar("_Part")
 
 
 def add_up(
@@ -20,16 +22,25 @@ def add_up(
 ) -> tuple[Tally, dict[str, int]]:
     """The sum over everybody, and counts for the operator."""
     counts: Counter[str] = Counter(used_rows=0)
-    total = tally(whole_people(cleaned(source, schema, counts, progress)), statistic, sort_by_person)
-    return total, dict(counts)
+    return _tally(whole_people(cleaned(source, schema, counts, progress)), statistic, grouped), dict(counts)
 
 
-def keep_rows(
+def keep(
     source: object, schema: Schema, progress: Callable[[int], None] | None = None
-) -> tuple[list[pl.DataFrame], dict[str, int]]:
+) -> "tuple[Kept, dict[str, int]]":
     """Everybody's rows in memory, each person's together, and counts for the operator."""
     counts: Counter[str] = Counter(used_rows=0)
-    return list(by_person(cleaned(source, schema, counts, progress))), dict(counts)
+    return Kept(group(cleaned(source, schema, counts, progress))), dict(counts)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kept:
+    """People whose rows are kept in memory, to be asked as often as a mechanism needs."""
+
+    groups: list[Grouped]
+
+    def total(self, statistic: Statistic) -> Tally:
+        return _tally(self.groups, statistic, lambda one: one)
 
 
 def cleaned(
@@ -45,24 +56,19 @@ def cleaned(
             yield rows
 
 
-def tally(
-    frames: Iterable[pl.DataFrame],
-    statistic: Statistic,
-    sort: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
-) -> Tally:
-    """The sum over the people of all frames, none of whom is in two of them."""
+def _tally(parts: Iterable[_Part], statistic: Statistic, grouped: Callable[[_Part], Grouped]) -> Tally:
+    """The sum over the people of all parts, none of whom is in two of them."""
 
-    def one(frame: pl.DataFrame) -> Tally:
-        part, rows = statistic.empty(), sort(frame)
-        columns = {column.name: column.to_numpy() for column in rows.drop(NUMBER, NAME)}
-        statistic.add(part, starts_of(rows), columns)
-        return part
+    def one(part: _Part) -> Tally:
+        total = statistic.empty()
+        statistic.add(total, *grouped(part))
+        return total
 
     total = statistic.empty()
     with ThreadPoolExecutor(_WORKERS) as pool:
         waiting: list[Future[Tally]] = []
-        for frame in frames:
-            waiting.append(pool.submit(one, frame))
+        for part in parts:
+            waiting.append(pool.submit(one, part))
             if len(waiting) > _WORKERS:
                 total.merge(waiting.pop(0).result())
         for future in waiting:

@@ -39,6 +39,8 @@ class Loss(ABC):
     """Variance of a response, given the model."""
     scale: float
     """What the model is expected to vary by, as a standard deviation over states."""
+    compared: int
+    """How many states a row compares."""
     range: tuple[float, float] | None = None
     """The least and the most a reward can be, if declared: then the model is in units of it, around its middle."""
     actions: int = 1
@@ -85,6 +87,7 @@ class Squared(Loss):
     spread = 1 / 16
     noise = 1 / 50
     scale = 1 / 5
+    compared = 1
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         return [_states(columns, "x", self.dimension)]
@@ -93,8 +96,9 @@ class Squared(Loss):
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
         _, design, rated = self.answers(starts, columns, features)
-        design *= (_predicted(design, weights) - rated)[:, None]
-        return _means(design, starts)
+        turned = np.ascontiguousarray(design.T)
+        turned *= _predicted(turned, weights) - rated
+        return _means(turned, starts)
 
     def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
         return [(values[0] - self._rated(columns)) / _counts(starts, len(values[0]))]
@@ -109,7 +113,7 @@ class Squared(Loss):
 
     def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
         size = people * rows
-        columns = {f"x{i}": rng.random(size) for i in range(self.dimension)}
+        columns: dict[str, np.ndarray] = {f"x{i}": rng.random(size) for i in range(self.dimension)}
         columns |= {"rating": rng.uniform(*self.range, size), "action": rng.integers(0, self.actions, size)}
         return rows * np.arange(people), columns
 
@@ -130,6 +134,10 @@ class Chosen(Loss):
     constant = False
     noise = 4.0  # from weights of 0, one over the curvature of log-odds
     scale = 1.5
+
+    @property
+    def compared(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.options
 
     @property
     def curvature(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -169,30 +177,32 @@ class Chosen(Loss):
         """The chosen option less the mean of all that were offered, and that it is the better one, by log-odds of 2."""
         starts, designs, offered, target = self._chosen(starts, columns, features)
         even = offered * target.any(axis=0) / np.maximum(offered.sum(axis=0), 1)
-        return Answers(starts, 2 * _weighted(designs, target - even), np.full(len(designs[0]), 2.0))
+        return Answers(starts, 2 * _weighted(designs, target - even).T, np.full(target.shape[1], 2.0))
 
     def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
         each = rows * (self.length or 1)
         size = people * each
-        columns = {f"option{j}_{i}": rng.random(size) for j in range(self.options) for i in range(self.dimension)}
+        columns: dict[str, np.ndarray] = {
+            f"option{j}_{i}": rng.random(size) for j in range(self.options) for i in range(self.dimension)
+        }
         columns["segment"] = np.repeat(np.arange(people * rows), self.length or 1)
         columns["choice"] = np.repeat(rng.integers(0, self.options, people * rows), self.length or 1)
         return each * np.arange(people), columns
 
     def _chosen(self, starts: Starts, columns: Columns, features: Phi) -> tuple[Starts, list[np.ndarray], Any, Any]:
-        """Where each person's answers begin, and of each the features of each option, whether offered, and chosen."""
+        """Features of each option, whether it was offered, and which was chosen: none, if that one was not offered.
+
+        Features come first here, so that every step runs along rows: element by element, or within a person.
+        """
         points = [np.where(np.isnan(one).any(axis=1, keepdims=True), 0.5, one) for one in self.points(columns)]
-        designs = [features(one) for one in points]
+        designs = [np.ascontiguousarray(features(one).T) for one in points]
         segments, starts, offered, target = self._said(starts, columns)
         if segments is not None:
-            designs = [self.unit * np.add.reduceat(one, segments, axis=0) for one in designs]
+            designs = [self.unit * np.add.reduceat(one, segments, axis=1) for one in designs]
         return starts, designs, offered, target
 
     def _said(self, starts: Starts, columns: Columns) -> tuple[np.ndarray | None, Starts, Any, Any]:
-        """Where segments begin, if there are any, and each person's answers; what was offered, and what was chosen.
-
-        None is, where it was not offered.
-        """
+        """Where segments begin, if there are any, and each person's answers; what was offered, and what was chosen."""
         offered = ~np.isnan([one.sum(axis=1) for one in self.points(columns)])
         choice, segments = columns["choice"], None
         if self.length is not None:
@@ -207,19 +217,27 @@ def _states(columns: Columns, name: str, dimension: int) -> Float[np.ndarray, "r
     return np.stack([columns[f"{name}{i}"] for i in range(dimension)], axis=-1).astype(np.float64)
 
 
-def _predicted(design: Float[np.ndarray, "rows rank"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
-    return (design * weights).sum(axis=1)  # row by row; a product of matrices would round by company
+def _predicted(design: Float[np.ndarray, "rank rows"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
+    """The sum over features, by halves: NumPy's own sum, or a product of matrices, would round by company."""
+    terms = design * weights[:, None]
+    count = len(terms)
+    while count > 1:
+        half = count // 2
+        terms[:half] += terms[count - half : count]
+        count -= half
+    return terms[0]
 
 
 def _weighted(designs: list[np.ndarray], weights: Float[np.ndarray, "options rows"]) -> np.ndarray:
-    total = designs[0] * weights[0][:, None]
+    total = designs[0] * weights[0]
     for design, weight in zip(designs[1:], weights[1:], strict=True):
-        total += design * weight[:, None]
+        total += design * weight
     return total
 
 
-def _means(rows: Float[np.ndarray, "rows rank"], starts: Starts) -> Float[np.ndarray, "people rank"]:
-    return np.add.reduceat(rows, starts, axis=0) / np.diff(starts, append=len(rows))[:, None]
+def _means(rows: Float[np.ndarray, "rank rows"], starts: Starts) -> Float[np.ndarray, "people rank"]:
+    sums = np.ascontiguousarray(np.add.reduceat(rows, starts, axis=1).T)  # one person after the other
+    return sums / np.diff(starts, append=rows.shape[1])[:, None]
 
 
 def _counts(starts: Starts, rows: int) -> np.ndarray:

@@ -1,76 +1,142 @@
 """Rows to tallies on a Ray cluster: the same sums as on one machine, from rows that lie anywhere.
 
 Every task cleans the rows that it reads: a CSV file, a range of rows of a Parquet file, or a piece of a data frame. A
-shuffle then brings all rows of a person to one partition, as a person who is split over two would count twice; each
-partition is tallied where it lies, and only sums and counts come back to the driver. No budget is touched here.
+shuffle then brings all rows of a person to one partition, as a person who is split over two would count twice. Rows
+that are kept stay there, and each statistic is sent to where they lie: only tallies and counts come back to the driver.
+No budget is touched here.
 
 Files must be where every machine sees them, and the rows themselves pass through Ray's object store, which may spill to
 its temporary folder: the cluster has to be trusted with them.
 """
 
 import logging
-import pickle
+import os
+import weakref
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
+from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import polars as pl
 
-from quietq.feedback.grouping import by_person, partition_of
-from quietq.feedback.local_engine import cleaned, tally
+from quietq.feedback.grouping import Grouped, group, partition_of, split
+from quietq.feedback.local_engine import cleaned
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.rows import batches, parquet, parts, scan
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Statistic, Tally
-from quietq.privacy.errors import MissingExtra, QuietqError
+from quietq.privacy.errors import EngineFailed, InvalidInput, MissingExtra, QuietqError
 
 try:
     import pyarrow as pa
     import ray
-    import ray.data
-    from ray.data.context import ShuffleStrategy
-    from ray.exceptions import RayError
+    from ray.exceptions import RayError, RayTaskError
 except ImportError as error:
     raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
 
-_ROWS_A_TASK = 4_000_000
-_PIECE, _PARTITION = "piece", "partition"
-_COUNTS = -1  # the partition of rows that carry counts: `name` says of what, `number` how many
-_SAME = "partitioned as "
+_ROWS_A_TASK = 2_000_000
+_MOST_PARTITIONS = 512
+Progress = Callable[[int], None]
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+Piece = Path | tuple[Path, int] | pl.DataFrame
 
 
+def _in_words(asks: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
+    """What a task refused is refused here in the same words; of other failures no more is said than their kind."""
+
+    @wraps(asks)
+    def told(*args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
+        try:
+            return asks(*args, **kwargs)
+        except RayError as error:
+            failure = _refusal(error)
+        raise failure  # here, so that nothing of the worker's is carried along
+
+    return told
+
+
+def _refusal(error: RayError) -> QuietqError:
+    cause: BaseException | None = error
+    while isinstance(cause, RayError) or (cause is not None and not isinstance(cause, QuietqError)):
+        cause = getattr(cause, "cause", None) or cause.__cause__
+    if cause is not None:
+        return type(cause)(str(cause).splitlines()[0])  # Ray adds lines of its own
+    kind = type(error.cause if isinstance(error, RayTaskError) else error).__name__
+    return EngineFailed(f"A task on the Ray cluster failed with {kind}; its logs there say more.")
+
+
+@_in_words
 def add_up(
-    source: object, schema: Schema, statistic: Statistic, progress: Callable[[int], None] | None = None
+    source: object, schema: Schema, statistic: Statistic, progress: Progress | None = None
 ) -> tuple[Tally, dict[str, int]]:
-    """The sum over everybody, and counts for the operator. `progress` is told the number of rows at the end.
+    """The sum over everybody, and counts for the operator. `progress` is told the number of rows read so far.
 
     Runs on the Ray that is there (already initialised, or at RAY_ADDRESS), else on one of its own on this machine.
     """
-    pieces = [pa.table({_PIECE: pa.array([pickle.dumps(one)], pa.large_binary())}) for one in _pieces(source, schema)]
-    total, counts = statistic.empty(), Counter[str](used_rows=0)
-    with _cluster(), _settings():
-        processors = int(ray.cluster_resources().get("CPU", 1))
-        partitions = min(2 ** (4 * processors).bit_length(), 512)
-        read = partial(_read, schema=schema, rows=_ROWS_A_TASK, partitions=partitions)
-        sums = (
-            ray.data.from_arrow(pieces)
-            .map_batches(read, batch_size=1, batch_format="pyarrow")
-            .groupby(_PARTITION, num_partitions=partitions)
-            .map_groups(partial(_add_up, statistic=statistic), batch_format="pyarrow")
-        )
-        for part, found in _sums(sums):
-            total.merge(part)
-            counts.update(found)
-    _check_one_partitioning(counts)
-    if progress is not None:
-        progress(counts["rows"])
-    return total, dict(counts)
+    tallies, session, counts = _shuffle(source, schema, progress, statistic)
+    total = _merged(statistic, tallies)
+    del session  # not needed any more
+    return total, counts
 
 
-def _pieces(source: object, schema: Schema) -> Iterator[Path | tuple[Path, int] | pl.DataFrame]:
+@_in_words
+def keep(source: object, schema: Schema, progress: Progress | None = None) -> "tuple[Spread, dict[str, int]]":
+    """Everybody's rows on the cluster, each person's together, and counts for the operator."""
+    partitions, session, counts = _shuffle(source, schema, progress, None)
+    return Spread(partitions, session), counts
+
+
+class Spread:
+    """People whose rows are kept on a Ray cluster, to be asked as often as a mechanism needs."""
+
+    def __init__(self, partitions: "Sequence[ray.ObjectRef[list[Grouped]]]", session: "_Session") -> None:
+        self._partitions, self._session = partitions, session
+
+    @_in_words
+    def total(self, statistic: Statistic) -> Tally:
+        if not self._session.goes_on():  # or else Ray would start anew, without the rows
+            raise EngineFailed("The Ray that kept these people's rows was stopped: read them again.")
+        asked = ray.put(statistic)
+        tallies = [ray.remote(_add_up).remote(partition, asked) for partition in self._partitions]
+        return _merged(statistic, tallies)
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput("People whose rows are kept on a Ray cluster cannot be copied elsewhere: read them again.")
+
+
+def _shuffle(
+    source: object, schema: Schema, progress: Progress | None, statistic: Statistic | None
+) -> "tuple[list[ray.ObjectRef[Any]], _Session, dict[str, int]]":
+    """The partitions of everybody's rows, or with a statistic their tallies; for as long as the session is held."""
+    pieces = list(_pieces(source, schema))
+    session, counts = _Session.now(), Counter[str](used_rows=0)
+    processors = int(ray.cluster_resources().get("CPU", 1))
+    partitions = min(2 ** (max(4 * processors, len(pieces)) - 1).bit_length(), _MOST_PARTITIONS)
+    read: Any = ray.remote(_read).options(num_returns=partitions + 1)
+    common = ray.put((schema, _ROWS_A_TASK, partitions, _fingerprint(partitions)))
+    dealt = [read.remote(piece, common) for piece in pieces]
+    gather, hands = ray.remote(_gather), zip(*(hands for _, *hands in dealt), strict=True)
+    gathered = [gather.remote(statistic, *hand) for hand in hands]
+    dealt = [found for found, *_ in dealt]  # what was dealt is gone as soon as it is gathered
+    for found in dealt:
+        counts.update(ray.get(found))
+        if progress is not None:
+            progress(counts["rows"])
+    ray.wait(gathered, num_returns=len(gathered), fetch_local=False)
+    return gathered, session, dict(counts)
+
+
+def _merged(statistic: Statistic, tallies: "Sequence[ray.ObjectRef[Tally]]") -> Tally:
+    total = statistic.empty()
+    for tally in tallies:
+        total.merge(ray.get(tally))
+    return total
+
+
+def _pieces(source: object, schema: Schema) -> Iterator[Piece]:
     """What each task reads: a file, rows of it from the first one on, or rows. What cannot be read is refused here."""
     for part in parts(source, schema):
         if isinstance(part, pl.LazyFrame):
@@ -85,42 +151,34 @@ def _pieces(source: object, schema: Schema) -> Iterator[Path | tuple[Path, int] 
             yield path
 
 
-def _read(pieces: pa.Table, schema: Schema, rows: int, partitions: int) -> Iterator[pa.Table]:
-    """Runs in a task: good rows with the partition of their person, and then the counts as rows of their own."""
-    counts = Counter({_SAME + _fingerprint(partitions): 0})
-    for piece in map(pickle.loads, pieces[_PIECE].to_pylist()):
-        source = parquet(piece[0]).slice(piece[1], rows) if isinstance(piece, tuple) else piece
-        for good in cleaned(source, schema, counts):
-            yield _to_arrow(good.with_columns(partition_of(partitions).cast(pl.Int64).alias(_PARTITION)))
-    told = pl.DataFrame({NUMBER: list(counts.values()), NAME: list(counts)})
-    nothing = [pl.lit(0, field.dtype).alias(name) for name, field in schema.fields.items()]
-    yield _to_arrow(told.with_columns(*nothing, pl.lit(_COUNTS, pl.Int64).alias(_PARTITION)))
+def _read(piece: Piece, common: tuple[Schema, int, int, str]) -> list[Any]:
+    """Runs in a task: the counts, and the good rows of each partition."""
+    schema, rows, partitions, agreed = common
+    if _fingerprint(partitions) != agreed:
+        raise EngineFailed(
+            "The machines of the cluster do not agree on which person belongs where, so somebody could count twice: "
+            "install the same version of Polars on all of them. Nothing was spent."
+        )
+    counts, hands = Counter[str](), [list[pl.DataFrame]() for _ in range(partitions)]
+    source = parquet(piece[0]).slice(piece[1], rows) if isinstance(piece, tuple) else piece
+    for good in cleaned(source, schema, counts):
+        for hand, part in zip(hands, split(good, partitions), strict=True):
+            hand.append(part)
+    return [dict(counts), *(_to_arrow(pl.concat(hand)) if hand else None for hand in hands)]
 
 
-def _add_up(rows: pa.Table, statistic: Statistic) -> pa.Table:
-    """Runs in a task, on all rows of a partition: the tally of its people, or the sum of the counts."""
-    frame = pl.DataFrame(pl.from_arrow(rows))
-    total, counts = statistic.empty(), Counter[str]()
-    if frame[_PARTITION][0] == _COUNTS:
-        for name, number in frame.select(NAME, NUMBER).iter_rows():
-            counts[name] += number
-    else:
-        total = tally(by_person([frame.drop(_PARTITION)]), statistic)
-    return pa.table({"sums": [pickle.dumps((total, counts))]})
+def _gather(statistic: Statistic | None, *hands: pa.Table | None) -> list[Grouped] | Tally:
+    """Runs in a task, on all rows of a partition, each person's together then."""
+    groups = group(pl.DataFrame(pl.from_arrow(hand)) for hand in hands if hand is not None)
+    return groups if statistic is None else _add_up(groups, statistic)
 
 
-def _sums(results: ray.data.Dataset) -> Iterator[tuple[Tally, dict[str, int]]]:
-    """The results of all partitions. What a task refused is refused here in the same words."""
-    try:
-        for row in results.iter_rows():
-            yield pickle.loads(row["sums"])
-    except RayError as error:
-        cause: BaseException | None = error
-        while isinstance(cause, RayError) or (cause is not None and not isinstance(cause, QuietqError)):
-            cause = getattr(cause, "cause", None) or cause.__cause__
-        if cause is None:
-            raise
-        raise type(cause)(str(cause).splitlines()[0]) from error  # Ray adds lines of its own
+def _add_up(groups: list[Grouped], statistic: Statistic) -> Tally:
+    """Runs in a task, where the rows lie."""
+    total = statistic.empty()
+    for starts, columns in groups:
+        statistic.add(total, starts, columns)
+    return total
 
 
 def _fingerprint(partitions: int) -> str:
@@ -131,44 +189,40 @@ def _fingerprint(partitions: int) -> str:
     return f"{pl.__version__} {zlib.crc32(sample.to_numpy().tobytes())}"
 
 
-def _check_one_partitioning(counts: Counter[str]) -> None:
-    found = [name for name in counts if name.startswith(_SAME)]
-    for name in found:
-        del counts[name]
-    if len(found) > 1:
-        raise RuntimeError(
-            "The machines of the cluster do not agree on which person belongs where, so somebody could count twice: "
-            "install the same version of Polars on all of them. Nothing was spent."
-        )
-
-
 def _to_arrow(frame: pl.DataFrame) -> pa.Table:
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-@contextmanager
-def _cluster() -> Iterator[None]:
-    """The Ray that is there, or else one that is stopped in the end."""
-    if ray.is_initialized():
-        yield
-        return
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    try:
-        yield
-    finally:
+class _Session:
+    """A connection to Ray. One that was made here ends with the last people whose rows it keeps, or with Python."""
+
+    _own: "ClassVar[weakref.ref[_Session] | None]" = None
+
+    def __init__(self) -> None:
+        self.name = _session_name()
+
+    @classmethod
+    def now(cls) -> "_Session":
+        """The Ray that is there, or else one of our own."""
+        if ray.is_initialized():
+            own = cls._own() if cls._own is not None else None
+            return own if own is not None and own.goes_on() else cls()
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        own = cls()
+        cls._own = weakref.ref(own)
+        weakref.finalize(own, _stop, os.getpid(), own.name)
+        return own
+
+    def goes_on(self) -> bool:
+        return ray.is_initialized() and _session_name() == self.name
+
+
+def _session_name() -> tuple[str, str]:
+    here = ray.get_runtime_context()
+    return here.get_node_id(), here.get_job_id()
+
+
+def _stop(process: int, name: tuple[str, str]) -> None:
+    """Stops the Ray that was started here, unless somebody else did, or this is a fork."""
+    if os.getpid() == process and ray.is_initialized() and _session_name() == name:
         ray.shutdown()
-
-
-@contextmanager
-def _settings() -> Iterator[None]:
-    """Ray Data without progress bars and messages, and with the shuffle that needs no actors: they start slowly."""
-    context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
-    before = context.enable_progress_bars, context.shuffle_strategy, logger.level
-    context.enable_progress_bars = False
-    context.shuffle_strategy = ShuffleStrategy.SORT_SHUFFLE_PULL_BASED
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        context.enable_progress_bars, context.shuffle_strategy = before[:2]
-        logger.setLevel(before[2])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.loss import Loss, Phi
+from quietq.feedback.loss import Answers, Loss, Phi
 from quietq.feedback.statistic import Columns, Starts, Vector
 
 COMPANY = 2.0**-39
@@ -22,8 +22,12 @@ TOLD = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Marginals(Vector):
-    """Where states lie, coordinate by coordinate: how often in each of some bins, beyond an even share."""
+    """Where states lie, coordinate by coordinate: how often at either end of the box and in each of some bins between.
 
+    No entry is negative, so the vectors of two people are never more than a right angle apart.
+    """
+
+    norm = "mean-within-right-angles"
     loss: Loss
     dimension: int
     bins: int
@@ -31,20 +35,61 @@ class Marginals(Vector):
     bound: float = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", self.dimension * self.bins)
+        object.__setattr__(self, "size", self.dimension * (self.bins + 2))
         object.__setattr__(self, "bound", 0.5 * self.dimension**0.5)
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         options = self.loss.points(columns)
-        found = np.zeros((len(starts), self.dimension, self.bins))
+        found = np.zeros((len(starts), self.dimension, self.bins + 2))
         person = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(options[0])))
         for points in options:
             there = ~np.isnan(points.sum(axis=1))
-            places = np.clip((points[there] * self.bins).astype(np.int64), 0, self.bins - 1)
+            points = points[there]
+            places = 1 + np.clip((points * self.bins).astype(np.int64), 0, self.bins - 1)
+            places = np.where(points <= 0, 0, np.where(points >= 1, self.bins + 1, places))
             for i, place in enumerate(places.T):
                 np.add.at(found[:, i], (person[there], place), 1.0)
         told = found.sum(axis=(1, 2), keepdims=True) / self.dimension
-        return np.where(told > 0, found / np.maximum(told, 1.0) - 1 / self.bins, 0.0).reshape(len(starts), -1)
+        return (found / np.maximum(told, 1.0)).reshape(len(starts), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoments(Vector):
+    """How coordinates go together: second moments of a person's states, over their own length.
+
+    Where a row compares k states, there are two matrices: Sum (x - m)(x - m)^T/(k - 1) for their mean m, and k m m^T;
+    else one, x x^T. Only upper triangles are told, with what is beside the diagonal times the root of 2, so that
+    lengths are Frobenius norms. The matrices are positive semi-definite, so the vectors of two people are never more
+    than a right angle apart.
+    """
+
+    norm = "mean-within-right-angles"
+    loss: Loss
+    centred: Phi
+    """From points of the unit box to coordinates around 0."""
+    dimension: int
+    size: int = field(init=False)
+    bound: float = 1.0
+    rows_at_once: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        matrices = 1 if self.loss.compared == 1 else 2
+        object.__setattr__(self, "size", matrices * self.dimension * (self.dimension + 1) // 2)
+        object.__setattr__(self, "rows_at_once", max(1, 2**18 // self.size))
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        points = np.stack(self.loss.points(columns))
+        there = ~np.isnan(points.sum(axis=2, keepdims=True))
+        states = np.stack([self.centred(np.where(*each, 0.5)) for each in zip(there, points, strict=True)])
+        mean = (states * there).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+        states = np.where(there, states, mean)  # what was not offered says nothing
+        one, other = np.triu_indices(self.dimension)
+        products = [len(states) * mean[:, one] * mean[:, other]]
+        if len(states) > 1:
+            apart = [state - mean for state in states]
+            products.insert(0, np.sum([x[:, one] * x[:, other] for x in apart], axis=0) / (len(states) - 1))
+        sums = np.add.reduceat(np.hstack([np.where(one == other, 1, 2**0.5) * each for each in products]), starts)
+        return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-300)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +98,21 @@ class ClippedGradient(Vector):
 
     loss: Loss
     features: Phi
-    weights: Float[np.ndarray, " rank"]
+    weights: Float[np.ndarray, " features"]
     clip: float
+    basis: Float[np.ndarray, "features rank"] | None = None
+    """The gradient is taken along its columns; along features, if there is none."""
     size: int = field(init=False)
-    bound: float = field(init=False)
+    bound: float = (1 + TOLD**2 / 4) ** 0.5
     rows_at_once: int = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", len(self.weights) + 1)
-        object.__setattr__(self, "bound", (1 + TOLD**2 / 4) ** 0.5)
+        object.__setattr__(self, "size", 1 + (len(self.weights) if self.basis is None else self.basis.shape[1]))
         object.__setattr__(self, "rows_at_once", max(1, 2**18 // len(self.weights)))  # so that they fit into a cache
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        return clipped(self.loss.gradients(starts, columns, self.features, self.weights), self.clip)
+        gradients = self.loss.gradients(starts, columns, self.features, self.weights)
+        return clipped(gradients if self.basis is None else exact_product(gradients, self.basis), self.clip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +127,14 @@ class ClippedFit(Vector):
     features: Phi
     variances: Float[np.ndarray, " rank"]
     clip: float
+    basis: Float[np.ndarray, "features rank"] | None = None
     most: int = 200
     size: int = field(init=False)
-    bound: float = field(init=False)
+    bound: float = (1 + TOLD**2 / 4) ** 0.5
     rows_at_once: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", len(self.variances) + 1)
-        object.__setattr__(self, "bound", (1 + TOLD**2 / 4) ** 0.5)
         object.__setattr__(self, "rows_at_once", max(1, 2**18 // len(self.variances)))
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
@@ -95,13 +142,17 @@ class ClippedFit(Vector):
 
     def fits(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people rank"]:
         """Each person's posterior mean."""
-        starts, design, response = self.loss.answers(starts, columns, self.features)
+        starts, design, response = self.answers(starts, columns)
         found = np.zeros((len(starts), len(self.variances)))
         for i, first in enumerate(starts):
             last = starts[i + 1] if i + 1 < len(starts) else len(design)
             own = slice(first, min(last, first + self.most))
             found[i] = response[own] @ self._solve(design[own])
         return found
+
+    def answers(self, starts: Starts, columns: Columns) -> Answers:
+        answers = self.loss.answers(starts, columns, self.features)
+        return answers if self.basis is None else answers._replace(design=exact_product(answers.design, self.basis))
 
     def kept(self, design: Float[np.ndarray, "answers rank"]) -> Float[np.ndarray, " rank"]:
         """How much of each weight such answers let a person's own model show."""
@@ -118,3 +169,17 @@ def clipped(vectors: Float[np.ndarray, "people rank"], clip: float) -> Float[np.
     with np.errstate(divide="ignore"):
         left = np.minimum(1.0, clip / np.linalg.norm(vectors, axis=1))
     return np.column_stack([vectors * (left / clip)[:, None], TOLD * (left - 0.5)])
+
+
+def exact_product(
+    vectors: Float[np.ndarray, "people features"], matrix: Float[np.ndarray, "features rank"]
+) -> Float[np.ndarray, "people rank"]:
+    """vectors @ matrix, the same bits in any company: in whole numbers, whose sums float64 holds exactly.
+
+    Each vector is rounded to 24 bits of its largest entry, and each column to as many as are left of 53.
+    """
+    left = 29 - len(matrix).bit_length()
+    rows = np.ldexp(1.0, np.frexp(np.abs(vectors).max(axis=1, keepdims=True))[1] - 24)
+    columns = np.ldexp(1.0, np.frexp(np.abs(matrix).max(axis=0))[1] - left)
+    with np.errstate(all="ignore"):  # what is not finite will count as zero
+        return np.rint(vectors / rows) @ np.rint(matrix / columns) * rows * columns

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from quietq.privacy.errors import InvalidInput, MissingExtra
 
 try:
@@ -63,6 +65,16 @@ class Number:
         value = (((held - self.low) / (self.high - self.low)).clip(0.0, 1.0) if self.scales else held) + 0.0
         return pl.when(self.good(cell)).then(value).otherwise(math.nan) if self.optional else value
 
+    @property
+    def extremes(self) -> tuple[float, ...]:
+        """The cells that an adversary tries first."""
+        return max(self.low, -1e9), min(self.high, 1e9)
+
+    def anything(self, rng: np.random.Generator) -> float:
+        """And those that come next: any in the range, or far outside."""
+        low, high = self.extremes
+        return float(rng.choice([rng.uniform(low, high), low - 1e12, high + 1e12, np.inf], p=[0.85, 0.05, 0.05, 0.05]))
+
 
 @dataclass(frozen=True)
 class Category:
@@ -100,6 +112,13 @@ class Category:
 
     def value(self, cell: pl.Expr) -> pl.Expr:
         return (cell / (len(self.values) - 1)).fill_null(math.nan) if self.scales else cell
+
+    @property
+    def extremes(self) -> tuple[str, ...]:
+        return self.values
+
+    def anything(self, rng: np.random.Generator) -> str:
+        return str(rng.choice([*self.values, "anything"]))
 
     @staticmethod
     def _forms(cells: pl.Series) -> pl.Series:

@@ -61,7 +61,7 @@ class States:
         if isinstance(self.features, Categorical):
             items = self.features.items
             return {f"{name}0": Category(columns[0], "state", items, scales=True, optional=optional)}
-        clips, low, high = isinstance(self.features, Columns), self.box.low, self.box.high
+        clips, low, high = self.features is not None and self.features.clips, self.box.low, self.box.high
         return {
             f"{name}{i}": Number(column, "state", low[i], high[i], clips=clips, scales=True, optional=optional)
             for i, column in enumerate(columns)

@@ -12,6 +12,7 @@ people. A vector that is not finite counts as zero, so no refusal depends on wha
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -64,6 +65,8 @@ class Vector(Statistic):
     size: int
     bound: float
     """C, the length that every person's vector is held to."""
+    norm: ClassVar[str] = "mean-of-people"
+    """What certificates call the length of a mean of such vectors: by it goes how far apart two people's can be."""
     rows_at_once: int = 2**18
 
     @abstractmethod
@@ -90,7 +93,8 @@ class Vector(Statistic):
         return np.array([total / (_STEPS * count) for total in tally.sums[0]]) * self.bound
 
     def _hold(self, vectors: np.ndarray, people: int) -> Float[np.ndarray, "people size"]:
-        vectors = numbers("What a statistic makes of people's rows", vectors)
+        # One person after the other in memory, so that each length is summed alike in any company.
+        vectors = np.ascontiguousarray(numbers("What a statistic makes of people's rows", vectors))
         if vectors.shape != (people, self.size):
             raise InvalidInput(
                 f"{type(self).__name__} must give one vector of {self.size} numbers for each person, and it gave an "

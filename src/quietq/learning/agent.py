@@ -147,7 +147,7 @@ class Agent(Receipted):
 
         Several seeds are averaged; `member` picks one run. Simulated draws are different releases: pick one.
         """
-        points = observed(observation, self.spaces.box.dimension)
+        points = observed(observation, self.spaces.box)
         if member is None and self._draws > 1:
             raise InvalidInput(f"These are {self._draws} simulated releases: name the member, 0 to {self.members - 1}.")
         chosen = slice(None) if member is None else slice(self._member(member), member + 1)

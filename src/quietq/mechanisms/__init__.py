@@ -3,6 +3,7 @@
 from quietq.mechanisms.evaluation import Evaluation as Evaluation
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism as GaussianProcessMechanism
 from quietq.mechanisms.model import RewardModel as RewardModel, denoise as denoise
+from quietq.mechanisms.plan import Expected as Expected, Plan as Plan, expected as expected, plan as plan
 from quietq.mechanisms.private_function import (
     PrivateFunction as PrivateFunction,
     PrivateKnots as PrivateKnots,

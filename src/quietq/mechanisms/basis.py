@@ -1,8 +1,8 @@
 """Which directions of a public feature map a model is fitted along, and how much each is expected to matter. Public.
 
-Any map is a kernel, and its principal components over uniform states are uncorrelated features: each round of a fit can
-then look at all of them at once. For the default, product polynomials, they are known in closed form; items of a
-catalogue and columns of an embedding are taken as they are.
+Any map is a kernel, and its principal components over uniform states are uncorrelated: each round of a fit can then
+look at all of them at once. For the default, product polynomials, they are known in closed form; items of a catalogue
+and columns of an embedding are taken as they are. With actions, each component is multiplied by contrasts between them.
 """
 
 from dataclasses import dataclass, replace
@@ -25,42 +25,54 @@ _SMALLEST = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Features, about uncorrelated and of variance 1 over uniform states, largest expected variance first.
+    """Directions, about uncorrelated and of variance 1 over uniform states, with what is expected of their weights.
 
-    Each is one of the map's components, `places`, times a contrast between actions, if there are any.
+    A row's *features* are the map's own, after a constant 1 if there is one, times contrasts between actions; what is
+    fitted are weights of *directions*, the columns of `matrix`.
     """
 
     feature_map: FeatureMap
-    components: Float[np.ndarray, "rank components"] | Float[np.ndarray, " rank"] | None
-    """A matrix, or one factor per feature; None for features that are components already."""
-    means: Float[np.ndarray, " rank"]
     constant: bool
-    """Whether the first component is a constant 1 besides those of the map."""
-    places: Int[np.ndarray, " features"]
-    contrasts: Int[np.ndarray, " features"]
+    """Whether there is a feature 1 before those of the map."""
+    sizes: Float[np.ndarray, " raw"] | None
+    """What each feature is multiplied by; None for 1."""
     actions: int
-    variances: Float[np.ndarray, " features"]
+    places: Int[np.ndarray, " features"]
+    """Which of the map's features, counted with the constant, each feature of a row is..."""
+    contrasts: Int[np.ndarray, " features"]
+    """...and by which contrast between actions it is multiplied."""
+    matrix: Float[np.ndarray, "features directions"] | None
+    """None where directions are features."""
+    variances: Float[np.ndarray, " directions"]
     """What is expected of each weight before anybody was asked."""
-    groups: Int[np.ndarray, " features"]
+    groups: Int[np.ndarray, " directions"]
     """Weights of one group are shrunk alike."""
 
     @classmethod
     def of(cls, feature_map: FeatureMap | None, dimension: int, loss: Loss) -> "Basis":
-        """All features of a map, or by default polynomials, for a loss."""
-        if feature_map is None:
-            return cls._polynomials(dimension, loss)
+        """All directions of a map, or by default of polynomials, for a loss."""
+        basis = cls._polynomials(dimension, loss) if feature_map is None else cls._of_map(feature_map, loss)
+        return basis._times_actions(loss.actions)
+
+    @classmethod
+    def _of_map(cls, feature_map: FeatureMap, loss: Loss) -> "Basis":
         means, moments = feature_map.moments()
+        matrix, sizes, found = None, None, moments
         if moments.ndim == 1:
-            components, sizes = 1 / np.sqrt(moments), moments
+            sizes = np.append(np.ones(int(loss.constant)), 1 / np.sqrt(moments))
         else:
-            sizes, vectors = np.linalg.eigh(moments)
-            kept = np.flatnonzero(sizes > _SMALLEST * sizes[-1])[::-1]
-            sizes, components = sizes[kept], vectors[:, kept] / np.sqrt(sizes[kept])
-        variances = loss.scale**2 * sizes / sizes.sum()
-        groups = 1 + np.round(np.log2(sizes.max() / sizes) / 2).astype(int)  # of about the same size
+            found, vectors = np.linalg.eigh(moments)
+            kept = np.flatnonzero(found > _SMALLEST * found[-1])[::-1]
+            found, matrix = found[kept], vectors[:, kept] / np.sqrt(found[kept])
+            if loss.constant:  # directions are centred, so that none of them says what the constant says
+                matrix = np.vstack([-means @ matrix, matrix])
+                matrix = np.column_stack([np.eye(len(matrix))[0], matrix])
+        variances = loss.scale**2 * found / found.sum()
+        groups = 1 + np.round(np.log2(found.max() / found) / 2).astype(int)  # of about the same size
         if loss.constant:
             variances, groups = np.append(CONSTANT, variances), np.append(0, groups)
-        return cls._for_actions(feature_map, components, means, loss.constant, variances, groups, loss.actions)
+        places = np.arange(feature_map.rank + loss.constant)
+        return cls(feature_map, loss.constant, sizes, 1, places, 0 * places, matrix, variances, groups)
 
     @classmethod
     def _polynomials(cls, dimension: int, loss: Loss) -> "Basis":
@@ -73,89 +85,102 @@ class Basis:
         keys = [(len(term), sum(degree for _, degree in term)) for term in feature_map.terms]
         known = {key: i for i, key in enumerate(sorted(set(keys)))}
         groups = np.array([known[key] for key in keys])
-        return cls._for_actions(
-            feature_map, None, np.zeros(len(terms)), False, variances[order], groups, loss.actions
-        )  # fmt: skip
+        places = np.arange(len(terms))
+        return cls(feature_map, False, None, 1, places, 0 * places, None, variances[order], groups)
 
-    @classmethod
-    def _for_actions(
-        cls, feature_map: FeatureMap, components: np.ndarray | None, means: np.ndarray, constant: bool,
-        variances: np.ndarray, groups: np.ndarray, actions: int,
-    ) -> "Basis":  # fmt: skip
-        places = np.repeat(np.arange(len(variances)), actions)
-        contrasts = np.tile(np.arange(actions), len(variances))
-        if actions > 1:
-            share = np.where(contrasts == 0, 1 - OWN, OWN / (actions - 1))
-            variances, groups = variances[places] * share, 2 * groups[places] + (contrasts > 0)
-        order = np.argsort(-variances, kind="stable")
-        return cls(
-            feature_map, components, means, constant, places[order], contrasts[order], actions, variances[order],
-            groups[order],
+    def _times_actions(self, actions: int) -> "Basis":
+        if actions == 1:
+            return self
+        places, contrasts = np.repeat(self.places, actions), np.tile(np.arange(actions), len(self.places))
+        matrix = None if self.matrix is None else np.kron(self.matrix, np.eye(actions))
+        number = np.tile(np.arange(actions), len(self.variances))
+        share = np.where(number == 0, 1 - OWN, OWN / (actions - 1))
+        variances = np.repeat(self.variances, actions) * share
+        groups = 2 * np.repeat(self.groups, actions) + (number > 0)
+        return replace(
+            self, actions=actions, places=places, contrasts=contrasts, matrix=matrix, variances=variances, groups=groups
         )  # fmt: skip
 
     @property
     def size(self) -> int:
+        """How many weights are fitted."""
         return len(self.variances)
 
     def first(self, number: int) -> "Basis":
-        """The features of largest expected variance, in the order of the map."""
-        kept = np.arange(number)
-        kept = kept[np.lexsort((self.contrasts[:number], self.places[:number]))]
-        feature_map, means, places = self.feature_map, self.means, self.places[kept]
+        """The directions of largest expected variance, and all that are worth as much."""
+        least = np.sort(self.variances)[::-1][number - 1]
+        kept = np.flatnonzero(self.variances >= least * (1 - 1e-9))
+        fewer = {"variances": self.variances[kept], "groups": self.groups[kept]}
+        if self.matrix is not None:
+            return replace(self, matrix=self.matrix[:, kept], **fewer)
+        places, feature_map = self.places[kept], self.feature_map
         if isinstance(feature_map, Polynomials):  # there are many: those that are left out are not even computed
             used, places = np.unique(places, return_inverse=True)
             feature_map = replace(feature_map, terms=tuple(feature_map.terms[i] for i in used))
-            means = means[used]
-        return replace(
-            self, feature_map=feature_map, means=means, places=places, contrasts=self.contrasts[kept],
-            variances=self.variances[kept], groups=self.groups[kept],
-        )  # fmt: skip
+        return replace(self, feature_map=feature_map, places=places, contrasts=self.contrasts[kept], **fewer)
+
+    def turned(self, gram: Float[np.ndarray, "alone alone"]) -> "Basis":
+        """Directions that are uncorrelated where those `alone`, without contrasts, have these mean products.
+
+        For weights w of given independent variances S, w . f(x) is a Gaussian process, and these are its principal
+        components: eigenvectors of S^1/2 G S^1/2, largest first, without those that are next to nothing.
+        """
+        products = gram
+        if self.matrix is None:
+            products = gram[np.ix_(self.places, self.places)] * (self.contrasts[:, None] == self.contrasts)
+        root = np.sqrt(self.variances)
+        found, vectors = np.linalg.eigh(root[:, None] * products * root)
+        kept = np.flatnonzero(found > _SMALLEST * found[-1])[::-1]
+        turn = root[:, None] * vectors[:, kept] / np.sqrt(found[kept])
+        parts = turn**2 / self.variances[:, None]
+        groups = [np.bincount(self.groups, part).argmax() for part in parts.T]  # that of most of it
+        matrix = turn if self.matrix is None else self.matrix @ turn
+        return replace(self, matrix=matrix, variances=found[kept], groups=np.unique(groups, return_inverse=True)[1])
 
     @cached_property
     def between_actions(self) -> Float[np.ndarray, "contrasts actions"]:
-        """Orthonormal functions of the action, each an average over actions of squares 1; the first is constant."""
+        """Orthonormal functions of the action, of mean square 1; the first is constant."""
         raw = np.eye(self.actions) - np.eye(self.actions, k=1) if self.actions > 1 else np.eye(1)
         raw[:, 0] = 1.0
         orthogonal = np.linalg.qr(raw)[0]
         return (orthogonal * np.sqrt(self.actions) * np.sign(orthogonal[0, 0])).T
 
-    @property
-    def _count(self) -> int:
-        """How many components there are."""
-        return self.constant + (self.feature_map.rank if self.components is None else self.components.shape[-1])
+    def raw(self, points: Float[np.ndarray, "rows d"]) -> Float[np.ndarray, "rows raw"]:
+        """The map's features, after the constant, without contrasts."""
+        found = self.feature_map(points)
+        if self.constant:
+            found = np.insert(found, 0, 1.0, axis=1)
+        if self.sizes is not None:
+            found *= self.sizes
+        return found
+
+    def alone(self, points: Float[np.ndarray, "rows d"]) -> Float[np.ndarray, "rows alone"]:
+        """The directions without contrasts."""
+        return self.raw(points) if self.matrix is None else self.raw(points) @ self.matrix
 
     def features(self, points: Float[np.ndarray, "rows d"], action: np.ndarray | None = None) -> np.ndarray:
-        """Of points of the unit box, as it was stretched."""
-        found = self._components(points)
-        if self.size < self._count * self.actions or self.actions > 1:
+        """Of rows: points of the unit box, as it was stretched, and actions."""
+        found = self.raw(points)
+        if len(self.places) < found.shape[1] or self.actions > 1:
             found = found[:, self.places]
         if self.actions > 1:
             assert action is not None
             found *= self.between_actions[:, action].T[:, self.contrasts]
         return found
 
-    def _components(self, points: np.ndarray) -> np.ndarray:
-        found = self.feature_map(points)
-        if self.components is None:
-            return found
-        found -= self.means
-        if self.components.ndim == 1:
-            found *= self.components
-        else:
-            found = np.einsum("ij,jk->ik", found, self.components)  # row by row, unlike a product of matrices
-        return np.insert(found, 0, 1.0, axis=1) if self.constant else found
+    def of_features(self, fitted: Float[np.ndarray, " directions"]) -> Float[np.ndarray, " features"]:
+        """The weights of features that weights of directions come to."""
+        return fitted if self.matrix is None else self.matrix @ fitted
 
-    def weights(self, fitted: Float[np.ndarray, " features"]) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the map's own features, shape (rank,) or (rank, actions), and a constant for each action."""
-        table = np.zeros((self._count, self.actions))
-        table[self.places, self.contrasts] = fitted
+    def weights(self, fitted: Float[np.ndarray, " directions"]) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the map itself, shape (rank,) or (rank, actions), and a constant for each action."""
+        table = np.zeros((self.feature_map.rank + self.constant, self.actions))
+        table[self.places, self.contrasts] = self.of_features(fitted)
+        if self.sizes is not None:
+            table *= self.sizes[:, None]
         table = table @ self.between_actions
-        offset = np.zeros(self.actions)
-        if self.constant:
-            offset, table = table[0], table[1:]
-        if self.components is not None:
-            table = self.components[:, None] * table if self.components.ndim == 1 else self.components @ table
-        offset = offset - self.means @ table
+        offset = table[0] if self.constant else np.zeros(self.actions)
+        table = table[int(self.constant) :]
         return (table[:, 0] if self.actions == 1 else table), offset
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from quietq.feedback.row_statistics import TOLD, ClippedFit
 from quietq.mechanisms.basis import Basis, Stretched
 from quietq.mechanisms.mechanism import Query, Task
-from quietq.mechanisms.rounds import ROWS, Rounds, shrink
+from quietq.mechanisms.rounds import MARGINALS, ROWS, Rounds, shrink
 from quietq.privacy.certificate import Assumption
 
 _SIMULATED = 100
@@ -33,8 +33,10 @@ class Fits(Rounds):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         every = Basis.of(task.features, self.box.dimension, self.loss)
-        alternatives = [every.first(min(number, every.size)) for number in _NUMBERS if number < 2 * every.size]
+        sizes = {every.first(min(number, every.size)).size for number in _NUMBERS}
+        alternatives = [every.first(size) for size in sorted(sizes)]
         self.rounds = 1
+        self._share = 1 - MARGINALS if self._looks_first else 1.0
         found = [self._planned(basis) for basis in alternatives]
         best = min(range(len(found)), key=lambda i: found[i][2])
         self.basis, (self._shrunk, self._clip, kept) = alternatives[best], found[best]
@@ -46,10 +48,11 @@ class Fits(Rounds):
         """What is left of each weight, the clip, and how much less than without a model is the expected error."""
         rng = np.random.default_rng(0)
         starts, columns = self.loss.example(rng, _SIMULATED, ROWS)
-        features = Stretched(basis, np.tile([0.0, 1.0], (self.box.dimension, 1)))
-        statistic = ClippedFit(self.loss, features, basis.variances, 1.0)
-        answers = self.loss.answers(starts, columns, features)
-        shrunk = np.mean([statistic.kept(one) for one in np.split(answers.design, starts[1:])], axis=0)
+        statistic = ClippedFit(
+            self.loss, Stretched(basis, self._not_stretched), basis.variances, 1.0, basis.matrix
+        )  # fmt: skip
+        answers = statistic.answers(starts, columns)
+        shrunk = np.mean([statistic.kept(one) for one in np.split(answers.design, answers.starts[1:])], axis=0)
         length = math.sqrt(float((shrunk * basis.variances).sum()))  # what is left of a person's model
         clip, noise = length / 2, length * self._noise_at(1.0)
         variance = (noise / np.maximum(shrunk, 1e-12)) ** 2
@@ -57,13 +60,14 @@ class Fits(Rounds):
 
     def _noise_at(self, length: float) -> float:
         bound = math.sqrt(1 + TOLD**2 / 4)
-        return 2 * length * bound / (self.relation.people * self.budget.mu * math.sqrt(1 - self._looks_first))
+        return 2 * length * bound / (self.relation.people * self.budget.mu * math.sqrt(self._share))
 
-    def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        knots = yield from self._stretch()
-        statistic = ClippedFit(self.loss, Stretched(self.basis, knots), self.basis.variances, self._clip)
-        query = self._query(statistic, self.budget.mu * math.sqrt(1 - self._looks_first))
+    def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
+        law = yield from self._law_of_coordinates()
+        basis, knots = self.basis, self._not_stretched if law is None else law.knots
+        statistic = ClippedFit(self.loss, Stretched(basis, knots), basis.variances, self._clip, basis.matrix)
+        query = self._query(statistic, self.budget.mu * math.sqrt(self._share))
         answer = yield query
         left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
         scale = self._clip / left / np.maximum(self._shrunk, 1e-12)
-        return shrink(scale * answer[:-1], (scale * query.law.sigma) ** 2, self.basis), knots
+        return basis, shrink(scale * answer[:-1], (scale * query.law.sigma) ** 2, basis), knots

@@ -11,7 +11,7 @@ from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Store
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Categorical, FeatureMap
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import real
+from quietq.privacy.checks import numbers, real
 from quietq.privacy.errors import InvalidInput
 
 
@@ -46,6 +46,8 @@ class PrivateModel(PrivateFunction):
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         if isinstance(self.feature_map, Categorical):
             states = self.feature_map.numbers_of(states)
+        if self.feature_map.clips:
+            states = np.clip(numbers("states", states), self.box.low, self.box.high)
         unit = self.box.to_unit(states)
         points = unit[..., None] if self.box.dimension == 1 else unit
         return np.asarray(self.read(points, self.offset, self.weights, self.knots))

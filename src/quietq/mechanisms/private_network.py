@@ -30,6 +30,7 @@ LARGEST = 1e30
 MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
 _MOST_POINTS = 2**26 + 1  # of a grid
 _AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
+_HAIR = 1e-6  # of the box's width
 _TRAINING = {"world": (str, NoneType), "episode": (int,), "steps": (int, NoneType), "settings": (dict,)}
 _WORDS = {str: "a name", int: "a whole number", dict: "a JSON object", NoneType: "missing"}
 
@@ -143,7 +144,7 @@ class PrivateNetwork(PrivateFunction):
 
     def q_values(self, observation: object) -> Float[np.ndarray, "... actions"]:
         """The values of all actions at one or many observations, shape (d,) or (points, d)."""
-        points = observed(observation, self.box.dimension)
+        points = observed(observation, self.box)
         return self(points[..., 0] if self.box.dimension == 1 else points)
 
     def predict(
@@ -202,11 +203,13 @@ class PrivateNetwork(PrivateFunction):
         return (layers[-1][:, :-1] @ hidden).swapaxes(1, 2)
 
 
-def observed(observation: object, dimension: int) -> Float[np.ndarray, "... d"]:
-    points = numbers("observation", observation)
+def observed(observation: object, box: Box) -> Float[np.ndarray, "... d"]:
+    """Observations as numbers; one that lies a hair outside the box, where float32 puts its ends, counts as the end."""
+    points, dimension = numbers("observation", observation), box.dimension
     if points.ndim not in (1, 2) or points.shape[-1] != dimension:
         raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
-    return points
+    inside = np.clip(points, box.low, box.high)
+    return np.where(np.abs(points - inside) <= _HAIR * np.array(box.width), inside, points)
 
 
 def _with_bias(

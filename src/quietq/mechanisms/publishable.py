@@ -59,9 +59,11 @@ class Publishable(Receipted, ABC):
     check: ClassVar[Callable[..., None]]
     """Refuses details and arrays, by their names, that do not fit each other or the box."""
     what: ClassVar[Literal["agent", "function"]] = "function"
-    """Whether its outputs are values of actions to choose from."""
+    """Whether it acts."""
     needs_code: ClassVar[bool] = False
     """Whether `load` takes features for it."""
+    own_box: ClassVar[bool] = False
+    """Whether its box is not the one that its certificate names: what was made of a release may have other inputs."""
     box: Box
     certificate: Certificate | None
 
@@ -92,12 +94,18 @@ class Publishable(Receipted, ABC):
         sides = tuple(zip(self.box.low, self.box.high, strict=True))
         follows_data = certificate.mu is None and certificate.delta  # noise of people's trajectories, which have no box
         named = certificate.domain is not None and tuple(map(tuple, certificate.domain)) == sides
-        require(named or (follows_data and certificate.domain is None), "its certificate must name its box")
+        other = self.own_box or (follows_data and certificate.domain is None)
+        require(named or other, "its certificate must name its box")
         self.check_norm(certificate.to_dict()["norm"], certificate)
 
     @property
     def outputs(self) -> int:
         return np.size(self([self.box.low] if self.box.dimension > 1 else self.box.low[0]))
+
+    @property
+    def choices(self) -> int | None:
+        """How many actions an agent chooses among, by the largest output; None where outputs are no such values."""
+        return self.outputs if self.what == "agent" else None
 
     def require_outputs(self, certificate: Certificate) -> None:
         most: Any = dict(certificate.relation or {}).get("actions", 1)

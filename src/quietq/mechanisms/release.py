@@ -5,6 +5,7 @@ Theorem. A mechanism's queries, each built from the answers so far, cost togethe
 first draw, so the promise is what was charged, whatever the mechanism asks.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from quietq.privacy import Cost, InvalidInput
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
 from quietq.privacy.checks import numbers as checked_numbers
+from quietq.privacy.errors import EngineFailed
 from quietq.privacy.norms import MOST_QUERIES
 
 
@@ -102,12 +104,13 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
         feedback.once.check(account)
     run = _Run(mechanism, feedback)
     run.certify(account)  # in rehearsal: what it refuses costs nothing
-    numbers = run.look()
+    numbers = _or_say("nothing was spent", run.look)
     if feedback.once is not None:
         receipt = feedback.once.spend(account, run.cost, mechanism.relation)
     else:
         receipt = None if account is None else account.charge(run.cost, mechanism.relation)
-    released = run.answer(numbers, SystemEntropy())
+    charged = "answers were drawn before, so what was charged stays charged, and nothing was released"
+    released = _or_say(charged, run.answer, numbers, SystemEntropy())
     return mechanism.result(released, run.certify(account)).with_receipt(receipt)
 
 
@@ -120,6 +123,15 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     method, sigma = f"reward/{mechanism.name}", run.queries[0].law.sigma
     certificate = Certificate(method=method, standing="none", reproducible=True, sigma=sigma, remarks=(remark,))
     return mechanism.result(released, certificate)
+
+
+def _or_say(spent: str, step: Callable[..., Any], *given: Any) -> Any:
+    """Takes a step; if the machines that hold people's rows fail, says what became of the budget."""
+    try:
+        return step(*given)
+    except EngineFailed as error:
+        failure = EngineFailed(f"{str(error).rstrip('.')}; {spent}.")
+    raise failure
 
 
 def _measured(queries: list[Query]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Shaped
 
 from quietq.mechanisms import signature
 from quietq.mechanisms.container import hash_of, pack, read, replace_file, unpack
@@ -21,6 +21,7 @@ from quietq.mechanisms.network_reward import NetworkReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_network import PrivateNetwork
+from quietq.mechanisms.private_policy import PrivatePolicy
 from quietq.mechanisms.publishable import InvalidRelease, Publishable, Stored, require
 from quietq.noise import Box, FeatureKernel
 from quietq.privacy import Certificate, InvalidInput, QuietqError
@@ -32,7 +33,7 @@ FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "c
 """All that is in the JSON text."""
 _CLASSES: tuple[type[Publishable], ...] = (
     PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, PrivateModel, NetworkReward, FittedReward,
-    PrivateNetwork,
+    PrivateNetwork, PrivatePolicy,
 )  # fmt: skip
 KINDS = {kind.kind: kind for kind in _CLASSES}
 """All that a file can hold: nothing in it can name another class."""
@@ -73,10 +74,12 @@ class OpenedFile:
         found = self.function(states[:, 0] if self.box.dimension == 1 else states)
         return np.asarray(found, np.float64).reshape(len(states), -1)
 
-    def policy(self, states: Float[np.ndarray, "points d"]) -> Int[np.ndarray, " points"]:
+    def policy(self, states: Float[np.ndarray, "points d"]) -> Shaped[np.ndarray, "points ..."]:
+        """The number of each state's best action, or the action itself, where that is numbers."""
         if self.what != "agent":
             raise InvalidInput("This release is a function, and only an agent has a policy: ask for its values.")
-        return self.values(states).argmax(axis=1)
+        values = self.values(states)
+        return values if self.function.choices is None else values.argmax(axis=1)
 
 
 def mark(certificate: Certificate) -> str:
@@ -144,7 +147,8 @@ def open_bytes(data: bytes, features: FeatureKernel | None = None) -> OpenedFile
     require(record["privacy"] == mark(certificate), "its privacy must be what its certificate says")
     stated = certificate.domain
     sides = tuple(zip(box.low, box.high, strict=True))
-    require(stated is None or tuple(map(tuple, stated)) == sides, "its box must be the one that its certificate names")
+    same = kind.own_box or stated is None or tuple(map(tuple, stated)) == sides
+    require(same, "its box must be the one that its certificate names")
     require(features is None or kind.needs_code, "only weights of features are loaded with features")
     function = kind.from_arrays(Stored(record["details"], unpacked.arrays, box, certificate, features))
     if certificate.standing == "certified":

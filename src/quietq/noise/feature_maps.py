@@ -34,6 +34,8 @@ class FeatureMap(ABC):
     dimension: int
     stretches: ClassVar[bool] = True
     """Whether it may look at the box as it is stretched to make states uniform."""
+    clips: ClassVar[bool] = False
+    """Whether a coordinate outside the box is moved to its nearer end, instead of being refused."""
 
     @property
     @abstractmethod
@@ -64,9 +66,8 @@ class FeatureMap(ABC):
     @classmethod
     def of(cls, record: Any) -> "FeatureMap":
         """A map from JSON, with everything checked."""
-        kind = (
-            _MAPS.get(record.get("kind")) if isinstance(record, dict) and isinstance(record.get("kind"), str) else None
-        )
+        named: Any = record.get("kind") if isinstance(record, dict) else None
+        kind = _MAPS.get(named) if isinstance(named, str) else None
         if kind is None or not issubclass(kind, cls):
             raise InvalidInput(f"A feature map must be one of {', '.join(_MAPS)}.")
         names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
@@ -112,6 +113,10 @@ class Polynomials(FeatureMap):
         return len(self.terms)
 
     @cached_property
+    def _most(self) -> int:
+        return max((degree for term in self.terms for _, degree in term), default=1)
+
+    @cached_property
     def _factors(self) -> list[list[np.ndarray]]:
         """By number of factors, for each factor: where it stands in the table of degrees times coordinates."""
         by_number: dict[int, list[Term]] = {}
@@ -125,18 +130,20 @@ class Polynomials(FeatureMap):
         ]
 
     def __call__(self, points: Any, xp: Any = np) -> Any:
-        u = 2 * points - 1
-        degrees = [xp.ones_like(u), u]
-        for k in range(2, max((degree for term in self.terms for _, degree in term), default=1) + 1):
-            degrees.append(((2 * k - 1) * u * degrees[-1] - (k - 1) * degrees[-2]) / k)
-        table = xp.concatenate([math.sqrt(2 * k + 1) * one for k, one in enumerate(degrees)], axis=-1)
+        # Coordinates and features come first in memory, so that each product runs along all states.
+        u = 2 * xp.stack([points[..., i] for i in range(self.dimension)]) - 1
+        degrees = [xp.ones_like(u), math.sqrt(3) * u]
+        for k in range(2, self._most + 1):
+            first, second = math.sqrt(4 * k * k - 1) / k, (k - 1) / k * math.sqrt((2 * k + 1) / (2 * k - 3))
+            degrees.append((first * u) * degrees[-1] - second * degrees[-2])
+        table = xp.concatenate(degrees)
         blocks = []
         for factors in self._factors:
-            block = xp.take(table, factors[0], axis=-1)
+            block = xp.take(table, factors[0], axis=0)
             for factor in factors[1:]:
-                block = block * xp.take(table, factor, axis=-1)
+                block *= xp.take(table, factor, axis=0)
             blocks.append(block)
-        return xp.concatenate(blocks, axis=-1)
+        return xp.moveaxis(xp.concatenate(blocks), 0, -1)
 
 
 def _terms(given: Any) -> tuple[Term, ...]:
@@ -241,7 +248,7 @@ class Splines(FeatureMap):
                 f"features, above {MOST_TERMS}: take fewer pieces, or leave features out."
             )
 
-    def sized(self, dimension: int) -> "Splines":
+    def sized(self, dimension: int) -> FeatureMap:
         return replace(self, dimension=dimension) if not self.dimension else super().sized(dimension)
 
     @property
@@ -317,6 +324,7 @@ class Columns(FeatureMap):
 
     kind: ClassVar[str] = "columns"
     stretches: ClassVar[bool] = False
+    clips: ClassVar[bool] = True
     prefix: str = ""
     dimension: int = 0
     """0 until it is known from the states."""
@@ -327,7 +335,7 @@ class Columns(FeatureMap):
         if self.dimension:
             count("dimension", self.dimension, most=MOST_TERMS)
 
-    def sized(self, dimension: int) -> "Columns":
+    def sized(self, dimension: int) -> FeatureMap:
         return replace(self, dimension=dimension) if not self.dimension else super().sized(dimension)
 
     @property

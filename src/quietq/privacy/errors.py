@@ -20,6 +20,10 @@ class BudgetExhausted(QuietqError, RuntimeError):
     """The privacy budget does not cover what was asked; nothing was drawn and nothing was released."""
 
 
+class EngineFailed(QuietqError, RuntimeError):
+    """The machines that hold people's rows failed; in a release, the message says whether anything was spent."""
+
+
 class NoRkhsRadius(InvalidInput):
     """The relation is not bounded in this kernel's norm, so no finite amount of its noise protects it."""
 

@@ -32,8 +32,9 @@ class Kinds(dict[str, Known]):
         kind = record.get("kind") if isinstance(record, Mapping) else None
         kind = kind if isinstance(kind, str) else None
         module = registry.owner(method)
+        unknown = kind not in self or "of" in record  # of several, each of which may be the method's own
         # Methods that noise as they train are known in `privacy.interactive`; their own modules load JAX.
-        if kind not in self and module is not None and not module.startswith("quietq.learning."):
+        if unknown and module is not None and not module.startswith("quietq.learning."):
             with suppress(ImportError):  # it may need something that is not installed here
                 importlib.import_module(module)
         if kind is None or kind not in self:

@@ -1,4 +1,4 @@
-"""A released network as an ONNX graph, for programs that are not Python; the certificate goes along as metadata.
+"""A released network or policy as an ONNX graph, for programs that are not Python; its metadata is the certificate.
 
 A graph cannot refuse: a state outside the box counts as the nearest one in it, where a release would raise an error.
 """
@@ -13,33 +13,39 @@ import numpy as np
 
 from quietq.mechanisms.container import replace_file
 from quietq.mechanisms.private_network import PrivateNetwork, frequencies, random_units
+from quietq.mechanisms.private_policy import LEAK, PrivatePolicy
 from quietq.mechanisms.release_file import NOT_PRIVATE, mark
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.publishing.publish import function_of
 from quietq.version import __version__
 
 _OPSET, _IR_VERSION = 17, 8  # old enough for the runtimes that people have
+_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tanh": ("Tanh", {}), "relu": ("Relu", {}), "elu": ("Elu", {"alpha": 1.0}),
+    "leaky-relu": ("LeakyRelu", {"alpha": LEAK}),
+}  # fmt: skip
 
 
 def export_onnx(thing: Any, path: str | os.PathLike[str], *, not_private: bool = False) -> None:
-    """Writes the graph: "states", float32 of shape (points, d), to "values", (points, actions)."""
-    network = function_of(thing, not_private)
-    if not isinstance(network, PrivateNetwork) or network.form == "grid":
-        form = f"a {network.form}" if isinstance(network, PrivateNetwork) else f"a {type(network).__name__}"
-        raise InvalidInput(f"Only networks are exported to ONNX, not {form}: publish a .qq file.")
+    """Writes the graph: "states", float32 of shape (points, d), to "values", (points, actions).
+
+    That of a policy gives "actions" too: numbers of actions, (points,), or actions that are numbers, (points, numbers),
+    which are then all that it gives.
+    """
+    function = function_of(thing, not_private)
+    network = function if isinstance(function, PrivateNetwork | PrivatePolicy) else None
+    if network is None or (isinstance(network, PrivateNetwork) and network.form == "grid"):
+        form = type(function).__name__ if network is None else "grid"
+        raise InvalidInput(f"Only networks are exported to ONNX, not a {form}: publish a .qq file.")
     try:
         import onnx
     except ImportError as error:
         raise MissingExtra.of("onnx", "Exporting to ONNX needs onnx") from error
     graph = _Graph(onnx)
-    unit = graph.unit_states(network)
-    if network.form == "mlp":
-        out = graph.layers(unit, network)
+    if isinstance(network, PrivatePolicy):
+        graph.add_policy(network)
     else:
-        out = graph.node("MatMul", graph.features(unit, network), graph.constant(network.weights[0].swapaxes(1, 2)))
-    if network.output == "log-probabilities":
-        out = graph.node("LogSoftmax", out, axis=-1)
-    graph.node("ReduceMean", out, axes=[0], keepdims=0, to="values")
+        graph.add_network(network)
     model = graph.model(network)
     onnx.checker.check_model(model)
     replace_file(Path(path), model.SerializeToString())
@@ -49,7 +55,7 @@ class _Graph:
     """Nodes and constants, as they are added."""
 
     def __init__(self, onnx: Any) -> None:
-        self.onnx, self.nodes, self.constants = onnx, [], []
+        self.onnx, self.nodes, self.constants, self.outputs = onnx, [], [], []
 
     def constant(self, value: object, kind: type = np.float32) -> str:
         name = f"constant{len(self.constants)}"
@@ -63,6 +69,48 @@ class _Graph:
         name = f"{kind.lower()}{len(self.nodes)}" if to is None else to
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], **attributes))
         return name
+
+    def add_network(self, network: PrivateNetwork) -> None:
+        unit = self.unit_states(network)
+        if network.form == "mlp":
+            out = self.layers(unit, network)
+        else:
+            out = self.node("MatMul", self.features(unit, network), self.constant(network.weights[0].swapaxes(1, 2)))
+        if network.output == "log-probabilities":
+            out = self.node("LogSoftmax", out, axis=-1)
+        self.node("ReduceMean", out, axes=[0], keepdims=0, to="values")
+        self.give("values", "points", network.actions)
+
+    def add_policy(self, policy: PrivatePolicy) -> None:
+        hidden = self.within("states", policy.box.low, policy.box.high)
+        if policy.normal is not None and policy.clip is not None:
+            mean, deviation = map(self.constant, policy.normal)
+            scaled = self.node("Div", self.node("Sub", hidden, mean), deviation)
+            hidden = self.node("Clip", scaled, self.constant(-policy.clip), self.constant(policy.clip))
+        kind, attributes = _ACTIVATIONS[policy.activation]
+        for i, (weight, bias) in enumerate(zip(policy.weights, policy.biases, strict=True)):
+            hidden = self.node(kind, hidden, **attributes) if i else hidden
+            hidden = self.node("Add", self.node("MatMul", hidden, self.constant(weight.T)), self.constant(bias))
+        if policy.action_range is None:
+            last = {"values": ("Identity", {}), "log-probabilities": ("LogSoftmax", {"axis": -1})}[policy.output]
+            values = self.node(last[0], hidden, to="values", **last[1])
+            self.node("ArgMax", values, axis=1, keepdims=0, to="actions")
+            self.give("values", "points", policy.outputs)
+            self.give("actions", "points", kind=self.onnx.TensorProto.INT64)
+            return
+        low, high = policy.action_range
+        if policy.output == "squashed":
+            unit = self.node("Add", self.node("Tanh", hidden), self.constant(1.0))
+            hidden = self.node("Add", self.node("Mul", unit, self.constant((high - low) / 2)), self.constant(low))
+        self.within(hidden, low, high, to="actions")
+        self.give("actions", "points", policy.outputs)
+
+    def within(self, value: str, low: Any, high: Any, to: str | None = None) -> str:
+        return self.node("Min", self.node("Max", value, self.constant(low)), self.constant(high), to=to)
+
+    def give(self, name: str, *shape: str | int, kind: int | None = None) -> None:
+        kind = self.onnx.TensorProto.FLOAT if kind is None else kind
+        self.outputs.append(self.onnx.helper.make_tensor_value_info(name, kind, [*shape]))
 
     def unit_states(self, network: PrivateNetwork) -> str:
         """States in unit coordinates, of shape (1, points, d): runs come first."""
@@ -102,14 +150,13 @@ class _Graph:
             product = self.node("Reshape", outer, self.whole([1, -1, size**count]))
         return product
 
-    def model(self, network: PrivateNetwork) -> Any:
+    def model(self, network: PrivateNetwork | PrivatePolicy) -> Any:
         helper, floats = self.onnx.helper, self.onnx.TensorProto.FLOAT
         certificate = network.certificate
         graph = helper.make_graph(
             self.nodes, "quietq",
             [helper.make_tensor_value_info("states", floats, ["points", network.box.dimension])],
-            [helper.make_tensor_value_info("values", floats, ["points", network.actions])],
-            self.constants,
+            self.outputs, self.constants,
         )  # fmt: skip
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION)
         privacy = mark(certificate)

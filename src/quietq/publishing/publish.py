@@ -1,6 +1,7 @@
 """One file that may leave: what was released and its certificate, by allow-list."""
 
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,26 @@ from quietq.mechanisms.container import pack, read, replace_file, unpack
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.publishable import Publishable
 from quietq.mechanisms.release_file import open_bytes, write_release
+from quietq.noise.box import Domain
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
 
 FilePath = str | os.PathLike[str]
 
 
-def publish(thing: Any, path: FilePath, *, not_private: bool = False, sign: FilePath | None = None) -> str:
+def publish(
+    thing: Any,
+    path: FilePath,
+    *,
+    trained_on: Any = None,
+    box: Domain | None = None,
+    not_private: bool = False,
+    sign: FilePath | None = None,
+) -> str:
     """Writes an agent, a private reward or a private function to a file, whole or not at all; gives its hash.
+
+    A model of Stable-Baselines3 leaves as its policy: `trained_on` is the private reward (or the PrivateReward
+    environment) that it was trained on, whose certificate goes along, and `box` the observations that it may be asked
+    about, where the environment gives them no bounds. That nothing else private was used is then your word.
 
     Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks
     it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A file
@@ -31,6 +45,12 @@ def publish(thing: Any, path: FilePath, *, not_private: bool = False, sign: File
     ...     bool(load(folder + "/reward.qq")(0.3) == private(0.3)), len(name)
     (True, 64)
     """
+    if _is_model(thing):
+        from quietq.publishing.stable_baselines import policy_of  # which loads Gymnasium
+
+        thing = policy_of(thing, trained_on, box)
+    elif trained_on is not None or box is not None:
+        raise InvalidInput(f"trained_on and box are for models of Stable-Baselines3, not for a {type(thing).__name__}.")
     function = function_of(thing, not_private)
     name = write_release(function, path, sign)
     try:
@@ -45,11 +65,18 @@ def publish(thing: Any, path: FilePath, *, not_private: bool = False, sign: File
     return name
 
 
+def _is_model(thing: object) -> bool:
+    """Whether it is one of Stable-Baselines3, which whoever has a model has imported."""
+    base = sys.modules.get("stable_baselines3.common.base_class")
+    return base is not None and isinstance(thing, base.BaseAlgorithm)
+
+
 def function_of(thing: Any, not_private: bool) -> Publishable:
     """What of a thing may leave; refused if nothing covers it, unless it is to be marked."""
     if not hasattr(thing, "as_function"):
         raise InvalidInput(
-            f"Only an agent, a private reward or a private function can be published, not {type(thing).__name__}."
+            "Only an agent, a private reward, a private function or a model of Stable-Baselines3 can be published, not "
+            f"{type(thing).__name__}."
         )
     function: Publishable = thing.as_function()
     if isinstance(function, PrivateNetwork) and function.draws > 1:

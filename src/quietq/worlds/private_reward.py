@@ -15,17 +15,19 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.guards import allowed_info, is_reset_by_itself, refuse_recorders, scrub
 from quietq.worlds.independence import independence, with_assumption
 from quietq.worlds.own_reward import OwnReward
-from quietq.worlds.reader import Outside, Reader, State, batch_of
+from quietq.worlds.reader import Outside, Reader, Released, State, batch_of
 
 
 class PrivateReward:
-    """`env` with the reward `private(...)` of the next state, the state, or (one output per action) the action in it.
+    """`env` with the reward `private(...)` of the next state, the state, or (`on="state-action"`) the action in it.
+
+    A reward of actions has one output for each of finitely many; or, for a Box of actions, one value, and their
+    coordinates after those of the state.
 
     `PrivateReward(env, private)` takes a single or a vector environment and gives one of the same kind. `state` says
     which part of an observation the reward looks at: None for all of it, entries of it, or a function from a batch of
@@ -64,7 +66,7 @@ class PrivateReward:
     def __init__(
         self,
         env: Any,
-        private: PrivateFunction,
+        private: Released,
         *,
         on: str = "next-state",
         state: State = None,
@@ -75,6 +77,7 @@ class PrivateReward:
         spaces = [getattr(env, f"single_{name}", getattr(env, name)) for name in ("action_space", "observation_space")]
         self._reader = Reader(private, on, state, outside, *spaces)
         refuse_recorders(env)
+        assert private.certificate is not None  # or the reader would have refused it
         self.certificate = with_assumption(private.certificate, independence(env, self._allowed))
         self._before: np.ndarray | None = None
 
@@ -84,7 +87,7 @@ class PrivateReward:
 
 
 class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
-    def __init__(self, env: gymnasium.Env, private: PrivateFunction, **options: Any) -> None:
+    def __init__(self, env: gymnasium.Env, private: Released, **options: Any) -> None:
         PrivateReward.__init__(self, env, private, **options)
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, private=private, **options)
         gymnasium.Wrapper.__init__(self, env)
@@ -110,7 +113,7 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
 class PrivateVectorEnv(PrivateReward, VectorWrapper):
     """What PrivateReward makes of a vector environment, in any autoreset mode."""
 
-    def __init__(self, env: VectorEnv, private: PrivateFunction, **options: Any) -> None:
+    def __init__(self, env: VectorEnv, private: Released, **options: Any) -> None:
         PrivateReward.__init__(self, env, private, **options)
         VectorWrapper.__init__(self, env)
         try:

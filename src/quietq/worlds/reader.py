@@ -1,5 +1,6 @@
 """Private rewards of transitions: which part of an observation is the state, and where the private function looks."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -10,9 +11,10 @@ from gymnasium.spaces import Box as BoxSpace, Discrete, MultiBinary, MultiDiscre
 from gymnasium.vector.utils import concatenate, create_empty_array
 from jaxtyping import Float
 
+from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.noise.box import Box
-from quietq.privacy.checks import shown
+from quietq.privacy.checks import numbers, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.world import flat
 
@@ -21,6 +23,9 @@ PLACES = ("next-state", "state", "state-action")
 
 State = int | Sequence[int] | Callable[[Any], Any] | None
 """Which part of an observation the reward looks at: all of it, some entries, or a function of a batch of them."""
+
+Released = PrivateFunction | FittedReward
+"""What a reward can be read from."""
 
 Outside = Literal["refuse", "clip"]
 """What becomes of a state that lies outside the reward's box: it is refused, or the nearest state of the box taken."""
@@ -62,8 +67,8 @@ def states_of(batch: Any, size: int, state: State, dimension: int) -> Float[np.n
         raise InvalidInput(f"state {state!r} does not give one state for each of {size} observations.") from error
     if states.shape[1] != dimension:
         raise InvalidInput(
-            f"A state has {states.shape[1]} numbers, but the reward's box has {dimension}: say with `state` what of "
-            "the observation the reward looks at."
+            f"A state has {states.shape[1]} numbers, but the reward's box has {dimension} for it: say with `state` "
+            "what of the observation the reward looks at."
         )
     return states
 
@@ -73,15 +78,16 @@ def in_box(
     box: Box,
     outside: Outside = "refuse",
     advice: str = "give outside='clip' to take the nearest state of the box, or release the reward on a larger one",
+    what: str = "state",
 ) -> Float[np.ndarray, "batch dimension"]:
     """States that lie in the box, or a hair outside, where rounding puts them; then clipped."""
     low, high, hair = np.array(box.low), np.array(box.high), HAIR * np.array(box.width)
     inside = (states >= low - hair) & (states <= high + hair)  # False for NaN
     if np.isnan(states).any():
-        raise InvalidInput(f"A state has the value nan, outside the reward's box {box}: states must be numbers.")
+        raise InvalidInput(f"A {what} has the value nan, outside the reward's box {box}: it must be a number.")
     if outside == "refuse" and not inside.all():
         raise InvalidInput(
-            f"A state has the value {float(states[~inside][0])!r}, outside the reward's box {box}: {advice}."
+            f"A {what} has the value {float(states[~inside][0])!r}, outside the reward's box {box}: {advice}."
         )
     return np.clip(states, low, high)
 
@@ -93,7 +99,7 @@ class Reader:
     Spaces that are None are not checked: logged transitions have none.
     """
 
-    private: PrivateFunction
+    private: Released
     on: str
     state: State
     outside: Outside
@@ -101,33 +107,50 @@ class Reader:
     observations: Space | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.private, PrivateFunction):
+        if not isinstance(self.private, Released):
             raise InvalidInput(
-                f"private must be a PrivateFunction, as GaussianProcessMechanism.apply returns it, "
+                f"private must be a released reward, as privatise returns it or load reads it, "
                 f"not {type(self.private).__name__}."
             )
+        if self.private.certificate is None:
+            raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
         check_place(self.on)
         if self.outside not in get_args(Outside):
             raise InvalidInput(f"outside must be 'refuse' or 'clip', not {shown(self.outside)}.")
         if self.observations is not None:
             refuse_categories(self.observations, self.state)
-        box = self.private.box
-        outputs = self.private(flat(np.array([box.low]) + np.array([box.width]) / 2)).shape[1:]
-        if self.on != "state-action":
-            if outputs:
+        outputs = _outputs(self.private)
+        if self.on == "state-action":
+            self._check_actions(outputs)
+        elif outputs:
+            raise InvalidInput(f"The private function has outputs of shape {outputs}: look at it on 'state-action'.")
+
+    def _check_actions(self, outputs: tuple[int, ...]) -> None:
+        """One output for each of finitely many actions; or one value, and actions that are coordinates of the box."""
+        if not outputs and isinstance(self.actions, BoxSpace):
+            if self.action_size >= self.private.box.dimension:
                 raise InvalidInput(
-                    f"The private function has outputs of shape {outputs}: look at it on 'state-action'."
+                    f"On 'state-action', the reward's box must have the state's coordinates and then the action's, but "
+                    f"it is {self.private.box}, and the action alone has {self.action_size}."
                 )
         elif len(outputs) != 1:
-            raise InvalidInput("On 'state-action', the private function must have one output per action.")
+            raise InvalidInput(
+                "On 'state-action', the private function must have one output per action; or one value, and a Box of "
+                "actions, whose coordinates are the last of the reward's box."
+            )
         elif self.actions is not None and not (isinstance(self.actions, Discrete) and self.actions.n == outputs[0]):
             raise InvalidInput(
                 f"On 'state-action', the private function's {outputs[0]} outputs must be one for each of finitely many "
                 f"actions, but the action space is {self.actions}."
             )
 
+    @property
+    def action_size(self) -> int:
+        """How many of the box's coordinates, the last ones, are the action's."""
+        return math.prod(self.actions.shape) if self.on == "state-action" and isinstance(self.actions, BoxSpace) else 0
+
     def states(self, batch: Any, size: int) -> Float[np.ndarray, "batch dimension"]:
-        return states_of(batch, size, self.state, self.private.box.dimension)
+        return states_of(batch, size, self.state, self.private.box.dimension - self.action_size)
 
     def rewards(
         self, before: np.ndarray | None, after: np.ndarray | None, actions: object
@@ -135,7 +158,10 @@ class Reader:
         states = after if self.on == "next-state" else before
         if states is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
-        values = np.asarray(self.private(flat(in_box(states, self.private.box, self.outside))), dtype=np.float64)
+        if self.action_size:
+            both = np.hstack([states, _rows(actions, len(states), self.action_size)])
+            return self._values(in_box(both, self.private.box, self.outside, what="state or action"))
+        values = self._values(in_box(states, self.private.box, self.outside))
         if self.on != "state-action":
             return values
         first = int(self.actions.start) if isinstance(self.actions, Discrete) else 0
@@ -144,9 +170,25 @@ class Reader:
             raise InvalidInput(f"actions must be one of {values.shape[1]} for each of {len(values)} states.")
         return values[np.arange(len(values)), column.astype(np.int64)]
 
+    def _values(self, places: np.ndarray) -> Float[np.ndarray, "batch ..."]:
+        return np.asarray(self.private(flat(places)), dtype=np.float64)
+
+
+def _outputs(private: Released) -> tuple[int, ...]:
+    """The shape of what the reward says of one place."""
+    box = private.box
+    return private(flat(np.array([box.low]) + np.array([box.width]) / 2)).shape[1:]
+
+
+def _rows(actions: object, size: int, width: int) -> Float[np.ndarray, "batch width"]:
+    rows = numbers("actions", actions)
+    if rows.size != size * width:
+        raise InvalidInput(f"actions must be {width} numbers for each of {size} states, not of shape {rows.shape}.")
+    return rows.reshape(size, width)
+
 
 def relabel(
-    private: PrivateFunction,
+    private: Released,
     observations: Any,
     next_observations: Any = None,
     actions: Any = None,
@@ -158,7 +200,7 @@ def relabel(
 
     For an episode of a Minari data set, `relabel(private, episode.observations[:-1], episode.observations[1:])`.
     """
-    reader = Reader(private, on, state, outside)
+    reader = Reader(private, on, state, outside, _space_of(private, on, actions))
     needed = {"next-state": ("next_observations", next_observations), "state-action": ("actions", actions)}
     name, given = needed.get(on, ("", ()))
     if given is None:
@@ -168,6 +210,14 @@ def relabel(
         raise InvalidInput(f"There are {size} observations, but {_length(next_observations)} next_observations.")
     states = reader.states(next_observations if on == "next-state" else observations, size)
     return reader.rewards(states, states, actions)
+
+
+def _space_of(private: Released, on: str, actions: Any) -> Space | None:
+    """Logged actions are numbers of actions where the reward has an output for each; else they are coordinates."""
+    if on != "state-action" or actions is None or not isinstance(private, Released) or _outputs(private):
+        return None
+    width = numbers("actions", actions).size // max(_length(actions), 1)
+    return BoxSpace(-np.inf, np.inf, (max(width, 1),))
 
 
 def _length(batch: Any) -> int:

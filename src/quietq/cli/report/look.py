@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SUFFIXES = (".png", ".svg")
+POINTS = 1025
+"""Of a curve."""
 # Okabe and Ito's colours, dark first, and a line style each: told apart by colour-blind readers and in grey.
 STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":"))
 HATCHES = ("", "////", "....", "xxxx")

@@ -1,4 +1,4 @@
-"""Pictures of a private reward, of an agent's values, and of the true reward beside what was made of it.
+"""Pictures of an agent's values, and of the true reward beside what was made of it.
 
 Those of what was released come from the release and its certificate, so they may leave with them if that is certified.
 Those that show the true reward are NOT PRIVATE, whatever a certificate says, and for the operator: only their owner can
@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quietq.cli.report.look import STYLES, checked, draw_regions, new_figure, plain, promise, save, save_released
-from quietq.mechanisms.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateWeights
+from quietq.cli.report.look import (
+    POINTS,
+    STYLES,
+    checked,
+    draw_regions,
+    new_figure,
+    plain,
+    promise,
+    save,
+    save_released,
+)
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from quietq.audit.reconstruct import Reconstruction, RecoveredReward
     from quietq.learning.agent import Agent
 
-POINTS = 1025
-BAND = "#9ECAE9"
 SAID = {
     "bellman": "Bellman equation, from the values",
     "inverse-rl": "inverse RL, from the policy",
@@ -31,30 +36,6 @@ SAID = {
     "read": "the private reward, read",
 }
 """Attacks in words."""
-
-
-def plot_reward(private: PrivateFunction, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-    """Draws a private reward of one coordinate, or a sum of such with a panel for each, to a PNG or SVG file.
-
-    The band is the released value plus and minus twice the standard deviation of the noise, which is public.
-    """
-    target = checked(path)
-    parts = private.parts if isinstance(private, PrivateSum) else (private,)
-    if any(part.box.dimension != 1 for part in parts):
-        raise InvalidInput("A plot shows a reward of one coordinate, or a sum of such; this one has several.")
-    figure = new_figure(max(8.4, 4.2 * len(parts)))
-    grid = figure.add_gridspec(2, len(parts), height_ratios=(1, 16))  # the legend has a row of its own
-    panels = [figure.add_subplot(grid[1, i]) for i in range(len(parts))]
-    for i, (panel, part) in enumerate(zip(panels, parts, strict=True)):
-        _draw(panel, part)
-        plain(panel, "state" if len(parts) == 1 else f"coordinate {i + 1} of the state")
-    # K-norm noise goes into increments: where the released reward starts means nothing.
-    level = "reward, up to a constant" if private.certificate.method.endswith("k-norm") else "reward"
-    panels[0].set_ylabel(level if len(parts) == 1 else "its share of the reward", fontsize=12)
-    key = figure.add_subplot(grid[0, :])
-    key.axis("off")
-    key.legend(*panels[0].get_legend_handles_labels(), loc="center", ncols=3, fontsize=11, frameon=False)
-    save_released(figure, target, title or "Private reward", private.certificate)
 
 
 def plot_values(
@@ -80,27 +61,6 @@ def plot_values(
     top.legend(fontsize=11, frameon=False, title="value of going" if set(names) <= {"left", "right"} else "value of")
     draw_regions(bottom, states, {"best action": values.argmax(axis=1)}, names)
     save_released(figure, target, title or "What the agent released", agent.certificate)
-
-
-def _draw(panel: "Axes", part: PrivateFunction) -> None:
-    states = part.box.from_unit(np.linspace(0, 1, POINTS))
-    values = np.asarray(part(states)).reshape(POINTS, -1)
-    sigma, features = part.certificate.sigma, np.ones(POINTS)
-    if isinstance(part, PrivateWeights):  # noise in the weights is as large at a state as its features are
-        features = np.linalg.norm(part.kernel.features(part.box.to_unit(states)), axis=-1)
-    for i, column in enumerate(values.T):
-        color, line = STYLES[i % len(STYLES)]
-        label = "released" if values.shape[1] == 1 else f"released, action {i}"
-        panel.plot(states, column, color=color, linestyle=line, linewidth=1.6, label=label)
-        if sigma is not None:
-            where = " in the weights" if isinstance(part, PrivateWeights) else ""
-            name = f"± 2 σ of the noise, σ = {sigma:.3g}{where}" if i == values.shape[1] - 1 else None
-            noise = 2 * sigma * features
-            panel.fill_between(states, column - noise, column + noise, color=BAND, alpha=0.5, lw=0, label=name)
-    if isinstance(part, PrivateKnots):
-        knots = part.box.from_unit(np.linspace(0, 1, len(part.values)))
-        panel.plot(knots, part.values, "o", color=STYLES[0][0], markersize=7, clip_on=False, label="knots")
-    panel.set_xlim(part.box.low[0], part.box.high[0])
 
 
 def plot_outcome(

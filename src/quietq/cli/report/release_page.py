@@ -15,7 +15,8 @@ import numpy as np
 
 from quietq.audit.finding import Finding
 from quietq.cli.report.page import Part, Picture, Section, Table, write_page
-from quietq.cli.report.pictures import plot_outcome, plot_reward, plot_values
+from quietq.cli.report.pictures import plot_outcome, plot_values
+from quietq.cli.report.reward_picture import plot_reward
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.limits import guess

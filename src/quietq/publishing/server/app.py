@@ -99,7 +99,7 @@ def _add_questions(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards:
             found, record = answer(entry, question, states), entry.record
             metrics.states.labels(record.id, question).inc(len(states))
             if request.headers.get("accept", "").strip().lower() == BYTES:
-                content = found.astype("<f8" if question == "values" else "<i8").tobytes()
+                content = found.astype("<i8" if found.dtype.kind == "i" else "<f8").tobytes()
                 shape = {"X-Quietq-Shape": ",".join(map(str, found.shape))}
                 return Response(content, media_type=BYTES, headers=_marks(record) | shape)
             response.headers.update(_marks(record))

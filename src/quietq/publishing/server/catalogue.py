@@ -31,7 +31,7 @@ class Values(Marked):
 
 
 class Actions(Marked):
-    actions: list[int]
+    actions: list[int] | list[list[float]] = Field(description="Their numbers, or the actions themselves.")
 
 
 class Sides(BaseModel):
@@ -48,7 +48,9 @@ class ReleaseRecord(Marked):
     what: Literal["agent", "function"]
     box: Sides
     outputs: int = Field(description="How many values each state has.")
-    actions: int | None = Field(description="The same for an agent.")
+    actions: int | None = Field(
+        description="How many actions an agent chooses among; null where the values are the action itself."
+    )
     epsilon: float | None
     delta: float | None
     version: str = Field(description="Of the quietq that wrote it.")
@@ -140,7 +142,7 @@ def _open(file: ServedFile, key: bytes | None) -> Served:
     record = ReleaseRecord(
         **marks, id=release.hash[:ID_DIGITS], hash=release.hash, name=file.name, what=release.what,
         box=Sides(low=list(release.box.low), high=list(release.box.high)),
-        outputs=outputs, actions=outputs if release.what == "agent" else None,
+        outputs=outputs, actions=release.function.choices,
         epsilon=certificate.epsilon, delta=certificate.delta, version=release.version,
         signer=None if release.signer is None else fingerprint(release.signer), signer_checked=key is not None,
     )  # fmt: skip

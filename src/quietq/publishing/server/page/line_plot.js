@@ -11,13 +11,13 @@ const MOST_LABELS = 8;
 /** Draws the lines with their legend; gives the frame. */
 export function drawLines(picture, drawing, width) {
   const { release, across, xs, values } = drawing;
-  const { names, isAgent } = release;
+  const { names, chooses } = release;
   const labelled = width >= WIDE && names.length > 1 && names.length <= MOST_LABELS;
   const frame = frameOf({
     xRange: release.box[across], yRange: paddedRange(values), width, height: width < WIDE ? 230 : 320,
-    strip: isAgent ? 30 : 0, margin: labelled ? 84 : 14,
+    strip: chooses ? 30 : 0, margin: labelled ? 84 : 14,
   });
-  if (isAgent) drawRegions(picture, frame, drawing);
+  if (chooses) drawRegions(picture, frame, drawing);
   drawAxes(picture, frame, release.stateName(across), "released value");
   names.forEach((_, k) => {
     const points = xs.map((x, i) => `${frame.x(x).toFixed(2)},${frame.y(values[i][k]).toFixed(2)}`);

@@ -67,9 +67,9 @@ function picked(count, { length }) {
 }
 
 function tableOfLines({ release, across, xs, values }) {
-  const { names, isAgent } = release;
-  const texts = (each) => [...each.map(short), ...(isAgent ? [names[best(each)]] : [])];
-  const titles = [release.stateName(across), ...names, ...(isAgent ? ["best"] : [])];
+  const { names, chooses } = release;
+  const texts = (each) => [...each.map(short), ...(chooses ? [names[best(each)]] : [])];
+  const titles = [release.stateName(across), ...names, ...(chooses ? ["best"] : [])];
   return [titles, picked(11, xs).map((i) => row(short(xs[i]), texts(values[i])))];
 }
 

@@ -67,14 +67,14 @@ function typedState() {
 
 /** The answer with all digits. */
 function answer({ state, values }) {
-  const { names, isAgent, isPrivate } = release;
-  const chosen = isAgent ? best(values) : -1;
+  const { names, chooses, isPrivate } = release;
+  const chosen = chooses ? best(values) : -1;
   const rows = values.map((value, k) => {
     const cells = [heading(names[k], "row"), cell(String(value)), cell(k === chosen ? "best" : "")];
     return element("tr", { className: k === chosen ? "best" : "" }, ...cells);
   });
   const where = state.length === 1 ? String(state[0]) : `(${state.map(String).join(", ")})`;
-  const told = isAgent ? `At ${where}, the best action is ${names[chosen]}:` : `At ${where}:`;
+  const told = chooses ? `At ${where}, the best action is ${names[chosen]}:` : `At ${where}:`;
   const warning = isPrivate ? [] : [element("p", { className: "refuted", textContent: "NOT PRIVATE" })];
   return [...warning, ...paragraphs([told]), element("table", {}, element("tbody", {}, ...rows))];
 }

@@ -8,17 +8,18 @@ export const best = (values) => values.indexOf(Math.max(...values));
 /** One release as the server lists it, with its box as one [low, high] a coordinate. */
 export class Release {
   constructor({ box, signer, signer_checked: isVouchedFor, ...listed }) {
-    const { what, outputs, privacy } = listed;
+    const { what, outputs, actions, privacy } = listed;
     Object.assign(this, listed, { isVouchedFor }); // by whoever has the key that the server was given
     this.box = box.low.map((low, axis) => [low, box.high[axis]]);
     this.dimensions = this.box.length;
-    this.isAgent = what === "agent";
+    this.chooses = actions !== null; // the action of the largest value
     this.isPrivate = privacy === "certified";
     const unchecked = signer ? ", signer not checked" : ", not signed";
     this.standing = privacy + (this.isPrivate && !isVouchedFor ? unchecked : "");
-    const output = this.isAgent ? "action" : "output";
-    this.names = Array.from({ length: outputs }, (_, k) => `${output} ${k}`);
-    if (outputs === 1 && !this.isAgent) this.names = ["value"];
+    const isAction = what === "agent" && !this.chooses;
+    const name = (k) => (isAction ? `action[${k}]` : `${this.chooses ? "action" : "output"} ${k}`);
+    this.names = Array.from({ length: outputs }, (_, k) => name(k));
+    if (outputs === 1 && !this.chooses) this.names = [isAction ? "action" : "value"];
   }
 
   /** What a coordinate of the state is called. */
@@ -76,8 +77,8 @@ export function showTitle(release) {
   }));
 }
 
-function facts({ what, outputs, isAgent, box, hash, version }) {
-  const counted = `${outputs} ${isAgent ? "action" : "value"}${outputs === 1 ? "" : "s"}`;
+function facts({ what, outputs, chooses, box, hash, version }) {
+  const counted = `${outputs} ${chooses ? "action" : "value"}${outputs === 1 ? "" : "s"}`;
   return [
     ["what", `${what}, ${counted}`],
     ["states in", box.map(([low, high]) => `[${short(low)}, ${short(high)}]`).join(" × ")],

@@ -8,7 +8,7 @@ const MAP_CELLS = 64;
 
 /** The view at first, with its controls; `changed` is called after each change of it. */
 export function showControls(release, changed) {
-  const mode = release.isAgent ? "best" : "0";
+  const mode = release.chooses ? "best" : "0";
   const view = {
     mode: release.dimensions === 1 ? "lines" : mode, // or "largest", or the number of an output
     across: 0,
@@ -55,8 +55,8 @@ function fillControls(release, view, changed) {
   find("view").replaceChildren(...shown);
 }
 
-function modes({ isAgent, names }) {
-  const ofAgents = isAgent ? [["best", "the best action, as a map"], ["largest", "the largest value, as a map"]] : [];
+function modes({ chooses, names }) {
+  const ofAgents = chooses ? [["best", "the best action, as a map"], ["largest", "the largest value, as a map"]] : [];
   const ofOutputs = names.map((name, k) => [String(k), `${name}, as a map`]);
   return [...ofAgents, ...ofOutputs, ["lines", "lines along one coordinate"]];
 }

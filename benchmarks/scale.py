@@ -1,0 +1,163 @@
+"""How ratings of many people in eight dimensions are read and fitted, on one machine or on Ray: time, bytes and memory.
+
+`python -m benchmarks.scale --rows 10000000 --engine ray` makes that many rows in a temporary folder, reads them, asks
+the queries of a release and prints what each took, as JSON. Seconds of processors (user and system, of this process and
+of Ray's) hold on a machine that is shared, too; seconds of the clock do not.
+"""
+
+import argparse
+import json
+import logging
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from quietq.feedback.feedback import Feedback
+from quietq.feedback.ratings import Ratings
+from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.privatise import choose
+from quietq.noise.entropy import SeededEntropy
+from quietq.privacy import Budget
+
+DIMENSION = 8
+ROWS_EACH = 1_000_000 / 60_000
+ROWS_A_FILE = 2_000_000
+BUDGET = Budget(1.0, 1e-5)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--engine", choices=("local", "ray"), default="local")
+    parser.add_argument("--queries", type=int, default=1000, help="at the most; all of a release by default")
+    parser.add_argument("--workers", type=int, default=2, help="of Ray")
+    parser.add_argument("--store", type=float, default=4.0, help="gigabytes of Ray's object store; beyond it, disk")
+    parser.add_argument("--folder", type=Path, help="where the temporary folder is made")
+    for name, value in measure(**vars(parser.parse_args())):
+        print(json.dumps({name: value}), flush=True)
+
+
+def measure(
+    rows: int, engine: Any = "local", queries: int = 1000, workers: int = 2, store: float = 4.0,
+    folder: Path | None = None,
+) -> Iterator[tuple[str, Any]]:  # fmt: skip
+    """What is printed, as it is found."""
+    people = round(rows / ROWS_EACH)
+    yield from {"rows": rows, "people": people, "engine": engine}.items()
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        files = write(Path(made), rows, people)
+        yield "bytes of files", sum(file.stat().st_size for file in files)
+        if engine == "ray":
+            start_ray(workers, store)
+        states = [f"s{i}" for i in range(DIMENSION)]
+        declared: dict[str, Any] = {"box": [(0, 1)] * DIMENSION, "low": 0, "high": 1, "count": people, "state": states}
+        feedback, took = timed(lambda: Ratings.read(files, **declared, engine=engine))
+        yield "read", took
+        if engine == "ray":
+            yield "bytes shuffled", bytes_shuffled(files[0], rows, declared)
+        yield "bytes held", bytes_held(feedback)
+        for took in islice(ask(feedback), queries):
+            yield "query", took
+        yield "peak memory of this process", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def start_ray(workers: int, store: float) -> None:
+    import ray
+
+    ray.init(
+        num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+        object_store_memory=int(store * 1e9),
+    )  # fmt: skip
+
+
+def write(folder: Path, rows: int, people: int) -> list[Path]:
+    """A peak and noise, people in no order, so that everybody's rows lie in many files."""
+    rng, files = np.random.default_rng(0), []
+    for first in range(0, rows, ROWS_A_FILE):
+        count = min(ROWS_A_FILE, rows - first)
+        states = rng.random((DIMENSION, count), dtype=np.float32)
+        ratings = np.exp(-2 * ((states - 0.5) ** 2).sum(axis=0)) + 0.1 * rng.standard_normal(count, dtype=np.float32)
+        columns = {"person": rng.integers(people, size=count), **{f"s{i}": one for i, one in enumerate(states)}}
+        files.append(folder / f"{first}.parquet")
+        pl.DataFrame(columns | {"rating": ratings}).write_parquet(files[-1], compression="uncompressed")
+    return files
+
+
+def ask(feedback: Feedback) -> Iterator[dict[str, float]]:
+    """The queries of a simulated release, and what each took."""
+    mechanism, entropy = choose("auto", Task.of(feedback, BUDGET)), SeededEntropy(0)
+    steps = mechanism.run()
+    query = next(steps)
+    while True:
+        numbers, took = timed(lambda query=query: query.numbers(feedback))
+        yield took | {"numbers": len(numbers)}
+        try:
+            query = steps.send(query.law.add(numbers, entropy))
+        except StopIteration:
+            return
+
+
+def bytes_held(feedback: Any) -> int:
+    """Of everybody's rows, in memory or in Ray's object store."""
+    if hasattr(feedback.sums, "groups"):
+        return sum(
+            one.starts.nbytes + sum(column.nbytes for column in one.columns.values()) for one in feedback.sums.groups
+        )
+    from ray.experimental import get_object_locations
+
+    return sum(where["object_size"] for where in get_object_locations(feedback.sums._partitions).values())
+
+
+def bytes_shuffled(file: Path, rows: int, declared: dict[str, Any]) -> int:
+    """What all tasks that read hand on, from what the first of them does."""
+    from quietq.feedback import ray_engine
+    from quietq.feedback.schema import Number, Schema
+
+    fields = {f"x{i}": Number(name, "state", 0.0, 1.0, scales=True) for i, name in enumerate(declared["state"])}
+    schema = Schema("ratings", "person", fields | {"rating": Number("rating", "rating", 0.0, 1.0, clips=True)})
+    few = 100_000
+    _, *hands = ray_engine._read((file, 0), (schema, few, 8, ray_engine._fingerprint(8)))
+    return round(sum(hand.nbytes for hand in hands) / min(few, rows) * rows)
+
+
+def timed(run: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+    """What comes out, and seconds by the clock and of processors."""
+    clock, used = time.perf_counter(), processor_seconds()
+    result = run()
+    return result, {
+        "seconds": round(time.perf_counter() - clock, 2),
+        "processor seconds": round(processor_seconds() - used, 2),
+    }
+
+
+def processor_seconds() -> float:
+    """Used so far by this process and all that came from it, Ray's workers among them (Linux)."""
+    parents, used = dict[int, int](), dict[int, float]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            _, _, fields = path.read_text().rpartition(")")
+        except OSError:  # it has ended
+            continue
+        _, parent, *rest = fields.split()
+        process = int(path.parent.name)
+        parents[process] = int(parent)
+        used[process] = sum(map(int, rest[9:13])) / os.sysconf("SC_CLK_TCK")  # its own, and that of ended children
+    return sum(seconds for process, seconds in used.items() if _descends(process, parents))
+
+
+def _descends(process: int, parents: dict[int, int]) -> bool:
+    while process in parents and process != os.getpid():
+        process = parents[process]
+    return process == os.getpid()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What is expected of a release before it is made: the release itself, on people drawn by public laws."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from quietq import Budget, InvalidInput, PrivacyWarning, plan, registry
+from quietq.feedback import simulated
+from quietq.feedback.simulated import NOISE, SIMULATED
+from quietq.mechanisms import expected
+from quietq.mechanisms.rounds import Rounds
+
+module = importlib.import_module("quietq.mechanisms.plan")
+BUDGET = Budget(1, 1e-5)
+
+
+class Halved(Rounds):
+    """As `rounds`, and shrunk to nothing."""
+
+    name = "halved"
+
+    def run(self):
+        weights, knots = yield from super().run()
+        return 0 * weights, knots
+
+
+def test_every_kind_of_feedback_is_simulated():
+    assert list(SIMULATED) == list(registry.FEEDBACK)
+
+
+def rows_of(monkeypatch, kind, rewards, dimension):
+    """The rows that 400 simulated people are read from, 50 each."""
+    seen = []
+    reader = getattr(simulated, kind.capitalize())
+    read = reader.read
+    monkeypatch.setattr(reader, "read", lambda frame, **options: (seen.append(frame), read(frame, **options))[1])
+    SIMULATED[kind](rewards, 400, 50, dimension, 1)
+    return seen[0]
+
+
+def test_ratings_follow_their_law(monkeypatch):
+    rows = rows_of(monkeypatch, "ratings", lambda points: points[..., 0] - 0.5, 2)
+    x, y, rating = (rows[name].to_numpy() for name in ("x0", "x1", "rating"))
+    rest = rating - 0.5 - (x - 0.5) / 5
+    assert abs(rest.mean()) < 5 * NOISE / 20_000**0.5
+    assert rest.std() == pytest.approx(NOISE, rel=5 / 40_000**0.5)
+    assert abs(np.corrcoef(x, y)[0, 1]) < 5 / 20_000**0.5
+
+
+def test_comparisons_follow_their_law(monkeypatch):
+    rows = rows_of(monkeypatch, "comparisons", lambda points: (points[..., 0] > 0.5).astype(float), 1)
+    better = ((rows["left0"] > 0.5) & (rows["right0"] <= 0.5)).to_numpy()
+    share = (rows["choice"].to_numpy() == "left")[better].mean()
+    assert abs(share - 1 / (1 + np.exp(-1.5))) < 5 * (0.15 / better.sum()) ** 0.5
+
+
+def test_people_differ_from_the_mean_by_what_is_said():
+    crowd = module._Crowd.draw(3, 7)
+    states = np.random.default_rng(0).random((2000, 3))
+    points = np.broadcast_to(states[None, :20], (200, 20, 3))
+    own = crowd(points) - crowd.mean(states[:20])
+    assert np.abs(own.mean(axis=0)).max() < 6 * own.std() / 200**0.5
+    assert own.std(axis=0).mean() == pytest.approx(module.SPREAD, rel=0.5)  # by state, around its mean over the box
+    assert np.array_equal(crowd(points), crowd(points))  # so that both states of a pair are seen by the same people
+
+
+def test_more_people_and_more_budget_are_better():
+    few, many = (expected("ratings", people, 5, 2, BUDGET, draws=2) for people in (40, 640))
+    freer = expected("ratings", 40, 5, 2, Budget(16, 1e-5), draws=2)
+    assert few.correlation < 0.8 < 0.93 < many.correlation <= 1
+    assert few.correlation < freer.correlation
+    assert many == expected("ratings", 640, 5, 2, BUDGET, draws=2)
+    assert many.correlations != expected("ratings", 640, 5, 2, BUDGET, draws=2, seed=1).correlations
+    assert all(0 <= regret < 2 for regret in (*few.regrets, *many.regrets))
+
+
+def test_every_estimator_that_applies_is_tried_the_best_first(monkeypatch):
+    monkeypatch.setitem(registry.MECHANISMS, "halved", registry.Entry(f"{__name__}:Halved"))
+    monkeypatch.setattr(module, "MOST_ROWS", 5000)
+    seen = []
+    found = plan("comparisons", BUDGET, people=400, rows=5, dimension=2, draws=1, useful=0.8,
+                 progress=lambda *told: seen.append(told))  # fmt: skip
+    correlations = [one.correlation for one in found.expected]
+    assert correlations == sorted(correlations, reverse=True)
+    assert {"rounds", "halved"} <= {one.noise for one in found.expected}
+    assert (found.expected[-1].correlation, found.needed["halved"]) == (0.0, None)
+    assert (found.needed["rounds"] or 10_000) < 800
+    assert seen[-1][0] == seen[-1][1]
+    assert all(done <= total for done, total in seen)
+    assert {one["noise"]: one["needed"] for one in found.to_dict()["estimators"]} == found.needed
+    assert "halved: correlation 0.00 (0.00 to 0.00), regret" in str(found)
+    assert "useful from more than 1,000 people" in str(found)
+
+
+def test_in_one_dimension_there_are_other_estimators():
+    found = plan("ratings", Budget(1, 0), people=200, rows=5, draws=1)
+    assert [one.noise for one in found.expected] == ["k-norm"]
+    assert found.chosen == "k-norm"
+
+
+def test_the_number_of_people_is_found_by_doubling_and_halving():
+    def correlation(people):
+        return 1 - 32 / people
+
+    asked = []
+
+    def ask(people):
+        asked.append(people)
+        return correlation(people)
+
+    assert module._find(1000, correlation(1000), 0.9, 8000, ask) == pytest.approx(320, rel=0.1)
+    assert asked == [500, 250]
+    asked.clear()
+    assert module._find(100, correlation(100), 0.9, 8000, ask) == pytest.approx(320, rel=0.1)
+    assert asked == [200, 400]
+    assert module._find(100, correlation(100), 0.999, 8000, ask) is None
+    assert module._find(100, 1.0, 0.9, 8000, lambda people: 1.0) == 3
+
+
+def test_refusals():
+    for change, words in (
+        ({"kind": "rankings"}, "kind must be one of 'ratings', 'comparisons', not 'rankings'."),
+        ({"people": 1}, "people must be a whole number of at least 2, not 1."),
+        ({"rows": 0}, "rows must be a whole number of at least 1, not 0."),
+        ({"rows": 10**6}, "people times rows must be at most 1e7"),
+        ({"dimension": 65}, "dimension must be at most 64, not 65."),
+        ({"useful": 1.0}, "useful must be a correlation between 0 and 1, not 1.0."),
+        ({"draws": 0}, "draws must be a whole number of at least 1, not 0."),
+        ({"seed": -1}, "seed must be a whole number of at least 0, not -1."),
+        ({"budget": Budget(1, 0)}, "delta must be above 0"),
+    ):
+        options = {"kind": "ratings", "budget": BUDGET, "people": 1000, "dimension": 2, "draws": 1, **change}
+        with pytest.raises(InvalidInput, match=words):
+            plan(options.pop("kind"), options.pop("budget"), **options)
+
+
+def test_a_weak_delta_is_told_once():
+    with pytest.warns(PrivacyWarning) as told:
+        plan("ratings", Budget(1, 0.01), people=200, rows=3, dimension=2, draws=1, useful=0.5)
+    assert len(told) == 1
