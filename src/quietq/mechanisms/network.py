@@ -26,15 +26,15 @@ from quietq.mechanisms.rounds import LEFT, ROWS, Rounds
 from quietq.privacy import Budget
 from quietq.privacy.certificate import Assumption, Certificate
 
-HIDDEN = (32,)
+HIDDEN = (64,)
 """How wide the hidden layers are."""
 TIMES = 60
 """Rounds of the network's own."""
 FIRST = 0.25
 """The share of mu squared that goes into the model of features."""
-RATE = 0.02
+RATE = 0.01
 """The largest step of a weight, from which steps fall to 0."""
-LESSONS, STATES, FASTER = 600, 512, 0.02
+LESSONS, STATES, FASTER = 2000, 512, 0.02
 """How often the network looks at the model of features, at how many states, and with which steps."""
 _MEMORY = (0.9, 0.99)
 """Of gradients and of their squares, by round."""

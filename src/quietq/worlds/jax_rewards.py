@@ -105,7 +105,8 @@ class JaxModel(JaxReward):
 
     def at(self, state: Array) -> Array:
         low, width = (jnp.asarray(one, jnp.float32) for one in (self.model.box.low, self.model.box.width))
-        return self.model.read(jnp.clip((state - low) / width, 0.0, 1.0), *self.numbers, jnp)
+        model: Any = self.model
+        return model.read(jnp.clip((state - low) / width, 0.0, 1.0), *self.numbers, xp=jnp)
 
 
 class WorldReward(JaxReward):
