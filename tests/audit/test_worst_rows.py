@@ -30,7 +30,7 @@ PEOPLE = 20
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ROUNDS", 3)
-    monkeypatch.setattr(network, "TIMES", 3)
+    monkeypatch.setattr(network, "TIMES", 2)
     monkeypatch.setattr(network, "LESSONS", 10)
 
 

@@ -306,3 +306,25 @@ def test_choices_make_a_network_in_log_odds():
 def test_a_network_is_not_made_of_features():
     with pytest.raises(InvalidInput, match="leave features out"):
         privatise(read(features=Columns()), BUDGET, noise="network", simulate=0)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_network_has_a_value_per_action_where_ratings_do():
+    """One dimension, two actions: what one is good for, the other is bad for."""
+    rng = np.random.default_rng(0)
+    state, move = rng.random(3000), rng.integers(0, 2, 3000)
+    names = np.array(["stay", "go"])[move]
+    rows = {"person": np.repeat(np.arange(300), 10), "state": state, "move": names}
+    rows["rating"] = np.where(move == 1, state, 1 - state)
+    ratings = Ratings.read(
+        pl.DataFrame(rows), box=(0, 1), low=0, high=1, count=300, action="move", actions=["stay", "go"]
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(network, "LESSONS", 200)
+        found = privatise(ratings, Budget(30.0, 1e-5), noise="network", simulate=0)
+    values = found([0.1, 0.9])
+    assert values.shape == (2, 2)
+    assert values[0, 0] > values[0, 1] + 0.3
+    assert values[1, 1] > values[1, 0] + 0.3
+    compiled = as_jax(found)
+    assert float(compiled(jnp.array([0.9]), 1, None)) == pytest.approx(values[1, 1], abs=1e-4)

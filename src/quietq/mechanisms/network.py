@@ -46,13 +46,15 @@ class Network(Mechanism):
     """A reward in any dimension from rows of ratings or choices, as a small network. For many people."""
 
     name, takes = "network", "rows"
-    remarks = ("A network is made for tens of thousands of people; with fewer, 'rounds' is better.",)
+    remarks = (
+        "A network is made for tens of thousands of people and rewards with fine detail; for others 'rounds' is "
+        "better: try both on a simulation.",
+    )
 
     def __init__(self, task: Task) -> None:
         self.relation, self.budget, self.loss = task.relation, task.budget, task.loss
-        self._own = self.budget.mu * math.sqrt(1 - FIRST)
         part = Budget.from_mu(self.budget.mu * math.sqrt(FIRST), self.budget.delta)
-        self.first = Rounds(replace(task, budget=part))
+        self.first, self._own = Rounds(replace(task, budget=part)), math.sqrt(self.budget.mu**2 - part.mu**2)
         self.box, self.largest, self.error = self.first.box, self.first.largest, self.first.error
         self.widths = (self.box.dimension, *HIDDEN, self.loss.actions)
         held = (
@@ -98,9 +100,13 @@ class Network(Mechanism):
         layers(weights, self.widths)[-1] *= self.loss.unit
         return NetworkReward(self.widths, weights, low, high, self.box, certificate)
 
+    def expected_error(self) -> float:
+        """That of the features that it starts from: what a network adds depends on the reward."""
+        return self.first.expected_error()
+
     @classmethod
     def propose(cls, task: Task) -> "list[Network]":
-        if not task.asked:
+        if not task.asked:  # "auto" never takes it: it is better for some rewards only, see docs/people.md
             return []
         if task.features is not None:
             task.refuse("A network learns features of its own: leave features out, or ask for noise='rounds'.")
