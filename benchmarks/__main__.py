@@ -1,30 +1,54 @@
 """Runs every benchmark; fails if a limit is exceeded.
 
-A new module offers `rows() -> list[Row]`, opens with a docstring for its heading and joins MODULES.
+A new module offers `rows() -> list[Row]`, opens with a docstring for its heading and joins MODULES. What takes hours is
+a study, which runs by its name alone: `python -m benchmarks families --draws 20` (see `study.py`).
 """
 
+import argparse
 import json
 import os
 import platform
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
-from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import learning, noise, people, release, serving
+from benchmarks import (
+    catalogue_study,
+    family_study,
+    learning,
+    noise,
+    peer_study,
+    peer_tuning,
+    people,
+    ppo_study,
+    real_study,
+    release,
+    serving,
+)
 from benchmarks.row import Row
+from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
+STUDIES: tuple[ModuleType, ...] = (
+    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study,
+)  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
-ROOT = Path(__file__).parent.parent
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Measures, prints, writes benchmarks/results/*.json and docs/benchmarks.md; 1 if a limit is exceeded."""
+    over = _study(arguments) if arguments else _measure_all()
+    (ROOT / "docs").mkdir(exist_ok=True)
+    (ROOT / "docs" / "benchmarks.md").write_text(_page())
+    return int(over)
+
+
+def _measure_all() -> bool:
     machine = {
         "python": platform.python_version(),
         "numpy": version("numpy"),
@@ -33,25 +57,48 @@ def main() -> int:
     }
     measured = {module: module.rows() for module in MODULES}
     for module, rows in measured.items():
-        Console(width=None if sys.stdout.isatty() else 120).print(_table(_title(module), rows))
-        results = ROOT / "benchmarks" / "results" / f"{_name(module)}.json"
-        results.parent.mkdir(exist_ok=True)
+        _console().print(_table(_title(module), [HEADINGS, *(row.cells() for row in rows)]))
+        RESULTS.mkdir(exist_ok=True)
         entries = [asdict(row) | {"verdict": row.verdict} for row in rows]
-        results.write_text(json.dumps(machine | {"rows": entries}, indent=2) + "\n")
-    (ROOT / "docs").mkdir(exist_ok=True)
-    (ROOT / "docs" / "benchmarks.md").write_text(_page(machine, measured))
-    return int(any(row.verdict == "over" for rows in measured.values() for row in rows))
+        (RESULTS / f"{_name(module)}.json").write_text(json.dumps(machine | {"rows": entries}, indent=2) + "\n")
+    return any(row.verdict == "over" for rows in measured.values() for row in rows)
 
 
-def _table(title: str, rows: list[Row]) -> Table:
-    table = Table(*HEADINGS, title=title)
-    for row in rows:
-        name, *numbers, verdict = row.cells()
-        table.add_row(name, *numbers, f"[red]{verdict}[/]" if verdict == "over" else verdict)
+def _study(arguments: list[str]) -> bool:
+    """One study, by its name; it has targets but no limits, so it never fails."""
+    parser = argparse.ArgumentParser("python -m benchmarks")
+    names = parser.add_subparsers(dest="name", required=True)
+    for module in STUDIES:
+        options = names.add_parser(module.NAME, help=_title(module))
+        options.add_argument("--draws", type=int, default=20)
+        options.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else")
+        module.add_options(options)
+    chosen = parser.parse_args(arguments)
+    module = next(one for one in STUDIES if chosen.name == one.NAME)
+    study = module.study(chosen)
+    rows = run(study, chosen.draws, lambda text: None if chosen.json else print(text, flush=True))
+    if chosen.json:
+        print(json.dumps(rows))
+    else:
+        for number, lines in tables(_stored(study.name)).items():
+            _console().print(_table(f"{_title(module)}: {number}", lines))
+    return False
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 160)
+
+
+def _table(title: str, lines: list[Any]) -> Table:
+    table = Table(*lines[0], title=title)
+    for cells in lines[1:]:
+        table.add_row(*(f"[red]{cell}[/]" if cell == "over" else cell for cell in cells))
     return table
 
 
-def _page(machine: dict[str, object], measured: dict[ModuleType, list[Row]]) -> str:
+def _page() -> str:
+    """From the stored results, so that a study need not be run again with the rest."""
+    machine = _stored("noise")
     lines = [
         "# Benchmarks",
         "",
@@ -62,14 +109,32 @@ def _page(machine: dict[str, object], measured: dict[ModuleType, list[Row]]) -> 
         "Ratios are medians over runs that alternate with the reference, so that they hold on a shared machine. "
         "Smaller is better; exceeding a limit fails the run.",
     ]
-    for module, rows in measured.items():
-        lines += ["", f"## {_title(module)}", "", _line(HEADINGS), _line(["---"] * len(HEADINGS))]
-        lines += [_line(row.cells()) for row in rows]
+    for module in MODULES:
+        known = {field.name for field in fields(Row)}
+        rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
+        lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
+    for module in STUDIES:
+        if module is peer_tuning or not (RESULTS / f"{module.NAME}.json").exists():
+            continue
+        found = _stored(module.NAME)
+        lines += [
+            "",
+            f"## {_title(module)}",
+            "",
+            f"By `python -m benchmarks {module.NAME}`. {' '.join(found['remarks'])}",
+        ]
+        for number, cells in tables(found).items():
+            lines += ["", f"### {number.capitalize()}", "", *_grid(cells)]
     return "\n".join(lines) + "\n"
 
 
-def _line(cells: tuple[str, ...] | list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _grid(lines: list[Any]) -> list[str]:
+    first, *others = lines
+    return ["| " + " | ".join(cells) + " |" for cells in (first, ["---"] * len(first), *others)]
+
+
+def _stored(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / f"{name}.json").read_text())
 
 
 def _name(module: ModuleType) -> str:
@@ -81,4 +146,4 @@ def _title(module: ModuleType) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

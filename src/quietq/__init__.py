@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         BudgetExhausted as BudgetExhausted,
         Certificate as Certificate,
         Cost as Cost,
+        EngineFailed as EngineFailed,
         InvalidInput as InvalidInput,
         LipschitzBall as LipschitzBall,
         MissingExtra as MissingExtra,
@@ -87,7 +88,7 @@ _ROOMS = {
         "Splines TreePath"
     ),
     "privacy": (
-        "Accountant Assumption Budget BudgetExhausted Certificate Cost InvalidInput LipschitzBall "
+        "Accountant Assumption Budget BudgetExhausted Certificate Cost EngineFailed InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"
     ),
     "publishing": "InvalidRelease load publish",

@@ -250,8 +250,8 @@ def test_too_little_noise_is_caught() -> None:
 class Thrice(Rounds):
     """People move everything three times as far as is stated."""
 
-    def _query(self, *look: Any) -> Any:
-        query = super()._query(*look)
+    def _query(self, *look: Any, **named: Any) -> Any:
+        query = super()._query(*look, **named)
         return query._replace(numbers=lambda feedback: 3 * query.numbers(feedback))
 
 

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from quietq import (
     Comparisons,
     Fourier,
     InvalidInput,
+    PrivateReward,
     Radial,
     Ratings,
     Splines,
@@ -115,6 +117,29 @@ def test_a_reward_per_action(tmp_path):
     assert compiled.by_action
     found = compiled(jnp.asarray(TEST[0], jnp.float32), 1, None)
     assert float(found) == pytest.approx(values[0, 1], abs=1e-4)
+
+
+class Shop(gym.Env):
+    """Shows a random item at every step."""
+
+    observation_space, action_space = gym.spaces.Discrete(len(ITEMS)), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return int(self.np_random.integers(len(ITEMS))), {}
+
+    def step(self, action):
+        return int(self.np_random.integers(len(ITEMS))), 0.0, False, False, {}
+
+
+def test_items_are_observations():
+    private = privatise(Ratings.read(catalogue()[1], state="item", items=ITEMS, low=0, high=1, count=PEOPLE), BUDGET)
+    env = PrivateReward(Shop(), private)
+    env.reset(seed=0)
+    item, reward, *_ = env.step(0)
+    assert reward == private(ITEMS[item])
+    with pytest.raises(InvalidInput, match="has 40 items, numbered from 0"):
+        PrivateReward(gym.make("FrozenLake-v1"), private)
 
 
 # Choices among several, of items, of segments

@@ -210,6 +210,16 @@ def test_any_partitioning_and_order_gives_the_same_bits(
     assert np.array_equal(one.weights, other.weights)
 
 
+@pytest.mark.usefixtures("cluster")
+def test_no_rows_at_all() -> None:
+    frame, read = kept("ratings")
+    for rows in (frame.clear(), frame.with_columns(rating=pl.lit(None, pl.Float64))):
+        with pytest.warns(UserWarning, match="No row of the ratings can be used"):
+            local, spread = (read(rows, engine=engine) for engine in ("local", "ray"))
+        assert spread.not_private == local.not_private
+        assert np.array_equal(spread.mean(gradient(spread)), local.mean(gradient(local)))
+
+
 def gradient(people: Feedback) -> ClippedGradient:
     features = Polynomials(2, ((), ((0, 1),), ((1, 3),), ((0, 1), (1, 2))))
     assert people.loss is not None

@@ -103,11 +103,11 @@ def test_many_rows_count_once():
 
 
 def test_products_are_right_and_the_same_in_any_company():
-    vectors, matrix = RNG.normal(size=(200, 300)) * 10.0 ** RNG.integers(-9, 9, (200, 1)), RNG.normal(size=(300, 250))
+    vectors, matrix = RNG.normal(size=(20, 300)) * 10.0 ** RNG.integers(-9, 9, (20, 1)), RNG.normal(size=(300, 250))
     found = exact_product(vectors, matrix)
     size = np.linalg.norm(vectors, axis=1, keepdims=True)
     assert found / size == pytest.approx(vectors @ matrix / size, abs=1e-4)
-    for i in (0, 7, 199):
+    for i in (0, 7, 19):
         assert np.array_equal(exact_product(vectors[i : i + 1], matrix)[0], found[i])
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from quietq import (
     Additive,
@@ -12,8 +13,10 @@ from quietq import (
     Budget,
     Exponential,
     FeatureKernel,
+    Fourier,
     GaussianProcessMechanism,
     Product,
+    Ratings,
     people,
 )
 from quietq.mechanisms import RewardModel, privatise
@@ -33,7 +36,8 @@ FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum", "band-li
 NETWORKS = ("mlp", "splines", "policy", "grid", "agent")
 POLICIES = ("choosing policy", "moving policy")
 AGENTS = (*NETWORKS, *POLICIES)
-KINDS = (*FUNCTIONS, "fitted", "cells", *AGENTS)
+MODELS = ("model", "catalogue")
+KINDS = (*FUNCTIONS, *MODELS, "fitted", "cells", *AGENTS)
 TRAINING = {
     "world": "walk",
     "episode": 50,
@@ -55,6 +59,8 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
         return network(kind, make("table", simulate))  # type: ignore[arg-type]
     if kind in POLICIES:
         return policy(kind, make("table", simulate))  # type: ignore[arg-type]
+    if kind in MODELS:
+        return model(kind, simulate)
     if kind == "cells":
         covered = make("table", simulate)
         assert isinstance(covered, PrivateTable)
@@ -80,6 +86,15 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
     }[kind]
     mechanism = GaussianProcessMechanism(kernel, 0.02, BUDGET, domain=domain, levels=5)
     return mechanism.apply(f) if simulate is None else mechanism.simulate(f, simulate)
+
+
+def model(kind: str, simulate: int | None) -> Publishable:
+    """Of people who all gave the secret."""
+    rows = {"person": range(40), "rating": [SECRET] * 40, "item": ["tea", "milk"] * 20, "x": [SECRET] * 40}
+    about = {"items": ["tea", "milk"], "state": "item"} if kind == "catalogue" else {"state": "x", "box": (-1, 3)}
+    features = {} if kind == "catalogue" else {"features": Fourier(((0.5,), (1.0,)))}
+    given = Ratings.read(pl.DataFrame(rows), low=0, high=1, count=40, **about, **features)
+    return privatise(given, BUDGET, simulate=simulate)
 
 
 def network(kind: str, covered: PrivateTable) -> PrivateNetwork:

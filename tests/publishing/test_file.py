@@ -51,12 +51,13 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record) == {"format", "version", "privacy", "kind", "box", "details", "certificate"}
     assert set(record["certificate"]) == {field.name for field in dataclasses.fields(Certificate)}
     assert set(record["details"]) <= {
-        *("levels", "kernel", "form", "size", "output", "draws", "training", "activation", "clip")
+        *("levels", "kernel", "form", "size", "output", "draws", "training", "activation", "clip"),
+        *("feature_map", "low", "high"),
     }
     assert set(record["details"].get("kernel", ())) <= {
         *("kind", "half_width", "tolerance", "rank", "phi", "dimension")
     }
-    allowed = {"values", "weights", "check", "mean", "covariance", "edges", "action_range", "normal"}
+    allowed = {"values", "weights", "check", "mean", "covariance", "edges", "action_range", "normal", "knots", "offset"}
     assert set(header) <= allowed | {"weight.0", "weight.1", "bias.0", "bias.1"}
     assert str(SECRET) not in metadata["quietq"]
     assert np.float64(SECRET).tobytes() not in data

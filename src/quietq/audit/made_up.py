@@ -19,6 +19,7 @@ from quietq.registry import FEEDBACK
 Crowd = tuple[Callable[[Any], Feedback], Any]
 """How rows are read, and the rows, as `worst_rows` takes them."""
 _ROWS = 5  # of each person
+_ITEMS = [f"item {i}" for i in range(12)]
 
 
 def made_up(kind: str, people: int, dimension: int = 2, seed: int = 0) -> Crowd:
@@ -44,9 +45,45 @@ def _comparisons(people: int, dimension: int, rng: np.random.Generator) -> Crowd
     return _reader("comparisons", people, dimension, left=sides[0], right=sides[1]), rows
 
 
+def _items(people: int, dimension: int, rng: np.random.Generator) -> Crowd:
+    number = _ROWS * (people - 2)
+    rows = _frame(people, [], np.zeros((number, 0)), item=rng.choice(_ITEMS, number), rating=rng.random(number))
+    read = FEEDBACK["ratings"].load().read
+    return partial(read, state="item", items=_ITEMS, low=0.0, high=1.0, count=people), rows
+
+
+def _actions(people: int, dimension: int, rng: np.random.Generator) -> Crowd:
+    read, rows = _ratings(people, dimension, rng)
+    actions = ["stay", "go"]
+    rows = rows.hstack([_series("action", rng.choice(actions, len(rows)))])
+    return partial(read, action="action", actions=actions), rows
+
+
+def _options(people: int, dimension: int, rng: np.random.Generator) -> Crowd:
+    sides = {name: [f"{name}{i}" for i in range(dimension)] for name in ("train", "car", "bus")}
+    states = rng.random((_ROWS * (people - 2), 3 * dimension))
+    rows = _frame(
+        people,
+        [column for columns in sides.values() for column in columns],
+        states,
+        choice=rng.choice(list(sides), len(states)),
+    )
+    return _reader("comparisons", people, dimension, options=sides), rows
+
+
+def _segments(people: int, dimension: int, rng: np.random.Generator) -> Crowd:
+    read, rows = _comparisons(people, dimension, rng)
+    rows = rows.hstack([_series("pair", rng.integers(0, 2, len(rows)))])
+    return partial(read, segment="pair", length=2), rows
+
+
 MADE_UP: dict[str, Callable[[int, int, np.random.Generator], Crowd]] = {
     "ratings": _ratings,
     "comparisons": _comparisons,
+    "ratings of items": _items,
+    "ratings per action": _actions,
+    "choices among three": _options,
+    "comparisons of segments": _segments,
 }
 
 
@@ -63,3 +100,9 @@ def _frame(people: int, names: list[str], states: np.ndarray, **more: np.ndarray
 
     columns = dict(zip(names, states.T, strict=True))
     return pl.DataFrame({"person": np.repeat(np.arange(people - 2), _ROWS), **columns, **more})
+
+
+def _series(name: str, cells: np.ndarray) -> Any:
+    import polars as pl
+
+    return pl.Series(name, cells)

@@ -85,4 +85,5 @@ def worst_rows(
     *each, whole = search.best
     if len(each) > 1:
         movement = replace(movement, queries=tuple(pair.share for pair in each), together=whole.share)
-    return WorstRows(mechanism, *both[0], movement)
+    one, other = both[0]  # the farthest in all queries together
+    return WorstRows(mechanism, one, other, movement)

@@ -125,7 +125,6 @@ def _shuffle(
         counts.update(ray.get(found))
         if progress is not None:
             progress(counts["rows"])
-    ray.wait(gathered, num_returns=len(gathered), fetch_local=False)
     return gathered, session, dict(counts)
 
 

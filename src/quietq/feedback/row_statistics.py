@@ -75,7 +75,7 @@ class SecondMoments(Vector):
     def __post_init__(self) -> None:
         matrices = 1 if self.loss.compared == 1 else 2
         object.__setattr__(self, "size", matrices * self.dimension * (self.dimension + 1) // 2)
-        object.__setattr__(self, "rows_at_once", max(1, 2**18 // self.size))
+        object.__setattr__(self, "rows_at_once", max(1, 2**18 // self.dimension))
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         points = np.stack(self.loss.points(columns))
@@ -83,13 +83,17 @@ class SecondMoments(Vector):
         states = np.stack([self.centred(np.where(*each, 0.5)) for each in zip(there, points, strict=True)])
         mean = (states * there).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
         states = np.where(there, states, mean)  # what was not offered says nothing
-        one, other = np.triu_indices(self.dimension)
-        products = [len(states) * mean[:, one] * mean[:, other]]
+        sums = len(states) * _triangles(mean, starts)
         if len(states) > 1:
-            apart = [state - mean for state in states]
-            products.insert(0, np.sum([x[:, one] * x[:, other] for x in apart], axis=0) / (len(states) - 1))
-        sums = np.add.reduceat(np.hstack([np.where(one == other, 1, 2**0.5) * each for each in products]), starts)
+            apart = np.sum([_triangles(state - mean, starts) for state in states], axis=0) / (len(states) - 1)
+            sums = np.hstack([apart, sums])
         return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-300)
+
+
+def _triangles(x: Float[np.ndarray, "rows d"], starts: Starts) -> Float[np.ndarray, "people triangle"]:
+    """Each person's sum of x x^T: the upper triangle, row by row."""
+    sums = [np.add.reduceat(x[:, i : i + 1] * x[:, i:], starts, axis=0) for i in range(x.shape[1])]
+    return np.hstack([np.hstack([one[:, :1], 2**0.5 * one[:, 1:]]) for one in sums])
 
 
 @dataclass(frozen=True, eq=False)

@@ -151,6 +151,13 @@ class Group:
     def value(self, cell: pl.Expr) -> pl.Expr:
         return cell
 
+    @property
+    def extremes(self) -> tuple[str, ...]:
+        return ("one", "another")
+
+    def anything(self, rng: np.random.Generator) -> str:
+        return str(rng.choice(["one", "another", "a third", ""]))
+
 
 Field = Number | Category | Group
 

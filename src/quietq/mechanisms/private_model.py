@@ -43,6 +43,11 @@ class PrivateModel(PrivateFunction):
     box: Box
     certificate: Certificate
 
+    @property
+    def items(self) -> tuple[str, ...] | None:
+        """The public list that states are of, if it is a catalogue."""
+        return self.feature_map.items if isinstance(self.feature_map, Categorical) else None
+
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         if isinstance(self.feature_map, Categorical):
             states = self.feature_map.numbers_of(states)
@@ -83,4 +88,6 @@ class PrivateModel(PrivateFunction):
         return cls(feature_map, offset, weights, knots, low, high, box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        require(norm["kind"] == "gaussian-queries", "its noise must be that of rounds")
+        parts = [part["norm"] for part in norm["of"]] if norm["kind"] == "gaussian-queries" else [norm]
+        of_people = all(part["kind"] in ("mean-of-people", "mean-within-right-angles") for part in parts)
+        require(of_people, "its noise must be that of means over people")

@@ -83,13 +83,14 @@ class StateLaw:
         alone = self.centred(self.draw(normals)[0])
         mean, variance = alone.mean(axis=0), np.maximum(alone.var(axis=0), 1e-4)
         wanted = _covariances(_matrices(answer, d), sigma, mean, variance, compared)
+        np.fill_diagonal(wanted, 0.0)  # which the shares tell
         if not wanted.any():
             return self
         deviations = np.sqrt(np.tile(variance, min(compared, 2)))
         correlations, law = np.eye(len(wanted)), self
         for _ in range(_MATCHING):
             drawn = np.hstack([self.centred(state) for state in law.draw(normals)])
-            short = (wanted - np.cov(drawn.T)) / np.outer(deviations, deviations)
+            short = (wanted - np.atleast_2d(np.cov(drawn.T))) / np.outer(deviations, deviations)
             np.fill_diagonal(short, 0.0)
             ties = _root(np.clip(correlations + short, -1, 1))
             correlations, law = ties @ ties.T, replace(self, ties=ties)

@@ -13,6 +13,7 @@ from quietq.privacy.comparison import Comparison as Comparison, compare as compa
 from quietq.privacy.cost import Cost as Cost, Spending as Spending
 from quietq.privacy.errors import (
     BudgetExhausted as BudgetExhausted,
+    EngineFailed as EngineFailed,
     InvalidInput as InvalidInput,
     MissingExtra as MissingExtra,
     NoRkhsRadius as NoRkhsRadius,

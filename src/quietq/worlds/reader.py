@@ -117,13 +117,25 @@ class Reader:
         check_place(self.on)
         if self.outside not in get_args(Outside):
             raise InvalidInput(f"outside must be 'refuse' or 'clip', not {shown(self.outside)}.")
-        if self.observations is not None:
+        if self.observations is not None and not self._of_items():
             refuse_categories(self.observations, self.state)
         outputs = _outputs(self.private)
         if self.on == "state-action":
             self._check_actions(outputs)
         elif outputs:
             raise InvalidInput(f"The private function has outputs of shape {outputs}: look at it on 'state-action'.")
+
+    def _of_items(self) -> bool:
+        """Whether observations are numbers of the items of a catalogue, in the order of its public list."""
+        items, space = getattr(self.private, "items", None), self.observations
+        if items is None or not isinstance(space, Discrete) or callable(self.state):
+            return False
+        if (space.start, space.n) != (0, len(items)):
+            raise InvalidInput(
+                f"The observations are {space}, but the reward has {len(items)} items, numbered from 0: give as "
+                "`state` a function from a batch of observations to numbers of items."
+            )
+        return True
 
     def _check_actions(self, outputs: tuple[int, ...]) -> None:
         """One output for each of finitely many actions; or one value, and actions that are coordinates of the box."""

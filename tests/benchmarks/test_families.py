@@ -1,0 +1,75 @@
+"""The synthetic people of the benchmarks: fixed laws, two sets that share nothing, scores that mean what they say."""
+
+import numpy as np
+import pytest
+
+from benchmarks import families
+from benchmarks.study import Case, Study, run, tables
+
+
+def test_shapes_that_are_reported_are_not_those_that_settings_are_chosen_on():
+    assert not set(families.REPORTED) & set(families.DEVELOPMENT)
+    assert set(families.FAMILIES) == set(families.REPORTED) | set(families.DEVELOPMENT)
+
+
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_a_draw_is_fixed_by_its_numbers(family, monkeypatch):
+    monkeypatch.setattr(families, "TASTES", 8)
+    monkeypatch.setattr(families, "FRESH", 100)
+    one, same, other = (families.ratings(family, 4, 30, draw) for draw in (0, 0, 1))
+    assert one.rows.equals(same.rows)
+    assert not one.rows.equals(other.rows)
+    assert np.array_equal(one.truth, same.truth)
+    assert one.rows["rating"].is_between(0, 1).all()
+    assert len(one.rows) == 30 * families.ROWS
+    assert one.truth.min() >= 0
+    assert one.truth.max() <= 1
+    assert one.truth.std() > 0.03
+    assert one.reward is not None
+    assert one.reward(one.fresh[3]) == pytest.approx(one.truth[3])
+
+
+@pytest.mark.parametrize("states", families.STATES)
+def test_states_lie_in_the_box_and_fresh_ones_have_the_same_law(states):
+    draw = families.ratings("peak", 3, 200, 0, states)
+    x = draw.rows.select(draw.states).to_numpy()
+    assert x.min() >= 0
+    assert x.max() <= 1
+    assert np.abs(x.mean(axis=0) - draw.fresh.mean(axis=0)).max() < 6 * np.sqrt(1 / 12 * (1 / len(x) + 1 / 2000))
+    assert np.abs(np.cov(x.T) - np.cov(draw.fresh.T)).max() < 0.02
+
+
+def test_comparisons_go_with_the_reward_and_catalogues_have_their_spread():
+    draw = families.comparisons("two-peaks", 2, 500, 0)
+    sides = [draw.reward(draw.rows.select(f"{side}0", f"{side}1").to_numpy()) for side in ("left", "right")]
+    chosen = draw.rows["choice"].to_numpy() == "left"
+    assert np.mean(chosen[sides[0] > sides[1] + 0.3]) > 0.7
+    catalogue = families.catalogue(0)
+    assert abs(catalogue.truth.std() - 0.15) < 0.15 * 5 / np.sqrt(2 * 500)
+    assert (catalogue.rows.group_by("person").n_unique()["item"] == families.ROWS).all()
+
+
+def test_scores():
+    truth = np.linspace(0, 1, 101)
+    assert families.score(truth, truth) == families.Score(1.0, 0.0, 0.0)
+    assert families.score(-truth, truth).regret == 2.0
+    assert families.score(np.zeros(101), truth).correlation == 0.0
+
+
+def test_a_study_goes_on_where_it_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.study.ROOT", tmp_path)
+    monkeypatch.setattr("benchmarks.study.RESULTS", tmp_path / "results")
+    measured = []
+
+    def measure(draw):
+        measured.append(draw)
+        return {"score": float(draw)}
+
+    study = Study("some", "d", [Case({"family": "peak", "d": 2}, measure, (), target=0.5)])
+    run(study, 2, print)
+    rows = run(study, 3, print)
+    assert measured == [0, 1, 2]
+    assert rows[0]["verdict"] == "reached"
+    assert rows[0]["numbers"]["score"]["mean"] == 1.0
+    found = {"across": "d", "remarks": (), "rows": rows}
+    assert tables(found)["score"] == [["family", "d 2", "draws"], ["peak", "1.000 ± 0.577 (≥ 0.5)", "3"]]

