@@ -30,8 +30,8 @@ PEOPLE = 20
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ROUNDS", 3)
-    monkeypatch.setattr(network, "TIMES", 2)
-    monkeypatch.setattr(network, "LESSONS", 10)
+    for name, fewer in {"TIMES": 1, "LESSONS": 4, "HIDDEN": (4,)}.items():
+        monkeypatch.setattr(network, name, fewer)
 
 
 def moved(kind: str, tries: int = 4, **options: Any) -> Movement:
