@@ -3,7 +3,8 @@
     python -m benchmarks.network_study --people 60000 --dimension 8 --shapes ring pair --rows-of 4000
 
 Noise is that of so many people; rows are those of the first `--rows-of` of them, which both estimators are given, so
-that a table takes minutes. Settings of the network were chosen on families.DEVELOPMENT (sines, tree, saddle, step).
+that a table takes minutes. Settings of the network were chosen on families.DEVELOPMENT (sines, tree, saddle, step,
+cone, waves).
 """
 
 import argparse

@@ -1,5 +1,8 @@
 """A reward as a small network: its gradients, what it promises, what it finds, and what can be done with it."""
 
+import pickle
+from dataclasses import replace
+
 import dp_accounting
 import jax
 import jax.numpy as jnp
@@ -18,6 +21,7 @@ from quietq.mechanisms import network
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.network import Network
 from quietq.mechanisms.network_reward import NetworkReward
+from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.publishable import InvalidRelease, Stored
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
@@ -156,6 +160,7 @@ def test_clipping_is_that_of_jax_privacy():
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_company_changes_no_bit_of_a_network(loss):
     starts, columns = loss.example(np.random.default_rng(0), 40, 9)
+    starts = starts[[0, 1, 2, 3, 20, 21, 35]]  # people with few rows and with many
     of, ends = statistic(loss), np.append(starts[1:], len(columns["action" if "action" in columns else "choice"]))
     together = of.of_people(starts, columns)
     for i, (begin, end) in enumerate(zip(starts, ends, strict=True)):
@@ -328,3 +333,15 @@ def test_a_network_has_a_value_per_action_where_ratings_do():
     assert values[1, 1] > values[1, 0] + 0.3
     compiled = as_jax(found)
     assert float(compiled(jnp.array([0.9]), 1, None)) == pytest.approx(values[1, 1], abs=1e-4)
+
+
+def test_auto_never_takes_a_network():
+    asked = read()
+    assert choose("auto", replace(Task.of(asked, BUDGET), relation=OnePerson(10**6))).name == "rounds"
+
+
+def test_statistics_of_networks_travel():
+    of = statistic(LOSSES["ratings"])
+    starts, columns = example(of.loss)
+    there = pickle.loads(pickle.dumps(of))
+    assert np.array_equal(there.of_people(starts, columns), of.of_people(starts, columns))
