@@ -93,6 +93,7 @@ MECHANISMS = {
     "ball": Entry("quietq.mechanisms.weights:BallWeights"),
     "rounds": Entry("quietq.mechanisms.rounds:Rounds"),
     "fits": Entry("quietq.mechanisms.fits:Fits"),
+    "network": Entry("quietq.mechanisms.network:Network"),
 }
 """The kinds of noise for one reward function; a certificate calls them `reward/KIND`."""
 FEEDBACK = {

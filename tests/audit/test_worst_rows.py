@@ -18,7 +18,7 @@ from quietq.feedback import grouping, local_engine, schema
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms import rounds
+from quietq.mechanisms import network, rounds
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.rounds import Rounds
 from quietq.registry import FEEDBACK
@@ -30,6 +30,8 @@ PEOPLE = 20
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ROUNDS", 3)
+    for name, fewer in {"TIMES": 1, "LESSONS": 4, "HIDDEN": (4,)}.items():
+        monkeypatch.setattr(network, name, fewer)
 
 
 def moved(kind: str, tries: int = 4, **options: Any) -> Movement:

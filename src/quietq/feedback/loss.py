@@ -59,6 +59,13 @@ class Loss(ABC):
         """Each person's mean gradient over their answers, at these weights."""
 
     @abstractmethod
+    def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
+        """How each person's mean loss changes with the model's value at each of the `points`: 0 where there is none.
+
+        For models of any kind: a person's gradient is the sum of slopes times gradients of values.
+        """
+
+    @abstractmethod
     def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
         """The answers as a regression, exactly or as they look from weights of 0."""
 
@@ -93,11 +100,16 @@ class Squared(Loss):
         turned *= _predicted(turned, weights) - rated
         return _means(turned, starts)
 
+    def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
+        return [(values[0] - self._rated(columns)) / _counts(starts, len(values[0]))]
+
     def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
-        low, high = self.range
         acted = (columns["action"],) if self.actions > 1 else ()
-        design = features(self.points(columns)[0], *acted)
-        return Answers(starts, design, (columns["rating"] - low) / (high - low) - 0.5)
+        return Answers(starts, features(self.points(columns)[0], *acted), self._rated(columns))
+
+    def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
+        low, high = self.range
+        return (columns["rating"] - low) / (high - low) - 0.5
 
     def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
         size = people * rows
@@ -150,6 +162,17 @@ class Chosen(Loss):
         utility = np.where(offered, [_predicted(one, weights) for one in designs], -np.inf)
         return _means(_weighted(designs, _shares(utility) * target.any(axis=0) - target), starts)
 
+    def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
+        segments, starts, offered, target = self._said(starts, columns)
+        utility = np.stack(values)
+        if segments is not None:
+            utility = self.unit * np.add.reduceat(utility, segments, axis=1)
+        utility = np.where(offered, utility, -np.inf)
+        slopes = (_shares(utility) * target.any(axis=0) - target) / _counts(starts, utility.shape[1])
+        if segments is not None:
+            slopes = self.unit * np.repeat(slopes, np.diff(segments, append=len(values[0])), axis=1)
+        return list(slopes)
+
     def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
         """The chosen option less the mean of all that were offered, and that it is the better one, by log-odds of 2."""
         starts, designs, offered, target = self._chosen(starts, columns, features)
@@ -171,18 +194,23 @@ class Chosen(Loss):
 
         Features come first here, so that every step runs along rows: element by element, or within a person.
         """
-        points = self.points(columns)
-        offered = ~np.isnan([one.sum(axis=1) for one in points])
-        rows = zip(points, offered, strict=True)
-        designs = [np.ascontiguousarray(features(np.where(there[:, None], one, 0.5)).T) for one, there in rows]
-        choice = columns["choice"]
+        points = [np.where(np.isnan(one).any(axis=1, keepdims=True), 0.5, one) for one in self.points(columns)]
+        designs = [np.ascontiguousarray(features(one).T) for one in points]
+        segments, starts, offered, target = self._said(starts, columns)
+        if segments is not None:
+            designs = [self.unit * np.add.reduceat(one, segments, axis=1) for one in designs]
+        return starts, designs, offered, target
+
+    def _said(self, starts: Starts, columns: Columns) -> tuple[np.ndarray | None, Starts, Any, Any]:
+        """Where segments begin, if there are any, and each person's answers; what was offered, and what was chosen."""
+        offered = ~np.isnan([one.sum(axis=1) for one in self.points(columns)])
+        choice, segments = columns["choice"], None
         if self.length is not None:
             segments, starts = _segments(starts, columns["segment"])
-            designs = [self.unit * np.add.reduceat(one, segments, axis=1) for one in designs]
             offered, choice = np.logical_and.reduceat(offered, segments, axis=1), choice[segments]
         tie = offered / np.maximum(offered.sum(axis=0), 1)
         target = np.where(choice == self.options, tie, choice == np.arange(self.options)[:, None])
-        return starts, designs, offered, target * ((target > 0) <= offered).all(axis=0)
+        return segments, starts, offered, target * ((target > 0) <= offered).all(axis=0)
 
 
 def _states(columns: Columns, name: str, dimension: int) -> Float[np.ndarray, "rows d"]:
@@ -210,6 +238,12 @@ def _weighted(designs: list[np.ndarray], weights: Float[np.ndarray, "options row
 def _means(rows: Float[np.ndarray, "rank rows"], starts: Starts) -> Float[np.ndarray, "people rank"]:
     sums = np.ascontiguousarray(np.add.reduceat(rows, starts, axis=1).T)  # one person after the other
     return sums / np.diff(starts, append=rows.shape[1])[:, None]
+
+
+def _counts(starts: Starts, rows: int) -> np.ndarray:
+    """Of each answer, how many its person gave."""
+    counts = np.diff(starts, append=rows)
+    return np.repeat(counts, counts)
 
 
 def _segments(starts: Starts, numbers: np.ndarray) -> tuple[np.ndarray, Starts]:

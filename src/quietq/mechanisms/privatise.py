@@ -37,8 +37,9 @@ def privatise(
     `source` is feedback such as `Ratings`, whose relation and box are enforced and known, or a function of your own
     with the `relation` and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path"
     (a Gaussian process on a fine grid), "k-norm" (pure epsilon, on knots), "knots" (Gaussian, on knots), "weights"
-    (Gaussian, on weights of features), "ball" (pure, on weights) or "auto", a public rule; `pieces` is the number of
-    pieces between knots. A function must compute in float64; if it cannot, say with `accuracy` how far off each of its
+    (Gaussian, on weights of features), "ball" (pure, on weights) or "auto", a public rule. In several dimensions, and
+    for comparisons, it is "rounds", "fits" or "network" (for many people). `pieces` is the number of pieces between
+    knots. A function must compute in float64; if it cannot, say with `accuracy` how far off each of its
     values may be, which costs noise and fineness. `account` (an Accountant, or a source's account in a Ledger) is
     charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without one, the same feedback is
     released once, and a second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody

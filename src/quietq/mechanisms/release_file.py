@@ -17,6 +17,7 @@ from jaxtyping import Float, Shaped
 from quietq.mechanisms import signature
 from quietq.mechanisms.container import hash_of, pack, read, replace_file, unpack
 from quietq.mechanisms.model import FittedReward
+from quietq.mechanisms.network_reward import NetworkReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_network import PrivateNetwork
@@ -31,8 +32,8 @@ NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
 _CLASSES: tuple[type[Publishable], ...] = (
-    PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, PrivateModel, FittedReward, PrivateNetwork,
-    PrivatePolicy,
+    PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, PrivateModel, NetworkReward, FittedReward,
+    PrivateNetwork, PrivatePolicy,
 )  # fmt: skip
 KINDS = {kind.kind: kind for kind in _CLASSES}
 """All that a file can hold: nothing in it can name another class."""

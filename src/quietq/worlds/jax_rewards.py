@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from quietq.mechanisms.model import FittedReward
+from quietq.mechanisms.network_reward import NetworkReward
 from quietq.mechanisms.private_function import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.noise.box import Box
@@ -92,22 +93,20 @@ RULES = {"table": _nearest, "knots": _between, "sum": _summed, "weights": jnp.ma
 
 
 class JaxModel(JaxReward):
-    """A PrivateModel, whose features are data."""
+    """A PrivateModel, whose features are data, or a network."""
 
-    offset: Array
-    weights: Array
-    knots: Array
-    model: PrivateModel = eqx.field(static=True)
+    numbers: tuple[Array, ...]
+    model: PrivateModel | NetworkReward = eqx.field(static=True)
     by_action: bool = eqx.field(static=True)
 
-    def __init__(self, model: PrivateModel) -> None:
-        numbers = (model.offset, model.weights, model.knots)
-        self.offset, self.weights, self.knots = (jnp.asarray(one, jnp.float32) for one in numbers)
-        self.model, self.by_action = model, model.weights.ndim > 1
+    def __init__(self, model: PrivateModel | NetworkReward, by_action: bool) -> None:
+        self.numbers = tuple(jnp.asarray(getattr(model, name), jnp.float32) for name in model.arrays)
+        self.model, self.by_action = model, by_action
 
     def at(self, state: Array) -> Array:
         low, width = (jnp.asarray(one, jnp.float32) for one in (self.model.box.low, self.model.box.width))
-        return self.model.read(jnp.clip((state - low) / width, 0.0, 1.0), self.offset, self.weights, self.knots, jnp)
+        model: Any = self.model
+        return model.read(jnp.clip((state - low) / width, 0.0, 1.0), *self.numbers, xp=jnp)
 
 
 class WorldReward(JaxReward):
@@ -165,7 +164,8 @@ as_jax.register(World, WorldReward)
 as_jax.register(PrivateTable, lambda table: ReleasedReward("table", [table.values], table.box))
 as_jax.register(PrivateKnots, lambda knots: ReleasedReward("knots", [knots.values], knots.box))
 as_jax.register(FittedReward, lambda fitted: ReleasedReward("knots", [fitted.mean], fitted.box))
-as_jax.register(PrivateModel, JaxModel)
+as_jax.register(PrivateModel, lambda model: JaxModel(model, model.weights.ndim > 1))
+as_jax.register(NetworkReward, lambda network: JaxModel(network, network.widths[-1] > 1))
 as_jax.register(PrivateSum, lambda total: ReleasedReward("sum", [part.values for part in total.parts], total.box))
 
 
