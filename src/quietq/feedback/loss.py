@@ -39,6 +39,9 @@ class Loss(ABC):
     """Variance of a response, given the model."""
     scale: float
     """What the model is expected to vary by, as a standard deviation over states."""
+    rougher: ClassVar[float]
+    """Features are chosen for a model with so many times the variance that is expected: its weight may lie in few of
+    them, and shrinkage takes back what is not there. The noisier answers are, the less there is to take back from."""
     compared: int
     """How many states a row compares."""
     range: tuple[float, float] | None = None
@@ -87,6 +90,7 @@ class Squared(Loss):
     spread = 1 / 16
     noise = 1 / 50
     scale = 1 / 5
+    rougher = 3.0
     compared = 1
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
@@ -134,6 +138,7 @@ class Chosen(Loss):
     constant = False
     noise = 4.0  # from weights of 0, one over the curvature of log-odds
     scale = 1.5
+    rougher = 0.6
 
     @property
     def compared(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -36,7 +36,7 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import NORMS, Norm, Record
 
 ROUNDS = 24
-FEWER_ROUNDS = 12
+FEWER_ROUNDS = 8
 """For more than ten thousand people: noise is small then, and time counts."""
 BINS = 8
 MARGINALS, MOMENTS = 0.05, 0.05
@@ -48,9 +48,6 @@ LEFT = 0.4
 KEPT = 0.95
 """Of the weight that earlier looks have, in each round: where features are not quite orthonormal, looks from far away
 are off, and averages of all looks forget them too slowly."""
-ROUGHER = 3.0
-"""Features are chosen for a reward with so many times the variance that is expected: its weight may lie in few of them,
-and shrinkage takes back what is not there."""
 _SCALES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
 """What the prior's variances may have to be multiplied by: 1 is the likeliest beforehand."""
 _STEPS = 30
@@ -131,7 +128,7 @@ class Rounds(Mechanism):
 
     def _worthwhile(self, basis: Basis) -> Basis:
         """The directions that are worth their noise."""
-        return basis.first(_worth_their_noise(ROUGHER * basis.variances, self._noise)[0])
+        return basis.first(_worth_their_noise(self.loss.rougher * basis.variances, self._noise)[0])
 
     def _query(self, statistic: Vector, mu: float) -> Query:
         company = COMPANY * math.sqrt(statistic.size) * statistic.bound
