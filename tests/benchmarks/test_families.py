@@ -41,6 +41,7 @@ def test_states_lie_in_the_box_and_fresh_ones_have_the_same_law(states):
 
 def test_comparisons_go_with_the_reward_and_catalogues_have_their_spread():
     draw = families.comparisons("two-peaks", 2, 500, 0)
+    assert draw.reward is not None
     sides = [draw.reward(draw.rows.select(f"{side}0", f"{side}1").to_numpy()) for side in ("left", "right")]
     chosen = draw.rows["choice"].to_numpy() == "left"
     assert np.mean(chosen[sides[0] > sides[1] + 0.3]) > 0.7

@@ -23,6 +23,7 @@ from quietq import (
     privatise,
     publish,
 )
+from quietq.mechanisms.private_model import PrivateModel
 from quietq.worlds.jax_rewards import as_jax
 
 BUDGET = Budget(1.0, 1e-5)
@@ -73,7 +74,8 @@ def test_a_catalogue(tmp_path):
     publish(private, tmp_path / "reward.qq")
     again = load(tmp_path / "reward.qq")
     assert np.array_equal(again(ITEMS), private(ITEMS))
-    assert again.feature_map.items == tuple(ITEMS)
+    assert isinstance(again, PrivateModel)
+    assert again.items == tuple(ITEMS)
     assert float(as_jax(private)(None, None, jnp.array([3.0]))) == pytest.approx(float(private(3)), abs=1e-5)
 
 

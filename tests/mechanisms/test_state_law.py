@@ -11,8 +11,7 @@ from quietq.noise.feature_maps import Polynomials
 
 BINS, QUIET = 8, 1e-9
 BASIS = Basis.of(None, 3, Squared(3, (0.0, 1.0))).first(40)
-FEATURES = BASIS.feature_map
-assert isinstance(FEATURES, Polynomials)
+FEATURES: Polynomials = BASIS.feature_map  # type: ignore[assignment]
 
 
 def law_of(*states: np.ndarray) -> StateLaw:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -91,9 +92,10 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
 def model(kind: str, simulate: int | None) -> Publishable:
     """Of people who all gave the secret."""
     rows = {"person": range(40), "rating": [SECRET] * 40, "item": ["tea", "milk"] * 20, "x": [SECRET] * 40}
-    about = {"items": ["tea", "milk"], "state": "item"} if kind == "catalogue" else {"state": "x", "box": (-1, 3)}
-    features = {} if kind == "catalogue" else {"features": Fourier(((0.5,), (1.0,)))}
-    given = Ratings.read(pl.DataFrame(rows), low=0, high=1, count=40, **about, **features)
+    about: dict[str, Any] = {"state": "x", "box": (-1, 3), "features": Fourier(((0.5,), (1.0,)))}
+    if kind == "catalogue":
+        about = {"items": ["tea", "milk"], "state": "item"}
+    given = Ratings.read(pl.DataFrame(rows), low=0, high=1, count=40, **about)
     return privatise(given, BUDGET, simulate=simulate)
 
 

@@ -16,7 +16,7 @@ from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count
 from quietq.registry import FEEDBACK
 
-Crowd = tuple[Callable[[Any], Feedback], Any]
+Crowd = tuple[Callable[..., Feedback], Any]
 """How rows are read, and the rows, as `worst_rows` takes them."""
 _ROWS = 5  # of each person
 _ITEMS = [f"item {i}" for i in range(12)]
@@ -87,7 +87,7 @@ MADE_UP: dict[str, Callable[[int, int, np.random.Generator], Crowd]] = {
 }
 
 
-def _reader(kind: str, people: int, dimension: int, **options: Any) -> Callable[[Any], Feedback]:
+def _reader(kind: str, people: int, dimension: int, **options: Any) -> Callable[..., Feedback]:
     return partial(FEEDBACK[kind].load().read, box=[(0.0, 1.0)] * dimension, count=people, **options)
 
 
