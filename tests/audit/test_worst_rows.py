@@ -43,7 +43,17 @@ def plan(kind: str, mechanism: type[Rounds] = Rounds, budget: Budget = AMPLE) ->
     return mechanism(Task.of(read(source), budget))
 
 
-@pytest.mark.parametrize(("kind", "noise"), models_of_all_kinds())
+QUICK = {"rounds": ("ratings", "comparisons of segments"), "fits": ("ratings of items",), "network": ("comparisons",)}
+"""Each mechanism once, and its most peculiar kinds; all others are slow tests."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise"),
+    [
+        pytest.param(kind, noise, marks=[] if kind in QUICK.get(noise, (kind,)) else pytest.mark.slow)
+        for kind, noise in models_of_all_kinds()
+    ],
+)
 def test_people_come_close_to_what_is_stated_and_never_exceed_it(kind: str, noise: str) -> None:
     """By a short search; `test_frozen.py` asks for more of the usual one."""
     move = moved(kind, tries=16, noise=noise)
