@@ -23,6 +23,7 @@ from quietq import (
     privatise,
     publish,
 )
+from quietq.feedback.row_statistics import ClippedGradient
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.worlds.jax_rewards import as_jax
 
@@ -92,6 +93,8 @@ def test_an_item_that_is_not_declared_says_nothing():
         ({}, "State box, where states lie, or items"),
         ({"items": ["tea", "TEA"]}, "differ by more than their spelling"),
         ({"items": ["tea"]}, "between 2 and"),
+        ({"items": ["tea\t", "milk"]}, "can be printed"),
+        ({"items": [f"{i} {'x' * 100}" for i in range(3000)]}, "bytes together"),
         ({"items": "nowhere.txt"}, "could not be read"),
         ({"items": ITEMS, "action": "a"}, "belong together"),
     ],
@@ -157,6 +160,30 @@ def test_choices_among_three_with_some_not_offered():
     people = Comparisons.read(rows, options=options, box=[(0, 1)] * 2, count=PEOPLE)
     assert people.not_private["used_rows"] == len(PERSON)
     assert correlation(privatise(people, BUDGET)(TEST), peak(TEST)) > 0.9
+
+
+def survey(extra: list[tuple[object, ...]], people: int = 60) -> Comparisons:
+    """Numbered people, some of whom were not offered the first option now and then."""
+    rng = np.random.default_rng(4)
+    rows: list[tuple[object, ...]] = []
+    for person in range(people):
+        for blank in (False, True, False):
+            first = None if blank and person % 2 else float(rng.random())
+            rows.append((person, first, *rng.random(2).tolist(), str(rng.choice(["B", "C"]))))
+    table = pl.DataFrame(rows + extra, schema=["person", "a", "b", "c", "choice"], orient="row")
+    return Comparisons.read(table, options={"A": "a", "B": "b", "C": "c"}, box=(0, 1), count=people)
+
+
+def test_a_blank_cell_splits_nobody_and_changes_nobody_else():
+    """Not even where a person says the same thing twice, by which rows are sorted in another way."""
+    people = survey([])
+    assert people.not_private["people_present"] == 60
+    loss = people.loss
+    assert loss is not None
+    statistic = ClippedGradient(loss, lambda x: np.hstack([x, x**2]), np.array([0.3, -0.2]), 0.1)
+    twice = survey([(0, 0.5, 0.5, 0.5, "B")] * 2)
+    moved = np.linalg.norm(people.mean(statistic) - twice.mean(statistic))
+    assert moved <= 2 * statistic.bound / 60
 
 
 def test_two_options_are_left_and_right():
@@ -225,6 +252,21 @@ def test_other_maps(features, tmp_path):
     assert np.array_equal(load(tmp_path / "reward.qq")(TEST), private(TEST))
     found = [float(as_jax(private)(None, None, jnp.asarray(state, jnp.float32))) for state in TEST[:5]]
     assert found == pytest.approx(private(TEST[:5]), abs=1e-3)
+
+
+class Peeking(Columns):
+    """Looks at everybody at once."""
+
+    def __call__(self, points, xp=np):
+        return points - points.mean(axis=0)
+
+
+def test_code_is_no_public_map():
+    states = rng().random((len(PERSON), 2))
+    with pytest.raises(InvalidInput, match="Peeking is code"):
+        Comparisons.read(rated(states, peak(states)), left="x", right="y", box=(0, 1), count=PEOPLE, features=Peeking())
+    with pytest.raises(InvalidInput, match="Peeking is code"):
+        Ratings.read(rated(states, peak(states)), features=Peeking(), **PLANE)
 
 
 def test_embeddings(tmp_path):

@@ -119,3 +119,12 @@ def test_order_is_exact(case: str) -> None:
     columns = {"number": number, "name": None, "x0": x, "rating": generator.random(20_000)}
     frame = pl.DataFrame(columns, schema_overrides={"name": pl.String})
     check([frame], frame)
+
+
+def test_nobody_has_too_many_rows(monkeypatch):
+    """Rows beyond a public number are left out evenly, and only those of the person who has them."""
+    monkeypatch.setattr(grouping, "MOST_ROWS", 10)
+    frame = pl.DataFrame({"number": [1] * 4 + [2] * 95 + [3] * 10, "name": None, "x": np.linspace(0, 1, 109)})
+    (found,) = grouping.group([frame.with_columns(pl.col("name").cast(pl.String), pl.col("number").cast(pl.Int64))])
+    assert sorted(np.diff(found.starts, append=len(found.columns["x"])).tolist()) == [4, 10, 10]
+    assert len(set(found.columns["x"])) == 24

@@ -75,6 +75,27 @@ def test_every_map_is_data(features):
     assert np.abs(together - np.asarray(features(jnp.asarray(points), jnp))).max() < 1e-4
 
 
+HOSTILE = [
+    {"kind": "splines", "additive": False, "pieces": 4096, "dimension": 10**15},
+    {"kind": "splines", "additive": True, "pieces": 4, "dimension": 10**15},
+    {"kind": "splines", "additive": 1, "pieces": 4, "dimension": 2},
+    *({"kind": "columns", "prefix": "", "dimension": one} for one in (None, "", [], {}, 0, -1, True, 1e3, 10**9)),
+    {"kind": "polynomials", "dimension": 600, "terms": [[[i, 1] for i in range(600)]]},
+    {"kind": "categorical", "items": ["a", "a"]},
+    {"kind": "categorical", "items": ["a", "\ud800"]},
+    {"kind": "fourier", "frequencies": [[1.0], [1.0, 2.0]]},
+    {"kind": "radial", "centres": [[0.5]], "width": 0},
+    {"kind": ["columns"]},
+    [],
+]
+
+
+@pytest.mark.parametrize("record", HOSTILE, ids=str)
+def test_hostile_maps_are_refused_at_once(record):
+    with pytest.raises(InvalidInput):
+        FeatureMap.of(record)
+
+
 def test_too_many_splines_are_refused():
     with pytest.raises(InvalidInput, match="take fewer pieces"):
         Splines(additive=False).sized(8)

@@ -22,7 +22,9 @@ from quietq.privacy import InvalidInput
 Rows = list[tuple[Any, ...]]
 """One person's, with a cell for each field of the schema."""
 Read = Callable[[Any], Feedback]
-_SPELLINGS = ("Somebody Else", " somebody  ELSE")
+_SPELLINGS = ("4000000007", " 4000000007.0")
+"""A number, as most people's names are; the same person is text and another number where rows must not depend on it."""
+_OTHERWISE = ("Somebody Else", "4000000008")
 _MANY = 1000
 _FEW = 4
 
@@ -44,14 +46,14 @@ class Crowd:
         return self._read([self._frame(rows[1::2], _SPELLINGS[1]), self._source, self._frame(rows[::2])])
 
     def in_another_order(self, rows: Rows) -> Feedback:
-        return self._read([self._source, self._frame(rows[::-1])])
+        return self._read([self._source, self._frame(rows[::-1], _OTHERWISE[1])])
 
     def in_company(self, rows: Rows, others: Sequence[Rows]) -> Feedback:
         names = [f"other {number}" for number, theirs in enumerate(others) for _ in theirs]
         company = self._frame([row for theirs in others for row in theirs], names)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that no row can be used
-            return self._read([company, self._frame(rows)])
+            return self._read([company, self._frame(rows, _OTHERWISE[0])])
 
     def _frame(self, rows: Rows, name: str | list[str] = _SPELLINGS[0]) -> Any:
         import polars as pl

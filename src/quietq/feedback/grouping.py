@@ -17,6 +17,8 @@ from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.statistic import Columns, Starts
 
 ROWS_IN_MEMORY = 12_000_000
+MOST_ROWS = 10_000
+"""Of one person, where rows are kept: so that nobody's number of rows can exhaust the memory."""
 _ROWS_AT_ONCE = 250_000  # few enough for the processor's cache
 _PARTITIONS = 64
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio; odd, so that multiplying keeps numbers distinct
@@ -32,7 +34,20 @@ class Grouped(NamedTuple):
 
 def group(batches: Iterable[pl.DataFrame]) -> list[Grouped]:
     """Everybody's rows; no person is in more than one of the groups."""
-    return [grouped(frame) for frame in whole_people(batches)]
+    return [_thinned(grouped(frame)) for frame in whole_people(batches)]
+
+
+def _thinned(people: Grouped) -> Grouped:
+    """At most so many rows of each person, evenly spread over the order they stand in; everybody else's stay."""
+    ends = np.append(people.starts[1:], len(next(iter(people.columns.values()))))
+    counts = ends - people.starts
+    if counts.max(initial=0) <= MOST_ROWS:
+        return people
+    fewer = np.minimum(counts, MOST_ROWS)
+    starts = np.cumsum(fewer) - fewer
+    place = np.arange(fewer.sum()) - np.repeat(starts, fewer)
+    kept = np.repeat(people.starts, fewer) + place * np.repeat(counts, fewer) // np.repeat(fewer, fewer)
+    return Grouped(starts, {name: column[kept] for name, column in people.columns.items()})
 
 
 def grouped(frame: pl.DataFrame) -> Grouped:
@@ -104,6 +119,7 @@ def _quick_order(frame: pl.DataFrame) -> np.ndarray | None:
     """
     first = frame.to_series(2)
     in_unit = frame.height and first.dtype.is_float() and first.min() >= 0 and first.max() <= 1  # type: ignore[operator]
+    in_unit = in_unit and not first.is_nan().any()  # which minima and maxima pass over
     if not in_unit or _identity(frame) != [NUMBER] or frame[NUMBER].null_count():
         return None
     number, x, x_bits = frame[NUMBER].to_numpy(), first.to_numpy(), np.uint64(64) - _PERSON_BITS

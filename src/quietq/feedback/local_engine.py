@@ -12,6 +12,7 @@ from quietq.feedback.grouping import Grouped, group, grouped, whole_people
 from quietq.feedback.rows import batches
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Statistic, Tally
+from quietq.privacy.errors import EngineFailed, QuietqError
 
 _WORKERS = 2
 _Part = TypeVar("_Part")
@@ -40,7 +41,13 @@ class Kept:
     groups: list[Grouped]
 
     def total(self, statistic: Statistic) -> Tally:
-        return _tally(self.groups, statistic, lambda one: one)
+        try:
+            return _tally(self.groups, statistic, lambda one: one)
+        except QuietqError:
+            raise
+        except Exception as error:
+            failure = type(error).__name__  # and no more: its text may tell of private values
+        raise EngineFailed(f"People's rows could not be summed: it failed with {failure}.")
 
 
 def cleaned(

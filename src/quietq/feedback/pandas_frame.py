@@ -38,11 +38,11 @@ def names_in(series: Any) -> pl.Series:
 def categories_in(series: Any) -> pl.Series:
     """A column of categories, as text or nothing."""
     dtype, values = _check_type(series, "categories", _NOT_NUMBERS), series.tolist()
-    if getattr(dtype, "kind", "O") == "f" or any(map(_was_rounded, values)):
+    if getattr(dtype, "kind", "O") == "f":
         raise InvalidInput(
             f"Column {series.name!r} must hold categories, as text or whole numbers, not {series.dtype}."
         )
-    return _texts(values)
+    return _texts([None if _was_rounded(value) else value for value in values])
 
 
 def numbers_in(series: Any) -> pl.Series:

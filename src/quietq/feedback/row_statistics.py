@@ -151,7 +151,7 @@ class ClippedFit(Vector):
         for i, first in enumerate(starts):
             last = starts[i + 1] if i + 1 < len(starts) else len(design)
             own = slice(first, min(last, first + self.most))
-            found[i] = response[own] @ self._solve(design[own])
+            found[i] = response[own] @ self._solve(np.ascontiguousarray(design[own]))
         return found
 
     def answers(self, starts: Starts, columns: Columns) -> Answers:

@@ -70,10 +70,13 @@ class Number:
         """The cells that an adversary tries first."""
         return max(self.low, -1e9), min(self.high, 1e9)
 
-    def anything(self, rng: np.random.Generator) -> float:
-        """And those that come next: any in the range, or far outside."""
+    def anything(self, rng: np.random.Generator) -> float | None:
+        """And those that come next: any in the range, or far outside, or none."""
+        if self.optional and rng.random() < 0.3:
+            return None
         low, high = self.extremes
-        return float(rng.choice([rng.uniform(low, high), low - 1e12, high + 1e12, np.inf], p=[0.85, 0.05, 0.05, 0.05]))
+        cells = [rng.uniform(low, high), (low + high) / 2, low - 1e12, high + 1e12, np.inf]
+        return float(rng.choice(cells, p=[0.75, 0.1, 0.05, 0.05, 0.05]))
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,9 @@ class Category:
     def extremes(self) -> tuple[str, ...]:
         return self.values
 
-    def anything(self, rng: np.random.Generator) -> str:
+    def anything(self, rng: np.random.Generator) -> str | None:
+        if self.optional and rng.random() < 0.3:
+            return None
         return str(rng.choice([*self.values, "anything"]))
 
     @staticmethod

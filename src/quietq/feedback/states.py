@@ -40,8 +40,15 @@ class States:
     @classmethod
     def of(cls, box: Domain | None, items: Items | None, features: FeatureMap | None, dimension: int) -> "States":
         """From what a caller declares; `dimension` is the number of columns of a state."""
+        if features is not None and not isinstance(features, FeatureMap):
+            raise InvalidInput(f"features must be a public feature map, not {type(features).__name__}.")
         if (box is None) == (items is None):
             raise InvalidInput("State box, where states lie, or items, a public list of them, and not both.")
+        if features is not None and not features.is_data:
+            raise InvalidInput(
+                f"features must be one of quietq's own public maps, and {type(features).__name__} is code: for that, "
+                "give a FeatureKernel with a norm."
+            )
         if items is not None:
             if features is not None or dimension != 1:
                 raise InvalidInput("Items are one column of names, and are their own features: leave features out.")

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.network_gradient import layers, number_of_weights
-from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.private_function import MEANS, PrivateFunction, kinds_of
 from quietq.mechanisms.publishable import InvalidRelease, Stored, require
 from quietq.noise.box import Box
 from quietq.privacy.certificate import Certificate
@@ -78,4 +78,4 @@ class NetworkReward(PrivateFunction):
         return cls(tuple(widths), weights, low, high, stored.box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        require(norm["kind"] == "gaussian-queries", "its noise must be that of rounds")
+        require(set(kinds_of(norm)) <= MEANS, "its noise must be that of means over people")

@@ -30,14 +30,23 @@ from quietq.privacy.checks import count
 MOST_RANK = 2**14  # a larger band-limited kernel takes minutes to rebuild
 
 
+MEANS = frozenset({"mean-of-people", "mean-within-right-angles"})
+"""Norms of means over people, by which models are fitted and nothing else is released."""
+
+
+def kinds_of(norm: dict[str, Any]) -> list[str]:
+    """The kinds of norm of one query, or of several."""
+    return [part["norm"]["kind"] for part in norm["of"]] if "of" in norm else [norm["kind"]]
+
+
 class PrivateFunction(Publishable):
     """What a mechanism releases; call it with states."""
 
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        form = _FORMS.get(norm["kind"], type(self))
-        fits = form is type(self) and norm["kind"] not in IN_TRAINING
+        kinds = kinds_of(norm)
+        fits = all(_FORMS.get(kind, type(self)) is type(self) and kind not in IN_TRAINING | MEANS for kind in kinds)
         require(fits, f"its noise must be that of a {type(self).__name__}")
         self.require_outputs(certificate)
 

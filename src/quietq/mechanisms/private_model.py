@@ -6,13 +6,16 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.mechanisms.private_function import PrivateFunction
+from quietq.mechanisms.private_function import MEANS, PrivateFunction, kinds_of
 from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Stored, require
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Categorical, FeatureMap
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import numbers, real
 from quietq.privacy.errors import InvalidInput
+
+LARGEST = 1e20
+"""No weight of a file may be larger: then no value overflows in float32."""
 
 
 def stretch(points: Any, knots: Any, xp: Any = np) -> Any:
@@ -80,6 +83,9 @@ class PrivateModel(PrivateFunction):
             raise InvalidRelease(f"This is not a release: {error}") from error
         (offset, weights, knots), box = (stored.arrays[name] for name in cls.arrays), stored.box
         require(weights.ndim in (1, 2) and len(weights) == feature_map.rank, "it must have one weight for each feature")
+        require((np.abs(weights) <= LARGEST).all(), "its weights are too large to compute with")
+        if isinstance(feature_map, Categorical):
+            require((box.low, box.high) == ((0.0,), (feature_map.rank - 1.0,)), "its box must be that of its items")
         require(offset.shape == (weights.shape[1:] or (1,)), "its offset must be a number for each column of weights")
         fits = low < high if low is not None and high is not None else low is high
         require(feature_map.dimension == box.dimension and fits, "its features, box and range must fit")
@@ -88,6 +94,4 @@ class PrivateModel(PrivateFunction):
         return cls(feature_map, offset, weights, knots, low, high, box, stored.certificate)
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        parts = [part["norm"] for part in norm["of"]] if norm["kind"] == "gaussian-queries" else [norm]
-        of_people = all(part["kind"] in ("mean-of-people", "mean-within-right-angles") for part in parts)
-        require(of_people, "its noise must be that of means over people")
+        require(set(kinds_of(norm)) <= MEANS, "its noise must be that of means over people")

@@ -25,6 +25,9 @@ Term = tuple[tuple[int, int], ...]
 MOST_DEGREE = 12
 MOST_TERMS = 4096
 MOST_ITEMS = 2**14
+MOST_BYTES = 2**18
+"""Of the names of all items, so that they fit into a release."""
+MOST_FACTORS = 12
 
 
 class FeatureMap(ABC):
@@ -45,6 +48,11 @@ class FeatureMap(ABC):
     @abstractmethod
     def __call__(self, points: Any, xp: Any = np) -> Any:
         """The features of points in [0, 1]^d."""
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is one of the maps here, and not a class that somebody derived from them."""
+        return type(self) in _MAPS.values()
 
     def sized(self, dimension: int) -> "FeatureMap":
         """The map for states of so many coordinates; refused if it is for another number."""
@@ -103,8 +111,8 @@ class Polynomials(FeatureMap):
             columns = [column for column, _ in term]
             if columns != sorted(set(columns)) or not all(0 <= column < self.dimension for column in columns):
                 raise InvalidInput(f"A term's coordinates must rise from 0 to {self.dimension - 1}, not {columns}.")
-            if not all(1 <= degree <= MOST_DEGREE for _, degree in term):
-                raise InvalidInput(f"A term's degrees must lie between 1 and {MOST_DEGREE}.")
+            if len(term) > MOST_FACTORS or not all(1 <= degree <= MOST_DEGREE for _, degree in term):
+                raise InvalidInput(f"A term must have at most {MOST_FACTORS} factors, of degrees 1 to {MOST_DEGREE}.")
         if sorted(self.terms, key=len) != list(self.terms) or len(set(self.terms)) < len(self.terms):
             raise InvalidInput("Terms must be all different, those with the fewest factors first.")
 
@@ -240,12 +248,11 @@ class Splines(FeatureMap):
         if not isinstance(self.additive, bool):
             raise InvalidInput(f"additive must be True or False, not {self.additive!r}.")
         count("pieces", self.pieces, most=MOST_TERMS)
-        if self.dimension:
-            count("dimension", self.dimension)
-        if self.rank > MOST_TERMS:
+        _check_dimension(self.dimension)
+        if (not self.additive and self.dimension > MOST_DEGREE) or self.rank > MOST_TERMS:
             raise InvalidInput(
-                f"Products of splines with {self.pieces} pieces in {self.dimension} coordinates are {self.rank} "
-                f"features, above {MOST_TERMS}: take fewer pieces, or leave features out."
+                f"Splines with {self.pieces} pieces in {self.dimension} coordinates are more than {MOST_TERMS} "
+                "features: take fewer pieces, or leave features out."
             )
 
     def sized(self, dimension: int) -> FeatureMap:
@@ -285,6 +292,10 @@ class Categorical(FeatureMap):
             raise InvalidInput("items must be a list of texts, the items' names.")
         if not 2 <= len(given) <= MOST_ITEMS or len(set(given)) < len(given):
             raise InvalidInput(f"items must be between 2 and {MOST_ITEMS} different names, not {len(given)}.")
+        if not all(item.isprintable() for item in given):
+            raise InvalidInput("items must be names that can be printed, without tabs, line breaks or half characters.")
+        if sum(len(item.encode()) + 8 for item in given) > MOST_BYTES:
+            raise InvalidInput(f"items' names must have at most {MOST_BYTES} bytes together: shorten them.")
         object.__setattr__(self, "items", tuple(given))
 
     @property
@@ -332,8 +343,7 @@ class Columns(FeatureMap):
     def __post_init__(self) -> None:
         if not isinstance(self.prefix, str):
             raise InvalidInput(f"prefix must be text, not {self.prefix!r}.")
-        if self.dimension:
-            count("dimension", self.dimension, most=MOST_TERMS)
+        _check_dimension(self.dimension)
 
     def sized(self, dimension: int) -> FeatureMap:
         return replace(self, dimension=dimension) if not self.dimension else super().sized(dimension)
@@ -352,6 +362,12 @@ class Columns(FeatureMap):
 _MAPS: dict[str, type[FeatureMap]] = {
     one.kind: one for one in (Polynomials, Fourier, Radial, Splines, Categorical, Columns)
 }
+
+
+def _check_dimension(given: object) -> None:
+    """A number of coordinates, or the whole number 0 for one that is not known yet."""
+    if type(given) is not int or given != 0:
+        count("dimension", given, most=MOST_TERMS)
 
 
 def _table(name: str, given: Any) -> tuple[tuple[float, ...], ...]:
