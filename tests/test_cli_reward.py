@@ -151,7 +151,7 @@ def test_comparisons(quietq, choices, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"low": 0, "slope": 1}, "comparisons have no --low and --slope: leave them out."),
+        ({"low": 0, "slope": 1}, "comparisons have no --low and --slope: leave them out, or say --kind ratings."),
         ({"engine": "rays"}, "--engine"),
         ({"right": None}, "right"),
         ({"right": "bx"}, "--left and --right must have a column for each coordinate, not 2 and 1 columns."),
@@ -209,7 +209,7 @@ def test_a_new_kind_of_feedback_has_its_own_options(counted):
     assert options["people"].__metadata__[0].rich_help_panel is None
     told, words = counted(box=["0 1"], mood="temper")
     assert (told, words) == ({"count": 7, "box": [(0.0, 1.0)], "mood": "temper"}, "Nobody is counted.")
-    assert counted(slope=1.0) == ({}, "counted have no --slope: leave it out.")
+    assert counted(slope=1.0) == ({}, "counted have no --slope: leave it out, or say --kind ratings.")
 
 
 def test_options_of_several_words(counted):
@@ -243,7 +243,7 @@ def test_options_of_several_words(counted):
         ({"state": ["where", "score"]}, "--slope is for one coordinate or --features additive"),
         ({"slope": None}, "slope must be declared"),
         ({"features": "linear"}, "'linear'"),
-        ({"left": "where"}, "ratings have no --left: leave it out."),
+        ({"left": "where"}, "ratings have no --left: leave it out, or say --kind comparisons."),
         ({"epsilon": None, "out": None}, "A private reward needs --epsilon and --out."),
         ({"plot": "picture.pdf"}, "must end in .png or .svg"),
         ({"out": "nowhere/reward.qq"}, "folder"),
@@ -270,3 +270,19 @@ def test_results_do_not_overwrite_each_other_or_the_ratings(quietq, ratings, tmp
         assert code == 2
         assert "must be different files" in err
     assert ratings.read_bytes() == before
+
+
+def test_rows_can_be_counted_before_anything_is_spent(quietq, tmp_path):
+    """A wrong box, or too many people, is warned of: to whoever runs it, and nobody else."""
+    (tmp_path / "rows.csv").write_text("person,x,y,rating\n" + "".join(f"{i},0.5,5,1\n" for i in range(30)))
+    about = f"reward {tmp_path / 'rows.csv'} --state x --state y --low 0 --high 2 --check"
+    code, out, err = quietq(f"{about} --people 30 --box 0 1 --box 0 10")
+    assert (code, err) == (0, "")
+    assert "Nothing was spent" in out
+    assert "used rows 30" in out
+    code, out, err = quietq(f"{about} --people 900 --box 0 1 --box 4 10")
+    assert "only 30 of 900 people have a usable row" in err
+    code, out, err = quietq(f"{about} --people 30 --box 0 1")
+    assert "No row of the ratings can be used" in err
+    assert "only 0 of 30 rows can be used: check columns, --box" in err
+    assert code == 0

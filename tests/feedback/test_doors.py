@@ -89,8 +89,8 @@ def test_an_item_that_is_not_declared_says_nothing():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"items": ITEMS, "box": (0, 1)}, "State box, where states lie, or items"),
-        ({}, "State box, where states lie, or items"),
+        ({"items": ITEMS, "box": (0, 1)}, "There must be a box"),
+        ({}, "There must be a box"),
         ({"items": ["tea", "TEA"]}, "differ by more than their spelling"),
         ({"items": ["tea"]}, "between 2 and"),
         ({"items": ["tea\t", "milk"]}, "can be printed"),

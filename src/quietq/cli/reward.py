@@ -68,6 +68,7 @@ METAVARS = {"box": "LOW HIGH", "option": "NAME=COLUMN,COLUMN", "items": "FILE", 
 PARAMETERS = {"people": "count", "option": "options"}
 """What `read` calls an option; all others have the name of its parameter."""
 RESULT: Options = {
+    "check": option(bool, "Only read and count rows; nothing is spent, and no --epsilon, --delta or --out needed."),
     "out": option(Path, "The file that may leave: the private reward and its certificate." + NEEDED),
     "plot": option(Path, "A picture of the private reward, .png or .svg."),
     "ledger": option(str, LEDGER),
@@ -104,9 +105,15 @@ def reward(values: dict[str, Any]) -> None:
     as_json, kind, files = values.pop("json", False), values.setdefault("kind", "ratings"), values.pop("files", [])
     given = dict(values)
     arguments = _arguments(kind, {name: values.pop(name) for name in list(values) if name not in _NOT_READ})
-    _require("A private reward needs", values, "epsilon", "delta", "out")
     if not files:
         raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per rating or comparison.")
+    if values.pop("check", False):
+        counts = FEEDBACK[kind].load().read(files, **arguments).not_private
+        _warn_of_bad_rows(counts, arguments["count"])
+        spent = "Nothing was spent, and nothing written."
+        answer(as_json, {"not_private": counts}, spent, f"Not private, for you only: {_in_words(counts)}")
+        return
+    _require("A private reward needs", values, "epsilon", "delta", "out")
     budget, out, plot = qq.Budget(values["epsilon"], values["delta"]), values["out"], values.get("plot")
     account = open_account(values.get("ledger"), values.get("source"), "reward")
     _check_outputs(files, out, plot)
@@ -118,20 +125,44 @@ def reward(values: dict[str, Any]) -> None:
             files, **arguments,
             progress=lambda rows: progress.update(task, description=f"Reading {kind}: {rows:,} rows"),
         )  # fmt: skip
-        if out.exists():
-            warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
+        _warn_of_bad_rows(group.not_private, arguments["count"])
         progress.update(task, description="Making the reward private")
         private = qq.privatise(group, budget, noise=values.get("noise", "auto"), account=account)
+    if out.exists():
+        warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
     name = qq.publish(private, out)
     plot = _plot(private, plot, given)
     record = {
         "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
         "plot": None if plot is None else str(plot), "options": _plain(given), "not_private": group.not_private,
     }  # fmt: skip
-    counts = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in group.not_private.items())
     written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
     additive = [ADDITIVE] if given.get("features") == "additive" else []
-    answer(as_json, record, private.certificate, *additive, written, f"Not private, for you only: {counts}")
+    answer(
+        as_json,
+        record,
+        private.certificate,
+        *additive,
+        written,
+        f"Not private, for you only: {_in_words(group.not_private)}",
+    )
+
+
+def _in_words(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in counts.items())
+
+
+def _warn_of_bad_rows(counts: dict[str, int], people: int) -> None:
+    """What looks like a mistake in what was declared. It goes by the raw data, so nothing is refused."""
+    rows, used, present = counts["rows"], counts["used_rows"], counts["people_present"]
+    clipped = max((number for name, number in counts.items() if name.startswith("clipped_")), default=0)
+    for wrong, sentence in (
+        (used < rows / 2, f"only {used:,} of {rows:,} rows can be used: check columns, --box, lists and choices"),
+        (clipped > used / 2, f"{clipped:,} ratings lie outside --low and --high: check these"),
+        (present < people / 2, f"only {present:,} of {people:,} people have a usable row: check --people"),
+    ):
+        if wrong:
+            warn(f"{sentence}. This comes from the raw data and is for you alone.")
 
 
 add_command(
@@ -145,7 +176,10 @@ def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     """What `read` is called with; whatever it cannot use is refused, and so is what is missing."""
     takes, names, boxes = _parameters(kind), _coordinates(given), [read_pair(text) for text in given.get("box", ())]
     if wrong := [name for name in given if name not in takes]:
-        raise qq.InvalidInput(f"{kind} have no {dashed(*wrong)}: leave {'it' if len(wrong) == 1 else 'them'} out.")
+        other = [one for one in FEEDBACK if not set(wrong) - set(_parameters(one))]
+        instead = f", or say --kind {other[0]}" if other else ""
+        it = "it" if len(wrong) == 1 else "them"
+        raise qq.InvalidInput(f"{kind} have no {dashed(*wrong)}: leave {it} out{instead}.")
     _require(f"{kind} need", given, *(name for name, one in takes.items() if one.default is one.empty))
     if boxes and len(boxes) not in (1, len(names)):
         raise qq.InvalidInput(

@@ -139,7 +139,8 @@ def read_people(
         # No refusal, which would tell whether the one person with a usable row is there.
         warnings.warn(
             f"No row of the {schema.kind} can be used, so all {count} people count as neutral: check that the columns "
-            "are the right ones, that states lie in the box, and that numbers have a decimal point, not a comma. This "
+            "are the right ones, that states lie in the box or are items of the list, that choices are those that were "
+            "declared, and that numbers have a decimal point, not a comma. This "
             "warning comes from the raw data and is for you alone.",
             UserWarning,
             stacklevel=3,

@@ -43,7 +43,7 @@ class States:
         if features is not None and not isinstance(features, FeatureMap):
             raise InvalidInput(f"features must be a public feature map, not {type(features).__name__}.")
         if (box is None) == (items is None):
-            raise InvalidInput("State box, where states lie, or items, a public list of them, and not both.")
+            raise InvalidInput("There must be a box, low and high for each coordinate, or else items, a public list.")
         if features is not None and not features.is_data:
             raise InvalidInput(
                 f"features must be one of quietq's own public maps, and {type(features).__name__} is code: for that, "

@@ -71,6 +71,8 @@ class Rounds(Mechanism):
         self._not_stretched = np.tile([0.0, 1.0], (dimension, 1))
         self.rounds = _number_of_rounds(relation.people, self.budget.mu)
         self._looks_first = task.features is None or task.features.stretches
+        if not self._looks_first:
+            self.remarks = ()
         self._share = 1 - MARGINALS - MOMENTS if self._looks_first else 1.0
         self._noise = 4 * self._spread / (relation.people * self.budget.mu * loss.curvature) ** 2 / self._share
         every = Basis.of(task.features, dimension, loss)
