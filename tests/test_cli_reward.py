@@ -272,6 +272,7 @@ def test_results_do_not_overwrite_each_other_or_the_ratings(quietq, ratings, tmp
     assert ratings.read_bytes() == before
 
 
+@pytest.mark.filterwarnings("default:No row of the ratings")
 def test_rows_can_be_counted_before_anything_is_spent(quietq, tmp_path):
     """A wrong box, or too many people, is warned of: to whoever runs it, and nobody else."""
     (tmp_path / "rows.csv").write_text("person,x,y,rating\n" + "".join(f"{i},0.5,5,1\n" for i in range(30)))
