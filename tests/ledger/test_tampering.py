@@ -71,7 +71,7 @@ def test_a_cut_off_or_rewritten_chain_shows_against_a_noted_head(tmp_path: Path)
     [
         "UPDATE quietq_ledger SET body = replace(body, '0.1', '0.2') WHERE number = 2",
         "UPDATE quietq_ledger SET source = 'votes' WHERE number = 2",
-        "UPDATE quietq_ledger SET hash = replace(hash, 'a', 'b') WHERE number = 3",
+        "UPDATE quietq_ledger SET hash = 'x' || substr(hash, 2) WHERE number = 3",
         "UPDATE quietq_ledger SET number = 9 WHERE number = 5",
         "DELETE FROM quietq_ledger WHERE number = 2",
         "INSERT INTO quietq_ledger VALUES (0, 'ratings', '{}', 'x')",
