@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 # A file stays in one process, so that what its tests share is compiled, trained or started once.
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile
+# Files in their own order: by their numbers of tests, the longest would come last and leave one core idle.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo examples test test-slow paper programs bench lint clean
 

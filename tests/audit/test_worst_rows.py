@@ -43,8 +43,8 @@ def plan(kind: str, mechanism: type[Rounds] = Rounds, budget: Budget = AMPLE) ->
     return mechanism(Task.of(read(source), budget))
 
 
-QUICK = {"rounds": ("ratings", "comparisons of segments"), "fits": ("ratings of items",), "network": ("comparisons",)}
-"""Each mechanism once, and its most peculiar kinds; all others are slow tests."""
+QUICK = {"rounds": ("ratings", "comparisons of segments"), "fits": ("ratings of items",), "network": ()}
+"""The most peculiar kinds; all others are slow tests, and the network is replayed in `test_network_reward.py`."""
 
 
 @pytest.mark.parametrize(
@@ -265,6 +265,7 @@ class Thrice(Rounds):
         return query._replace(numbers=lambda feedback: 3 * query.numbers(feedback))
 
 
+@pytest.mark.slow
 @both
 def test_whole_releases_tell_the_same(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two queries, all answers seen, told apart by the best test."""

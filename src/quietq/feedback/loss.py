@@ -3,6 +3,7 @@
 All numbers here are public constants in units of the range of ratings, or of log-odds.
 """
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -263,4 +264,5 @@ def _shares(utility: Float[np.ndarray, "options rows"]) -> Float[np.ndarray, "op
     """exp(u) over their sum; nothing where nothing was offered."""
     largest = utility.max(axis=0)
     odds = np.exp(utility - np.where(np.isfinite(largest), largest, 0.0))
-    return odds / np.maximum(odds.sum(axis=0), 1e-300)
+    total = functools.reduce(np.add, odds)  # one option after the other: NumPy's own sum would round by company
+    return odds / np.maximum(total, 1e-300)

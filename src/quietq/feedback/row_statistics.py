@@ -5,6 +5,7 @@ element by element, row by row or person by person, so that nobody's company cha
 allows for a step of everybody's sum all the same (`COMPANY`).
 """
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -81,11 +82,11 @@ class SecondMoments(Vector):
         points = np.stack(self.loss.points(columns))
         there = ~np.isnan(points.sum(axis=2, keepdims=True))
         states = np.stack([self.centred(np.where(*each, 0.5)) for each in zip(there, points, strict=True)])
-        mean = (states * there).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+        mean = functools.reduce(np.add, states * there) / np.maximum(there.sum(axis=0), 1)
         states = np.where(there, states, mean)  # what was not offered says nothing
         sums = len(states) * _triangles(mean, starts)
         if len(states) > 1:
-            apart = np.sum([_triangles(state - mean, starts) for state in states], axis=0) / (len(states) - 1)
+            apart = functools.reduce(np.add, [_triangles(state - mean, starts) for state in states]) / (len(states) - 1)
             sums = np.hstack([apart, sums])
         return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-300)
 
