@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from quietq.feedback.loss import Chosen, Squared
-from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments, exact_product
+from quietq.feedback.row_statistics import TOLD, ClippedFit, ClippedGradient, Marginals, SecondMoments, exact_product
 from quietq.noise.feature_maps import Polynomials
 
-LOSS = Squared(2, (0.0, 1.0))
+LOSS, CHOSEN = Squared(2, (0.0, 1.0)), Chosen(2, 2)
 FEATURES = Polynomials(2, ((), ((0, 1),), ((1, 3),), ((0, 1), (1, 2))))
 RNG = np.random.default_rng(0)
 
@@ -31,6 +31,8 @@ def around(points: np.ndarray) -> np.ndarray:
 STATISTICS = {
     "gradient": gradient(),
     "turned": turned(),
+    "choices": ClippedGradient(CHOSEN, FEATURES, np.array([0.1, -0.3, 0.2, 0.5]), 0.1),
+    "fits": ClippedFit(LOSS, FEATURES, np.array([0.1, 0.3, 0.2, 0.05]), 0.1),
     "marginals": Marginals(LOSS, 2, 8),
     "moments": SecondMoments(LOSS, around, 2),
     "moments-of-pairs": SecondMoments(Chosen(2, 2), around, 2),
@@ -40,7 +42,7 @@ STATISTICS = {
 def crowd(sizes: list[int]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     rng, rows = np.random.default_rng(1), sum(sizes)
     names = ["x0", "x1", *(f"option{j}_{i}" for j in (0, 1) for i in (0, 1)), "rating"]
-    columns = {name: rng.random(rows) for name in names}
+    columns = {name: rng.random(rows) for name in names} | {"choice": rng.integers(0, 3, rows)}
     return np.append(0, np.cumsum(sizes))[:-1], columns
 
 

@@ -46,8 +46,8 @@ class States:
             raise InvalidInput("There must be a box, low and high for each coordinate, or else items, a public list.")
         if features is not None and not features.is_data:
             raise InvalidInput(
-                f"features must be one of quietq's own public maps, and {type(features).__name__} is code: for that, "
-                "give a FeatureKernel with a norm."
+                f"features must be one of quietq's own public maps, and {type(features).__name__} is code, which could "
+                "look at several people at once: take one of them, or leave features out."
             )
         if items is not None:
             if features is not None or dimension != 1:
