@@ -11,7 +11,8 @@ A draw is a shape of reward g on [0, 1]^d, people who each have a taste of their
   20 different items each. A person's level is shifted by their own normal number of deviation 0.1; noise as above.
 
 Two disjoint sets of shapes: settings are chosen on DEVELOPMENT alone, results are reported on REPORTED. Four of those,
-TARGETED, have targets; shapes like them were known when the estimator was designed. No setting was chosen by UNSEEN.
+TARGETED, have targets; shapes like them were known when the estimator was designed. No setting of
+`rounds` was chosen by UNSEEN; that "auto" takes no network was decided after looking at it.
 """
 
 import zlib

@@ -148,8 +148,8 @@ def main(out: Path, draws: int = 3) -> Outcome:
     explained = 1 - error(outcome.held_out, outcome.twin) ** 2 / outcome.constant**2
     gain = found(outcome.held_out, recommended(outcome.twin)) - outcome.mean
     console.print(
-        f"The signal is weak: all that the raw ratings tell explains {explained:.1%} of what ratings vary by, and what "
-        f"they recommend is rated {gain:.2f} points above any lecture. It says nothing about any one of them."
+        f"The signal is weak: a ridge regression of the raw ratings explains {explained:.1%} of what ratings vary by, "
+        f"and what it recommends is rated {gain:.2f} points above any lecture. It says nothing about any one of them."
     )
     rows = zip(SEMESTERS, recommended(outcome.private), strict=True)
     told = "; ".join(f"semester {semester}: {', '.join(str(DEPARTMENTS[i]) for i in row)}" for semester, row in rows)

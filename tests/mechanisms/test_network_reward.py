@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from dp_accounting.pld import PLDAccountant
+from one_person import ADVERSARIES, replay, with_one
 
 from quietq import Accountant, Budget, Columns, Comparisons, InvalidInput, Ratings, load, privatise, publish
 from quietq.feedback.loss import Chosen, Loss, Squared
@@ -24,7 +25,6 @@ from quietq.mechanisms.network_reward import NetworkReward
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.publishable import InvalidRelease, Stored
 from quietq.noise.box import Box
-from quietq.noise.entropy import SeededEntropy
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.norms import largest_difference
 from quietq.privacy.relations import OnePerson
@@ -171,47 +171,22 @@ def test_company_changes_no_bit_of_a_network(loss):
 # One person's rows, replaced by whatever an adversary likes
 
 
-def with_one(rows: list[tuple[float, float, float]], people: int = 50) -> Ratings:
-    rng = np.random.default_rng(0)
-    others = [(str(i), *rng.random(3)) for i in range(people - 1) for _ in range(5)]
-    table = pl.DataFrame([("one", *row) for row in rows] + others, schema=["person", "a", "b", "rating"], orient="row")
-    return Ratings.read(table, box=[(0, 1), (0, 1)], low=0, high=1, count=people, state=["a", "b"])
-
-
-def replay(one: Ratings, other: Ratings) -> list[float]:
-    """One transcript, answered from the first; how far the other's numbers are from it, query by query, in noise."""
-    mechanism = Network(Task(OnePerson(50), BUDGET, one.box, loss=one.loss))
-    entropy, steps, found = SeededEntropy(0), mechanism.run(), []
-    query = next(steps)
-    while True:
-        here, there = query.numbers(one), query.numbers(other)
-        found.append(query.law.distance(here - there) / query.sensitivity)
-        try:
-            query = steps.send(query.law.add(here, entropy))
-        except StopIteration:
-            return found
-
-
-ADVERSARIES = {
-    "opposite": [(1.0, 1.0, 1.0)],
-    "many": [(1.0, 0.0, 1.0)] * 500,
-    "beyond": [(0.0, 0.0, 1e9), (0.5, 0.5, -1e9)],
-    "nobody": [],
-    "anything": [(float(a), float(b), float(c)) for a, b, c in np.random.default_rng(5).random((40, 3))],
-}
+def planned() -> Network:
+    people = with_one([])
+    return Network(Task(OnePerson(50), BUDGET, people.box, loss=people.loss))
 
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("rows", ADVERSARIES.values(), ids=ADVERSARIES)
 def test_one_person_moves_no_query_of_a_network_farther_than_stated(rows):
-    moved = replay(with_one([(1.0, 1.0, 0.0)]), with_one(rows))
+    moved = replay(planned(), with_one([(1.0, 1.0, 0.0)]), with_one(rows))
     assert len(moved) > 6
     assert max(moved) <= 1
 
 
 @pytest.mark.usefixtures("short")
 def test_a_network_wastes_no_noise():
-    assert max(replay(with_one([(1.0, 1.0, 0.0)]), with_one([(1.0, 1.0, 1.0)]))[-6:]) > 0.9
+    assert max(replay(planned(), with_one([(1.0, 1.0, 0.0)]), with_one([(1.0, 1.0, 1.0)]))[-6:]) > 0.9
 
 
 class Summed(NetworkGradient):
@@ -224,9 +199,9 @@ class Summed(NetworkGradient):
 @pytest.mark.usefixtures("short")
 def test_a_sum_of_gradients_is_held_to_the_bound(monkeypatch):
     monkeypatch.setattr(network, "NetworkGradient", Summed)
-    assert max(replay(with_one([(1.0, 1.0, 0.0)]), with_one(ADVERSARIES["many"]))) <= 1
+    assert max(replay(planned(), with_one([(1.0, 1.0, 0.0)]), with_one(ADVERSARIES["many"]))) <= 1
     monkeypatch.setattr(Vector, "_hold", lambda self, vectors, people: vectors)  # and without: the replay sees it
-    assert max(replay(with_one([(1.0, 1.0, 0.0)]), with_one(ADVERSARIES["many"]))) > 1
+    assert max(replay(planned(), with_one([(1.0, 1.0, 0.0)]), with_one(ADVERSARIES["many"]))) > 1
 
 
 # What is released

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
+from one_person import ADVERSARIES, replay, with_one
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, Ratings, load, privatise, publish
 from quietq.feedback.row_statistics import ClippedGradient
@@ -16,7 +17,6 @@ from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.release import release
 from quietq.mechanisms.rounds import BINS, ROUNDS, Rounds
-from quietq.noise.entropy import SeededEntropy
 from quietq.noise.feature_maps import Splines
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import EngineFailed
@@ -158,35 +158,6 @@ def test_the_mean_of_fits(ratings):
 
 
 # One person's rows, replaced by whatever an adversary likes
-
-
-def replay(mechanism: Rounds, one: Ratings, other: Ratings, seed: int = 0) -> list[float]:
-    """One transcript, answered from the first; how far the other's numbers are from it, query by query, in noise."""
-    entropy, steps, found = SeededEntropy(seed), mechanism.run(), []
-    query = next(steps)
-    while True:
-        here, there = query.numbers(one), query.numbers(other)
-        found.append(query.law.distance(here - there) / query.sensitivity)
-        try:
-            query = steps.send(query.law.add(here, entropy))
-        except StopIteration:
-            return found
-
-
-def with_one(rows: list[tuple[float, float, float]], people: int = 50) -> Ratings:
-    rng = np.random.default_rng(0)
-    others = [(str(i), *rng.random(3)) for i in range(people - 1) for _ in range(5)]
-    table = pl.DataFrame([("one", *row) for row in rows] + others, schema=["person", "a", "b", "rating"], orient="row")
-    return Ratings.read(table, box=[(0, 1), (0, 1)], low=0, high=1, count=people, state=["a", "b"])
-
-
-ADVERSARIES = {
-    "opposite": [(1.0, 1.0, 1.0)],
-    "many": [(1.0, 0.0, 1.0)] * 500,
-    "beyond": [(0.0, 0.0, 1e9), (0.5, 0.5, -1e9)],
-    "nobody": [],
-    "anything": [(float(a), float(b), float(c)) for a, b, c in np.random.default_rng(5).random((40, 3))],
-}
 
 
 @pytest.mark.parametrize("rows", ADVERSARIES.values(), ids=ADVERSARIES)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quietq.noise.box import Box, Domain
-from quietq.noise.feature_maps import Categorical, Columns, FeatureMap
+from quietq.noise.feature_maps import Categorical, Columns, FeatureMap, is_data
 from quietq.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class States:
             raise InvalidInput(f"features must be a public feature map, not {type(features).__name__}.")
         if (box is None) == (items is None):
             raise InvalidInput("There must be a box, low and high for each coordinate, or else items, a public list.")
-        if features is not None and not features.is_data:
+        if features is not None and not is_data(features):
             raise InvalidInput(
                 f"features must be one of quietq's own public maps, and {type(features).__name__} is code, which could "
                 "look at several people at once: take one of them, or leave features out."

@@ -32,7 +32,7 @@ class Fits(Rounds):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        every = Basis.of(task.features, self.box.dimension, self.loss)
+        every = self._every
         sizes = {every.first(min(number, every.size)).size for number in _NUMBERS}
         alternatives = [every.first(size) for size in sorted(sizes)]
         self.rounds = 1

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from quietq.mechanisms.private_function import MEANS, PrivateFunction, kinds_of
 from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Stored, require
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import Categorical, FeatureMap
+from quietq.noise.feature_maps import Categorical, FeatureMap, map_of
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import numbers, real
 from quietq.privacy.errors import InvalidInput
@@ -76,7 +76,7 @@ class PrivateModel(PrivateFunction):
     def from_arrays(cls, stored: Stored) -> "PrivateModel":
         stored.expect(cls.details, cls.arrays)
         try:
-            feature_map = FeatureMap.of(stored.details["feature_map"])
+            feature_map = map_of(stored.details["feature_map"])
             ends = [stored.details[end] for end in ("low", "high")]
             low, high = (None if end is None else real("range", end) for end in ends)
         except InvalidInput as error:

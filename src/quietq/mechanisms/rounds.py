@@ -75,9 +75,9 @@ class Rounds(Mechanism):
             self.remarks = ()
         self._share = 1 - MARGINALS - MOMENTS if self._looks_first else 1.0
         self._noise = 4 * self._spread / (relation.people * self.budget.mu * loss.curvature) ** 2 / self._share
-        every = Basis.of(task.features, dimension, loss)
-        self.basis = self._worthwhile(every)
-        self._error = _worth_their_noise(every.variances, self._noise)[1]
+        self._every = Basis.of(task.features, dimension, loss)
+        self.basis = self._worthwhile(self._every)
+        self._error = _worth_their_noise(self._every.variances, self._noise)[1]
         if isinstance(task.features, Splines) and task.features.additive:
             self.remarks = (*self.remarks, "The model is a sum of one function per coordinate: it has no interactions.")
         self.conditions = (
