@@ -39,20 +39,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def study(options: argparse.Namespace) -> Study:
     """Uniform states everywhere; other states, and comparisons, where `_also` says so."""
-    shapes = families.REPORTED if options.shapes == "reported" else families.DEVELOPMENT
+    reported = options.shapes == "reported"
+    shapes = families.REPORTED if reported else families.DEVELOPMENT
     cases = [
         replace(
             _case(kind, states, people, family, dimension),
             wanted=_wanted(options, kind, states, people, family, dimension),
         )
         for kind in KINDS
-        for states in families.STATES
+        for states in (families.REPORTED_STATES if reported else families.DEVELOPMENT_STATES)
         for people in sorted({*PEOPLE, *options.people}, reverse=True)
         for family in shapes
         for dimension in sorted({*DIMENSIONS, *options.dimension})
         if _measured(kind, states, people, dimension)
     ]
-    name = NAME if options.shapes == "reported" else f"{NAME}-development"
+    name = NAME if reported else f"{NAME}-development"
     return Study(
         name, "d", cases, ("20 rows for each person. In brackets: the target. Laws: `benchmarks/families.py`.",)
     )
