@@ -1,6 +1,7 @@
 """PPO of Stable-Baselines3 as it comes, 30,000 steps, on the private reward of 1,000 people: two peaks in a plane.
 
-What the policy earns in true reward, as a share of what it earns when it is trained on the true reward.
+What the policy earns in true reward, as a share of what it earns when it is trained on the true reward. The walker's
+moves are continuous because PPO learns them more surely in so few steps: tried with true rewards of other shapes.
 """
 
 import argparse
@@ -21,14 +22,13 @@ NAME, PEOPLE, STEPS, EPISODES, TARGET = "ppo", 1000, 30_000, 200, 0.98
 
 
 class Plane(gymnasium.Env):
-    """A walker in the unit square: it stays or goes 0.1 along an axis, 50 times, from anywhere."""
+    """A walker in the unit square: it goes up to 0.1 along each axis, 50 times, from anywhere."""
 
-    MOVES = 0.1 * np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], np.float64)
     LENGTH = 50
 
     def __init__(self, reward: families.Shape) -> None:
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,), np.float64)
-        self.action_space = gymnasium.spaces.Discrete(len(self.MOVES))
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float64)
         self.reward, self.place, self.time = reward, np.zeros(2), 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict]:
@@ -36,9 +36,13 @@ class Plane(gymnasium.Env):
         self.place, self.time = self.np_random.random(2), 0
         return self.place, {}
 
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
-        self.place, self.time = np.clip(self.place + self.MOVES[action], 0, 1), self.time + 1
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self.place, self.time = moved(self.place, action), self.time + 1
         return self.place, float(self.reward(self.place)), False, self.time == self.LENGTH, {}
+
+
+def moved(place: np.ndarray, action: np.ndarray) -> np.ndarray:
+    return np.clip(place + 0.1 * np.clip(action, -1, 1), 0, 1)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +66,7 @@ def measure(draw: int) -> Numbers:
     on_private = _earned(env, _policy(qq.PrivateReward(Plane(drawn.reward), private), draw))
     on_truth = _earned(env, _policy(Plane(drawn.reward), draw))
     generator = np.random.default_rng(draw)
-    at_random = _earned(env, lambda places: generator.integers(len(Plane.MOVES), size=len(places)))
+    at_random = _earned(env, lambda places: generator.uniform(-1, 1, places.shape))
     return {
         "share of the true reward's": on_private / on_truth,
         "trained on the private reward": on_private,
@@ -83,6 +87,6 @@ def _earned(env: Plane, policy: Any) -> float:
     """The mean true return, over starts that are the same for all policies."""
     places, total = np.random.default_rng(1).random((EPISODES, 2)), np.zeros(EPISODES)
     for _ in range(env.LENGTH):
-        places = np.clip(places + env.MOVES[policy(places)], 0, 1)
+        places = moved(places, policy(places))
         total += env.reward(places)
     return float(total.mean())
