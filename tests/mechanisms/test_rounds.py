@@ -14,6 +14,7 @@ from quietq.mechanisms import rounds
 from quietq.mechanisms.fits import Fits
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.release import release
 from quietq.mechanisms.rounds import BINS, ROUNDS, Rounds
@@ -200,12 +201,10 @@ def test_a_statistic_that_forgets_its_bound_is_held_to_it(monkeypatch):
 
 @pytest.mark.parametrize("share", [0.9, 0.999])
 def test_a_copy_with_less_noise_is_refused(monkeypatch, share):
-    asked = rounds.Rounds._query
-
-    def cheaper(self, statistic, mu):
-        query = asked(self, statistic, mu)
+    def cheaper(*look):
+        query = mean_of_people(*look)
         return query._replace(law=Gaussian(share * query.law.sigma, query.law.shape))  # type: ignore[attr-defined]
 
-    monkeypatch.setattr(rounds.Rounds, "_query", cheaper)
+    monkeypatch.setattr(rounds, "mean_of_people", cheaper)
     with pytest.raises(InvalidInput, match="more noise, or fewer queries"):
         release(plan(30), read(people=30), Accountant(BUDGET))
