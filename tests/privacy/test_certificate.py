@@ -248,7 +248,7 @@ def test_the_box_is_part_of_it():
     assert certificate.domain == ((0.0, 10.0), (-1.0, 1.0))
     assert certificate.to_dict()["domain"] == [[0.0, 10.0], [-1.0, 1.0]]
     assert Certificate.from_json(certificate.to_json()) == certificate
-    assert "\nThe box: [0, 10] x [-1, 1].\n" in str(certificate)
+    assert "\nStates lie in [0, 10] x [-1, 1].\n" in str(certificate)
     assert "The box" not in str(Certificate(method="x", standing="none"))
     record = Certificate(**GOOD).to_dict()
     del record["domain"]

@@ -38,6 +38,8 @@ class FeatureModel(Mechanism):
             self.remarks = ()
         if isinstance(task.features, Splines) and task.features.additive:
             self.remarks = (*self.remarks, "The model is a sum of one function per coordinate: it has no interactions.")
+        if self.loss.range is None:
+            self.remarks = (*self.remarks, "The reward is in log-odds and up to a constant: choices tell no more.")
         self._every = Basis.of(task.features, dimension, self.loss)
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:

@@ -85,7 +85,7 @@ class Assumption:
 
 
 CHOSEN = Assumption(
-    "Box, bounds, numbers of people, settings and budget were chosen without the private data.", enforced=False
+    "Box or items, bounds, numbers of people, settings and budget were chosen without the private data.", enforced=False
 )
 """No code can see it, so every certified promise trusts somebody for it, in these words."""
 
@@ -155,7 +155,7 @@ class Certificate(Checked):
         "standing": _one_of(*get_args(Standing)),
         "relation": optional(_record),
         "delta": optional(probability),
-        **dict.fromkeys(("epsilon", "mu", "sigma", "scale", "sensitivity"), optional(positive)),
+        **dict.fromkeys(("epsilon", "mu", "sigma", "scale", "sensitivity", "expected_error"), optional(positive)),
         "norm": optional(_record),
         "domain": optional(_box),
         "assumptions": _several(Assumption, "Assumption"),
@@ -173,12 +173,15 @@ class Certificate(Checked):
     mu: float | None = None
     """The Gaussian-DP parameter; None for pure and for (epsilon, delta)-only methods."""
     sigma: float | None = None
-    """Standard deviation of the noise; in `norm`, if it is Gaussian."""
+    """Standard deviation of the noise, if it is one number: several queries have noise of several sizes."""
     scale: float | None = None
     """Size of noise that is no Gaussian of a public deviation: the s of a density exp(-|z|/s) in `norm` where it is
     pure, and how many smooth bounds its deviation is where it follows the data."""
     sensitivity: float | None = None
     """The most that neighbours differ by, in `norm`."""
+    expected_error: float | None = None
+    """How far off the released values must be expected to be: root mean square over states, apart from a constant. It
+    is public: by the law of the noise and, for models of rows, for rewards as their prior has them."""
     norm: Mapping[str, object] | None = None
     """What sensitivity and noise are measured in: a kernel's `describe()`, or another kind of `privacy.norms`."""
     domain: Sequence[Sequence[float]] | None = None
@@ -271,9 +274,12 @@ class Certificate(Checked):
         if self.relation is not None:
             lines.append(f"Promised to look alike: {relation_in_words(self.relation)}.")
         if self.domain is not None:
-            lines.append(f"The box: {' x '.join(f'[{low:.10g}, {high:.10g}]' for low, high in self.domain)}.")
+            lines.append(f"States lie in {' x '.join(f'[{low:.10g}, {high:.10g}]' for low, high in self.domain)}.")
         if self.norm is not None:
             lines.append(f"Sensitivity and noise are measured in {norm_in_words(self.norm)}.")
+        if self.expected_error is not None:
+            off = f"about {self.expected_error:.3g} (more where the reward is rough)"
+            lines.append(f"Values must be expected to be off by {off}, root mean square and apart from a constant.")
         lines += [f"- {'enforced' if a.enforced else 'trusted'}: {a.text}" for a in self.assumptions]
         lines += [f"- note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
@@ -345,16 +351,16 @@ def _mu(c: Any, norm: Norm) -> float:
     require(c.delta > 0, "mu must be absent when delta is 0: Gaussian noise is never pure.")
     implied = delta_from_mu(c.mu, c.epsilon) <= c.delta * (1 + _CLOSE)
     require(implied, f"mu {c.mu!r} does not imply ({c.epsilon!r}, {c.delta!r})-DP.")
-    gaussian = c.sigma is not None and c.scale is None and "gaussian" in norm.families
+    gaussian = (c.sigma is None) == norm.several and c.scale is None and "gaussian" in norm.families
     require(gaussian, "A certified mu needs the sigma of Gaussian noise that it comes from, and no scale.")
-    return c.sensitivity / c.sigma
+    return c.sensitivity / (c.sigma or 1.0)
 
 
 def _epsilon(c: Any, norm: Norm) -> float:
-    require(c.scale is not None, "What is certified without a mu needs the scale of its noise.")
+    require((c.scale is None) == norm.several, "What is certified without a mu needs the scale of its noise.")
     if norm.epsilon is not None and c.delta > 0:
         require(c.sigma is None, "Noise that follows the data has no sigma that could be stated.")
         return norm.epsilon(c.norm, c.scale / c.sensitivity, c.delta)
     pure = "pure" in norm.families and c.delta == 0
     require(pure, f"Without a mu, delta {c.delta!r} does not belong to {norm_in_words(c.norm)}.")
-    return c.sensitivity / c.scale
+    return c.sensitivity / (c.scale or 1.0)
