@@ -13,7 +13,7 @@ from quietq.privacy.words import plural
 
 # The last place of a state, over the box's width: on 2^16 cells it changes a slope by less than 3e-7 of itself.
 _FINEST = 4e-12
-_HAIR, _FLOAT32 = 1e-6, 2.0**-23
+_HAIR, _FLOAT32 = 1e-6, 2.0**-22
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Box:
 
     @property
     def hair(self) -> Float[np.ndarray, " d"]:
-        """How far outside a state may lie to be taken for rounding: a millionth of the width, or float32's last place.
+        """How far outside a state may lie and count as an end: a millionth of the width, or what float32 rounds by.
 
         Environments hold states in float32, which puts the ends of a box where they are not.
         """
