@@ -109,6 +109,27 @@ def test_catalogues_that_are_refused(options, sentence):
 # Actions
 
 
+HALF = "\ud800"
+"""Half of a surrogate pair, which no text may hold."""
+
+
+@pytest.mark.parametrize(
+    ("read", "options"),
+    [
+        (Ratings.read, {"items": ["tea", HALF]}),
+        (Ratings.read, {"items": f"{HALF}.txt"}),
+        (Ratings.read, {"state": "x", "box": (0, 1), "action": "item", "actions": ["tea", HALF]}),
+        (Comparisons.read, {"options": {"tea": "x", HALF: "x"}, "box": (0, 1)}),
+    ],
+)
+def test_names_that_hold_half_a_character(read, options):
+    rows = pl.DataFrame({"person": [1], "item": ["tea"], "x": [0.5], "rating": [1.0], "choice": ["tea"]})
+    if "options" not in options:
+        options = {"state": "item", "low": 0, "high": 1, **options}
+    with pytest.raises(InvalidInput, match=r"half characters|could not be read"):
+        read(rows, count=1, **options)
+
+
 def test_a_reward_per_action(tmp_path):
     states, action = rng().random((len(PERSON), 2)), rng().integers(0, 2, len(PERSON))
     ratings = np.where(action == 0, peak(states, 0.3), peak(states, 0.7))

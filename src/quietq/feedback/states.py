@@ -23,7 +23,7 @@ def named(what: str, given: Items) -> tuple[str, ...]:
     if isinstance(given, str | os.PathLike):
         try:
             lines = Path(given).read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # of letters that are none, in the file or in its name
             raise InvalidInput(f"{what} could not be read from the file {str(given)!r}.") from error
         return tuple(line.strip() for line in lines if line.strip())
     if not isinstance(given, Sequence) or not all(isinstance(one, str | int) for one in given):
