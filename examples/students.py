@@ -155,9 +155,7 @@ def main(out: Path, draws: int = 3) -> Outcome:
     told = "; ".join(f"semester {semester}: {', '.join(str(DEPARTMENTS[i]) for i in row)}" for semester, row in rows)
     console.print(f"By the private reward, departments to recommend are, for {told}.")
     promise, *_ = str(outcome.private.certificate).splitlines()
-    console.print(
-        f"{out / 'students.qq'} hides each student with all their ratings, and so does all that follows from it. {promise}"
-    )
+    console.print(f"{out / 'students.qq'} hides each student with all their ratings. {promise}")
     console.print("What starts with not_private stays with the operator.")
     return outcome
 

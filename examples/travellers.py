@@ -236,9 +236,7 @@ def main(out: Path, steps: int = 20_000, draws: int = 10) -> Outcome:
         f"reward earns {mean:.1%} of the best there is, at worst {worst:.1%}."
     )
     promise, *_ = str(outcome.private.certificate).splitlines()
-    console.print(
-        f"{out / 'travellers.qq'} hides each traveller with all nine choices, and so does all that follows from it. {promise}"
-    )
+    console.print(f"{out / 'travellers.qq'} hides each traveller with all nine choices. {promise}")
     console.print("What starts with not_private stays with the operator.")
     return outcome
 
