@@ -70,10 +70,7 @@ def test_choices_among_several_and_ratings_of_actions_and_items_follow_their_law
 @pytest.mark.parametrize(
     ("kind", "asked"),
     [
-        ("ratings", {"items": 20}),
         ("ratings", {"items": 5, "actions": 2}),
-        ("ratings", {"dimension": 2, "actions": 2}),
-        ("comparisons", {"items": 10}),
         ("comparisons", {"dimension": 2, "options": 4}),
     ],
 )

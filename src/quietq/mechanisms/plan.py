@@ -117,9 +117,9 @@ def plan(
 
     `kind` is "ratings" or "comparisons"; `people` with `rows` each speak of states in so many dimensions, or of so many
     `items`. Ratings may depend on one of several `actions`, and comparisons be choices among several `options`. For
-    each estimator that applies there is the expected correlation with the true reward, the regret, and the number of people
-    from which on the correlation is at least `useful`: that one is doubled or halved until it is found, and is a rough
-    number. Nothing private is looked at, and nothing is spent.
+    each estimator that applies there is the expected correlation with the true reward, the regret, and the number of
+    people from which on the correlation is at least `useful`: that one is doubled or halved until it is found, and is a
+    rough number. Nothing private is looked at, and nothing is spent.
 
     >>> found = plan("ratings", Budget(1, 1e-5), people=100, rows=5, dimension=2, draws=1)
     >>> found.chosen, found.expected[0].people
@@ -202,11 +202,9 @@ def _estimators(people: int, survey: Survey, budget: Budget) -> tuple[list[str],
 
 def _check(people: int, survey: Survey, budget: Budget) -> None:
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")
-    most = 2 * 10**7 // survey.options
-    if count("people", people, 2) * survey.rows > most:
-        raise InvalidInput(
-            f"people times rows must be at most {most:g} for a simulation, not {people * survey.rows:g}."
-        )
+    rows, most = count("people", people, 2) * survey.rows, 2 * 10**7 // survey.options
+    if rows > most:
+        raise InvalidInput(f"people times rows must be at most {most:g} for a simulation, not {rows:g}.")
 
 
 class _Work:
