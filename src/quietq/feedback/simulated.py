@@ -92,14 +92,15 @@ class Survey(Checked):
 def simulate_ratings(rewards: Rewards, people: int, survey: Survey, seed: int) -> Ratings:
     """Ratings from 0 to 1 around 1/2; what falls outside is moved to the nearer end."""
     generator = np.random.default_rng(seed)
-    states, several = survey.states(generator, people), survey.actions > 1
-    taken = (generator.integers(0, survey.actions, states.shape[:2]),) if several else ()
-    ratings = 0.5 + RATED * rewards(states, *taken) + NOISE * generator.normal(size=states.shape[:2])
+    states = survey.states(generator, people)
+    taken = generator.integers(0, survey.actions, states.shape[:2]) if survey.actions > 1 else None
+    liked = rewards(states) if taken is None else rewards(states, taken)
+    ratings = 0.5 + RATED * liked + NOISE * generator.normal(size=states.shape[:2])
     columns = survey.columns("x", states)
     rows = {**columns, "rating": ratings.ravel()}
     declared = {**survey.declared(), "state": list(columns), "low": 0, "high": 1, "count": people}
-    if several:
-        rows["action"] = taken[0].ravel()
+    if taken is not None:
+        rows["action"] = taken.ravel()
         declared |= {"action": "action", "actions": [str(i) for i in range(survey.actions)]}
     elif survey.dimension == 1 and survey.items is None:
         declared["slope"] = SLOPE
