@@ -52,7 +52,7 @@ def test_json_there_and_back():
     certificate = Certificate(**GOOD, remarks=("chosen because", "é"))
     again = Certificate.from_json(certificate.to_json())
     assert again == certificate
-    assert json.loads(certificate.to_json())["schema"] == 2
+    assert json.loads(certificate.to_json())["schema"] == 3
 
 
 def test_it_cannot_be_changed():
