@@ -154,11 +154,8 @@ def main(out: Path, draws: int = 3) -> Outcome:
     rows = zip(SEMESTERS, recommended(outcome.private), strict=True)
     told = "; ".join(f"semester {semester}: {', '.join(str(DEPARTMENTS[i]) for i in row)}" for semester, row in rows)
     console.print(f"By the private reward, departments to recommend are, for {told}.")
-    certificate = outcome.private.certificate
-    console.print(
-        f"That, and all else that follows from {out / 'students.qq'}, is ({certificate.epsilon:g}, "
-        f"{certificate.delta:g})-private for each student with all their ratings."
-    )
+    promise, *_ = str(outcome.private.certificate).splitlines()
+    console.print(f"{out / 'students.qq'} hides each student with all their ratings. {promise}")
     console.print("What starts with not_private stays with the operator.")
     return outcome
 

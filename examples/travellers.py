@@ -235,11 +235,8 @@ def main(out: Path, steps: int = 20_000, draws: int = 10) -> Outcome:
         f"How much of that is luck: over {len(outcome.simulated)} simulated draws, the best timetable for the private "
         f"reward earns {mean:.1%} of the best there is, at worst {worst:.1%}."
     )
-    certificate = outcome.private.certificate
-    console.print(
-        f"The reward, and with it all that the private agent does, is ({certificate.epsilon:g}, "
-        f"{certificate.delta:g})-private for each traveller with all nine choices: {out / 'travellers.qq'}."
-    )
+    promise, *_ = str(outcome.private.certificate).splitlines()
+    console.print(f"{out / 'travellers.qq'} hides each traveller with all nine choices. {promise}")
     console.print("What starts with not_private stays with the operator.")
     return outcome
 

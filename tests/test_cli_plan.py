@@ -23,6 +23,13 @@ def test_as_json_and_in_words(quietq):
     assert "nothing was" in out
 
 
+def test_choices_among_items(quietq):
+    code, out, err = quietq("plan comparisons --people 100 --rows 5 --items 6 --options 3 --epsilon 2 --draws 1 --json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert (found["kind"], found["items"], found["options"], found["actions"]) == ("comparisons", 6, 3, 1)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

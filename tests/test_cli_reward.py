@@ -136,6 +136,18 @@ def test_additivity_is_said(quietq, ratings, tmp_path):
     assert load(tmp_path / "reward.qq").kind == "sum"
 
 
+def test_embeddings_by_the_start_of_their_columns(quietq, ratings, choices, tmp_path):
+    encoded, linear = tmp_path / "encoded.parquet", {"features": "columns", "slope": None}
+    pl.read_csv(ratings).with_columns(e1=pl.col("where"), e2=0.5, e3=0.1).write_parquet(encoded)
+    assert quietq(command(encoded, tmp_path / "one.qq", state="e*", **linear))[0] == 0
+    assert quietq(compared(choices, tmp_path / "two.qq", left="a*", right="b*", features="columns"))[0] == 0
+    for name, dimension in (("one", 3), ("two", 2)):
+        released = load(tmp_path / f"{name}.qq")
+        assert (released.feature_map.kind, released.box.dimension) == ("columns", dimension)
+    code, _, err = quietq(command(encoded, tmp_path / "three.qq", state="f*", **linear))
+    assert (code, "No column's name starts with 'f', as 'f*' says." in err) == (2, True)
+
+
 def test_comparisons(quietq, choices, tmp_path):
     code, out, err = quietq(compared(choices, tmp_path / "reward.qq") + " --json")
     assert (code, err) == (0, "")

@@ -20,6 +20,7 @@ from quietq.feedback.row_statistics import ClippedGradient
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms import network, rounds
 from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.rounds import Rounds
 from quietq.registry import FEEDBACK
 
@@ -257,12 +258,10 @@ def test_too_little_noise_is_caught() -> None:
     assert move.share == pytest.approx(2, rel=0.15)
 
 
-class Thrice(Rounds):
+def thrice(*look: Any) -> Any:
     """People move everything three times as far as is stated."""
-
-    def _query(self, *look: Any, **named: Any) -> Any:
-        query = super()._query(*look, **named)
-        return query._replace(numbers=lambda feedback: 3 * query.numbers(feedback))
+    query = mean_of_people(*look)
+    return query._replace(numbers=lambda feedback: 3 * query.numbers(feedback))
 
 
 @pytest.mark.slow
@@ -270,7 +269,9 @@ class Thrice(Rounds):
 def test_whole_releases_tell_the_same(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two queries, all answers seen, told apart by the best test."""
     monkeypatch.setattr(rounds, "ROUNDS", 1)
-    mechanism = plan("ratings", Thrice if broken else Rounds, STRONG)
+    if broken:
+        monkeypatch.setattr(rounds, "mean_of_people", thrice)
+    mechanism = plan("ratings", Rounds, STRONG)
     worst = worst_rows(*made_up("ratings", PEOPLE), STRONG, mechanism=mechanism, tries=4)
     assert worst.movement.exceeds == broken
     finding = worst.audit(90)

@@ -77,6 +77,8 @@ def test_a_catalogue(tmp_path):
     assert np.array_equal(again(ITEMS), private(ITEMS))
     assert isinstance(again, PrivateModel)
     assert again.items == tuple(ITEMS)
+    assert f"of one of {len(ITEMS)} items of a public list" in str(again.certificate)
+    assert "box" not in str(again.certificate)
     assert float(as_jax(private)(None, None, jnp.array([3.0]))) == pytest.approx(float(private(3)), abs=1e-5)
 
 
@@ -105,6 +107,27 @@ def test_catalogues_that_are_refused(options, sentence):
 
 
 # Actions
+
+
+HALF = "\ud800"
+"""Half of a surrogate pair, which no text may hold."""
+
+
+@pytest.mark.parametrize(
+    ("read", "options"),
+    [
+        (Ratings.read, {"items": ["tea", HALF]}),
+        (Ratings.read, {"items": f"{HALF}.txt"}),
+        (Ratings.read, {"state": "x", "box": (0, 1), "action": "item", "actions": ["tea", HALF]}),
+        (Comparisons.read, {"options": {"tea": "x", HALF: "x"}, "box": (0, 1)}),
+    ],
+)
+def test_names_that_hold_half_a_character(read, options):
+    rows = pl.DataFrame({"person": [1], "item": ["tea"], "x": [0.5], "rating": [1.0], "choice": ["tea"]})
+    if "options" not in options:
+        options = {"state": "item", "low": 0, "high": 1, **options}
+    with pytest.raises(InvalidInput, match=r"half characters|could not be read"):
+        read(rows, count=1, **options)
 
 
 def test_a_reward_per_action(tmp_path):
@@ -203,7 +226,7 @@ def test_items_against_items():
     first = worth[pairs[0]] - worth[pairs[1]] + rng().logistic(size=len(PERSON)) > 0
     names = [[ITEMS[i] for i in side] for side in pairs]
     rows = pl.DataFrame({"person": PERSON, "l": names[0], "r": names[1], "choice": np.where(first, "left", "right")})
-    private = privatise(Comparisons.read(rows, left="l", right="r", items=ITEMS, count=PEOPLE), BUDGET)
+    private = privatise(Comparisons.read(rows, left="l", right="r", items=ITEMS, count=PEOPLE), BUDGET, simulate=0)
     assert correlation(private(ITEMS), worth) > 0.85
 
 

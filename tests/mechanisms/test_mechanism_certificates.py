@@ -40,7 +40,7 @@ def test_the_certificate_names_the_box_and_the_relation_whoever_vouches_for_it()
     certificate = mechanism.apply(lambda s: 0 * s).certificate
     assert certificate.domain == ((-5.0, 10.0),)
     text = str(certificate)
-    assert "The box: [-5, 10]." in text
+    assert "States lie in [-5, 10]." in text
     assert "slope at most 0.04 per width of the box (replacing any one of 50 people)" in text
     assert "- enforced: Everybody was held" in text
 

@@ -320,3 +320,14 @@ def test_statistics_of_networks_travel():
     starts, columns = example(of.loss)
     there = pickle.loads(pickle.dumps(of))
     assert np.array_equal(there.of_people(starts, columns), of.of_people(starts, columns))
+
+
+@pytest.mark.parametrize("budget", [Budget(1e-3, 1e-2), Budget(1e-9, 1e-4)])
+def test_a_part_of_a_budget_that_is_nearly_all_delta(budget):
+    """Half of mu is no budget of its own then: it is within delta for epsilon 0."""
+    rows = Ratings.read(
+        pl.DataFrame({"person": [0, 1], "x": 0.5, "y": 0.5, "rating": 1.0}), state=["x", "y"], box=[(0, 1)] * 2, low=0,
+        high=1, count=10_000_000,
+    )  # fmt: skip
+    mechanism = choose("network", Task.of(rows, budget))
+    assert mechanism.first.mu == pytest.approx(budget.mu / 2)  # type: ignore[attr-defined]

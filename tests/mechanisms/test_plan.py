@@ -7,8 +7,9 @@ import pytest
 
 from quietq import Budget, InvalidInput, PrivacyWarning, plan, registry
 from quietq.feedback import simulated
-from quietq.feedback.simulated import NOISE, SIMULATED
+from quietq.feedback.simulated import NOISE, SIMULATED, Survey
 from quietq.mechanisms import expected
+from quietq.mechanisms.crowd import SPREAD, Crowd
 from quietq.mechanisms.rounds import Rounds
 
 module = importlib.import_module("quietq.mechanisms.plan")
@@ -29,13 +30,13 @@ def test_every_kind_of_feedback_is_simulated():
     assert list(SIMULATED) == list(registry.FEEDBACK)
 
 
-def rows_of(monkeypatch, kind, rewards, dimension):
+def rows_of(monkeypatch, kind, rewards, dimension=1, **asked):
     """The rows that 400 simulated people are read from, 50 each."""
     seen = []
     reader = getattr(simulated, kind.capitalize())
     read = reader.read
     monkeypatch.setattr(reader, "read", lambda frame, **options: (seen.append(frame), read(frame, **options))[1])
-    SIMULATED[kind](rewards, 400, 50, dimension, 1)
+    SIMULATED[kind](rewards, 400, Survey(kind, 50, dimension, **asked), 1)
     return seen[0]
 
 
@@ -55,23 +56,48 @@ def test_comparisons_follow_their_law(monkeypatch):
     assert abs(share - 1 / (1 + np.exp(-1.5))) < 5 * (0.15 / better.sum()) ** 0.5
 
 
+def test_choices_among_several_and_ratings_of_actions_and_items_follow_their_law(monkeypatch):
+    rows = rows_of(monkeypatch, "comparisons", lambda points: (points[..., 0] == 1) * 1.0, items=2, options=3)
+    liked = np.array([rows[f"option{j}_0"].to_numpy() for j in range(3)])
+    alone = (liked.sum(axis=0) == 1) & (liked[2] == 1)
+    share = (rows["choice"].to_numpy() == "option2_")[alone].mean()
+    assert abs(share - 1 / (1 + 2 * np.exp(-1.5))) < 5 * (0.25 / alone.sum()) ** 0.5
+    rows = rows_of(monkeypatch, "ratings", lambda points, taken: points[..., 0] - taken, items=2, actions=2)
+    item, action, rating = (rows[name].to_numpy() for name in ("x0", "action", "rating"))
+    assert abs((rating - 0.5 - (item - action) / 5).mean()) < 5 * NOISE / 20_000**0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        ("ratings", {"items": 5, "actions": 2}),
+        ("comparisons", {"dimension": 2, "options": 4}),
+    ],
+)
+def test_items_actions_and_options(kind, asked):
+    found = expected(Survey(kind, 10, **asked), 400, BUDGET, draws=1)
+    assert found.correlation > 0.85
+    assert found.regret < 0.35
+
+
 def test_people_differ_from_the_mean_by_what_is_said():
-    crowd = module._Crowd.draw(3, 7)
+    crowd = Crowd.draw(Survey("ratings", 20, 3), 7)
     states = np.random.default_rng(0).random((2000, 3))
     points = np.broadcast_to(states[None, :20], (200, 20, 3))
-    own = crowd(points) - crowd.mean(states[:20])
+    own = crowd(points) - crowd.mean(states[:20])[:, 0]
     assert np.abs(own.mean(axis=0)).max() < 6 * own.std() / 200**0.5
-    assert own.std(axis=0).mean() == pytest.approx(module.SPREAD, rel=0.5)  # by state, around its mean over the box
+    assert own.std(axis=0).mean() == pytest.approx(SPREAD, rel=0.5)  # by state, around its mean over the box
     assert np.array_equal(crowd(points), crowd(points))  # so that both states of a pair are seen by the same people
 
 
 def test_more_people_and_more_budget_are_better():
-    few, many = (expected("ratings", people, 5, 2, BUDGET, draws=2) for people in (40, 640))
-    freer = expected("ratings", 40, 5, 2, Budget(16, 1e-5), draws=2)
+    survey = Survey("ratings", 5, 2)
+    few, many = (expected(survey, people, BUDGET, draws=2) for people in (40, 640))
+    freer = expected(survey, 40, Budget(16, 1e-5), draws=2)
     assert few.correlation < 0.8 < 0.93 < many.correlation <= 1
     assert few.correlation < freer.correlation
-    assert many == expected("ratings", 640, 5, 2, BUDGET, draws=2)
-    assert many.correlations != expected("ratings", 640, 5, 2, BUDGET, draws=2, seed=1).correlations
+    assert many == expected(survey, 640, BUDGET, draws=2)
+    assert many.correlations != expected(survey, 640, BUDGET, draws=2, seed=1).correlations
     assert all(0 <= regret < 2 for regret in (*few.regrets, *many.regrets))
 
 
@@ -123,7 +149,11 @@ def test_refusals():
         ({"kind": "rankings"}, "kind must be one of 'ratings', 'comparisons', not 'rankings'."),
         ({"people": 1}, "people must be a whole number of at least 2, not 1."),
         ({"rows": 0}, "rows must be a whole number of at least 1, not 0."),
-        ({"rows": 10**6}, "people times rows must be at most 1e7"),
+        ({"rows": 10**6}, r"people times rows must be at most 1e\+07"),
+        ({"items": 1, "dimension": 1}, "items must be a whole number of at least 2, not 1."),
+        ({"items": 10}, "Items have no dimension: leave it out, or the items."),
+        ({"options": 3}, "options are for comparisons: leave them out, or ask about comparisons."),
+        ({"actions": 2, "kind": "comparisons"}, "actions are for ratings: leave them out, or ask about ratings."),
         ({"dimension": 65}, "dimension must be at most 64, not 65."),
         ({"useful": 1.0}, "useful must be a correlation between 0 and 1, not 1.0."),
         ({"draws": 0}, "draws must be a whole number of at least 1, not 0."),

@@ -1,5 +1,6 @@
 """`release`: what it charges, answers and certifies, and what a careless mechanism cannot get past it."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -77,6 +78,9 @@ def test_two_rounds_are_one_release():
     assert len(certificate.norm["of"]) == 2  # type: ignore[arg-type]
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert "2 queries" in str(certificate)
+    assert certificate.sigma is None
+    with pytest.raises(InvalidInput, match="noise of several sizes"):
+        dataclasses.replace(certificate, sigma=1.0)
 
 
 def test_rounds_average_their_noise():

@@ -1,6 +1,7 @@
 """A reward in several dimensions from ratings: what it promises, what it finds, and what can be done with it."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +12,11 @@ from one_person import ADVERSARIES, replay, with_one
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, Ratings, load, privatise, publish
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.mechanisms import rounds
+from quietq.mechanisms.feature_model import FeatureModel
 from quietq.mechanisms.fits import Fits
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.release import release
 from quietq.mechanisms.rounds import BINS, ROUNDS, Rounds
@@ -138,7 +141,25 @@ def test_pure_budgets_are_refused(ratings):
         privatise(ratings, Budget(1.0, 0.0), simulate=0)
 
 
-def plan(people: int, kind: type[Rounds] = Rounds) -> Rounds:
+def smooth(states: np.ndarray) -> np.ndarray:
+    return 0.5 + 0.4 * np.sin(2 * states[:, 0] + 3 * states[:, 1])
+
+
+def test_what_a_certificate_says_of_error_and_queries():
+    """One number of noise there is not; how far off values are is told in units of the reward, and about right."""
+    rows = pl.DataFrame({"person": np.arange(500), "a": 0.5, "b": 0.5, "rating": 3.0})
+    scaled = Ratings.read(rows, box=[(0, 1), (0, 1)], low=1, high=5, count=1000, state=["a", "b"])
+    private = privatise(read(smooth), BUDGET, simulate=5)
+    certificate, other = private.certificate, privatise(scaled, BUDGET).certificate
+    assert certificate.sigma is other.sigma is None
+    assert other.expected_error == pytest.approx(4 * certificate.expected_error)
+    assert np.std(private(STATES) - smooth(STATES)) == pytest.approx(certificate.expected_error, rel=0.6)
+    queries = len(other.norm["of"])
+    assert f"Each of {queries} queries (2 about where states lie, then {queries - 2} rounds of the fit)" in str(other)
+    assert "in units of each query's own noise" in str(other)
+
+
+def plan(people: int, kind: type[FeatureModel] = Rounds) -> Any:
     asked = read(people=20)
     return kind(Task(OnePerson(people), BUDGET, asked.box, loss=asked.loss))
 
@@ -200,12 +221,10 @@ def test_a_statistic_that_forgets_its_bound_is_held_to_it(monkeypatch):
 
 @pytest.mark.parametrize("share", [0.9, 0.999])
 def test_a_copy_with_less_noise_is_refused(monkeypatch, share):
-    asked = rounds.Rounds._query
-
-    def cheaper(self, statistic, mu):
-        query = asked(self, statistic, mu)
+    def cheaper(*look):
+        query = mean_of_people(*look)
         return query._replace(law=Gaussian(share * query.law.sigma, query.law.shape))  # type: ignore[attr-defined]
 
-    monkeypatch.setattr(rounds.Rounds, "_query", cheaper)
+    monkeypatch.setattr(rounds, "mean_of_people", cheaper)
     with pytest.raises(InvalidInput, match="more noise, or fewer queries"):
         release(plan(30), read(people=30), Accountant(BUDGET))

@@ -52,7 +52,7 @@ def test_json_there_and_back():
     certificate = Certificate(**GOOD, remarks=("chosen because", "é"))
     again = Certificate.from_json(certificate.to_json())
     assert again == certificate
-    assert json.loads(certificate.to_json())["schema"] == 2
+    assert json.loads(certificate.to_json())["schema"] == 3
 
 
 def test_it_cannot_be_changed():
@@ -248,7 +248,7 @@ def test_the_box_is_part_of_it():
     assert certificate.domain == ((0.0, 10.0), (-1.0, 1.0))
     assert certificate.to_dict()["domain"] == [[0.0, 10.0], [-1.0, 1.0]]
     assert Certificate.from_json(certificate.to_json()) == certificate
-    assert "\nThe box: [0, 10] x [-1, 1].\n" in str(certificate)
+    assert "\nStates lie in [0, 10] x [-1, 1].\n" in str(certificate)
     assert "The box" not in str(Certificate(method="x", standing="none"))
     record = Certificate(**GOOD).to_dict()
     del record["domain"]

@@ -17,6 +17,7 @@ import quietq as qq
 from quietq.mechanisms.private_policy import TRAINED
 from quietq.publishing import PrivatePolicy, open_release, publish
 from quietq.publishing.onnx_export import export_onnx
+from quietq.publishing.stable_baselines import policy_of
 
 sb3 = pytest.importorskip("stable_baselines3")
 import torch  # noqa: E402
@@ -98,6 +99,18 @@ def test_acts_as_the_model_does(tmp_path, name, actions, options):
     assert set(found) == ({"actions"} if policy.choices is None else {"actions", "values"})
     assert np.abs(found["actions"] - expected).max() < 1e-4
     assert qq.Certificate.from_json(session.get_modelmeta().custom_metadata_map["certificate"]) == policy.certificate
+
+
+def test_a_policy_of_probabilities_draws_and_others_say_that_they_do_not():
+    model = model_of("PPO", place(Discrete(3)))
+    policy, where = policy_of(model, REWARD), observations(1)[0]
+    drawn = np.bincount(policy.predict(np.tile(where, (20_000, 1)), deterministic=False)[0], minlength=3)
+    probabilities = model.policy.get_distribution(torch.as_tensor(where[None])).distribution.probs[0].detach().numpy()
+    assert np.abs(drawn / 20_000 - probabilities).max() < 5 * 0.5 / 20_000**0.5
+    assert (np.sort(probabilities)[:2] > 0.01).all()
+    for name, actions in (("DQN", Discrete(3)), ("SAC", NUMBERS)):
+        with pytest.raises(qq.InvalidInput, match="deterministic must be True"):
+            policy_of(model_of(name, place(actions)), REWARD).predict(where, deterministic=False)
 
 
 def test_a_trained_model_carries_the_certificate_of_its_reward(tmp_path, quietq):

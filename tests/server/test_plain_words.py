@@ -18,7 +18,7 @@ from quietq.publishing.server.plain_words import explain
 
 BUDGET = Budget(0.9, 1e-4)
 BUDGETS = (BUDGET, Budget(1e-6, 1e-9), Budget(50.0, 1e-4))
-CHOSEN = "Box, bounds, numbers of people, settings and budget were chosen without the private data."
+CHOSEN = "Box or items, bounds, numbers of people, settings and budget were chosen without the private data."
 ASSUMPTIONS = (Assumption(CHOSEN, False), Assumption("It was drawn once.", True))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from gymnasium.vector import SyncVectorEnv
 
 from quietq import Budget, GaussianProcessMechanism, InvalidInput, LipschitzBall, SupBall, people
@@ -60,6 +60,42 @@ def test_on_the_state_before_too() -> None:
     with pytest.raises(InvalidInput, match=ADVICE):
         env.step(0)
     env = PrivateReward(Rows(WAY[1:]), PRIVATE, on="state", outside="clip")
+    env.reset()
+    assert env.step(0)[1] == PRIVATE(1.0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (1000.1, 1000.7)])
+def test_the_ends_of_a_box_in_float32(low: float, high: float) -> None:
+    """1000.7 in float32 lies outside by far more than a millionth of the width."""
+    mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, domain=(low, high))
+    private = mechanism.apply(lambda s: 0 * s)
+    ends = [np.nextafter(np.float32(low), np.float32(-1)), np.nextafter(np.float32(high), np.float32(2000))]
+    rows = Rows([[end] for end in ends], Box(ends[0], ends[1], (1,), np.float32))
+    for one in (rows, SyncVectorEnv([lambda: rows])):
+        env: Any = PrivateReward(one, private)
+        env.reset()
+        assert [np.ravel(env.step(env.action_space.sample())[1])[0] for _ in ends] == [private(high), private(low)]
+
+
+@pytest.mark.parametrize(
+    ("space", "state", "sentence"),
+    [
+        (Box(0, 1, (3,)), None, "A state has 3 numbers, but the reward's box has 1"),
+        (Box(0, 1, (3,)), (0, 1), "A state has 2 numbers"),
+        (Box(0, 1, (3,)), 3, "state 3 does not give one state"),
+        (Box(0, 1, (3,)), lambda batch: batch[:, :2], "A state has 2 numbers"),
+        (Dict({"a": Box(0, 1, (1,))}), None, "The observations have parts"),
+        (Dict({"a": Box(0, 1, (2,))}), lambda batch: batch["a"], "A state has 2 numbers"),
+    ],
+)
+def test_states_that_do_not_fit_are_found_before_the_first_step(space: Any, state: Any, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        PrivateReward(Rows([[0.5]], space), PRIVATE, state=state)
+
+
+def test_a_function_that_takes_no_blank_observation_is_asked_later() -> None:
+    places = {0.5: 0.25, 0.75: 1.0}
+    env = PrivateReward(Rows([[0.5], [0.75]]), PRIVATE, state=lambda batch: [places[float(one[0])] for one in batch])
     env.reset()
     assert env.step(0)[1] == PRIVATE(1.0)
 

@@ -9,9 +9,10 @@ import quietq as qq
 from quietq.cli.app import AsJson, Epsilon, answer, app, show_table
 from quietq.registry import FEEDBACK
 
-WORDS = """Correlation: of the private reward with the true one, over the box. Regret: what the state that the private
-reward likes best lacks, from 0 (none is better) to 1 (a random state is as good). All people were simulated, and
-nothing was spent. A reward that is rougher than these, or states that are crowded in parts of the box, take more."""
+WORDS = """Correlation: of the private reward with the true one, over the box or all items. Regret: what the state, item
+or (in each state) action that the private reward likes best lacks, from 0 (none is better) to 1 (a random one is as
+good). All people were simulated, and nothing was spent. A reward that is rougher than these, or states that are crowded
+in parts of the box, take more."""
 
 
 @app.command()
@@ -22,6 +23,9 @@ def plan(
     delta: Annotated[float, typer.Option(help="Probability that the promise fails; well below 1/people.")] = 1e-5,
     rows: Annotated[int, typer.Option(help="How many rows each of them will give.")] = 20,
     dimension: Annotated[int, typer.Option(help="How many coordinates a state has.")] = 1,
+    items: Annotated[int | None, typer.Option(help="How many items there are, if states are items of a list.")] = None,
+    actions: Annotated[int, typer.Option(help="How many actions ratings depend on.")] = 1,
+    options: Annotated[int, typer.Option(help="Among how many options each comparison chooses.")] = 2,
     useful: Annotated[float, typer.Option(help="Correlation from which on a reward is useful.")] = 0.9,
     draws: Annotated[int, typer.Option(help="Simulations of each; more of them make better numbers.")] = 5,
     seed: Annotated[int, typer.Option(help="Makes the simulations repeatable.")] = 0,
@@ -39,12 +43,12 @@ def plan(
     with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("Simulating people", total=None)
         found = qq.plan(
-            kind, budget, people=people, rows=rows, dimension=dimension, useful=useful, draws=draws, seed=seed,
+            kind, budget, people=people, rows=rows, dimension=dimension, items=items, actions=actions, options=options,
+            useful=useful, draws=draws, seed=seed,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     if as_json:
         return answer(True, found.to_dict())
-    what = f"{people:,} people with {rows:,} {kind} each, {plural(dimension, 'dimension')}"
     table = [
         (
             one.noise + (" (auto)" if one.noise == found.chosen else ""),
@@ -56,5 +60,5 @@ def plan(
         for one in found.expected
     ]
     headings = ("estimator", "correlation", f"in {plural(draws, 'draw')}", "regret", f"correlation {useful:g} takes")
-    show_table(f"{what}, ({epsilon:g}, {delta:g})-DP", headings, table, ("estimator",))
+    show_table(f"{people:,} people with {found.survey}, ({epsilon:g}, {delta:g})-DP", headings, table, ("estimator",))
     print(WORDS)

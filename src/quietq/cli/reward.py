@@ -41,7 +41,10 @@ READ: dict[str, tuple[Any, str]] = {
     "box": (list[str], "Where states lie: once for all coordinates, or once for each, in order; public."),
     "person": (str, "Column that says who; default person."),
     "engine": (Literal["local", "ray"], "Where people are added up; default local."),
-    "state": (list[str], "Column that says where; give it once per coordinate; default state."),
+    "state": (
+        list[str],
+        "Column that says where; give it once per coordinate, or as 'e*' for all that start so; default state.",
+    ),
     "rating": (str, "Column that says how good; default rating."),
     "low": (float, "Smallest reward that a person can give; public."),
     "high": (float, "Largest reward that a person can give; public."),
@@ -51,13 +54,14 @@ READ: dict[str, tuple[Any, str]] = {
         "--features additive.",
     ),
     "features": (
-        Literal["additive"],
-        "One function of each coordinate, summed: it cannot hold interactions. Default: a model with interactions.",
+        Literal["additive", "columns"],
+        "additive: one function of each coordinate, summed, which cannot hold interactions. columns: linear in the "
+        "coordinates, for embeddings. Default: a model with interactions.",
     ),
     "items": (list[str], "Instead of a box, a public list: a file with one item's name per line, or once per item."),
     "action": (str, "Column that says which action is rated."),
     "actions": (list[str], "Their public list: a file with one name per line, or once per action."),
-    "left": (list[str], "Column of the first state; give it once per coordinate."),
+    "left": (list[str], "Column of the first state; give it once per coordinate, or as 'l*' for all that start so."),
     "right": (list[str], "Column of the second state, likewise."),
     "option": (list[str], "Of several states to choose from, one and its columns; give it once per option."),
     "choice": (str, "Column that says left, right or tie, or which option; default choice."),
@@ -103,6 +107,7 @@ def reward(values: dict[str, Any]) -> None:
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
     as_json, kind, files = values.pop("json", False), values.setdefault("kind", "ratings"), values.pop("files", [])
+    values |= {name: _spelt_out(values[name], files) for name in ("state", "left", "right") if name in values}
     given = dict(values)
     arguments = _arguments(kind, {name: values.pop(name) for name in list(values) if name not in _NOT_READ})
     if not files:
@@ -193,12 +198,27 @@ def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
         )
     read: dict[str, Callable[[Any], Any]] = {
         "box": lambda _: boxes * len(names) if len(boxes) == 1 else boxes,
-        "features": lambda _: qq.Splines(additive=True),
+        "features": lambda name: qq.Splines(additive=True) if name == "additive" else qq.Columns(),
         "option": lambda words: dict(map(_read_option, words)),
         "items": _read_names,
         "actions": _read_names,
     }
     return {PARAMETERS.get(name, name): read[name](value) if name in read else value for name, value in given.items()}
+
+
+def _spelt_out(columns: list[str], files: list[Path]) -> list[str]:
+    """Columns with all that a word such as e* stands for, in the order of the first file."""
+    if not files or not any(word.endswith("*") for word in columns):
+        return columns
+    from quietq.feedback.rows import header
+
+    names, found = header(files), []
+    for word in columns:
+        some = [name for name in names if name.startswith(word[:-1])] if word.endswith("*") else [word]
+        if not some:
+            raise qq.InvalidInput(f"No column's name starts with {word[:-1]!r}, as {word!r} says.")
+        found += some
+    return found
 
 
 def _coordinates(given: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
 from quietq.feedback.loss import Chosen
 from quietq.feedback.row_statistics import Marginals
-from quietq.feedback.states import Items, States, columns_of
+from quietq.feedback.states import Items, States, columns_of, from_lists
 from quietq.noise.box import Domain
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.certificate import Assumption
@@ -94,8 +94,8 @@ class Comparisons(Feedback):
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        one = f"One person's rows, all of them, count as one of {self.count} people: their means were held to bounds."
-        return (Assumption(one, True), NAMED)
+        one = f"One person's rows, all of them, count as one of {self.count} people, however many there are."
+        return (Assumption(one, True), NAMED, *from_lists(self.features))
 
     def __repr__(self) -> str:
         return f"Comparisons(count={self.count}, box={self.box})"

@@ -10,7 +10,7 @@ from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_peo
 from quietq.feedback.loss import Squared
 from quietq.feedback.ridge_fit import RidgeFit
 from quietq.feedback.row_statistics import Marginals
-from quietq.feedback.states import Items, States, columns_of, named
+from quietq.feedback.states import Items, States, columns_of, from_lists, named
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.noise.kernels import Additive, Exponential, FeatureKernel
@@ -135,7 +135,7 @@ class Ratings(Feedback):
             held = f"each person's weights were clipped to length {self.asked.bound:g}"
             further = (Assumption("The feature map looks at one state at a time and remembers nothing.", False),)
         enforced = Assumption(f"One person's rows, all of them, count as one of {self.count} people: {held}.", True)
-        return (enforced, NAMED, *further)
+        return (enforced, NAMED, *further, *from_lists(self.features, 1 if self.loss is None else self.loss.actions))
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function per coordinate. THE SECRET: what comes out must not be published."""

@@ -99,6 +99,11 @@ class Category:
         return pl.Float64 if self.scales else pl.Int64
 
     def __post_init__(self) -> None:
+        if not all(isinstance(value, str) and value.isprintable() for value in self.values):
+            raise InvalidInput(
+                f"The values of {self.what} must be names that can be printed, without tabs, line breaks or half "
+                "characters."
+            )
         if self._forms(pl.Series(self.values, dtype=pl.String)).drop_nulls().n_unique() < len(self.values):
             raise InvalidInput(f"The values of {self.what} must differ by more than their spelling.")
 

@@ -1,19 +1,25 @@
 """People who do not exist, drawn from public laws: to try a release on before anything is spent.
 
 Everybody's reward is the mean reward and a taste of their own, both in units of the mean reward's standard deviation
-over states. States are uniform in the box. One entry of `SIMULATED` per kind of feedback.
+over states. States are uniform in the box, or items uniform in the list. One entry of `SIMULATED` per kind of feedback.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit
 
 from quietq.feedback.comparisons import Comparisons
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
 from quietq.noise.box import Box
+from quietq.noise.feature_maps.categorical import MOST_ITEMS
+from quietq.privacy.checks import Checked, count, optional
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.words import plural
 
 RATED, LOG_ODDS = 1 / 5, 1.5
 """Standard deviation of the mean reward over states, in units of the range of ratings, and of log-odds."""
@@ -21,47 +27,105 @@ NOISE = 0.1
 """Standard deviation of the noise of a rating, in units of the range of ratings."""
 SLOPE = 2.0
 """What is declared of a person's ratings in one dimension, in ranges per width of the box."""
+MOST_DIMENSION, MOST_CHOICES = 64, 100
 
 Points = Float[np.ndarray, "people rows d"]
-Rewards = Callable[[Points], Float[np.ndarray, "people rows"]]
-"""Each person's reward at their own states."""
+Rewards = Callable[..., Float[np.ndarray, "people rows"]]
+"""Each person's reward at their own states, for the actions that they name if there are several."""
 
 
-def simulate_ratings(rewards: Rewards, people: int, rows: int, dimension: int, seed: int) -> Ratings:
+@dataclass(frozen=True)
+class Survey(Checked):
+    """What everybody is asked: so many rows, about states of a box or items of a list."""
+
+    fields: ClassVar = {
+        "rows": count,
+        "dimension": partial(count, most=MOST_DIMENSION),
+        "items": optional(partial(count, least=2, most=MOST_ITEMS)),
+        "actions": partial(count, most=MOST_CHOICES),
+        "options": partial(count, least=2, most=MOST_CHOICES),
+    }
+    kind: str
+    """One of `SIMULATED`."""
+    rows: int
+    dimension: int = 1
+    items: int | None = None
+    """How many there are to speak of, in place of states in a box."""
+    actions: int = 1
+    """Of which each rating names one."""
+    options: int = 2
+    """Among which each comparison chooses one."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in SIMULATED:
+            raise InvalidInput(f"kind must be one of {', '.join(map(repr, SIMULATED))}, not {self.kind!r}.")
+        super().__post_init__()
+        if self.items is not None and self.dimension != 1:
+            raise InvalidInput("Items have no dimension: leave it out, or the items.")
+        for name, usual, kind in (("actions", 1, "ratings"), ("options", 2, "comparisons")):
+            if self.kind != kind and getattr(self, name) != usual:
+                raise InvalidInput(f"{name} are for {kind}: leave them out, or ask about {kind}.")
+
+    def __str__(self) -> str:
+        about = plural(self.dimension, "dimension") if self.items is None else plural(self.items, "item")
+        among = f" among {self.options} options" if self.options > 2 else ""
+        actions = f", {self.actions} actions" if self.actions > 1 else ""
+        return f"{self.rows:,} {self.kind}{among} each, {about}{actions}"
+
+    def states(self, generator: np.random.Generator, people: int) -> Points:
+        """Where everybody is asked; items by their numbers."""
+        if self.items is None:
+            return generator.random((people, self.rows, self.dimension))
+        return generator.integers(0, self.items, (people, self.rows, 1)).astype(np.float64)
+
+    def declared(self) -> dict[str, object]:
+        """What is declared of states."""
+        if self.items is not None:
+            return {"items": [str(i) for i in range(self.items)]}
+        return {"box": Box((0.0,) * self.dimension, (1.0,) * self.dimension)}
+
+    def columns(self, name: str, states: Points) -> dict[str, np.ndarray]:
+        kind = np.float64 if self.items is None else np.int64
+        return {f"{name}{i}": states[..., i].ravel().astype(kind) for i in range(self.dimension)}
+
+
+def simulate_ratings(rewards: Rewards, people: int, survey: Survey, seed: int) -> Ratings:
     """Ratings from 0 to 1 around 1/2; what falls outside is moved to the nearer end."""
     generator = np.random.default_rng(seed)
-    states = generator.random((people, rows, dimension))
-    ratings = 0.5 + RATED * rewards(states) + NOISE * generator.normal(size=(people, rows))
-    columns = _columns("x", states)
-    frame = _frame(people, rows, {**columns, "rating": ratings.ravel()})
-    slope = SLOPE if dimension == 1 else None
-    return Ratings.read(frame, box=_unit(dimension), low=0, high=1, slope=slope, count=people, state=list(columns))
+    states = survey.states(generator, people)
+    taken = generator.integers(0, survey.actions, states.shape[:2]) if survey.actions > 1 else None
+    liked = rewards(states) if taken is None else rewards(states, taken)
+    ratings = 0.5 + RATED * liked + NOISE * generator.normal(size=states.shape[:2])
+    columns = survey.columns("x", states)
+    rows = {**columns, "rating": ratings.ravel()}
+    declared = {**survey.declared(), "state": list(columns), "low": 0, "high": 1, "count": people}
+    if taken is not None:
+        rows["action"] = taken.ravel()
+        declared |= {"action": "action", "actions": [str(i) for i in range(survey.actions)]}
+    elif survey.dimension == 1 and survey.items is None:
+        declared["slope"] = SLOPE
+    return Ratings.read(_frame(people, survey.rows, rows), **declared)  # type: ignore[arg-type]
 
 
-def simulate_comparisons(rewards: Rewards, people: int, rows: int, dimension: int, seed: int) -> Comparisons:
-    """Choices between two states, by the log-odds of a reward."""
+def simulate_comparisons(rewards: Rewards, people: int, survey: Survey, seed: int) -> Comparisons:
+    """Choices among states, by the log-odds of a reward."""
     generator = np.random.default_rng(seed)
-    left, right = generator.random((2, people, rows, dimension))
-    liked = expit(LOG_ODDS * (rewards(left) - rewards(right)))
-    chosen = np.where(generator.random((people, rows)) < liked, "left", "right").ravel()
-    columns = _columns("left", left), _columns("right", right)
-    frame = _frame(people, rows, {**columns[0], **columns[1], "choice": chosen})
-    return Comparisons.read(frame, left=list(columns[0]), right=list(columns[1]), box=_unit(dimension), count=people)
+    sides = [survey.states(generator, people) for _ in range(survey.options)]
+    names = ["left", "right"] if survey.options == 2 else [f"option{j}_" for j in range(survey.options)]
+    liked = np.stack([LOG_ODDS * rewards(one) for one in sides])
+    chosen = np.array(names)[(liked + generator.gumbel(size=liked.shape)).argmax(axis=0)].ravel()
+    columns = {name: survey.columns(name, one) for name, one in zip(names, sides, strict=True)}
+    options = {name: list(one) for name, one in columns.items()}
+    rows = {name: column for one in columns.values() for name, column in one.items()} | {"choice": chosen}
+    frame = _frame(people, survey.rows, rows)
+    return Comparisons.read(frame, options=options, count=people, **survey.declared())  # type: ignore[arg-type]
 
 
-SIMULATED: dict[str, Callable[[Rewards, int, int, int, int], Feedback]] = {
+SIMULATED: dict[str, Callable[[Rewards, int, Survey, int], Feedback]] = {
     "ratings": simulate_ratings,
     "comparisons": simulate_comparisons,
 }
-"""By the names of `quietq.registry.FEEDBACK`: so many people with so many rows each, of this dimension, by a seed."""
-
-
-def _columns(name: str, states: Points) -> dict[str, np.ndarray]:
-    return {f"{name}{i}": states[..., i].ravel() for i in range(states.shape[-1])}
-
-
-def _unit(dimension: int) -> Box:
-    return Box((0.0,) * dimension, (1.0,) * dimension)
+"""By the names of `quietq.registry.FEEDBACK`: so many people, what they are asked, and a seed."""
 
 
 def _frame(people: int, rows: int, columns: dict[str, np.ndarray]) -> object:

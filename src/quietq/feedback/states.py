@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import Categorical, Columns, FeatureMap, is_data
+from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def named(what: str, given: Items) -> tuple[str, ...]:
     if isinstance(given, str | os.PathLike):
         try:
             lines = Path(given).read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # of letters that are none, in the file or in its name
             raise InvalidInput(f"{what} could not be read from the file {str(given)!r}.") from error
         return tuple(line.strip() for line in lines if line.strip())
     if not isinstance(given, Sequence) or not all(isinstance(one, str | int) for one in given):
@@ -73,6 +74,17 @@ class States:
             f"{name}{i}": Number(column, "state", low[i], high[i], clips=clips, scales=True, optional=optional)
             for i, column in enumerate(columns)
         }
+
+
+def from_lists(features: FeatureMap | None, actions: int = 1) -> tuple[Assumption, ...]:
+    """What a certificate says of the public lists that states and actions are of."""
+    parts = []
+    if isinstance(features, Categorical):
+        parts.append(f"a state is the number, from 0 on, of one of {features.rank} items of a public list")
+    if actions > 1:
+        parts.append(f"there is a value for each of {actions} actions of a public list")
+    text = f"{', and '.join(parts)}; what names another does not count.".capitalize()
+    return (Assumption(text, True),) if parts else ()
 
 
 def columns_of(what: str, given: str | Sequence[str] | None, features: FeatureMap | None, source: object) -> list[str]:

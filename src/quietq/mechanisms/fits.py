@@ -15,9 +15,10 @@ import numpy as np
 
 from quietq.feedback.row_statistics import TOLD, ClippedFit
 from quietq.mechanisms.basis import Basis, Stretched
+from quietq.mechanisms.feature_model import FeatureModel, held
 from quietq.mechanisms.mechanism import Query, Task
-from quietq.mechanisms.rounds import MARGINALS, ROWS, Rounds, shrink
-from quietq.privacy.certificate import Assumption
+from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.rounds import MARGINALS, ROWS, law_of_coordinates, shrink
 
 _SIMULATED = 100
 """People in the public simulation."""
@@ -25,8 +26,8 @@ _NUMBERS = (8, 16, 32, 64, 128, 256, 512)
 """How many features may be fitted."""
 
 
-class Fits(Rounds):
-    """A reward in any dimension from everybody's own model of it, averaged."""
+class Fits(FeatureModel):
+    """Everybody's own model, averaged."""
 
     name = "fits"
 
@@ -35,14 +36,13 @@ class Fits(Rounds):
         every = self._every
         sizes = {every.first(min(number, every.size)).size for number in _NUMBERS}
         alternatives = [every.first(size) for size in sorted(sizes)]
-        self.rounds = 1
         self._share = 1 - MARGINALS if self._looks_first else 1.0
         found = [self._planned(basis) for basis in alternatives]
         best = min(range(len(found)), key=lambda i: found[i][2])
         self.basis, (self._shrunk, self._clip, kept) = alternatives[best], found[best]
         self._error = kept + float(every.variances.sum())
-        held = "The mean of one vector per person, their own model, held to its bound, was noised once."
-        self.conditions = (Assumption(held, True),)
+        queries = ["1 about where states lie"] if self._looks_first else []
+        self.conditions = held(1 + len(queries), *queries, "1 of everybody's own model")
 
     def _planned(self, basis: Basis) -> tuple[np.ndarray, float, float]:
         """What is left of each weight, the clip, and how much less than without a model is the expected error."""
@@ -60,13 +60,14 @@ class Fits(Rounds):
 
     def _noise_at(self, length: float) -> float:
         bound = math.sqrt(1 + TOLD**2 / 4)
-        return 2 * length * bound / (self.relation.people * self.budget.mu * math.sqrt(self._share))
+        return 2 * length * bound / (self.relation.people * self.mu * math.sqrt(self._share))
 
     def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
-        law = yield from self._law_of_coordinates()
-        basis, knots = self.basis, self._not_stretched if law is None else law.knots
+        basis, knots = self.basis, self._not_stretched
+        if self._looks_first:
+            knots = (yield from law_of_coordinates(self)).knots
         statistic = ClippedFit(self.loss, Stretched(basis, knots), basis.variances, self._clip, basis.matrix)
-        query = self._query(statistic, self.budget.mu * math.sqrt(self._share))
+        query = mean_of_people(statistic, self.relation.people, self.mu * math.sqrt(self._share))
         answer = yield query
         left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
         scale = self._clip / left / np.maximum(self._shrunk, 1e-12)

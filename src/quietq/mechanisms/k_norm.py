@@ -27,6 +27,10 @@ class Increments(OnKnots):
     name = "k-norm"
     pure = True
     looked_at = "increments between"
+    remarks = (
+        "The reward's level was not looked at, so values are up to a constant; that matters where episodes can end "
+        "early, and noise 'path' or 'knots' has a level.",
+    )
 
     def typical_noise(self) -> float:
         return IncrementBody(self.ball, self.pieces).typical_noise(self.budget.epsilon)

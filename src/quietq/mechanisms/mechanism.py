@@ -90,12 +90,14 @@ class Mechanism(ABC):
     budget: Budget
     box: Box
     largest: float
-    """Values stay below it in size."""
+    """What queries look at stays below it in size."""
     error: float
     """How far off values are at the most; the queries' sensitivities allow for it."""
     conditions: tuple[Assumption, ...]
     """What the promise stands on, besides what feedback, noise and account say themselves."""
     remarks: tuple[str, ...] = ()
+    error_unit: ClassVar[str] = "root mean square, in units of the reward"
+    """Of what `expected_error` tells."""
 
     @property
     def cost(self) -> Cost:
@@ -111,7 +113,10 @@ class Mechanism(ABC):
         """The released thing, from what `run` returned."""
 
     def expected_error(self) -> float:
-        """What error the release must be expected to leave, up to a constant: public. "auto" takes the least."""
+        """How far off the release must be expected to be: public, and "auto" takes the least.
+
+        Root mean square over states, apart from a constant and in units of the reward, unless `error_unit` differs.
+        """
         return math.inf
 
     @classmethod

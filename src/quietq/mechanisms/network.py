@@ -12,7 +12,6 @@ features can hold, and adds what they cannot. Steps (Adam) and averages are post
 
 import math
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,12 @@ from jaxtyping import Float
 
 from quietq.feedback.network_gradient import NetworkGradient, backward, forward, layers, number_of_weights
 from quietq.feedback.row_statistics import TOLD
+from quietq.mechanisms.feature_model import held
 from quietq.mechanisms.mechanism import Mechanism, Query, Task
 from quietq.mechanisms.network_reward import NetworkReward
+from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.rounds import LEFT, ROWS, Rounds
-from quietq.privacy import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import Certificate
 
 HIDDEN = (64,)
 """How wide the hidden layers are."""
@@ -53,22 +53,19 @@ class Network(Mechanism):
 
     def __init__(self, task: Task) -> None:
         self.relation, self.budget, self.loss = task.relation, task.budget, task.loss
-        part = Budget.from_mu(self.budget.mu * math.sqrt(FIRST), self.budget.delta)
-        self.first, self._own = Rounds(replace(task, budget=part)), math.sqrt(self.budget.mu**2 - part.mu**2)
+        self.first = Rounds(task, self.budget.mu * math.sqrt(FIRST))
+        self._own = math.sqrt(self.budget.mu**2 - self.first.mu**2)
         self.box, self.largest, self.error = self.first.box, self.first.largest, self.first.error
         self.widths = (self.box.dimension, *HIDDEN, self.loss.actions)
-        held = (
-            f"Each of {TIMES} rounds took the mean of one vector per person, a gradient of the network, held to its "
-            "bound, noised once, and saw earlier answers only."
-        )
-        self.conditions = (*self.first.conditions, Assumption(held, True))
+        queries = self.first.queries | {f"{TIMES} rounds of the network": TIMES}
+        self.conditions = held(sum(queries.values()), *queries)
 
     def run(self) -> Generator[Query, np.ndarray, Float[np.ndarray, " weights"]]:
         weights = self._learn((yield from self.first.run()))
         descent, each = _Descent(RATE, TIMES), self._own / math.sqrt(TIMES)
         clip = 0.5 * math.sqrt(self.loss.spread / ROWS * (HIDDEN[-1] + 1))
         for _ in range(TIMES):
-            query = self.first._query(NetworkGradient(self.loss, self.widths, weights, clip), each)
+            query = mean_of_people(NetworkGradient(self.loss, self.widths, weights, clip), self.relation.people, each)
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.1, 1.0))
             weights = descent.step(weights, clip / left * answer[:-1], clip / left * query.law.sigma)
@@ -109,7 +106,7 @@ class Network(Mechanism):
         if not task.asked:  # "auto" never takes it: it is better for some rewards only, see docs/people.md
             return []
         if task.features is not None:
-            task.refuse("A network learns features of its own: leave features out, or ask for noise='rounds'.")
+            task.refuse("A network takes neither features nor items: ask for noise='rounds', or leave features out.")
         return [cls(task)] if Rounds.propose(task) else []
 
 

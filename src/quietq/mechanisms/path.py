@@ -154,12 +154,10 @@ class Path(InKernel):
         return kind(released, self.levels, self.box, certificate)
 
     def expected_error(self) -> float:
-        """Root mean square of the noise; in one dimension about its own mean."""
-        if not isinstance(self.kernel, Exponential):
-            return self.sigma
-        beta = self.kernel.beta
-        variance_of_mean = 2 * (beta + math.expm1(-beta)) / beta**2
-        return self.sigma * math.sqrt(max(1 - variance_of_mean, 0.0))
+        """Of each table about its own mean, whose variance is known where it is a path of one coordinate."""
+        betas = [table[0].beta for table in self.kernel.tables if len(table) == 1]
+        variance_of_means = sum(2 * (beta + math.expm1(-beta)) / beta**2 for beta in betas)
+        return self.sigma * math.sqrt(max(len(self.kernel.tables) - variance_of_means, 0.0))
 
     @classmethod
     def unfit(cls, task: Task, kernel: Any) -> str:

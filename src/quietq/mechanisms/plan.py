@@ -1,7 +1,8 @@
 """What is to be expected of a release before anything is spent: the release itself, on people who do not exist.
 
-A draw is a mean reward from the public prior (`smooth_prior`), people whose own rewards deviate from it, their rows
-(`feedback.simulated`) and the noise of `privatise`. It is scored against the mean reward at fresh uniform states. No
+A draw is a mean reward from the public prior, people whose own rewards deviate from it (`crowd`), their rows
+(`feedback.simulated`) and the noise of `privatise`. It is scored against the mean reward at fresh uniform states, or at
+all items. No
 private data is looked at, so it may be repeated, compared and chosen by. A reward that is rougher than the prior, or
 states that are far from uniform, need more people than this says.
 """
@@ -17,22 +18,18 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq import registry
-from quietq.feedback.simulated import SIMULATED
+from quietq.feedback.simulated import SIMULATED, Survey
+from quietq.mechanisms.crowd import Crowd
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose, privatise
-from quietq.mechanisms.smooth_prior import smooth_prior
-from quietq.noise.feature_maps import Polynomials
 from quietq.privacy import Budget, InvalidInput, PrivacyWarning, weak_delta
 from quietq.privacy.checks import count, instance
 
-SPREAD = 0.5
-"""How far people's own rewards are from the mean one, over the deviation of the mean reward itself."""
 STATES = 2000
 """Fresh ones that a release is scored on."""
-MOST_DIMENSION, MOST_DRAWS = 64, 10_000
+MOST_DRAWS = 10_000
 MOST_ROWS = 200_000
 """How many rows are simulated at the most to find the number of people that it takes."""
-_PEOPLE_AT_ONCE = 500
 _WORKERS = 2
 
 Progress = Callable[[int, int], None]
@@ -46,9 +43,10 @@ class Expected:
     noise: str
     people: int
     correlations: tuple[float, ...]
-    """Of the released reward with the true mean reward, over uniform states; 0 for a constant."""
+    """Of the released reward with the true mean reward, over uniform states or all items; 0 for a constant."""
     regrets: tuple[float, ...]
-    """How far the state that the release likes best is below the best one: 0 is the best, 1 a random state."""
+    """How far the state, item or (in each state) action that the release likes best is below the best one: 0 is the
+    best, 1 a random one."""
 
     @property
     def correlation(self) -> float:
@@ -63,10 +61,8 @@ class Expected:
 class Plan:
     """What to expect of a release, for each estimator that applies, the best first."""
 
-    kind: str
     people: int
-    rows: int
-    dimension: int
+    survey: Survey
     budget: Budget
     useful: float
     """The correlation from which on a release is taken to be useful."""
@@ -85,8 +81,8 @@ class Plan:
              "correlations": list(one.correlations), "regrets": list(one.regrets), "needed": self.needed[one.noise]}
             for one in self.expected
         ]  # fmt: skip
-        shown = ("kind", "people", "rows", "dimension", "useful", "tried", "chosen")
-        return {name: getattr(self, name) for name in shown} | asdict(self.budget) | {"estimators": estimators}
+        shown = {name: getattr(self, name) for name in ("people", "useful", "tried", "chosen")}
+        return asdict(self.survey) | shown | asdict(self.budget) | {"estimators": estimators}
 
     def __str__(self) -> str:
         lines = [
@@ -109,6 +105,9 @@ def plan(
     people: int,
     rows: int = 20,
     dimension: int = 1,
+    items: int | None = None,
+    actions: int = 1,
+    options: int = 2,
     useful: float = 0.9,
     draws: int = 5,
     seed: int = 0,
@@ -116,45 +115,44 @@ def plan(
 ) -> Plan:
     """What to expect of a private reward before anything is spent, from people who do not exist.
 
-    `kind` is "ratings" or "comparisons"; `people` with `rows` each speak of states in so many dimensions. For each
-    estimator that applies there is the expected correlation with the true reward, the regret, and the number of people
-    from which on the correlation is at least `useful`: that one is doubled or halved until it is found, and is a rough
-    number. Nothing private is looked at, and nothing is spent.
+    `kind` is "ratings" or "comparisons"; `people` with `rows` each speak of states in so many dimensions, or of so many
+    `items`. Ratings may depend on one of several `actions`, and comparisons be choices among several `options`. For
+    each estimator that applies there is the expected correlation with the true reward, the regret, and the number of
+    people from which on the correlation is at least `useful`: that one is doubled or halved until it is found, and is a
+    rough number. Nothing private is looked at, and nothing is spent.
 
     >>> found = plan("ratings", Budget(1, 1e-5), people=100, rows=5, dimension=2, draws=1)
     >>> found.chosen, found.expected[0].people
     ('rounds', 100)
     """
-    _check(kind, people, rows, dimension, budget)
+    survey = Survey(kind, rows, dimension, items, actions, options)
+    _check(people, survey, budget)
     draws = count("draws", draws, most=MOST_DRAWS)
-    names, chosen = _estimators(kind, people, dimension, budget)
+    names, chosen = _estimators(people, survey, budget)
     if not isinstance(useful, float | int) or not 0 < useful < 1:
         raise InvalidInput(f"useful must be a correlation between 0 and 1, not {useful!r}.")
     if sentence := weak_delta(budget.delta, people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=2)
     work = _Work(progress, len(names) * draws * people * rows)
     work.add(0)
-    common: dict[str, Any] = {"rows": rows, "dimension": dimension, "budget": budget, "seed": seed}
+    common: dict[str, Any] = {"draws": draws, "seed": seed, "progress": work.add}
     found, needed, most = [], {}, max(people, MOST_ROWS // rows)
     for name in names:
-        one = expected(kind, people, noise=name, draws=draws, progress=work.add, **common)
+        one = expected(survey, people, budget, name, **common)
         found.append(one)
 
         def ask(number: int, name: str = name) -> float:
             work.total += draws * number * rows
-            more = expected(kind, number, noise=name, draws=draws, progress=work.add, **common)
-            return more.correlation
+            return expected(survey, number, budget, name, **common).correlation
 
         needed[name] = _find(people, one.correlation, useful, most, ask)
     found.sort(key=lambda one: -one.correlation)
-    return Plan(kind, people, rows, dimension, budget, useful, tuple(found), needed, most, chosen)
+    return Plan(people, survey, budget, useful, tuple(found), needed, most, chosen)
 
 
 def expected(
-    kind: str,
+    survey: Survey,
     people: int,
-    rows: int,
-    dimension: int,
     budget: Budget,
     noise: str = "auto",
     *,
@@ -167,79 +165,46 @@ def expected(
     Draws with the same seed have the same rewards and tastes, so that numbers of people, budgets and estimators can be
     compared by fewer of them.
     """
-    _check(kind, people, rows, dimension, budget)
+    _check(people, survey, budget)
     draws, seed = count("draws", draws, most=MOST_DRAWS), count("seed", seed, 0, 2**63 - 1)
     scores = []
     with warnings.catch_warnings(), ThreadPoolExecutor(_WORKERS) as pool:
         warnings.simplefilter("ignore", PrivacyWarning)  # nobody is there to protect
-        for score in pool.map(
-            lambda draw: _try(kind, people, rows, dimension, budget, noise, (seed, draw)), range(draws)
-        ):
+        for score in pool.map(lambda draw: _try(survey, people, budget, noise, (seed, draw)), range(draws)):
             scores.append(score)
             if progress is not None:
-                progress(people * rows)
+                progress(people * survey.rows)
     correlations, regrets = zip(*scores, strict=True)
     return Expected(noise, people, correlations, regrets)
 
 
-def _try(
-    kind: str, people: int, rows: int, dimension: int, budget: Budget, noise: str, seed: tuple[int, int]
-) -> tuple[float, float]:
+def _try(survey: Survey, people: int, budget: Budget, noise: str, seed: tuple[int, int]) -> tuple[float, float]:
     """One draw, and its correlation and regret."""
     seeds = [int(one) for one in np.random.SeedSequence(seed).generate_state(4)]
-    crowd = _Crowd.draw(dimension, seeds[0])
-    feedback = SIMULATED[kind](crowd, people, rows, dimension, seeds[1])
+    crowd = Crowd.draw(survey, seeds[0])
+    feedback = SIMULATED[survey.kind](crowd, people, survey, seeds[1])
     released = privatise(feedback, budget, noise=noise, simulate=seeds[2])
-    states = np.random.default_rng(seeds[3]).random((STATES, dimension))
-    return _score(released(states[:, 0] if dimension == 1 else states), crowd.mean(states))
+    states = np.random.default_rng(seeds[3]).random((STATES, survey.dimension))
+    if survey.items is not None:
+        states = np.arange(float(survey.items))[:, None]
+    found = released(states[:, 0] if survey.dimension == 1 else states)
+    return _score(found.reshape(len(states), -1), crowd.mean(states))
 
 
-def _estimators(kind: str, people: int, dimension: int, budget: Budget) -> tuple[list[str], str]:
+def _estimators(people: int, survey: Survey, budget: Budget) -> tuple[list[str], str]:
     """The names of the mechanisms that apply, and the one that "auto" takes: by public rules."""
-    nobody = SIMULATED[kind](lambda points: np.zeros(points.shape[:2]), 2, 1, dimension, 0)
+    nobody = SIMULATED[survey.kind](lambda points, *_: np.zeros(points.shape[:2]), 2, replace(survey, rows=1), 0)
     task = Task.of(replace(nobody, count=people), budget)
     every = {name: entry.load() for name, entry in registry.MECHANISMS.items()}
     names = [name for name, one in every.items() if one.takes == task.gives and one.propose(task)]
     return names, choose("auto", task).name
 
 
-def _check(kind: str, people: int, rows: int, dimension: int, budget: Budget) -> None:
-    if kind not in SIMULATED:
-        raise InvalidInput(f"kind must be one of {', '.join(map(repr, SIMULATED))}, not {kind!r}.")
+def _check(people: int, survey: Survey, budget: Budget) -> None:
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")
-    count("dimension", dimension, most=MOST_DIMENSION)
-    if count("people", people, 2) * count("rows", rows) > 10**7:
-        raise InvalidInput(f"people times rows must be at most 1e7 for a simulation, not {people * rows:g}.")
-
-
-@dataclass(frozen=True)
-class _Crowd:
-    """A mean reward, and people around it: weights of the prior's features, in units of its deviation."""
-
-    features: Polynomials
-    deviations: Float[np.ndarray, " rank"]
-    weights: Float[np.ndarray, " rank"]
-    seed: int
-
-    @classmethod
-    def draw(cls, dimension: int, seed: int) -> "_Crowd":
-        terms, variances = smooth_prior(dimension)
-        order = sorted(range(len(terms)), key=lambda i: len(terms[i]))
-        deviations = np.sqrt(variances[order] / variances.sum())
-        weights = np.random.default_rng(seed).normal(size=len(order)) * deviations
-        return cls(Polynomials(dimension, tuple(terms[i] for i in order)), deviations, weights, seed)
-
-    def mean(self, states: Float[np.ndarray, "*rows d"]) -> Float[np.ndarray, "*rows"]:
-        return self.features(states) @ self.weights
-
-    def __call__(self, points: Float[np.ndarray, "people rows d"]) -> Float[np.ndarray, "people rows"]:
-        """Everybody's own reward at their own states; the same people have the same tastes each time."""
-        generator, found = np.random.default_rng((self.seed, 1)), []
-        for first in range(0, len(points), _PEOPLE_AT_ONCE):
-            features = self.features(points[first : first + _PEOPLE_AT_ONCE])
-            own = self.weights + SPREAD * self.deviations * generator.normal(size=(len(features), len(self.weights)))
-            found.append(np.einsum("urk,uk->ur", features, own))
-        return np.concatenate(found)
+    rows, most = count("people", people, 2) * survey.rows, 2 * 10**7 // survey.options
+    if rows > most:
+        raise InvalidInput(f"people times rows must be at most {most:g} for a simulation, not {rows:g}.")
 
 
 class _Work:
@@ -254,10 +219,15 @@ class _Work:
             self.progress(self.done, self.total)
 
 
-def _score(released: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    correlation = float(np.corrcoef(released, truth)[0, 1]) if np.ptp(released) > 0 else 0.0
-    best = truth.max()
-    return correlation, float((best - truth[np.argmax(released)]) / (best - truth.mean()))
+def _score(
+    released: Float[np.ndarray, "states actions"], truth: Float[np.ndarray, "states actions"]
+) -> tuple[float, float]:
+    """Correlation and regret: of the best action in each state or, without actions, of the best state."""
+    correlation = float(np.corrcoef(released.ravel(), truth.ravel())[0, 1]) if np.ptp(released) > 0 else 0.0
+    if truth.shape[1] == 1:
+        released, truth = released.T, truth.T
+    best, chosen = truth.max(axis=1), np.take_along_axis(truth, released.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return correlation, float((best - chosen).sum() / (best - truth.mean(axis=1)).sum())
 
 
 def _find(people: int, correlation: float, useful: float, most: int, ask: Callable[[int], float]) -> int | None:

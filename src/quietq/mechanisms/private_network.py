@@ -30,7 +30,6 @@ LARGEST = 1e30
 MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
 _MOST_POINTS = 2**26 + 1  # of a grid
 _AT_ONCE = 2**17  # hidden values or features of all states and runs together: they fit the processor's cache
-_HAIR = 1e-6  # of the box's width
 _TRAINING = {"world": (str, NoneType), "episode": (int,), "steps": (int, NoneType), "settings": (dict,)}
 _WORDS = {str: "a name", int: "a whole number", dict: "a JSON object", NoneType: "missing"}
 
@@ -209,7 +208,7 @@ def observed(observation: object, box: Box) -> Float[np.ndarray, "... d"]:
     if points.ndim not in (1, 2) or points.shape[-1] != dimension:
         raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
     inside = np.clip(points, box.low, box.high)
-    return np.where(np.abs(points - inside) <= _HAIR * np.array(box.width), inside, points)
+    return np.where(np.abs(points - inside) <= box.hair, inside, points)
 
 
 def _with_bias(

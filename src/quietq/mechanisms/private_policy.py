@@ -18,6 +18,7 @@ from quietq.mechanisms.private_network import LARGEST, observed
 from quietq.mechanisms.publishable import Arrays, Details, Publishable, Stored, require
 from quietq.noise.box import Box
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.errors import InvalidInput
 
 Activation = Literal["tanh", "relu", "elu", "leaky-relu"]
 Output = Literal["values", "log-probabilities", "clipped", "squashed"]
@@ -44,7 +45,8 @@ class PrivatePolicy(Publishable):
     """A policy: ask it by `predict`, as Stable-Baselines3 has it, with observations of shape (d,) or (points, d).
 
     Called, it gives the values or log-probabilities of finitely many actions, or the action itself where that is
-    numbers. It always acts as the model does with `deterministic=True`.
+    numbers. It acts as the model does with `deterministic=True`; of a policy that is probabilities of finitely many
+    actions, `deterministic=False` draws one by them. How other policies explore does not leave.
     """
 
     kind: ClassVar[str] = "policy"
@@ -131,9 +133,16 @@ class PrivatePolicy(Publishable):
     def predict(
         self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True
     ) -> tuple[Shaped[np.ndarray, "..."], None]:
-        """The best action, and None for the state: as Stable-Baselines3 has it, and always deterministic."""
+        """The best action, or one drawn by its probabilities, and None for the state: as Stable-Baselines3 has it."""
+        if not deterministic and self.output != "log-probabilities":
+            raise InvalidInput(
+                "deterministic must be True, because this release holds the best action and not how the model explores "
+                "around it."
+            )
         points = observed(observation, self.box)
         values = self(points[..., 0] if self.box.dimension == 1 else points)
+        if not deterministic:
+            values += np.random.default_rng().gumbel(size=values.shape)  # the largest is drawn by its probability
         return (values.astype(np.float32) if self.choices is None else np.asarray(values.argmax(axis=-1))), None
 
     def largest(self) -> float:

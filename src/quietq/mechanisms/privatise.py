@@ -111,7 +111,8 @@ def choose(noise: str, task: Task) -> Mechanism:
     found.sort(key=lambda one: one.expected_error())
     why = "asked for" if asked.asked else "chosen by declared bounds and budget, not by the data"
     errors = ", ".join(f"{_in_words(one)} {one.expected_error():.3g}" for one in found[:4])
-    found[0].remarks = (*found[0].remarks, f"Noise {found[0].name!r} was {why}; expected errors: {errors}.")
+    remark = f"Noise {found[0].name!r} was {why}; expected errors ({found[0].error_unit}): {errors}."
+    found[0].remarks = (*found[0].remarks, remark)
     return found[0]
 
 

@@ -17,7 +17,7 @@ from quietq.noise.rounding import check_size, check_values, largest_value
 from quietq.privacy import Cost, InvalidInput
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
-from quietq.privacy.checks import numbers as checked_numbers
+from quietq.privacy.checks import LARGEST, SMALLEST, numbers as checked_numbers
 from quietq.privacy.errors import EngineFailed
 from quietq.privacy.norms import MOST_QUERIES
 
@@ -83,6 +83,7 @@ class _Run:
             mu=cost.mu,
             domain=tuple(zip(mechanism.box.low, mechanism.box.high, strict=True)),
             **_measured(self.queries),
+            expected_error=self.expected_error(),
             assumptions=(
                 *self.feedback.assumptions,
                 CHOSEN,
@@ -92,6 +93,11 @@ class _Run:
             ),
             remarks=mechanism.remarks,
         )
+
+    def expected_error(self) -> float | None:
+        """As certificates state it, if the mechanism can tell."""
+        found, of_rewards = self.mechanism.expected_error(), self.mechanism.error_unit == Mechanism.error_unit
+        return found if of_rewards and SMALLEST <= found <= LARGEST else None
 
 
 @shows_nothing
@@ -120,8 +126,10 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     run = _Run(mechanism, feedback)
     released = run.answer(run.look(), SeededEntropy(seed))
     remark = f"Simulates {mechanism.budget}; drawn from a seed, so it protects nobody."
-    method, sigma = f"reward/{mechanism.name}", run.queries[0].law.sigma
-    certificate = Certificate(method=method, standing="none", reproducible=True, sigma=sigma, remarks=(remark,))
+    certificate = Certificate(
+        method=f"reward/{mechanism.name}", standing="none", reproducible=True, remarks=(remark,),
+        sigma=run.queries[0].law.sigma if len(run.queries) == 1 else None, expected_error=run.expected_error(),
+    )  # fmt: skip
     return mechanism.result(released, certificate)
 
 
@@ -143,4 +151,4 @@ def _measured(queries: list[Query]) -> dict[str, Any]:
     kind, size, whole = ("pure", "scale", total.epsilon) if total.mu is None else ("gaussian", "sigma", total.mu)
     parts = [query.law.measured() for query in queries]
     of = [{"norm": part["norm"], "size": part[size]} for part in parts]
-    return {"norm": {"kind": f"{kind}-queries", "of": of}, size: 1.0, "sensitivity": whole}
+    return {"norm": {"kind": f"{kind}-queries", "of": of}, "sensitivity": whole}

@@ -15,25 +15,16 @@ so many people and this budget.
 
 import math
 from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.row_statistics import COMPANY, TOLD, ClippedGradient, Marginals, SecondMoments
-from quietq.feedback.statistic import Vector
+from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
 from quietq.mechanisms.basis import Basis, Stretched
-from quietq.mechanisms.laws import Gaussian
-from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
-from quietq.mechanisms.private_model import PrivateModel
+from quietq.mechanisms.feature_model import FeatureModel, held
+from quietq.mechanisms.mechanism import Query, Task
+from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.state_law import StateLaw
-from quietq.mechanisms.weights import Independent
-from quietq.noise.box import Box
-from quietq.noise.feature_maps import Splines
-from quietq.privacy.certificate import Assumption, Certificate
-from quietq.privacy.checks import positive
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.norms import NORMS, Norm, Record
 
 ROUNDS = 24
 FEWER_ROUNDS = 8
@@ -54,50 +45,33 @@ _STEPS = 30
 """Of expectation and maximisation."""
 
 
-class Rounds(Mechanism):
-    """A reward in any dimension, with interactions, from rows of ratings."""
+class Rounds(FeatureModel):
+    """A model that is fitted in rounds."""
 
-    name, takes = "rounds", "rows"
-    remarks = (
-        "Where states lie is taken for correlated coordinates: if they lie in clusters, the model may be farther off "
-        "than expected, so try it on a simulation.",
-    )
+    name = "rounds"
 
-    def __init__(self, task: Task) -> None:
-        relation, loss, self.box = task.relation, task.loss, Box.of(task.domain)
-        self.relation, self.budget, self.loss, dimension = relation, task.budget, loss, self.box.dimension
-        self.largest, self.error = math.sqrt(dimension) + 2, 1e-12
+    def __init__(self, task: Task, mu: float | None = None) -> None:
+        super().__init__(task, mu)
+        people, loss = self.relation.people, self.loss
         self._spread = loss.spread / ROWS
-        self._not_stretched = np.tile([0.0, 1.0], (dimension, 1))
-        self.rounds = _number_of_rounds(relation.people, self.budget.mu)
-        self._looks_first = task.features is None or task.features.stretches
-        if not self._looks_first:
-            self.remarks = ()
+        self.rounds = _number_of_rounds(people, self.mu)
         self._share = 1 - MARGINALS - MOMENTS if self._looks_first else 1.0
-        self._noise = 4 * self._spread / (relation.people * self.budget.mu * loss.curvature) ** 2 / self._share
-        self._every = Basis.of(task.features, dimension, loss)
+        self._noise = 4 * self._spread / (people * self.mu * loss.curvature) ** 2 / self._share
         self.basis = self._worthwhile(self._every)
         self._error = _worth_their_noise(self._every.variances, self._noise)[1]
-        if isinstance(task.features, Splines) and task.features.additive:
-            self.remarks = (*self.remarks, "The model is a sum of one function per coordinate: it has no interactions.")
-        self.conditions = (
-            Assumption(
-                f"Each of {self.rounds} rounds took the mean of one vector per person, held to its bound, noised once, "
-                "and saw earlier answers only.",
-                True,
-            ),
-        )
+        self.queries = {"2 about where states lie": 2} if self._looks_first else {}
+        self.queries |= {f"{self.rounds} rounds of the fit": self.rounds}
+        self.conditions = held(sum(self.queries.values()), *self.queries)
 
     def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
         basis, knots = yield from self._look_at_states()
-        each = self.budget.mu * math.sqrt(self._share / self.rounds)
+        each = self.mu * math.sqrt(self._share / self.rounds)
         curvature, features = self.loss.curvature, Stretched(basis, knots)
         weights, looks, precision = np.zeros(basis.size), np.zeros(basis.size), 0.0
         clip = 0.5 * math.sqrt(basis.size * self._spread)
         for _ in range(self.rounds):
-            query = self._query(
-                ClippedGradient(self.loss, features, basis.of_features(weights), clip, basis.matrix), each
-            )  # fmt: skip
+            statistic = ClippedGradient(self.loss, features, basis.of_features(weights), clip, basis.matrix)
+            query = mean_of_people(statistic, self.relation.people, each)
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
             gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
@@ -110,48 +84,27 @@ class Rounds(Mechanism):
 
     def _look_at_states(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray]]:
         """Directions that are orthonormal where states lie, and the knots by which the box is stretched."""
-        law = yield from self._law_of_coordinates()
-        if law is None:
+        if not self._looks_first:
             return self.basis, self._not_stretched
+        law = yield from law_of_coordinates(self)
         statistic = SecondMoments(self.loss, law.centred, self.box.dimension)
-        query = self._query(statistic, self.budget.mu * math.sqrt(MOMENTS))
+        query = mean_of_people(statistic, self.relation.people, self.mu * math.sqrt(MOMENTS))
         law = law.tied((yield query), query.law.sigma, self.loss.compared)
         gram = None
         if self.basis.matrix is None or self.basis.actions == 1:
             gram = law.gram(self.basis.alone, self.loss.compared)
         return self.basis if gram is None else self._worthwhile(self.basis.turned(gram)), law.knots
 
-    def _law_of_coordinates(self) -> Generator[Query, np.ndarray, StateLaw | None]:
-        """Where states lie, each coordinate for itself; nothing for maps that take the box as it is."""
-        if not self._looks_first:
-            return None
-        query = self._query(Marginals(self.loss, self.box.dimension, BINS), self.budget.mu * math.sqrt(MARGINALS))
-        return StateLaw.of((yield query), query.law.sigma, BINS)
-
     def _worthwhile(self, basis: Basis) -> Basis:
         """The directions that are worth their noise."""
         return basis.first(_worth_their_noise(self.loss.rougher * basis.variances, self._noise)[0])
 
-    def _query(self, statistic: Vector, mu: float) -> Query:
-        company = COMPANY * math.sqrt(statistic.size) * statistic.bound
-        sensitivity = _FARTHEST[statistic.norm] * statistic.bound / self.relation.people * SLACK + company
-        law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "bound": statistic.bound}))
-        return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
 
-    def result(self, released: Any, certificate: Certificate) -> PrivateModel:
-        basis, fitted, knots = released
-        (weights, offset), (low, high) = basis.weights(self.loss.unit * fitted), self.loss.range or (None, None)
-        return PrivateModel(basis.feature_map, offset, weights, knots, low, high, self.box, certificate)
-
-    def expected_error(self) -> float:
-        """In units of the range: root mean square over states, for rewards as the prior has them."""
-        return math.sqrt(self._error)
-
-    @classmethod
-    def propose(cls, task: Task) -> list["Rounds"]:
-        if task.budget.is_pure:
-            raise InvalidInput("A model of everybody's rows has Gaussian noise: delta must be above 0.")
-        return [cls(task)]
+def law_of_coordinates(model: FeatureModel) -> Generator[Query, np.ndarray, StateLaw]:
+    """The first query: where states lie, each coordinate for itself."""
+    statistic = Marginals(model.loss, model.box.dimension, BINS)
+    query = mean_of_people(statistic, model.relation.people, model.mu * math.sqrt(MARGINALS))
+    return StateLaw.of((yield query), query.law.sigma, BINS)
 
 
 def _number_of_rounds(people: int, mu: float) -> int:
@@ -196,30 +149,3 @@ def shrink(
 
 def _shares(sizes: Float[np.ndarray, "scales rank"]) -> Float[np.ndarray, "scales rank"]:
     return sizes / np.maximum(sizes.sum(axis=0), 1e-300)
-
-
-_FARTHEST = {"mean-of-people": 2.0, "mean-within-right-angles": math.sqrt(2)}
-"""How far apart the vectors of two people can be, in units of the bound."""
-
-
-def _difference(norm: Record, relation: Record) -> float | None:
-    if relation["kind"] != "one-person":
-        return None
-    return _FARTHEST[norm["kind"]] * norm["bound"] / relation["people"]
-
-
-NORMS["mean-of-people"] = Norm(
-    fields={"bound": positive},
-    difference=_difference,
-    words=lambda norm: f"the length of a mean of people's vectors, each held to {norm['bound']:g}",
-    families=("gaussian",),
-)
-NORMS["mean-within-right-angles"] = Norm(
-    fields={"bound": positive},
-    difference=_difference,
-    words=lambda norm: (
-        f"the length of a mean of people's vectors, each held to {norm['bound']:g}, no two of which are more than a "
-        "right angle apart"
-    ),
-    families=("gaussian",),
-)

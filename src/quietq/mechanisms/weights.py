@@ -41,6 +41,7 @@ class Weights(InKernel):
     """Gaussian noise on the weights."""
 
     name = "weights"
+    error_unit = "of each weight"
 
     def __init__(
         self, relation: Relation, budget: Budget, kernel: FiniteRank, radius: float, box: Box, **options: Any

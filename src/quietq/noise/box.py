@@ -13,6 +13,7 @@ from quietq.privacy.words import plural
 
 # The last place of a state, over the box's width: on 2^16 cells it changes a slope by less than 3e-7 of itself.
 _FINEST = 4e-12
+_HAIR, _FLOAT32 = 1e-6, 2.0**-22
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,14 @@ class Box:
     @property
     def width(self) -> tuple[float, ...]:
         return tuple(np.subtract(self.high, self.low).tolist())
+
+    @property
+    def hair(self) -> Float[np.ndarray, " d"]:
+        """How far outside a state may lie and count as an end: a millionth of the width, or what float32 rounds by.
+
+        Environments hold states in float32, which puts the ends of a box where they are not.
+        """
+        return np.maximum(_HAIR * np.array(self.width), _FLOAT32 * np.maximum(np.abs(self.low), np.abs(self.high)))
 
     def to_unit(self, states: object) -> Float[np.ndarray, "..."]:
         """States as points of [0, 1]^d; NaN, outside or of the wrong shape is refused.

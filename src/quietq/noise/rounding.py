@@ -37,9 +37,9 @@ def rounding_in_words(sigma: float, largest: float | None = None, error: float |
     """What a certificate says of it: trusted, because a refusal by size would depend on the data."""
     computed = "" if error is None else f" were computed to within {error:g}, which the noise covers,"
     return (
-        f"Values stay below {largest_value(sigma) if largest is None else largest:g} in size whatever the data is,"
-        f"{computed} and were rounded to multiples of {rounding_step(sigma):g}; beyond that, floating-point noise is "
-        "taken for ideal noise."
+        f"The numbers that noise was added to stay below {largest_value(sigma) if largest is None else largest:g} in "
+        f"size whatever the data is,{computed} and were rounded with it to multiples of {rounding_step(sigma):g}; "
+        "beyond that, floating-point noise is taken for ideal noise."
     )
 
 

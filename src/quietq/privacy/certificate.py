@@ -7,87 +7,33 @@ own parts support, and whoever signs a release off reads its assumptions.
 import dataclasses
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from quietq.privacy.assumption import (
+    CHOSEN as CHOSEN,
+    Assumption as Assumption,
+    InvalidCertificate as InvalidCertificate,
+    flag,
+    line,
+    require,
+)
+from quietq.privacy.certified import check_certified
 from quietq.privacy.checks import Check, Checked, optional, positive, probability, real, shown
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.kinds import UnknownKind, thaw
-from quietq.privacy.norms import NORMS, Norm, largest_difference, norm_in_words
+from quietq.privacy.norms import norm_in_words
 from quietq.privacy.relations import RELATIONS, relation_in_words
-from quietq.registry import METHODS
 from quietq.version import __version__
 
 if TYPE_CHECKING:
     import dp_accounting
 
-SCHEMA = 2
+SCHEMA = 3
 Standing = Literal["certified", "claimed", "none"]
-_NEVER_ENFORCED = (
-    "chosen without the private data",
-    "Neighbouring inputs are",
-    "and changes as the relation says",
-    "depend on the reward through",
-    "depend on the private reward through",
-    "taken for ideal",
-    "taken for exact",
-    "gave one trajectory",
-    "depend on no other trajectory",
-    "under two names",
-    "from what this certificate covers",
-    "whatever the data is",
-    "checked",
-    "No account was given",
-)
-"""Words of assumptions that are trusted by their nature, in whichever room they are stated."""
-_METHOD = re.compile("[a-z][a-z0-9/-]*")
-_CLOSE = 1e-9
-"""Relative: what rounding may do to two ways of computing one number."""
-
-
-class InvalidCertificate(InvalidInput):
-    """The certificate would claim more than its parts support, or the text is not one."""
-
-
-def require(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise InvalidCertificate(sentence)
-
-
-def _line(name: str, value: object) -> str:
-    """Line breaks and control characters could forge lines of what is printed."""
-    if isinstance(value, str) and value.isprintable():
-        return value
-    raise InvalidCertificate(f"{name} must be printable text in one line, not {shown(value)}.")
-
-
-def _flag(name: str, value: object) -> object:
-    require(isinstance(value, bool), f"{name} must be True or False, not {shown(value)}.")
-    return value
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """Something the promise stands on: `enforced` by this code, or else trusted to the caller."""
-
-    text: str
-    enforced: bool
-
-    def __post_init__(self) -> None:
-        text = _line("An assumption's text", self.text)
-        require(bool(text.strip()), f"An assumption's text must be a sentence, not {shown(text)}.")
-        _flag("An assumption's enforced", self.enforced)
-
-
-CHOSEN = Assumption(
-    "Box, bounds, numbers of people, settings and budget were chosen without the private data.", enforced=False
-)
-"""No code can see it, so every certified promise trusts somebody for it, in these words."""
 
 
 def _several(kind: type, words: str) -> Check:
@@ -100,7 +46,7 @@ def _several(kind: type, words: str) -> Check:
 
 
 def _remarks(name: str, value: object) -> tuple[str, ...]:
-    return tuple(_line("A remark", one) for one in _several(str, "sentences")(name, value))
+    return tuple(line("A remark", one) for one in _several(str, "sentences")(name, value))
 
 
 def _one_of(*allowed: object) -> Check:
@@ -128,11 +74,11 @@ def _record(name: str, value: object) -> Any:
 
 def _frozen(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
-        return MappingProxyType({_line(f"The {name}'s text", key): _frozen(name, item) for key, item in value.items()})
+        return MappingProxyType({line(f"The {name}'s text", key): _frozen(name, item) for key, item in value.items()})
     if isinstance(value, list | tuple):
         return tuple(_frozen(name, item) for item in value)
     if isinstance(value, str):
-        return _line(f"The {name}'s text", value)
+        return line(f"The {name}'s text", value)
     is_json = value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
     require(is_json, f"The {name} must hold JSON values only, not {type(value).__name__}.")
     return value
@@ -151,17 +97,17 @@ class Certificate(Checked):
     """
 
     fields: ClassVar = {
-        "method": _line,
+        "method": line,
         "standing": _one_of(*get_args(Standing)),
         "relation": optional(_record),
         "delta": optional(probability),
-        **dict.fromkeys(("epsilon", "mu", "sigma", "scale", "sensitivity"), optional(positive)),
+        **dict.fromkeys(("epsilon", "mu", "sigma", "scale", "sensitivity", "expected_error"), optional(positive)),
         "norm": optional(_record),
         "domain": optional(_box),
         "assumptions": _several(Assumption, "Assumption"),
         "remarks": _remarks,
-        "reproducible": _flag,
-        "version": _line,
+        "reproducible": flag,
+        "version": line,
         "schema": _one_of(SCHEMA),
     }
     method: str
@@ -173,12 +119,15 @@ class Certificate(Checked):
     mu: float | None = None
     """The Gaussian-DP parameter; None for pure and for (epsilon, delta)-only methods."""
     sigma: float | None = None
-    """Standard deviation of the noise; in `norm`, if it is Gaussian."""
+    """Standard deviation of the noise, if it is one number: several queries have noise of several sizes."""
     scale: float | None = None
     """Size of noise that is no Gaussian of a public deviation: the s of a density exp(-|z|/s) in `norm` where it is
     pure, and how many smooth bounds its deviation is where it follows the data."""
     sensitivity: float | None = None
     """The most that neighbours differ by, in `norm`."""
+    expected_error: float | None = None
+    """How far off the released values must be expected to be: root mean square over states, apart from a constant. It
+    is public: by the law of the noise and, for models of rows, for rewards as their prior has them."""
     norm: Mapping[str, object] | None = None
     """What sensitivity and noise are measured in: a kernel's `describe()`, or another kind of `privacy.norms`."""
     domain: Sequence[Sequence[float]] | None = None
@@ -212,7 +161,7 @@ class Certificate(Checked):
         require(complete, f"The {standing} needs epsilon, delta and the relation that they hold for.")
         require(certified or bool(self.remarks), "A claim must remark what keeps it from being certified.")
         if certified:
-            _check_certified(self)
+            check_certified(self)
 
     def to_dict(self) -> dict[str, Any]:
         record = {f.name: thaw(getattr(self, f.name)) for f in dataclasses.fields(self)}
@@ -271,9 +220,12 @@ class Certificate(Checked):
         if self.relation is not None:
             lines.append(f"Promised to look alike: {relation_in_words(self.relation)}.")
         if self.domain is not None:
-            lines.append(f"The box: {' x '.join(f'[{low:.10g}, {high:.10g}]' for low, high in self.domain)}.")
+            lines.append(f"States lie in {' x '.join(f'[{low:.10g}, {high:.10g}]' for low, high in self.domain)}.")
         if self.norm is not None:
             lines.append(f"Sensitivity and noise are measured in {norm_in_words(self.norm)}.")
+        if self.expected_error is not None:
+            off = f"about {self.expected_error:.3g} (more where the reward is rough)"
+            lines.append(f"Values must be expected to be off by {off}, root mean square and apart from a constant.")
         lines += [f"- {'enforced' if a.enforced else 'trusted'}: {a.text}" for a in self.assumptions]
         lines += [f"- note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
@@ -295,66 +247,3 @@ def _assumptions(records: object) -> tuple[Assumption, ...]:
 def _restored(record: dict[str, Any]) -> Certificate:
     """What a pickle calls: a function by its name, whatever made the pickle."""
     return Certificate.from_dict(record)
-
-
-def _check_certified(c: Any) -> None:
-    """What is certified has a method, assumptions, and numbers that follow from each other."""
-    plain = _METHOD.fullmatch(c.method) is not None
-    require(plain, f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
-    entries = [METHODS[part] for part in c.method.split("/") if part in METHODS]
-    refuted = "The published theorem does not hold: it can be 'claimed' but not 'certified'."
-    nothing = f"The method {c.method!r} promises nothing, so it cannot be certified."
-    certified = all(entry.standing == "certified" for entry in entries)
-    require(certified, refuted if "published" in c.method else nothing)
-    _check_assumptions(c.assumptions)
-    stated = None not in (c.norm, c.sensitivity)
-    require(stated, "What is certified needs the sensitivity, and the norm that it is measured in.")
-    norm = NORMS.find(c.norm, c.method)
-    own = METHODS[c.method].norm if c.method in METHODS else None
-    require(own in (None, c.norm["kind"]), f"The noise of {c.method!r} is not measured in {norm_in_words(c.norm)}.")
-    needed, relation = largest_difference(c.norm, c.relation), relation_in_words(c.relation)
-    enough = c.sensitivity >= needed * (1 - _CLOSE)
-    where = f"which {relation} can come to in {norm_in_words(c.norm)}"
-    require(enough, f"sensitivity {c.sensitivity!r} is below {needed!r}, {where}.")
-    if norm.dimension is not None:
-        sides = norm.dimension(c.norm)
-        fits = c.domain is not None and len(c.domain) == sides
-        require(fits, f"domain must be the box that the norm is defined on, of {sides} coordinate(s).")
-    name = "epsilon" if c.mu is None else "mu"
-    found, stated = (_epsilon if c.mu is None else _mu)(c, norm), getattr(c, name)
-    size = f"sigma {c.sigma!r}" if c.scale is None else f"scale {c.scale!r}"
-    more = f"{name} = {found!r}, more than the stated {stated!r}"
-    require(stated >= found * (1 - _CLOSE), f"Noise of {size} on sensitivity {c.sensitivity!r} is {more}.")
-
-
-def _check_assumptions(assumptions: tuple[Assumption, ...]) -> None:
-    """What no code can see is trusted, and one such thing is behind every promise.
-
-    Sentences are plain ASCII, so that none can look like another and be read differently.
-    """
-    require(bool(assumptions), "A certified promise must state what it assumes, even if all of it is enforced.")
-    for one in assumptions:
-        require(one.text.isascii(), f"A certified assumption must be plain ASCII text, not {shown(one.text)}.")
-        text = " ".join(one.text.lower().split())
-        by_nature = any(words.lower() in text for words in _NEVER_ENFORCED)
-        require(not (one.enforced and by_nature), f"No code can enforce this, so it must be trusted: {one.text}")
-    require(CHOSEN in assumptions, f"A certified promise must trust somebody for this, in these words: {CHOSEN.text}")
-
-
-def _mu(c: Any, norm: Norm) -> float:
-    require(c.delta > 0, "mu must be absent when delta is 0: Gaussian noise is never pure.")
-    implied = delta_from_mu(c.mu, c.epsilon) <= c.delta * (1 + _CLOSE)
-    require(implied, f"mu {c.mu!r} does not imply ({c.epsilon!r}, {c.delta!r})-DP.")
-    gaussian = c.sigma is not None and c.scale is None and "gaussian" in norm.families
-    require(gaussian, "A certified mu needs the sigma of Gaussian noise that it comes from, and no scale.")
-    return c.sensitivity / c.sigma
-
-
-def _epsilon(c: Any, norm: Norm) -> float:
-    require(c.scale is not None, "What is certified without a mu needs the scale of its noise.")
-    if norm.epsilon is not None and c.delta > 0:
-        require(c.sigma is None, "Noise that follows the data has no sigma that could be stated.")
-        return norm.epsilon(c.norm, c.scale / c.sensitivity, c.delta)
-    pure = "pure" in norm.families and c.delta == 0
-    require(pure, f"Without a mu, delta {c.delta!r} does not belong to {norm_in_words(c.norm)}.")
-    return c.sensitivity / c.scale

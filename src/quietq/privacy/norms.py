@@ -42,6 +42,11 @@ class Norm:
     epsilon: Callable[[Record, float, float], float] | None = None
     """Of any other noise, by norm, scale over sensitivity, and delta."""
 
+    @property
+    def several(self) -> bool:
+        """Whether it is about several queries, in units of each one's own noise: then there is no one size of noise."""
+        return "of" in self.fields
+
     def phrase(self, norm: Record) -> str:
         return self.words(norm)
 
@@ -161,7 +166,7 @@ def _queries(family: str) -> Check:
             if not isinstance(query, Mapping) or set(query) != {"norm", "size"}:
                 raise InvalidInput(f"{name} must have a norm and a size for each query, not {shown(thaw(query))}.")
             known = NORMS.find(query["norm"])
-            if family not in known.families or "of" in known.fields:
+            if family not in known.families or known.several:
                 raise InvalidInput(f"{name} must be single queries with {family} noise, each.")
             positive(name, query["size"])
 
@@ -203,12 +208,12 @@ NORMS["band-limited"] = KernelNorm(
 NORMS["gaussian-queries"] = Norm(
     fields={"of": _queries("gaussian")},
     difference=lambda norm, relation: math.hypot(*_each(norm, relation)),
-    words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, together",
+    words=lambda norm: f"units of each query's own noise, over {len(norm['of'])} queries together",
     families=("gaussian",),
 )
 NORMS["pure-queries"] = Norm(
     fields={"of": _queries("pure")},
     difference=lambda norm, relation: math.fsum(_each(norm, relation)),
-    words=lambda norm: f"units of the noise of {plural(len(norm['of']), 'query', 'queries')}, added up",
+    words=lambda norm: f"units of each query's own noise, added up over {len(norm['of'])} queries",
     families=("pure",),
 )

@@ -9,6 +9,7 @@ ledgers keep it as JSON (`describe`), so what they ask of it is answered from JS
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -35,7 +36,7 @@ class NoiseKernel(Protocol):
     def describe(self) -> dict[str, object]: ...
 
 
-class Relation(Checked):
+class Relation(Checked, ABC):
     """Which two inputs must look alike. A subclass with a `kind` of its own is known to certificates."""
 
     kind: ClassVar[str]
@@ -62,8 +63,9 @@ class Relation(Checked):
         raise NoRkhsRadius(self.no_radius)
 
     @staticmethod
+    @abstractmethod
     def words(record: Record) -> str:
-        raise NotImplementedError
+        """What neighbours are, as a phrase."""
 
     @staticmethod
     def sup_radius(record: Record) -> float:

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from gymnasium.error import ResetNeeded
+from gymnasium.error import CustomSpaceError, ResetNeeded
 from gymnasium.spaces import Box as BoxSpace, Discrete, MultiBinary, MultiDiscrete, Space
 from gymnasium.vector.utils import concatenate, create_empty_array
 from jaxtyping import Float
@@ -16,6 +17,7 @@ from quietq.mechanisms.private_function import PrivateFunction
 from quietq.noise.box import Box
 from quietq.privacy.checks import numbers, shown
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.words import plural
 from quietq.worlds.world import flat
 
 PLACES = ("next-state", "state", "state-action")
@@ -57,6 +59,12 @@ def batch_of(observations: Sequence[Any], space: Space) -> Any:
 
 def states_of(batch: Any, size: int, state: State, dimension: int) -> Float[np.ndarray, "batch dimension"]:
     """The part of a batch of observations that `state` names, a row each; not yet checked to lie in a box."""
+    states = picked(batch, size, state)
+    check_size(states.shape[1], dimension)
+    return states
+
+
+def picked(batch: Any, size: int, state: State) -> Float[np.ndarray, "batch numbers"]:
     if not callable(state) and isinstance(batch, Mapping | tuple):
         raise InvalidInput("The observations have parts: say with a function `state` what of them the reward looks at.")
     try:
@@ -65,12 +73,15 @@ def states_of(batch: Any, size: int, state: State, dimension: int) -> Float[np.n
             states = states[:, np.atleast_1d(np.asarray(state))]
     except (TypeError, ValueError, IndexError) as error:
         raise InvalidInput(f"state {state!r} does not give one state for each of {size} observations.") from error
-    if states.shape[1] != dimension:
+    return states
+
+
+def check_size(numbers: int, dimension: int) -> None:
+    if numbers != dimension:
         raise InvalidInput(
-            f"A state has {states.shape[1]} numbers, but the reward's box has {dimension} for it: say with `state` "
+            f"A state has {plural(numbers, 'number')}, but the reward's box has {dimension} for it: say with `state` "
             "what of the observation the reward looks at."
         )
-    return states
 
 
 def in_box(
@@ -79,9 +90,10 @@ def in_box(
     outside: Outside = "refuse",
     advice: str = "give outside='clip' to take the nearest state of the box, or release the reward on a larger one",
     what: str = "state",
+    hair: np.ndarray | None = None,
 ) -> Float[np.ndarray, "batch dimension"]:
     """States that lie in the box, or a hair outside, where rounding puts them; then clipped."""
-    low, high, hair = np.array(box.low), np.array(box.high), HAIR * np.array(box.width)
+    low, high, hair = np.array(box.low), np.array(box.high), HAIR * np.array(box.width) if hair is None else hair
     inside = (states >= low - hair) & (states <= high + hair)  # False for NaN
     if np.isnan(states).any():
         raise InvalidInput(f"A {what} has the value nan, outside the reward's box {box}: it must be a number.")
@@ -124,6 +136,17 @@ class Reader:
             self._check_actions(outputs)
         elif outputs:
             raise InvalidInput(f"The private function has outputs of shape {outputs}: look at it on 'state-action'.")
+        self._check_dimension()
+
+    def _check_dimension(self) -> None:
+        """Refuses what does not fit the environment before its first step, as far as a blank observation shows it."""
+        if self.observations is None:
+            return
+        found = self.private.box.dimension - self.action_size
+        unseen = Exception if callable(self.state) else CustomSpaceError  # a caller's function may not take a blank one
+        with suppress(unseen):
+            found = picked(create_empty_array(self.observations, 1), 1, self.state).shape[1]
+        check_size(found, self.private.box.dimension - self.action_size)
 
     def _of_items(self) -> bool:
         """Whether observations are numbers of the items of a catalogue, in the order of its public list."""
@@ -172,8 +195,8 @@ class Reader:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
         if self.action_size:
             both = np.hstack([states, _rows(actions, len(states), self.action_size)])
-            return self._values(in_box(both, self.private.box, self.outside, what="state or action"))
-        values = self._values(in_box(states, self.private.box, self.outside))
+            return self._values(both, "state or action")
+        values = self._values(states)
         if self.on != "state-action":
             return values
         first = int(self.actions.start) if isinstance(self.actions, Discrete) else 0
@@ -182,8 +205,10 @@ class Reader:
             raise InvalidInput(f"actions must be one of {values.shape[1]} for each of {len(values)} states.")
         return values[np.arange(len(values)), column.astype(np.int64)]
 
-    def _values(self, places: np.ndarray) -> Float[np.ndarray, "batch ..."]:
-        return np.asarray(self.private(flat(places)), dtype=np.float64)
+    def _values(self, places: np.ndarray, what: str = "state") -> Float[np.ndarray, "batch ..."]:
+        box = self.private.box
+        inside = in_box(places, box, self.outside, what=what, hair=box.hair)
+        return np.asarray(self.private(flat(inside)), dtype=np.float64)
 
 
 def _outputs(private: Released) -> tuple[int, ...]:

@@ -127,8 +127,6 @@ def _draw(panel: "Axes", part: PrivateFunction, actions: Names | None) -> None:
     states = part.box.from_unit(np.linspace(0, 1, POINTS))
     values = np.asarray(part(states)).reshape(POINTS, -1)
     sigma, features = part.certificate.sigma, np.ones(POINTS)
-    if (part.certificate.norm or {}).get("kind") == "gaussian-queries":
-        sigma = None  # of several queries, in units of each one's own: nothing that could be drawn around the reward
     if isinstance(part, PrivateWeights):  # noise in the weights is as large at a state as its features are
         features = np.linalg.norm(part.kernel.features(part.box.to_unit(states)), axis=-1)
     for i, column in enumerate(values.T):
