@@ -71,12 +71,13 @@ def _study(arguments: list[str]) -> bool:
     for module in STUDIES:
         options = names.add_parser(module.NAME, help=_title(module))
         options.add_argument("--draws", type=int, default=20)
+        options.add_argument("--minutes", type=float, default=float("inf"), help="stop then, and go on the next time")
         options.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else")
         module.add_options(options)
     chosen = parser.parse_args(arguments)
     module = next(one for one in STUDIES if chosen.name == one.NAME)
     study = module.study(chosen)
-    rows = run(study, chosen.draws, lambda text: None if chosen.json else print(text, flush=True))
+    rows = run(study, chosen.draws, lambda text: None if chosen.json else print(text, flush=True), chosen.minutes)
     if chosen.json:
         print(json.dumps(rows))
     else:
