@@ -25,6 +25,7 @@ from benchmarks import (
     peer_study,
     peer_tuning,
     people,
+    plan_study,
     ppo_study,
     real_study,
     release,
@@ -35,7 +36,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
-    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study,
+    family_study, plan_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
@@ -114,9 +115,13 @@ def _page() -> str:
         known = {field.name for field in fields(Row)}
         rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
         lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
-    for module in STUDIES:
-        if module is peer_tuning or not (RESULTS / f"{module.NAME}.json").exists():
-            continue
+    shown = [module for module in STUDIES if module is not peer_tuning and (RESULTS / f"{module.NAME}.json").exists()]
+    if shown:
+        lines += [
+            "",
+            "What follows are studies, each run by its own command: means ± standard errors, in brackets a target.",
+        ]
+    for module in shown:
         found = _stored(module.NAME)
         lines += [
             "",
@@ -125,7 +130,7 @@ def _page() -> str:
             f"By `python -m benchmarks {module.NAME}`. {' '.join(found['remarks'])}",
         ]
         for number, cells in tables(found).items():
-            lines += ["", f"### {number.capitalize()}", "", *_grid(cells)]
+            lines += ["", f"### {number[0].upper()}{number[1:]}", "", *_grid(cells)]
     return "\n".join(lines) + "\n"
 
 
