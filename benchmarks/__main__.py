@@ -82,8 +82,9 @@ def _study(arguments: list[str]) -> bool:
     if chosen.json:
         print(json.dumps(rows))
     else:
+        _console().print(f"{_title(module)}:")
         for number, lines in tables(_stored(study.name)).items():
-            _console().print(_table(f"{_title(module)}: {number}", lines))
+            _console().print(f"\n{number}", _table("", lines))
     return False
 
 
@@ -117,10 +118,8 @@ def _page() -> str:
         lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
     shown = [module for module in STUDIES if module is not peer_tuning and (RESULTS / f"{module.NAME}.json").exists()]
     if shown:
-        lines += [
-            "",
-            "What follows are studies, each run by its own command: means ± standard errors, in brackets a target.",
-        ]
+        told = "What follows are studies, each run by its own command: means ± standard errors, in brackets a target."
+        lines += ["", f"{told} More correlation is better, and less regret."]
     for module in shown:
         found = _stored(module.NAME)
         lines += [
