@@ -64,7 +64,7 @@ def study(options: argparse.Namespace) -> Study:
         "for ratings, both linear or with squares and products, and boosted trees (`benchmarks/twins.py`). Quietq",
         f"without noise has epsilon = 1e6; private, it is the mean of {NOISES} draws for each split. Its settings were",
         "chosen on made-up people; earlier ones were also looked at on other splits of these. Standard errors are",
-        "corrected for splits that share people (Nadeau & Bengio 2003): of 10 splits, 2.26 times as much either way is",
+        "corrected for splits that share people (Nadeau & Bengio 2003): with 10 splits, 2.26 of them either way make",
         "a 95 % interval. Data and licences: `benchmarks/real_data.py`.",
     )
     return Study(NAME, "data", cases, remarks, "splits", overlap=1 / 3, compare=lambda found: _compared(cases, found))
