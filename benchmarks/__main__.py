@@ -25,6 +25,7 @@ from benchmarks import (
     peer_study,
     peer_tuning,
     people,
+    plan_study,
     ppo_study,
     real_study,
     release,
@@ -36,7 +37,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
-    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study, settings_study,
+    family_study, plan_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study, settings_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
@@ -72,17 +73,19 @@ def _study(arguments: list[str]) -> bool:
     for module in STUDIES:
         options = names.add_parser(module.NAME, help=_title(module))
         options.add_argument("--draws", type=int, default=20)
+        options.add_argument("--minutes", type=float, default=float("inf"), help="stop then, and go on the next time")
         options.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else")
         module.add_options(options)
     chosen = parser.parse_args(arguments)
     module = next(one for one in STUDIES if chosen.name == one.NAME)
     study = module.study(chosen)
-    rows = run(study, chosen.draws, lambda text: None if chosen.json else print(text, flush=True))
+    rows = run(study, chosen.draws, lambda text: None if chosen.json else print(text, flush=True), chosen.minutes)
     if chosen.json:
         print(json.dumps(rows))
     else:
+        _console().print(f"{_title(module)}:")
         for number, lines in tables(_stored(study.name)).items():
-            _console().print(_table(f"{_title(module)}: {number}", lines))
+            _console().print(f"\n{number}", _table("", lines))
     return False
 
 
@@ -114,9 +117,11 @@ def _page() -> str:
         known = {field.name for field in fields(Row)}
         rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
         lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
-    for module in STUDIES:
-        if module is peer_tuning or not (RESULTS / f"{module.NAME}.json").exists():
-            continue
+    shown = [module for module in STUDIES if module is not peer_tuning and (RESULTS / f"{module.NAME}.json").exists()]
+    if shown:
+        told = "What follows are studies, each run by its own command: means ± standard errors, in brackets a target."
+        lines += ["", f"{told} More correlation is better, and less regret."]
+    for module in shown:
         found = _stored(module.NAME)
         lines += [
             "",
@@ -125,7 +130,7 @@ def _page() -> str:
             f"By `python -m benchmarks {module.NAME}`. {' '.join(found['remarks'])}",
         ]
         for number, cells in tables(found).items():
-            lines += ["", f"### {number.capitalize()}", "", *_grid(cells)]
+            lines += ["", f"### {number[0].upper()}{number[1:]}", "", *_grid(cells)]
     return "\n".join(lines) + "\n"
 
 

@@ -61,12 +61,30 @@ class Choices:
                 frames.append(pl.DataFrame(columns | {"choice": np.where(self.chosen[said] == a, "left", "right")}))
         return pl.concat(frames).sort("task", maintain_order=True)
 
+    @property
+    def rows(self) -> pl.DataFrame:
+        """One row for each choice: the columns of every alternative, blank where it was not offered."""
+        blank = np.where(self.offered[..., None], self.states, np.nan)
+        columns = {
+            column: blank[:, k, i]
+            for k, columns in enumerate(self.options.values())
+            for i, column in enumerate(columns)
+        }
+        chosen = np.array(list(self.options))[self.chosen]
+        return pl.DataFrame({"person": self.person} | columns | {"choice": chosen}, nan_to_null=True)
+
+    @property
+    def options(self) -> dict[str, list[str]]:
+        """The columns of each alternative in `rows`."""
+        names = ("left", "right") if self.states.shape[1] == 2 else map(str, range(1, self.states.shape[1] + 1))
+        return {name: [f"{coordinate}_{name}" for coordinate in self.box] for name in names}
+
     def read(self) -> qq.Comparisons:
         """As quietq takes them. The number of people is declared: a survey's sample size is public."""
-        left, right = ([f"{name}_{side}" for name in self.box] for side in ("left", "right"))
-        return qq.Comparisons.read(
-            self.pairs, left=left, right=right, box=list(self.box.values()), count=len(self.people)
-        )
+        options, box, count = self.options, list(self.box.values()), len(self.people)
+        if len(options) == 2:
+            return qq.Comparisons.read(self.rows, left=options["left"], right=options["right"], box=box, count=count)
+        return qq.Comparisons.read(self.rows, options=options, box=box, count=count)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
 """What the same data gives without privacy: models of the same columns, tuned by cross-validation over people.
 
-Each is fitted like the private one, every person counting once, and asked in the same way: for a score of each state,
-of which only differences matter for choices. Boosted trees (scikit-learn's) take the two states of a pair as they are,
-so that they need not be a reward at all: what cannot be reached by one shows in them.
+Tuning sees the people that a model is fitted to, and nobody else. In choices every person counts once, as in how they
+are scored; in ratings every row does. Each model is asked for a score of each state, of which only differences matter
+for choices. Boosted trees (scikit-learn's) take the two states of a pair as they are, so that they need not be a reward
+at all: what cannot be reached by one shows in them. Nothing here depends on how quietq estimates.
 """
 
 from collections.abc import Callable
@@ -12,14 +13,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks.real_data import Choices, Rated
-from quietq.noise.box import Box
 
 Reward = Callable[[np.ndarray], np.ndarray]
 """Of states, shape (..., coordinates)."""
 Model = Callable[[Any], np.ndarray]
 """What a model thinks of each alternative, (tasks, alternatives), or of each row."""
-RIDGES = 10.0 ** np.arange(-5, 1.1, 0.5)
+RIDGES = 10.0 ** np.arange(-6, 1.1, 0.5)
 FOLDS, TREE_FOLDS = 5, 3
+LEAVES = {4: 600, 8: 400, 16: 200, 32: 150, 64: 80, 128: 40}
+"""Of a tree, with the most trees that are tried: every number of them up to it."""
+LEAST = (20, 100)
+"""Rows in a leaf."""
 
 
 def fit(name: str, data: Choices | Rated) -> Model:
@@ -52,27 +56,39 @@ def with_products(points: np.ndarray) -> np.ndarray:
 
 def fit_logit(data: Choices, features: Callable = lambda points: points) -> Reward:
     """A multinomial logit, its ridge by the log-likelihood of people left out: a reward in log-odds."""
-    box = Box.of(list(data.box.values()))
-    flat = features(box.to_unit(data.states))
+    flat = features(_to_unit(data, data.states))
     scale = np.maximum(flat[data.offered].std(axis=0), 1e-9)
     person = np.unique(data.person, return_inverse=True)[1]
     weight = 1 / np.bincount(person)[person]
 
-    def fitted(kept: np.ndarray, ridge: float) -> np.ndarray:
-        return _newton(flat[kept] / scale, data.offered[kept], data.chosen[kept], weight[kept], ridge)
+    def fitted(kept: np.ndarray) -> Callable[[float], np.ndarray]:
+        states = flat[kept] / scale
+        return lambda ridge: _newton(states, data.offered[kept], data.chosen[kept], weight[kept], ridge)
 
     def loss(left_out: np.ndarray, theta: np.ndarray) -> float:
         chances = _chances(flat[left_out] / scale @ theta, data.offered[left_out])
         return -float(weight[left_out] @ np.log(chances[np.arange(len(chances)), data.chosen[left_out]] + 1e-300))
 
     theta = _cross_validated(person, fitted, loss) / scale
-    return lambda states: features(box.to_unit(states)) @ theta
+    return lambda states: features(_to_unit(data, states)) @ theta
+
+
+def _to_unit(data: Choices | Rated, states: np.ndarray) -> np.ndarray:
+    low, high = np.array(list(data.box.values()), float).T
+    return (states - low) / (high - low)
 
 
 def _cross_validated(person: np.ndarray, fitted: Callable, loss: Callable) -> np.ndarray:
-    fold = np.random.default_rng(0).permutation(person.max() + 1)[person] % FOLDS
-    losses = [sum(loss(fold == i, fitted(fold != i, ridge)) for i in range(FOLDS)) for ridge in RIDGES]
-    return fitted(np.ones(len(person), bool), float(RIDGES[int(np.argmin(losses))]))
+    fold, losses = _folds(person, FOLDS), np.zeros(len(RIDGES))
+    for i in range(FOLDS):
+        solve = fitted(fold != i)
+        losses += [loss(fold == i, solve(ridge)) for ridge in RIDGES]
+    return fitted(np.ones(len(person), bool))(RIDGES[np.argmin(losses)])
+
+
+def _folds(person: np.ndarray, number: int) -> np.ndarray:
+    """Of each row; all rows of a person are in one fold."""
+    return np.random.default_rng(0).permutation(person.max() + 1)[person] % number
 
 
 def _chances(scores: np.ndarray, offered: np.ndarray) -> np.ndarray:
@@ -108,34 +124,42 @@ def _newton(states: np.ndarray, offered: np.ndarray, chosen: np.ndarray, weight:
 
 def fit_ridge(data: Rated, features: Callable = lambda points: points) -> Reward:
     """A ridge regression of everybody's rows."""
-    box, ratings = Box.of(list(data.box.values())), data.rows["rating"].to_numpy().astype(float)
-    flat = features(box.to_unit(data.states))
+    ratings = data.rows["rating"].to_numpy().astype(float)
+    flat = features(_to_unit(data, data.states))
     centre, scale = flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-9)
     white = np.column_stack([np.ones(len(flat)), (flat - centre) / scale])
     person = np.unique(data.rows["person"].to_numpy(), return_inverse=True)[1]
 
-    def fitted(kept: np.ndarray, ridge: float) -> np.ndarray:
-        penalty = ridge * kept.sum() * np.eye(white.shape[1])
-        penalty[0, 0] = 0.0
-        return np.linalg.solve(white[kept].T @ white[kept] + penalty + 1e-9 * np.eye(len(penalty)),
-                               white[kept].T @ ratings[kept])  # fmt: skip
+    def fitted(kept: np.ndarray) -> Callable[[float], np.ndarray]:
+        gram, moment = white[kept].T @ white[kept] / kept.sum(), white[kept].T @ ratings[kept] / kept.sum()
+        penalised = np.diag(np.append(0.0, np.ones(len(moment) - 1)))
+        return lambda ridge: np.linalg.solve(gram + ridge * penalised, moment)
 
     def loss(left_out: np.ndarray, theta: np.ndarray) -> float:
         return float(((white[left_out] @ theta - ratings[left_out]) ** 2).sum())
 
     theta = _cross_validated(person, fitted, loss)
-    return lambda states: theta[0] + (features(box.to_unit(states)) - centre) / scale @ theta[1:]
+    return lambda states: theta[0] + (features(_to_unit(data, states)) - centre) / scale @ theta[1:]
 
 
-def _trees(person: np.ndarray, make: Callable, fit: Callable, loss: Callable):
-    """Boosted trees, of the size that does best on people left out."""
-    fold = np.random.default_rng(0).permutation(person.max() + 1)[person] % TREE_FOLDS
-    settings = [{"max_iter": n, "max_leaf_nodes": k} for n in (30, 100) for k in (4, 8, 16)]
+def _trees(person: np.ndarray, make: Callable, fit: Callable, losses: Callable) -> Any:
+    """Boosted trees, of the size and number that do best on people left out."""
+    fold, everybody = _folds(person, TREE_FOLDS), np.ones(len(person), bool)
 
-    def total(setting: dict) -> float:
-        return sum(loss(fit(make(**setting), fold != i), fold == i) for i in range(TREE_FOLDS))
+    def model(leaves: int, least: int, number: int, kept: np.ndarray) -> Any:
+        unfitted = make(
+            max_iter=number, max_leaf_nodes=leaves, min_samples_leaf=least, early_stopping=False, random_state=0
+        )
+        return fit(unfitted, kept)
 
-    return fit(make(**min(settings, key=total)), np.ones(len(person), bool))
+    tried: dict[tuple[int, int, int], float] = {}
+    for leaves, most in LEAVES.items():
+        for least in LEAST:
+            total = np.sum(
+                [losses(model(leaves, least, most, fold != i), fold == i) for i in range(TREE_FOLDS)], axis=0
+            )
+            tried[leaves, least, int(np.argmin(total)) + 1] = total.min()
+    return model(*min(tried, key=tried.__getitem__), everybody)
 
 
 def _boosted_choices(data: Choices) -> Model:
@@ -147,25 +171,28 @@ def _boosted_choices(data: Choices) -> Model:
     left = (pairs["choice"] == "left").to_numpy()
     weight = 1 / np.bincount(person)[person]
 
-    def fit(model, kept: np.ndarray):
+    def fit(model: Any, kept: np.ndarray) -> Any:
         both = np.vstack([np.hstack([sides[0][kept], sides[1][kept]]), np.hstack([sides[1][kept], sides[0][kept]])])
         return model.fit(both, np.append(left[kept], ~left[kept]), sample_weight=np.tile(weight[kept], 2))
 
-    def odds(model, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def losses(model: Any, left_out: np.ndarray) -> list[float]:
+        """After each tree."""
+        a, b = sides[0][left_out], sides[1][left_out]
+        sign, own = np.where(left[left_out], 0.5, -0.5), weight[left_out]
+        stages = zip(*(model.staged_decision_function(np.hstack(both)) for both in ((a, b), (b, a))), strict=True)
+        return [float(own @ np.logaddexp(0, -sign * np.ravel(one - other))) for one, other in stages]
+
+    model = _trees(person, HistGradientBoostingClassifier, fit, losses)
+
+    def odds(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return model.decision_function(np.hstack([a, b])) - model.decision_function(np.hstack([b, a]))
-
-    def loss(model, left_out: np.ndarray) -> float:
-        signed = np.where(left[left_out], 1, -1) * odds(model, sides[0][left_out], sides[1][left_out]) / 2
-        return float(weight[left_out] @ np.logaddexp(0, -signed))
-
-    model = _trees(person, HistGradientBoostingClassifier, fit, loss)
 
     def scores(other: Choices) -> np.ndarray:
         """How each does against the others that were offered. For two, that is the pair itself."""
         total = np.zeros(other.offered.shape)
         for a, b in combinations(range(other.states.shape[1]), 2):
             both = other.offered[:, a] & other.offered[:, b]
-            against = odds(model, other.states[both, a], other.states[both, b])
+            against = odds(other.states[both, a], other.states[both, b])
             total[both, a] += against
             total[both, b] -= against
         return total
@@ -178,10 +205,12 @@ def _boosted_ratings(data: Rated) -> Model:
 
     states, ratings = data.states, data.rows["rating"].to_numpy().astype(float)
     person = np.unique(data.rows["person"].to_numpy(), return_inverse=True)[1]
+
+    def losses(model: Any, left_out: np.ndarray) -> list[float]:
+        """After each tree."""
+        return [float(((said - ratings[left_out]) ** 2).sum()) for said in model.staged_predict(states[left_out])]
+
     model = _trees(
-        person,
-        HistGradientBoostingRegressor,
-        lambda model, kept: model.fit(states[kept], ratings[kept]),
-        lambda model, left_out: float(((model.predict(states[left_out]) - ratings[left_out]) ** 2).sum()),
+        person, HistGradientBoostingRegressor, lambda model, kept: model.fit(states[kept], ratings[kept]), losses
     )
     return lambda other: model.predict(other.states)

