@@ -28,7 +28,7 @@ _NUMBERS = (8, 16, 32, 64, 128, 256, 512)
 class Fits(Rounds):
     """A reward in any dimension from everybody's own model of it, averaged."""
 
-    name = "fits"
+    name, samples = "fits", False
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)

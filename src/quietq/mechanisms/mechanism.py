@@ -17,7 +17,7 @@ import numpy as np
 from quietq.feedback.feedback import Feedback
 from quietq.mechanisms.laws import Law
 from quietq.noise.box import Box, Domain
-from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation
+from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation, SampledRounds
 
 SLACK = 1 + 1e-6
 """Each person's part is computed in floating point: this much more noise covers it many times over.
@@ -34,6 +34,8 @@ class Query(NamedTuple):
     """The most that neighbours' numbers differ by in the law's distance, rounding errors included: by the relation and
     the theorem, never by the noise."""
     law: Law
+    fraction: float = 1.0
+    """Of the people who are asked: below 1, `release` draws them in secret, and means are over fraction x people."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Task:
     """A public map that the model is to be made of; by default the mechanism's own."""
     gaussian: bool = False
     """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
+    sample: float | None = None
+    """Which part of the people each round is to look at, if not everybody."""
 
     @classmethod
     def of(cls, feedback: Feedback, budget: Budget) -> "Task":
@@ -86,6 +90,8 @@ class Mechanism(ABC):
     """Which feedback it is for: that which `gives` the same."""
     pure: ClassVar[bool] = False
     """Whether its noise is pure, without a delta, and not Gaussian."""
+    samples: ClassVar[bool] = False
+    """Whether its rounds can look at a random part of the people."""
     relation: Relation
     budget: Budget
     box: Box
@@ -96,10 +102,14 @@ class Mechanism(ABC):
     conditions: tuple[Assumption, ...]
     """What the promise stands on, besides what feedback, noise and account say themselves."""
     remarks: tuple[str, ...] = ()
+    sampled: SampledRounds | None = None
+    """What is asked of whom, where rounds look at a random part of the people."""
 
     @property
     def cost(self) -> Cost:
         """All that an account is charged, before the first look: by default the whole budget."""
+        if self.sampled is not None:
+            return Cost.apart(self.budget.epsilon, self.budget.delta)
         return Cost.apart(self.budget.epsilon) if self.pure else Cost.gaussian(self.budget.mu)
 
     @abstractmethod

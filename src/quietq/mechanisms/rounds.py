@@ -3,8 +3,8 @@
 Theorem. Let each person's vector in round t be a function of their rows and of earlier answers, held to length B. Then
 replacing one of N people moves the mean by at most 2B/N, whatever the rows say, and by sqrt(2) B/N where no two vectors
 can be more than a right angle apart. So the answer with noise N(0, (2B/(N mu_t))^2 I) is mu_t-GDP, and all rounds
-together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps, averages and shrinkage are post-processing of the
-answers. See `docs/theory.md`, section 11.
+together are sqrt(sum mu_t^2)-GDP by adaptive composition. Where rounds look at a random part of the people, see
+`privacy.sampling`. Steps, averages and shrinkage are post-processing of the answers. See `docs/theory.md`, section 11.
 
 How it fits: two queries ask where states lie, coordinate by coordinate and together. By the law that they tell
 (`state_law`) the box is stretched, so that states are about uniform, and features are made orthonormal. So each round
@@ -34,6 +34,7 @@ from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import NORMS, Norm, Record
+from quietq.privacy.sampling import SampledRounds
 
 ROUNDS = 24
 FEWER_ROUNDS = 8
@@ -57,7 +58,7 @@ _STEPS = 30
 class Rounds(Mechanism):
     """A reward in any dimension, with interactions, from rows of ratings."""
 
-    name, takes = "rounds", "rows"
+    name, takes, samples = "rounds", "rows", True
     remarks = (
         "Where states lie is taken for correlated coordinates: if they lie in clusters, the model may be farther off "
         "than expected, so try it on a simulation.",
@@ -74,7 +75,15 @@ class Rounds(Mechanism):
         if not self._looks_first:
             self.remarks = ()
         self._share = 1 - MARGINALS - MOMENTS if self._looks_first else 1.0
-        self._noise = 4 * self._spread / (relation.people * self.budget.mu * loss.curvature) ** 2 / self._share
+        self._each, self._fraction, asked = self.budget.mu * math.sqrt(self._share / self.rounds), 1.0, ""
+        if task.sample is not None:
+            looks, self.rounds = self.budget.mu * math.sqrt(1 - self._share), ROUNDS
+            self.sampled = SampledRounds.for_budget(self.budget, task.sample, ROUNDS, looks)
+            self._each, self._fraction = self.sampled.each, self.sampled.fraction
+            asked = f"looked at a random {task.sample:g} of the people, drawn in secret and anew, "
+            self.largest /= task.sample  # should everybody be drawn
+        self._people = self._fraction * relation.people
+        self._noise = 4 * self._spread / (self._people * self._each * loss.curvature) ** 2 / self.rounds
         self._every = Basis.of(task.features, dimension, loss)
         self.basis = self._worthwhile(self._every)
         self._error = _worth_their_noise(self._every.variances, self._noise)[1]
@@ -82,26 +91,24 @@ class Rounds(Mechanism):
             self.remarks = (*self.remarks, "The model is a sum of one function per coordinate: it has no interactions.")
         self.conditions = (
             Assumption(
-                f"Each of {self.rounds} rounds took the mean of one vector per person, held to its bound, noised once, "
-                "and saw earlier answers only.",
+                f"Each of {self.rounds} rounds {asked}took the mean of one vector per person, held to its bound, "
+                "noised once, and saw earlier answers only.",
                 True,
             ),
         )
 
     def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
         basis, knots = yield from self._look_at_states()
-        each = self.budget.mu * math.sqrt(self._share / self.rounds)
         curvature, features = self.loss.curvature, Stretched(basis, knots)
         weights, looks, precision = np.zeros(basis.size), np.zeros(basis.size), 0.0
         clip = 0.5 * math.sqrt(basis.size * self._spread)
         for _ in range(self.rounds):
-            query = self._query(
-                ClippedGradient(self.loss, features, basis.of_features(weights), clip, basis.matrix), each
-            )  # fmt: skip
+            statistic = ClippedGradient(self.loss, features, basis.of_features(weights), clip, basis.matrix)
+            query = self._query(statistic, self._each, self._fraction)
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
             gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
-            variance = (noise**2 + self._spread / self.relation.people) / curvature**2
+            variance = (noise**2 + self._spread / self._people) / curvature**2
             looks = KEPT * looks + (weights - gradient / curvature) / variance
             precision = KEPT * precision + 1 / variance
             weights = shrink(looks / precision, 1 / precision, basis)
@@ -132,11 +139,13 @@ class Rounds(Mechanism):
         """The directions that are worth their noise."""
         return basis.first(_worth_their_noise(self.loss.rougher * basis.variances, self._noise)[0])
 
-    def _query(self, statistic: Vector, mu: float) -> Query:
+    def _query(self, statistic: Vector, mu: float, fraction: float = 1.0) -> Query:
+        """Where a fraction of the people is asked, each of them counts for as much more."""
         company = COMPANY * math.sqrt(statistic.size) * statistic.bound
         sensitivity = _FARTHEST[statistic.norm] * statistic.bound / self.relation.people * SLACK + company
+        sensitivity /= fraction
         law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "bound": statistic.bound}))
-        return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
+        return Query(lambda feedback: feedback.mean(statistic), sensitivity, law, fraction)
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
         basis, fitted, knots = released
