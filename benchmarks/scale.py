@@ -13,6 +13,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--engine", choices=("local", "ray"), default="local")
     parser.add_argument("--queries", type=int, default=1000, help="at the most; all of a release by default")
+    parser.add_argument("--sample", type=float, help="which part of the people a round looks at; all by default")
     parser.add_argument("--workers", type=int, default=2, help="of Ray")
     parser.add_argument("--store", type=float, default=4.0, help="gigabytes of Ray's object store; beyond it, disk")
     parser.add_argument("--folder", type=Path, help="where the temporary folder is made")
@@ -47,7 +49,7 @@ def main() -> None:
 
 def measure(
     rows: int, engine: Any = "local", queries: int = 1000, workers: int = 2, store: float = 4.0,
-    folder: Path | None = None,
+    folder: Path | None = None, sample: float | None = None,
 ) -> Iterator[tuple[str, Any]]:  # fmt: skip
     """What is printed, as it is found."""
     people = round(rows / ROWS_EACH)
@@ -64,7 +66,7 @@ def measure(
         if engine == "ray":
             yield "bytes shuffled", bytes_shuffled(files[0], rows, declared)
         yield "bytes held", bytes_held(feedback)
-        for took in islice(ask(feedback), queries):
+        for took in islice(ask(feedback, sample), queries):
             yield "query", took
         yield "peak memory of this process", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -91,13 +93,13 @@ def write(folder: Path, rows: int, people: int) -> list[Path]:
     return files
 
 
-def ask(feedback: Feedback) -> Iterator[dict[str, float]]:
+def ask(feedback: Feedback, sample: float | None = None) -> Iterator[dict[str, float]]:
     """The queries of a simulated release, and what each took."""
-    mechanism, entropy = choose("auto", Task.of(feedback, BUDGET)), SeededEntropy(0)
+    mechanism, entropy = choose("auto", replace(Task.of(feedback, BUDGET), sample=sample)), SeededEntropy(0)
     steps = mechanism.run()
     query = next(steps)
     while True:
-        numbers, took = timed(lambda query=query: query.numbers(feedback))
+        numbers, took = timed(lambda query=query: query.look(feedback, entropy))
         yield took | {"numbers": len(numbers)}
         try:
             query = steps.send(query.law.add(numbers, entropy))

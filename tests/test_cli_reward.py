@@ -243,6 +243,7 @@ def test_options_of_several_words(counted):
         ({"state": ["where", "score"]}, "--slope is for one coordinate or --features additive"),
         ({"slope": None}, "slope must be declared"),
         ({"features": "linear"}, "'linear'"),
+        ({"sample": 0.1}, "sample is for models of everybody's rows, fitted in rounds: leave it out."),
         ({"left": "where"}, "ratings have no --left: leave it out, or say --kind comparisons."),
         ({"epsilon": None, "out": None}, "A private reward needs --epsilon and --out."),
         ({"plot": "picture.pdf"}, "must end in .png or .svg"),

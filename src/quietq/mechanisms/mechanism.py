@@ -17,6 +17,7 @@ import numpy as np
 from quietq.feedback.feedback import Feedback
 from quietq.mechanisms.laws import Law
 from quietq.noise.box import Box, Domain
+from quietq.noise.entropy import Entropy
 from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation, SampledRounds
 
 SLACK = 1 + 1e-6
@@ -35,7 +36,11 @@ class Query(NamedTuple):
     the theorem, never by the noise."""
     law: Law
     fraction: float = 1.0
-    """Of the people who are asked: below 1, `release` draws them in secret, and means are over fraction x people."""
+    """Of the people, which part is asked: below 1, they are drawn at each look, and means are over fraction x people."""
+
+    def look(self, feedback: Any, entropy: Entropy) -> np.ndarray:
+        """The numbers, of everybody or of people who are drawn now, in secret. THE SECRET."""
+        return self.numbers(feedback if self.fraction == 1 else feedback.drawn(self.fraction, entropy))
 
 
 @dataclass(frozen=True)

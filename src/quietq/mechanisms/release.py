@@ -68,8 +68,7 @@ class _Run:
         """What the last query asks for: finite, and small enough for its rounding to hide behind the noise."""
         query = self.queries[-1]
         check_size(self.mechanism.largest, query.law.sigma)
-        people = self.feedback if query.fraction == 1 else self.feedback.drawn(query.fraction, entropy)
-        numbers = checked_numbers("What a query looks at", query.numbers(people))
+        numbers = checked_numbers("What a query looks at", query.look(self.feedback, entropy))
         check_values(numbers, largest_value(query.law.sigma))
         return numbers
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _LEAST_FRACTION, _MOST_ROUNDS, _MOST_MU = 1e-3, 1000, 20.0
 _LEAST_DELTA = 1e-10  # what discretised losses are exact enough for
-_FINENESS = 1e-3  # of losses, in units of the largest mu
+_FINENESS = 2e-3  # of losses, in units of the largest mu
 _KEPT_BACK = 0.01  # of delta, for what another version of dp-accounting may find
 _STEP = 1e-4  # relative, to which noise is calibrated
 _ROUNDING = 1e-9
@@ -120,7 +120,7 @@ def _dp_accounting() -> Any:
         import dp_accounting
         import dp_accounting.pld
     except ImportError as error:
-        raise MissingExtra.of("accounting", "What a sample of people costs is computed by dp-accounting") from error
+        raise MissingExtra.of("accounting", "A sample of people needs dp-accounting") from error
     return dp_accounting
 
 
