@@ -36,7 +36,7 @@ def plan(people: Ratings, kind: type[Rounds] = Rounds) -> Rounds:
     return kind(replace(Task.of(people, BUDGET), sample=SAMPLE))
 
 
-def read(people: int = 3000) -> Ratings:
+def read(people: int = 2000) -> Ratings:
     rng = np.random.default_rng(3)
     states = rng.random((people * 5, 2))
     rating = np.exp(-4 * ((states - 0.3) ** 2).sum(axis=-1)) + 0.1 * rng.normal(size=len(states))
@@ -50,12 +50,8 @@ def test_a_release(tmp_path):
     private = privatise(people, BUDGET, sample=SAMPLE, account=account)
     certificate, states = private.certificate, np.random.default_rng(0).random((500, 2))
     assert np.corrcoef(private(states), np.exp(-4 * ((states - 0.3) ** 2).sum(axis=-1)))[0, 1] > 0.95
-    assert (certificate.standing, certificate.epsilon, certificate.delta, certificate.mu) == (
-        "certified",
-        1,
-        1e-5,
-        None,
-    )
+    promised = (certificate.standing, certificate.epsilon, certificate.delta, certificate.mu)
+    assert promised == ("certified", 1.0, 1e-5, None)
     assert "looked at a random 0.3 of the people, drawn in secret and anew" in str(certificate)
     assert (account.spent_mu, account.spending.spent_apart) == (0.0, (1.0, 1e-5))
     publish(private, tmp_path / "reward.qq")
@@ -160,8 +156,8 @@ def test_a_seed_gives_the_same_bits():
 # What one person can do
 
 
-def sampled_queries(people: Ratings, kind: type[Rounds] = Rounds) -> list[Query]:
-    mechanism, entropy, found = plan(people, kind), SeededEntropy(0), []
+def sampled_queries(people: Ratings) -> list[Query]:
+    mechanism, entropy, found = plan(people), SeededEntropy(0), []
     steps = mechanism.run()
     query = next(steps)
     while True:
@@ -174,24 +170,23 @@ def sampled_queries(people: Ratings, kind: type[Rounds] = Rounds) -> list[Query]
 
 def shares(one: Ratings, other: Ratings) -> np.ndarray:
     """How far apart two are in rounds whose draws are frozen, as part of what is stated."""
-    found = []
-    for query in sampled_queries(one)[::3]:
-        for seed in range(30):
-            here, there = (query.look(people, SeededEntropy(seed)) for people in (one, other))
-            found.append(query.law.distance(here - there) / query.sensitivity)
+    found, queries = [], sampled_queries(one)
+    for seed in range(20):
+        query = queries[seed % len(queries)]
+        here, there = (query.look(people, SeededEntropy(seed)) for people in (one, other))
+        found.append(query.law.distance(here - there) / query.sensitivity)
     return np.array(found)
 
 
 OPPOSITE = [(1.0, 1.0, 0.0)]
 
 
-@pytest.mark.parametrize("name", [name for name, rows in ADVERSARIES.items() if rows])
+@pytest.mark.parametrize("name", ["opposite", "beyond", "many"])
 def test_one_person_moves_the_rounds_that_draw_them_by_no_more_than_stated(name):
     found = shares(with_one(OPPOSITE), with_one(ADVERSARIES[name]))
     assert found.max() <= 1
-    assert 4 <= np.count_nonzero(found) <= 34  # of 60, at 0.3 each
-    if name == "opposite":
-        assert found.max() > 0.9
+    assert 0 < np.count_nonzero(found) < 20
+    assert found.max() > (0.9 if name == "opposite" else 0.3)
 
 
 def test_a_copy_that_divides_by_those_drawn_is_found(monkeypatch):
@@ -249,7 +244,7 @@ def test_less_is_charged_than_the_rounds_cost():
         def cost(self) -> Cost:
             return Cost.apart(0.9, 1e-5)
 
-    with pytest.raises(InvalidInput, match="more than the epsilon = 0.9, delta = 1e-05 that is charged"):
+    with pytest.raises(InvalidInput, match=r"more than the epsilon = 0\.9, delta = 1e-05 that is charged"):
         release(plan(people, Cheap), people)
 
 
@@ -257,32 +252,41 @@ def test_less_is_charged_than_the_rounds_cost():
 
 
 @dataclass(frozen=True)
-class Side(Vector):
-    """One number per person: which end of the box their first row is at."""
+class Sides(Vector):
+    """A number for each person, by the first coordinate of their first row: on which side their rating is."""
 
-    size = 1
+    size = 1000
     bound = 1.0
 
     def of_people(self, starts, columns):
-        return np.sign(2 * columns["rating"][starts] - 1)[:, None]
+        which = (columns["x0"][starts] * self.size).astype(int)
+        return np.eye(self.size)[which] * np.sign(2 * columns["rating"][starts] - 1)[:, None]
 
 
 @pytest.mark.slow
 def test_a_round_gives_away_what_it_says(monkeypatch):
-    """The worst two people, with nobody beside them, come up to delta; if everybody were drawn they would go beyond."""
-    sample, mu, epsilon, runs = 0.3, 2.0, 0.3, 20_000
-    people, entropy = [with_one([(0.5, 0.5, rating)], people=1) for rating in (1.0, 0.0)], SeededEntropy(0)
-    law = Gaussian(2 / sample / mu, Independent({}))
-    query = Query(lambda feedback: feedback.mean(Side()), 2 / sample, law, sample)
+    """The worst two people, with nobody beside them, come up to delta; if everybody were drawn they would go beyond.
+
+    A thousand of either stand side by side, each in a coordinate of their own, where they are alone with their noise.
+    """
+    sample, mu, epsilon, looks, count = 0.3, 2.0, 0.3, 100, Sides.size
+    law, entropy = Gaussian(2 / sample / count / mu, Independent({})), SeededEntropy(0)
+    query = Query(lambda feedback: feedback.mean(Sides()), mu * law.sigma, law, sample)
+    place = (np.arange(count) + 0.5) / count
+
+    def taken_for_the_first(rating: float) -> float:
+        """How often, by the likelihood ratio."""
+        rows = pl.DataFrame({"person": np.arange(count), "a": place, "b": place, "rating": np.full(count, rating)})
+        people = Ratings.read(rows, box=[(0, 1), (0, 1)], low=0, high=1, count=count, state=["a", "b"])
+        seen = np.array([law.add(query.look(people, entropy), entropy) for _ in range(looks)]) / law.sigma
+        one, other = (1 - sample + sample * np.exp(sign * mu / 2 * seen - mu**2 / 8) for sign in (1, -1))
+        return float(np.mean(one > math.exp(epsilon) * other))
 
     def given_away() -> float:
-        """P(taken for the first) - e^epsilon P'(taken for the first), by the likelihood ratio."""
-        seen = np.array([[law.add(query.look(one, entropy), entropy)[0] for one in people] for _ in range(runs)])
-        one, other = ((1 - sample) + sample * np.exp(sign * mu / 2 * seen / law.sigma - mu**2 / 8) for sign in (1, -1))
-        taken = one > math.exp(epsilon) * other
-        return float(taken[:, 0].mean() - math.exp(epsilon) * taken[:, 1].mean())
+        return taken_for_the_first(1.0) - math.exp(epsilon) * taken_for_the_first(0.0)
 
     delta = SampledRounds(sample, 1, mu, 0.0).delta(epsilon)
-    assert given_away() == pytest.approx(delta, abs=5 * math.sqrt((1 + math.exp(2 * epsilon)) / 4 / runs))
+    deviation = math.sqrt((1 + math.exp(2 * epsilon)) / 4 / (looks * count))
+    assert given_away() == pytest.approx(delta, abs=5 * deviation)
     monkeypatch.setattr(Draw, "who", lambda self, people: np.full(people, True))
-    assert given_away() > 2 * delta
+    assert given_away() > 2 * delta > 20 * deviation
