@@ -202,8 +202,8 @@ def test_a_statistic_that_forgets_its_bound_is_held_to_it(monkeypatch):
 def test_a_copy_with_less_noise_is_refused(monkeypatch, share):
     asked = rounds.Rounds._query
 
-    def cheaper(self, statistic, mu):
-        query = asked(self, statistic, mu)
+    def cheaper(self, *look):
+        query = asked(self, *look)
         return query._replace(law=Gaussian(share * query.law.sigma, query.law.shape))  # type: ignore[attr-defined]
 
     monkeypatch.setattr(rounds.Rounds, "_query", cheaper)

@@ -29,8 +29,9 @@ def test_one_round(fraction: float, mu: float, epsilon: float) -> None:
     assert expected * (1 - 1e-6) <= found <= expected * 1.002
 
 
-def losses(one: np.ndarray, other: np.ndarray, step: float, up: bool) -> np.ndarray:
+def losses(fraction: float, mu: float, step: float, up: bool) -> np.ndarray:
     """How likely each loss is, rounded to steps; the middle one is 0."""
+    one, other = pair(fraction, mu)
     whole = (np.ceil if up else np.floor)(np.log(one / other) / step).astype(int)
     return np.bincount(whole + 20_000, one, 40_001)
 
@@ -39,7 +40,7 @@ def losses(one: np.ndarray, other: np.ndarray, step: float, up: bool) -> np.ndar
 def test_rounds_and_looks_add_up(up: bool) -> None:
     """By a sum of our own, in which losses are rounded all down, or all up."""
     fraction, mu, looks, epsilon, step, rounds = 0.1, 1.5, 0.3, 0.8, 1e-3, 3
-    drawn, asked = (losses(*pair(*one), step, up) for one in ((fraction, mu), (1.0, looks)))
+    drawn, asked = (losses(*one, step, up) for one in ((fraction, mu), (1.0, looks)))
     size = 2**18
     total = np.fft.irfft(np.fft.rfft(drawn, size) ** rounds * np.fft.rfft(asked, size), size)
     values = step * (np.arange(size) - 20_000 * (rounds + 1))

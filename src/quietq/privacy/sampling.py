@@ -57,7 +57,7 @@ def _mu(name: str, value: object) -> float:
 class SampledRounds(Checked):
     """What is asked, fixed beforehand: so many rounds of a part of the people, besides what everybody is asked.
 
-    >>> SampledRounds(fraction=0.05, rounds=24, each=1.0, looks=0.1).epsilon(1e-5) < 1
+    >>> SampledRounds(fraction=0.05, rounds=24, each=1.0, looks=0.05).epsilon(1e-5) < 1
     True
     """
 
