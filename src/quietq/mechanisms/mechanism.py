@@ -36,7 +36,7 @@ class Query(NamedTuple):
     the theorem, never by the noise."""
     law: Law
     fraction: float = 1.0
-    """Of the people, which part is asked: below 1, they are drawn at each look, and means are over fraction x people."""
+    """Which part of the people is asked: below 1, they are drawn at each look, and means are over fraction x people."""
 
     def look(self, feedback: Any, entropy: Entropy) -> np.ndarray:
         """The numbers, of everybody or of people who are drawn now, in secret. THE SECRET."""
