@@ -79,18 +79,20 @@ class SampledRounds(Checked):
     @functools.lru_cache(maxsize=64)
     def for_budget(cls, budget: Budget, fraction: float, rounds: int, looks: float) -> "SampledRounds":
         """The least noise for which all of it meets the budget."""
-        least = 0.99 * math.sqrt((budget.mu**2 - looks**2) / rounds)  # what would do without sampling
-        target = math.log(budget.delta * (1 - _KEPT_BACK))
+        least = 0.5 * math.sqrt((budget.mu**2 - looks**2) / rounds)  # twice as much noise as without sampling
+        target = math.log(_enough(budget.delta) * (1 - _KEPT_BACK))
+
+        def plan(log_each: float) -> "SampledRounds":
+            return cls(fraction, rounds, math.exp(log_each), looks)
 
         def excess(log_each: float) -> float:
-            delta = cls(fraction, rounds, math.exp(log_each), looks).delta(budget.epsilon)
-            return math.log(max(delta, 1e-300)) - target
+            return math.log(max(plan(log_each).delta(budget.epsilon), 1e-300)) - target
 
         high = math.log(_MOST_MU)
         found = high if excess(high) <= 0 else root(excess, math.log(least), high, _STEP)
-        while excess(found) > 0:
+        while excess(found) > 0 or plan(found).epsilon(budget.delta) > budget.epsilon:
             found -= _STEP
-        return cls(fraction, rounds, math.exp(found), looks)
+        return plan(found)
 
     def to_event(self) -> "dp_accounting.DpEvent":
         """For dp-accounting's PLD accountant with REPLACE_ONE, which takes 2 for the sensitivity."""
@@ -100,9 +102,7 @@ class SampledRounds(Checked):
         return dpa.ComposedDpEvent([dpa.SelfComposedDpEvent(drawn, self.rounds), *everybody])
 
     def epsilon(self, delta: float) -> float:
-        if not _LEAST_DELTA <= delta < 1:
-            raise InvalidInput(f"delta must be at least {_LEAST_DELTA:g} where people are sampled, not {delta!r}.")
-        return float(_composed(self).get_epsilon(delta))
+        return float(_composed(self).get_epsilon(_enough(delta)))
 
     def delta(self, epsilon: float) -> float:
         return float(_composed(self).get_delta(epsilon))
@@ -113,6 +113,12 @@ class SampledRounds(Checked):
         drawn = [(part, mu) for part, mu in asked if part != 1]
         each = all(part == self.fraction and mu <= self.each * (1 + _ROUNDING) for part, mu in drawn)
         return each and len(drawn) <= self.rounds and looks <= self.looks * (1 + _ROUNDING)
+
+
+def _enough(delta: float) -> float:
+    if _LEAST_DELTA <= delta < 1:
+        return delta
+    raise InvalidInput(f"delta must be at least {_LEAST_DELTA:g} where people are sampled, not {delta!r}.")
 
 
 def _dp_accounting() -> Any:
