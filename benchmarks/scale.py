@@ -13,6 +13,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from quietq.feedback.ratings import Ratings
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.entropy import SeededEntropy
-from quietq.privacy import Budget
+from quietq.privacy import Budget, Certificate
 
 DIMENSION = 8
 ROWS_EACH = 1_000_000 / 60_000
@@ -36,8 +37,10 @@ BUDGET = Budget(1.0, 1e-5)
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--people", type=int, help="16.7 rows each by default")
     parser.add_argument("--engine", choices=("local", "ray"), default="local")
     parser.add_argument("--queries", type=int, default=1000, help="at the most; all of a release by default")
+    parser.add_argument("--sample", type=float, help="which part of the people a round looks at; all by default")
     parser.add_argument("--workers", type=int, default=2, help="of Ray")
     parser.add_argument("--store", type=float, default=4.0, help="gigabytes of Ray's object store; beyond it, disk")
     parser.add_argument("--folder", type=Path, help="where the temporary folder is made")
@@ -47,10 +50,10 @@ def main() -> None:
 
 def measure(
     rows: int, engine: Any = "local", queries: int = 1000, workers: int = 2, store: float = 4.0,
-    folder: Path | None = None,
+    folder: Path | None = None, people: int | None = None, sample: float | None = None,
 ) -> Iterator[tuple[str, Any]]:  # fmt: skip
     """What is printed, as it is found."""
-    people = round(rows / ROWS_EACH)
+    people = people or round(rows / ROWS_EACH)
     yield from {"rows": rows, "people": people, "engine": engine}.items()
     with tempfile.TemporaryDirectory(dir=folder) as made:
         files = write(Path(made), rows, people)
@@ -64,7 +67,7 @@ def measure(
         if engine == "ray":
             yield "bytes shuffled", bytes_shuffled(files[0], rows, declared)
         yield "bytes held", bytes_held(feedback)
-        for took in islice(ask(feedback), queries):
+        for took in islice(ask(feedback, sample), queries):
             yield "query", took
         yield "peak memory of this process", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -84,24 +87,31 @@ def write(folder: Path, rows: int, people: int) -> list[Path]:
     for first in range(0, rows, ROWS_A_FILE):
         count = min(ROWS_A_FILE, rows - first)
         states = rng.random((DIMENSION, count), dtype=np.float32)
-        ratings = np.exp(-2 * ((states - 0.5) ** 2).sum(axis=0)) + 0.1 * rng.standard_normal(count, dtype=np.float32)
+        ratings = peak(states) + 0.1 * rng.standard_normal(count, dtype=np.float32)
         columns = {"person": rng.integers(people, size=count), **{f"s{i}": one for i, one in enumerate(states)}}
         files.append(folder / f"{first}.parquet")
         pl.DataFrame(columns | {"rating": ratings}).write_parquet(files[-1], compression="uncompressed")
     return files
 
 
-def ask(feedback: Feedback) -> Iterator[dict[str, float]]:
-    """The queries of a simulated release, and what each took."""
-    mechanism, entropy = choose("auto", Task.of(feedback, BUDGET)), SeededEntropy(0)
+def peak(states: np.ndarray) -> np.ndarray:
+    return np.exp(-2 * ((states - 0.5) ** 2).sum(axis=0))
+
+
+def ask(feedback: Feedback, sample: float | None = None) -> Iterator[dict[str, float]]:
+    """The queries of a simulated release, and what each took; in the end, how near the truth it is."""
+    mechanism, entropy = choose("auto", replace(Task.of(feedback, BUDGET), sample=sample)), SeededEntropy(0)
     steps = mechanism.run()
     query = next(steps)
     while True:
-        numbers, took = timed(lambda query=query: query.numbers(feedback))
+        numbers, took = timed(lambda query=query: query.look(feedback, entropy))
         yield took | {"numbers": len(numbers)}
         try:
             query = steps.send(query.law.add(numbers, entropy))
-        except StopIteration:
+        except StopIteration as last:
+            model = mechanism.result(last.value, Certificate(method="reward/rounds", standing="none"))
+            states = np.random.default_rng(1).random((DIMENSION, 10_000))
+            yield {"correlation": float(np.corrcoef(model(states.T), peak(states))[0, 1])}
             return
 
 

@@ -126,6 +126,16 @@ def test_several_files_and_columns(quietq, ratings, tmp_path, box, ends):
     assert (private.kind, private.box.low) == ("model", ends)
 
 
+def test_rounds_that_look_at_some_of_the_people(quietq, ratings, tmp_path):
+    two = tmp_path / "two.parquet"
+    pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
+    change = {"state": ["where", "height"], "slope": None, "sample": 0.3}
+    code, out, _ = quietq(command(two, tmp_path / "reward.qq", **change))
+    assert code == 0
+    assert "looked at a random 0.3 of the people" in out
+    assert load(tmp_path / "reward.qq").certificate.mu is None
+
+
 def test_additivity_is_said(quietq, ratings, tmp_path):
     two = tmp_path / "two.parquet"
     pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
@@ -255,6 +265,7 @@ def test_options_of_several_words(counted):
         ({"state": ["where", "score"]}, "--slope is for one coordinate or --features additive"),
         ({"slope": None}, "slope must be declared"),
         ({"features": "linear"}, "'linear'"),
+        ({"sample": 0.1}, "sample is for models of everybody's rows, fitted in rounds: leave it out."),
         ({"left": "where"}, "ratings have no --left: leave it out, or say --kind comparisons."),
         ({"epsilon": None, "out": None}, "A private reward needs --epsilon and --out."),
         ({"plot": "picture.pdf"}, "must end in .png or .svg"),

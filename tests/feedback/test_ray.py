@@ -1,4 +1,5 @@
 import importlib
+import math
 import os
 import pickle
 import subprocess
@@ -16,10 +17,12 @@ import pytest
 
 from quietq import Budget, privatise
 from quietq.feedback.comparisons import Comparisons
+from quietq.feedback.draw import Draw
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.row_statistics import ClippedGradient, Marginals
 from quietq.feedback.statistic import Vector
+from quietq.noise.entropy import SeededEntropy
 from quietq.noise.feature_maps import Polynomials, Splines
 from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.errors import EngineFailed, InvalidInput, MissingExtra
@@ -208,6 +211,19 @@ def test_any_partitioning_and_order_gives_the_same_bits(
         assert np.array_equal(spread.mean(statistic), local.mean(statistic))
     one, other = (privatise(people, Budget(1.0, 1e-5), simulate=3) for people in (local, spread))
     assert np.array_equal(one.weights, other.weights)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_people_are_drawn_where_their_rows_lie() -> None:
+    frame, read = kept("ratings")
+    people = read(frame, engine="ray")
+    present, asked = people.not_private["people_present"], gradient(people)
+    often = [people.sums.total(asked, Draw(0.5)).people for _ in range(12)]
+    assert len(set(often)) > 1  # but for once in 10^9
+    assert abs(sum(often) - 6 * present) < 6 * math.sqrt(3 * present)
+    one, other, third = (people.drawn(0.5, SeededEntropy(seed)).mean(asked) for seed in (1, 1, 2))
+    assert np.array_equal(one, other)
+    assert not np.array_equal(one, third)
 
 
 @pytest.mark.usefixtures("cluster")

@@ -55,6 +55,7 @@ for line in command_lines:
 from quietq.cli import report
 ask(report.require)
 ask(qq.Accountant(qq.Budget(1, 1e-5)).to_event)
+ask(qq.privacy.SampledRounds(0.05, 24, 1.0, 0.0).epsilon, 1e-5)
 ask(qq.TreePath(qq.Exponential(4.0), levels=3).compiled)
 made = qq.GaussianProcessMechanism(qq.Exponential(4.0), 0.02, qq.Budget(1, 1e-5), levels=3).apply(lambda s: s)
 from quietq.publishing import PrivateNetwork

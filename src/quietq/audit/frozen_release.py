@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammainc
 
-from quietq.audit.finding import Movement, Unprotected
+from quietq.audit.finding import Movement, Unprotected, check_asks_everybody
 from quietq.audit.neighbours import Look, Moves, add_move, moves, run_search
 from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
@@ -100,6 +100,7 @@ class Frozen:
     """The release of a mechanism from one seed, as a function of the data."""
 
     def __init__(self, mechanism: Mechanism, release: Release, feedback: Any, seed: int) -> None:
+        check_asks_everybody(mechanism)
         self._mechanism, self._release, self._seed = mechanism, release, seed
         self._transcript: list[Answer] = release(Replay(mechanism), feedback, seed)
         self._size = self._size_of_noise(feedback)

@@ -35,6 +35,7 @@ PROMISE: Options = {
     "epsilon": option(float, "Privacy budget: how much any one person's data may matter, above 0." + NEEDED),
     "delta": option(float, "Probability that the promise fails; well below 1/people." + NEEDED),
     "noise": option(str, KINDS_OF_NOISE),
+    "sample": option(float, "Which part of the people each round looks at, e.g. 0.05: for a million and more."),
 }
 READ: dict[str, tuple[Any, str]] = {
     "people": (int, "How many people there are; public, not counted from any rows."),
@@ -132,7 +133,9 @@ def reward(values: dict[str, Any]) -> None:
         )  # fmt: skip
         _warn_of_bad_rows(group.not_private, arguments["count"])
         progress.update(task, description="Making the reward private")
-        private = qq.privatise(group, budget, noise=values.get("noise", "auto"), account=account)
+        private = qq.privatise(
+            group, budget, noise=values.get("noise", "auto"), sample=values.get("sample"), account=account
+        )
     if out.exists():
         warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
     name = qq.publish(private, out)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from quietq.feedback.draw import Draw
 from quietq.feedback.loss import Loss
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
+from quietq.noise.entropy import Entropy
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.account import Once
 from quietq.privacy.certificate import Assumption
@@ -40,8 +42,8 @@ NAMED = Assumption(
 class Sums(Protocol):
     """People, wherever their rows are."""
 
-    def total(self, statistic: Statistic) -> Tally:
-        """The sum over everybody."""
+    def total(self, statistic: Statistic, draw: Draw | None = None) -> Tally:
+        """The sum over everybody, or over those who are drawn."""
         ...
 
 
@@ -52,8 +54,8 @@ class Summed:
     statistic: Statistic
     tally: Tally
 
-    def total(self, statistic: Statistic) -> Tally:
-        if statistic != self.statistic:
+    def total(self, statistic: Statistic, draw: Draw | None = None) -> Tally:
+        if statistic != self.statistic or draw is not None:
             raise InvalidInput("These people's rows were not kept when they were read, so nothing else can be asked.")
         return self.tally
 
@@ -106,6 +108,24 @@ class Feedback(ABC):
     def mean(self, statistic: Statistic) -> np.ndarray:
         """The mean of a statistic over all people, each held to its bound. THE SECRET: it must not be published."""
         return statistic.mean(self.sums.total(statistic), self.count)
+
+    def drawn(self, fraction: float, entropy: Entropy) -> "Drawn":
+        """The same people, of whom each takes part in a mean with that probability."""
+        return Drawn(self, fraction, entropy)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Drawn:
+    """People of whom a random part is asked, drawn in secret and anew for every mean. THE SECRET, likewise."""
+
+    everybody: Feedback
+    fraction: float
+    entropy: Entropy
+
+    def mean(self, statistic: Statistic) -> np.ndarray:
+        """The sum over those drawn, by the number that is expected: how many there were depends on nobody's rows."""
+        draw = Draw.now(self.fraction, self.entropy)
+        return statistic.mean(self.everybody.sums.total(statistic, draw), self.everybody.count) / self.fraction
 
 
 def read_people(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from quietq.feedback.draw import Draw
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.statistic import Columns, Starts
 
@@ -39,15 +40,26 @@ def group(batches: Iterable[pl.DataFrame]) -> list[Grouped]:
 
 def _thinned(people: Grouped) -> Grouped:
     """At most so many rows of each person, evenly spread over the order they stand in; everybody else's stay."""
-    ends = np.append(people.starts[1:], len(next(iter(people.columns.values()))))
-    counts = ends - people.starts
-    if counts.max(initial=0) <= MOST_ROWS:
-        return people
-    fewer = np.minimum(counts, MOST_ROWS)
-    starts = np.cumsum(fewer) - fewer
+    counts = _rows_of(people)
+    return people if counts.max(initial=0) <= MOST_ROWS else _with_rows(people, np.minimum(counts, MOST_ROWS))
+
+
+def drawn(people: Grouped, draw: Draw) -> Grouped:
+    """Those who take part in a round, with all of their rows."""
+    counts = _rows_of(people)
+    return _with_rows(people, np.where(draw.who(len(counts)), counts, 0))
+
+
+def _rows_of(people: Grouped) -> np.ndarray:
+    return np.diff(people.starts, append=len(next(iter(people.columns.values()))))
+
+
+def _with_rows(people: Grouped, fewer: np.ndarray) -> Grouped:
+    """So many rows of each person, evenly spread; whoever is to have none is not there any more."""
+    counts, starts = _rows_of(people), np.cumsum(fewer) - fewer
     place = np.arange(fewer.sum()) - np.repeat(starts, fewer)
     kept = np.repeat(people.starts, fewer) + place * np.repeat(counts, fewer) // np.repeat(fewer, fewer)
-    return Grouped(starts, {name: column[kept] for name, column in people.columns.items()})
+    return Grouped(starts[fewer > 0], {name: column[kept] for name, column in people.columns.items()})
 
 
 def grouped(frame: pl.DataFrame) -> Grouped:

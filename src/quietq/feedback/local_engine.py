@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import polars as pl
 
-from quietq.feedback.grouping import Grouped, group, grouped, whole_people
+from quietq.feedback.draw import Draw
+from quietq.feedback.grouping import Grouped, drawn, group, grouped, whole_people
 from quietq.feedback.rows import batches
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Statistic, Tally
@@ -40,9 +41,13 @@ class Kept:
 
     groups: list[Grouped]
 
-    def total(self, statistic: Statistic) -> Tally:
+    def total(self, statistic: Statistic, draw: Draw | None = None) -> Tally:
+        def asked(part: tuple[int, Grouped]) -> Grouped:
+            number, people = part
+            return people if draw is None else drawn(people, draw.of_part(number))
+
         try:
-            return _tally(self.groups, statistic, lambda one: one)
+            return _tally(enumerate(self.groups), statistic, asked)
         except QuietqError:
             raise
         except Exception as error:

@@ -21,7 +21,8 @@ from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import polars as pl
 
-from quietq.feedback.grouping import Grouped, group, partition_of, split
+from quietq.feedback.draw import Draw
+from quietq.feedback.grouping import Grouped, drawn, group, partition_of, split
 from quietq.feedback.local_engine import cleaned
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.rows import batches, parquet, parts, scan
@@ -96,11 +97,13 @@ class Spread:
         self._partitions, self._session = partitions, session
 
     @_in_words
-    def total(self, statistic: Statistic) -> Tally:
+    def total(self, statistic: Statistic, draw: Draw | None = None) -> Tally:
         if not self._session.goes_on():  # or else Ray would start anew, without the rows
             raise EngineFailed("The Ray that kept these people's rows was stopped: read them again.")
         asked = ray.put(statistic)
-        tallies = [ray.remote(_add_up).remote(partition, asked) for partition in self._partitions]
+        ask: Any = ray.remote(_add_up)
+        draws = [None if draw is None else draw.of_part(number) for number in range(len(self._partitions))]
+        tallies = [ask.remote(part, asked, own) for part, own in zip(self._partitions, draws, strict=True)]
         return _merged(statistic, tallies)
 
     def __reduce__(self) -> NoReturn:
@@ -172,11 +175,11 @@ def _gather(statistic: Statistic | None, *hands: pa.Table | None) -> list[Groupe
     return groups if statistic is None else _add_up(groups, statistic)
 
 
-def _add_up(groups: list[Grouped], statistic: Statistic) -> Tally:
-    """Runs in a task, where the rows lie."""
+def _add_up(groups: list[Grouped], statistic: Statistic, draw: Draw | None = None) -> Tally:
+    """Runs in a task, where the rows lie; those who are drawn are drawn there."""
     total = statistic.empty()
-    for starts, columns in groups:
-        statistic.add(total, starts, columns)
+    for number, people in enumerate(groups):
+        statistic.add(total, *(people if draw is None else drawn(people, draw.of_part(number))))
     return total
 
 

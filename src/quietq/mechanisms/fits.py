@@ -29,7 +29,7 @@ _NUMBERS = (8, 16, 32, 64, 128, 256, 512)
 class Fits(FeatureModel):
     """Everybody's own model, averaged."""
 
-    name = "fits"
+    name, samples = "fits", False
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)

@@ -17,7 +17,8 @@ import numpy as np
 from quietq.feedback.feedback import Feedback
 from quietq.mechanisms.laws import Law
 from quietq.noise.box import Box, Domain
-from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation
+from quietq.noise.entropy import Entropy
+from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation, SampledRounds
 
 SLACK = 1 + 1e-6
 """Each person's part is computed in floating point: this much more noise covers it many times over.
@@ -34,6 +35,12 @@ class Query(NamedTuple):
     """The most that neighbours' numbers differ by in the law's distance, rounding errors included: by the relation and
     the theorem, never by the noise."""
     law: Law
+    fraction: float = 1.0
+    """Which part of the people is asked: below 1, they are drawn at each look, and means are over fraction x people."""
+
+    def look(self, feedback: Any, entropy: Entropy) -> np.ndarray:
+        """The numbers, of everybody or of people who are drawn now, in secret. THE SECRET."""
+        return self.numbers(feedback if self.fraction == 1 else feedback.drawn(self.fraction, entropy))
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,8 @@ class Task:
     """A public map that the model is to be made of; by default the mechanism's own."""
     gaussian: bool = False
     """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
+    sample: float | None = None
+    """Which part of the people each round is to look at, if not everybody."""
 
     @classmethod
     def of(cls, feedback: Feedback, budget: Budget) -> "Task":
@@ -86,6 +95,8 @@ class Mechanism(ABC):
     """Which feedback it is for: that which `gives` the same."""
     pure: ClassVar[bool] = False
     """Whether its noise is pure, without a delta, and not Gaussian."""
+    samples: ClassVar[bool] = False
+    """Whether its rounds can look at a random part of the people."""
     relation: Relation
     budget: Budget
     box: Box
@@ -98,10 +109,14 @@ class Mechanism(ABC):
     remarks: tuple[str, ...] = ()
     error_unit: ClassVar[str] = "root mean square, in units of the reward"
     """Of what `expected_error` tells."""
+    sampled: SampledRounds | None = None
+    """What is asked of whom, where rounds look at a random part of the people."""
 
     @property
     def cost(self) -> Cost:
         """All that an account is charged, before the first look: by default the whole budget."""
+        if self.sampled is not None:
+            return Cost.apart(self.budget.epsilon, self.budget.delta)
         return Cost.apart(self.budget.epsilon) if self.pure else Cost.gaussian(self.budget.mu)
 
     @abstractmethod

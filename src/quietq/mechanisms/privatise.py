@@ -17,6 +17,7 @@ from quietq.noise.box import Domain
 from quietq.noise.evaluation import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, PrivacyWarning, Relation, weak_delta
 from quietq.privacy.checks import instance
+from quietq.privacy.sampling import fraction as checked_fraction
 
 
 @shows_nothing
@@ -29,6 +30,7 @@ def privatise(
     relation: Relation | None = None,
     domain: Domain | None = None,
     accuracy: float | None = None,
+    sample: float | None = None,
     account: Account | None = None,
     simulate: int | None = None,
 ) -> Any:
@@ -39,11 +41,12 @@ def privatise(
     (a Gaussian process on a fine grid), "k-norm" (pure epsilon, on knots), "knots" (Gaussian, on knots), "weights"
     (Gaussian, on weights of features), "ball" (pure, on weights) or "auto", a public rule. In several dimensions, and
     for comparisons, it is "rounds", "fits" or "network" (for many people). `pieces` is the number of pieces between
-    knots. A function must compute in float64; if it cannot, say with `accuracy` how far off each of its
-    values may be, which costs noise and fineness. `account` (an Accountant, or a source's account in a Ledger) is
-    charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without one, the same feedback is
-    released once, and a second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody
-    and is not charged.
+    knots. A function must compute in float64; if it cannot, say with `accuracy` how far off each of its values may be,
+    which costs noise and fineness. `sample` is for very many people: each round of "rounds" then looks at that part of
+    them, drawn in secret, which saves time; the promise then has no mu. `account` (an Accountant, or a source's account
+    in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without one, the
+    same feedback is released once, and a second time is refused. `simulate` draws from a seed instead, for experiments,
+    protects nobody and is not charged.
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [1.0] * 50})
@@ -58,8 +61,8 @@ def privatise(
     if simulate is None:
         one = "an Accountant, or a source's account, Ledger(url).account(source)"
         instance("account", account, Account | None, one)
-    mechanism = choose(noise, replace(task, pieces=pieces, gaussian=account is not None))
-    if mechanism.cost.mu is not None and (sentence := weak_delta(budget.delta, task.relation.people)):
+    mechanism = choose(noise, replace(task, pieces=pieces, gaussian=account is not None, sample=sample))
+    if mechanism.cost.delta != 0 and (sentence := weak_delta(budget.delta, task.relation.people)):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if simulate is not None:
         return simulate_release(mechanism, feedback, simulate)
@@ -99,6 +102,11 @@ def choose(noise: str, task: Task) -> Mechanism:
     """
     every = {name: entry.load() for name, entry in registry.MECHANISMS.items()}
     names = tuple(name for name, kind in every.items() if kind.takes == task.gives)
+    if task.sample is not None:
+        checked_fraction("sample", task.sample)
+        names = tuple(name for name in names if every[name].samples)
+        if not names:
+            raise InvalidInput("sample is for models of everybody's rows, fitted in rounds: leave it out.")
     if noise != "auto" and noise not in names:
         raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, names))}, not {noise!r}.")
     if task.pieces is not None and not isinstance(task.relation, LipschitzBall):

@@ -2,10 +2,13 @@
 
 Theorem. A mechanism's queries, each built from the answers so far, cost together sqrt(sum mu_i^2) (Gaussian; Dong, Roth
 & Su 2022, adaptively Smith & Thakurta 2022) or sum epsilon_i (pure). That sum is capped by what was charged before the
-first draw, so the promise is what was charged, whatever the mechanism asks.
+first draw, so the promise is what was charged, whatever the mechanism asks. Queries of a random part of the people, who
+are drawn here, anew for each, are held to a schedule that was fixed beforehand (`privacy.sampling`).
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.evaluation import shows_nothing
 from quietq.noise.rounding import check_size, check_values, largest_value
-from quietq.privacy import Cost, InvalidInput
+from quietq.privacy import Cost, InvalidInput, SampledRounds
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, Certificate
 from quietq.privacy.checks import LARGEST, SMALLEST, numbers as checked_numbers
@@ -38,26 +41,34 @@ class _Run:
         self.steps = mechanism.run()
         self.queries: list[Query] = []
         self._total: Cost | None = None
+        self._asked: list[tuple[float, float]] = []
         self.ask(next(self.steps))
 
     def ask(self, query: Query) -> None:
         """Takes the next query, if all so far cost no more than what is charged for them."""
         asked = query.law.cost(query.sensitivity)
-        total = asked if self._total is None else Cost.of_all([self._total, asked])
-        if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
+        if not self._covers(query, asked) or len(self.queries) == MOST_QUERIES:
             raise InvalidInput(
                 f"Noise {self.mechanism.name!r} asks for a query of {asked}, and with the {len(self.queries)} before "
                 f"it that is more than the {self.cost} that is charged: it needs more noise, or fewer queries; nothing "
                 "was released."
             )
-        self._total = total
         self.queries.append(query)
 
-    def look(self) -> np.ndarray:
+    def _covers(self, query: Query, asked: Cost) -> bool:
+        """Whether what is charged covers this query, after all that came before."""
+        if (sampled := self.mechanism.sampled) is None:
+            self._total = asked if self._total is None else Cost.of_all([self._total, asked])
+            return query.fraction == 1 and self._total is not None and self._total.at_most(self.cost)
+        self._asked.append((query.fraction, math.inf if asked.mu is None else asked.mu))
+        delta = self.cost.delta or 0.0
+        return sampled.covers(self._asked) and Cost.apart(sampled.epsilon(delta), delta).at_most(self.cost)
+
+    def look(self, entropy: Entropy) -> np.ndarray:
         """What the last query asks for: finite, and small enough for its rounding to hide behind the noise."""
         query = self.queries[-1]
         check_size(self.mechanism.largest, query.law.sigma)
-        numbers = checked_numbers("What a query looks at", query.numbers(self.feedback))
+        numbers = checked_numbers("What a query looks at", query.look(self.feedback, entropy))
         check_values(numbers, largest_value(query.law.sigma))
         return numbers
 
@@ -68,7 +79,7 @@ class _Run:
                 self.ask(self.steps.send(self.queries[-1].law.add(numbers, entropy)))
             except StopIteration as last:
                 return last.value
-            numbers = self.look()
+            numbers = self.look(entropy)
 
     def certify(self, account: Account | None) -> Certificate:
         """States what was promised; refused if a query's sensitivity is below what the relation comes to."""
@@ -82,7 +93,7 @@ class _Run:
             delta=budget.delta if cost.mu is not None else cost.delta,
             mu=cost.mu,
             domain=tuple(zip(mechanism.box.low, mechanism.box.high, strict=True)),
-            **_measured(self.queries),
+            **_measured(self.queries, mechanism.sampled),
             expected_error=self.expected_error(),
             assumptions=(
                 *self.feedback.assumptions,
@@ -110,7 +121,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
         feedback.once.check(account)
     run = _Run(mechanism, feedback)
     run.certify(account)  # in rehearsal: what it refuses costs nothing
-    numbers = _or_say("nothing was spent", run.look)
+    numbers = _or_say("nothing was spent", run.look, SystemEntropy())
     if feedback.once is not None:
         receipt = feedback.once.spend(account, run.cost, mechanism.relation)
     else:
@@ -124,7 +135,8 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
 def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     """The same release with noise from a seed, as often as you like: private to nobody, charged to nobody."""
     run = _Run(mechanism, feedback)
-    released = run.answer(run.look(), SeededEntropy(seed))
+    entropy = SeededEntropy(seed)
+    released = run.answer(run.look(entropy), entropy)
     remark = f"Simulates {mechanism.budget}; drawn from a seed, so it protects nobody."
     certificate = Certificate(
         method=f"reward/{mechanism.name}", standing="none", reproducible=True, remarks=(remark,),
@@ -142,8 +154,14 @@ def _or_say(spent: str, step: Callable[..., Any], *given: Any) -> Any:
     raise failure
 
 
-def _measured(queries: list[Query]) -> dict[str, Any]:
+def _measured(queries: list[Query], sampled: SampledRounds | None) -> dict[str, Any]:
     """Norm, size of noise and sensitivity: of one query as they are, of several in units of each one's own noise."""
+    if sampled is not None:
+        parts = [(query.fraction, query.law.measured()) for query in queries]
+        everybody = [{"norm": part["norm"], "size": part["sigma"]} for whom, part in parts if whom == 1]
+        drawn = [{"bound": part["norm"]["bound"], "size": part["sigma"]} for whom, part in parts if whom != 1]
+        norm = {"kind": "sampled-queries", **asdict(sampled), "of": everybody, "drawn": drawn}
+        return {"norm": norm, "sensitivity": 1.0}
     if len(queries) == 1:
         return {**queries[0].law.measured(), "sensitivity": queries[0].sensitivity}
     total = Cost.of_all([query.law.cost(query.sensitivity) for query in queries])

@@ -3,8 +3,8 @@
 Theorem. Let each person's vector in round t be a function of their rows and of earlier answers, held to length B. Then
 replacing one of N people moves the mean by at most 2B/N, whatever the rows say, and by sqrt(2) B/N where no two vectors
 can be more than a right angle apart. So the answer with noise N(0, (2B/(N mu_t))^2 I) is mu_t-GDP, and all rounds
-together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps, averages and shrinkage are post-processing of the
-answers. See `docs/theory.md`, section 11.
+together are sqrt(sum mu_t^2)-GDP by adaptive composition. Where rounds look at a random part of the people, see
+`privacy.sampling`. Steps, averages and shrinkage are post-processing of the answers. See `docs/theory.md`, section 11.
 
 How it fits: two queries ask where states lie, coordinate by coordinate and together. By the law that they tell
 (`state_law`) the box is stretched, so that states are about uniform, and features are made orthonormal. So each round
@@ -25,6 +25,7 @@ from quietq.mechanisms.feature_model import FeatureModel, held
 from quietq.mechanisms.mechanism import Query, Task
 from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.state_law import StateLaw
+from quietq.privacy.sampling import SampledRounds
 
 ROUNDS = 24
 FEWER_ROUNDS = 8
@@ -48,7 +49,7 @@ _STEPS = 30
 class Rounds(FeatureModel):
     """A model that is fitted in rounds."""
 
-    name = "rounds"
+    name, samples = "rounds", True
 
     def __init__(self, task: Task, mu: float | None = None) -> None:
         super().__init__(task, mu)
@@ -56,26 +57,33 @@ class Rounds(FeatureModel):
         self._spread = loss.spread / ROWS
         self.rounds = _number_of_rounds(people, self.mu)
         self._share = 1 - MARGINALS - MOMENTS if self._looks_first else 1.0
-        self._noise = 4 * self._spread / (people * self.mu * loss.curvature) ** 2 / self._share
+        self._each, self._fraction, asked = self.mu * math.sqrt(self._share / self.rounds), 1.0, ""
+        if task.sample is not None:
+            looks, self.rounds = self.mu * math.sqrt(1 - self._share), ROUNDS
+            self.sampled = SampledRounds.for_budget(self.budget, task.sample, ROUNDS, looks)
+            self._each, self._fraction = self.sampled.each, self.sampled.fraction
+            asked = f", each of a random {task.sample:g} of the people, drawn in secret and anew"
+            self.largest /= task.sample  # should everybody be drawn
+        self._people = self._fraction * people
+        self._noise = 4 * self._spread / (self._people * self._each * loss.curvature) ** 2 / self.rounds
         self.basis = self._worthwhile(self._every)
         self._error = _worth_their_noise(self._every.variances, self._noise)[1]
         self.queries = {"2 about where states lie": 2} if self._looks_first else {}
-        self.queries |= {f"{self.rounds} rounds of the fit": self.rounds}
+        self.queries |= {f"{self.rounds} rounds of the fit{asked}": self.rounds}
         self.conditions = held(sum(self.queries.values()), *self.queries)
 
     def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
         basis, knots = yield from self._look_at_states()
-        each = self.mu * math.sqrt(self._share / self.rounds)
         curvature, features = self.loss.curvature, Stretched(basis, knots)
         weights, looks, precision = np.zeros(basis.size), np.zeros(basis.size), 0.0
         clip = 0.5 * math.sqrt(basis.size * self._spread)
         for _ in range(self.rounds):
             statistic = ClippedGradient(self.loss, features, basis.of_features(weights), clip, basis.matrix)
-            query = mean_of_people(statistic, self.relation.people, each)
+            query = mean_of_people(statistic, self.relation.people, self._each, self._fraction)
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
             gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
-            variance = (noise**2 + self._spread / self.relation.people) / curvature**2
+            variance = (noise**2 + self._spread / self._people) / curvature**2
             looks = KEPT * looks + (weights - gradient / curvature) / variance
             precision = KEPT * precision + 1 / variance
             weights = shrink(looks / precision, 1 / precision, basis)

@@ -42,3 +42,4 @@ from quietq.privacy.relations import (
     Trajectories as Trajectories,
     people as people,
 )
+from quietq.privacy.sampling import SampledRounds as SampledRounds

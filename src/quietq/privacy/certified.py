@@ -60,7 +60,7 @@ def _epsilon(c: Any, norm: Norm) -> float:
     require(norm.several or c.scale is not None, "What is certified without a mu needs the scale of its noise.")
     if norm.epsilon is not None and c.delta > 0:
         require(c.sigma is None, "Noise that follows the data has no sigma that could be stated.")
-        return norm.epsilon(c.norm, c.scale / c.sensitivity, c.delta)
+        return norm.epsilon(c.norm, (c.scale or 1.0) / c.sensitivity, c.delta)
     pure = "pure" in norm.families and c.delta == 0
     require(pure, f"Without a mu, delta {c.delta!r} does not belong to {norm_in_words(c.norm)}.")
     return c.sensitivity / (c.scale or 1.0)

@@ -156,12 +156,12 @@ def _parts(name: str, value: object) -> None:
     _betas(name, [part.get("beta") for part in parts])
 
 
-def _queries(family: str) -> Check:
+def queries(family: str, least: int = 2) -> Check:
     """Several queries, each with the size of its own noise, which must be of this family."""
 
     def check(name: str, value: object) -> None:
-        if not isinstance(value, list | tuple) or not 2 <= len(value) <= MOST_QUERIES:
-            raise InvalidInput(f"{name} must be a list of 2 to {MOST_QUERIES} queries, not {shown(thaw(value))}.")
+        if not isinstance(value, list | tuple) or not least <= len(value) <= MOST_QUERIES:
+            raise InvalidInput(f"{name} must be a list of {least} to {MOST_QUERIES} queries, not {shown(thaw(value))}.")
         for query in value:
             if not isinstance(query, Mapping) or set(query) != {"norm", "size"}:
                 raise InvalidInput(f"{name} must have a norm and a size for each query, not {shown(thaw(query))}.")
@@ -206,13 +206,13 @@ NORMS["band-limited"] = KernelNorm(
     dimension=lambda k: 1,
 )
 NORMS["gaussian-queries"] = Norm(
-    fields={"of": _queries("gaussian")},
+    fields={"of": queries("gaussian")},
     difference=lambda norm, relation: math.hypot(*_each(norm, relation)),
     words=lambda norm: f"units of each query's own noise, over {len(norm['of'])} queries together",
     families=("gaussian",),
 )
 NORMS["pure-queries"] = Norm(
-    fields={"of": _queries("pure")},
+    fields={"of": queries("pure")},
     difference=lambda norm, relation: math.fsum(_each(norm, relation)),
     words=lambda norm: f"units of each query's own noise, added up over {len(norm['of'])} queries",
     families=("pure",),
