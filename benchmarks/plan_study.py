@@ -8,6 +8,7 @@ import numpy as np
 from benchmarks import families
 from benchmarks.family_study import BUDGET, KINDS, MADE_OF
 from benchmarks.study import ROOT, Case, Numbers, Study
+from quietq.feedback.simulated import Survey
 from quietq.mechanisms.plan import expected
 
 NAME = "plan"
@@ -39,7 +40,7 @@ def _case(people: int, d: int) -> Case:
 
 
 def _measure(people: int, d: int, draw: int) -> Numbers:
-    plan = expected("ratings", people, families.ROWS, d, BUDGET, seed=draw).correlation
+    plan = expected(Survey("ratings", families.ROWS, d), people, BUDGET, seed=draw).correlation
     came = [KINDS["ratings"](family, d, people, draw, "uniform")["correlation"] for family in families.REPORTED]
     return {
         "correlation that the plan expects": plan,

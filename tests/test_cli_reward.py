@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import types
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -132,7 +133,7 @@ def test_rounds_that_look_at_some_of_the_people(quietq, ratings, tmp_path):
     change = {"state": ["where", "height"], "slope": None, "sample": 0.3}
     code, out, _ = quietq(command(two, tmp_path / "reward.qq", **change))
     assert code == 0
-    assert "looked at a random 0.3 of the people" in out
+    assert "each of a random 0.3 of the people" in out
 
 
 def test_additivity_is_said(quietq, ratings, tmp_path):
@@ -151,7 +152,7 @@ def test_embeddings_by_the_start_of_their_columns(quietq, ratings, choices, tmp_
     assert quietq(command(encoded, tmp_path / "one.qq", state="e*", **linear))[0] == 0
     assert quietq(compared(choices, tmp_path / "two.qq", left="a*", right="b*", features="columns"))[0] == 0
     for name, dimension in (("one", 3), ("two", 2)):
-        released = load(tmp_path / f"{name}.qq")
+        released: Any = load(tmp_path / f"{name}.qq")
         assert (released.feature_map.kind, released.box.dimension) == ("columns", dimension)
     code, _, err = quietq(command(encoded, tmp_path / "three.qq", state="f*", **linear))
     assert (code, "No column's name starts with 'f', as 'f*' says." in err) == (2, True)
