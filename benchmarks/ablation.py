@@ -17,14 +17,14 @@ from benchmarks import families
 from benchmarks.families import Draw
 from quietq import Budget, Comparisons, Ratings, privatise
 from quietq.mechanisms import rounds
+from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.state_law import StateLaw
 
 PEOPLE = 1000
 TASKS: dict[str, tuple[Callable[..., Draw], tuple[str, ...], int, str]] = {
     "uniform, d = 8": (families.ratings, ("saddle", "tree"), 8, "uniform"),
     "uniform, d = 16": (families.ratings, ("saddle", "sines"), 16, "uniform"),
-    "corner, d = 8": (families.ratings, ("saddle", "cone"), 8, "corner"),
-    "clusters, d = 8": (families.ratings, ("saddle", "cone"), 8, "clusters"),
+    "middle, d = 8": (families.ratings, ("saddle", "cone"), 8, "middle"),
     "correlated, d = 8": (families.ratings, ("saddle", "cone"), 8, "correlated"),
     "indicators, d = 8": (families.ratings, ("saddle", "cone"), 8, "indicators"),
     "pairs, correlated, d = 6": (families.comparisons, ("waves", "saddle"), 6, "correlated"),
@@ -38,9 +38,9 @@ def _indicators(d: int, generator: np.random.Generator) -> families.Law:
     return lambda n: np.where(even, generator.random((n, d)) < 0.35, generator.random((n, d)))
 
 
-def _one_scale(looked: Any, variance: Any, prior: Any, groups: Any) -> Any:
+def _one_scale(looked: Any, variance: Any, basis: Basis) -> Any:
     """The likeliest scale of each group, instead of a mixture."""
-    scales = rounds._SCALES
+    scales, prior, groups = rounds._SCALES, basis.variances, basis.groups
     spread = scales[:, None] * prior + variance
     likelihood = -(np.log(spread) + looked**2 / spread) / 2
     together = np.stack([np.bincount(groups, one) for one in likelihood]) - np.log(scales)[:, None] ** 2 / 8
@@ -54,7 +54,7 @@ def _even(answer: Any, sigma: float, bins: int) -> StateLaw:
 
 PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "all": [],
-    "one scale a group": [(rounds, "_shrink", _one_scale)],
+    "one scale a group": [(rounds, "shrink", _one_scale)],
     "coordinates not tied": [(StateLaw, "tied", lambda self, *_: self)],
     "features as they are": [(StateLaw, "gram", lambda *_: None)],
     "states not looked at": [(StateLaw, "of", _even), (StateLaw, "tied", lambda self, *_: self)],

@@ -1,6 +1,6 @@
 """Where a network overtakes features: correlation with the truth of `rounds` and of `network`, for the same people.
 
-    python -m benchmarks.network_study --people 60000 --dimension 8 --shapes ring pair --rows-of 4000
+    python -m benchmarks.network_study --people 60000 --dimension 8 --shapes sines tree --rows-of 4000
 
 Noise is that of so many people; rows are those of the first `--rows-of` of them, which both estimators are given, so
 that a table takes minutes. Settings of the network were chosen on families.DEVELOPMENT (sines, tree, saddle, step,
@@ -67,7 +67,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--people", type=int, nargs="+", default=[10_000, 60_000])
     parser.add_argument("--dimension", type=int, nargs="+", default=[8])
-    parser.add_argument("--shapes", nargs="+", default=list(families.UNSEEN))
+    parser.add_argument("--shapes", nargs="+", default=list(families.DEVELOPMENT))
     parser.add_argument("--rows-of", type=int, default=4000)
     parser.add_argument("--draws", type=int, default=1)
     asked = parser.parse_args()
