@@ -23,7 +23,6 @@ from benchmarks import (
     learning,
     noise,
     peer_study,
-    peer_tuning,
     people,
     ppo_study,
     real_study,
@@ -35,7 +34,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
-    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study,
+    family_study, catalogue_study, ppo_study, peer_study, real_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
@@ -114,7 +113,7 @@ def _page() -> str:
         rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
         lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
     for module in STUDIES:
-        if module is peer_tuning or not (RESULTS / f"{module.NAME}.json").exists():
+        if not (RESULTS / f"{module.NAME}.json").exists():
             continue
         found = _stored(module.NAME)
         lines += [
