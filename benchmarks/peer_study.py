@@ -38,10 +38,10 @@ def study(options: argparse.Namespace) -> Study:
                     measure, wanted = _measure(name, kind, d, family, settings), asked and family in options.family
                     cases.append(Case({**labels, "family": family}, measure, made_of, None, settings, wanted))
     remark = (
-        "Each peer's settings were the best on the development families, for the same kind and dimension, of the trials "
-        f"in `benchmarks/results/{peer_tuning.CHOSEN.name}` (`python -m benchmarks.peer_tuning`); quietq has none to set. "
-        '"Replace" is what quietq promises. "Add or remove" is what libraries of DP-SGD account for, with half the noise: '
-        "at epsilon = 1 it hides less, and that row is no peer of the others."
+        "Each peer's settings were the best on the development families, for the same kind and dimension, of the "
+        f"trials in `benchmarks/results/{peer_tuning.CHOSEN.name}` (`python -m benchmarks.peer_tuning`); quietq has "
+        'none to set. "Replace" is what quietq promises. "Add or remove" is what libraries of DP-SGD account for, with '
+        "half the noise: the same epsilon hides less then, so that row is no peer of the others."
     )
     return Study(NAME, "family", cases, (remark,))
 
