@@ -1,12 +1,12 @@
-"""Per-person DP-SGD with jax-privacy: its clipping, sampling and noise, with Adam.
+"""Per-person DP-SGD with jax-privacy: its clipping, sampling and noise.
 
-A person is one example: the gradient is that of the mean squared error over their rows. Weights are averaged over the
-second half of the steps, which helps (De et al. 2022).
+A person is one example: the gradient is that of the mean loss over their rows, squared for ratings and logistic for
+comparisons. Steps are Adam's or plain ones, of a rate that may fall; the last weights may be averaged (De et al. 2022).
 """
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,33 +21,49 @@ from jax_privacy.batch_selection import CyclicPoissonSampling
 from jax_privacy.noise_addition import gaussian_privatizer
 from scipy.optimize import brentq
 
+from benchmarks.families import Array, States
 from benchmarks.peers import BUDGET, People, Reward, Settings
 
 Weights = list[tuple[jax.Array, jax.Array]]
-_ADAM = optax.scale_by_adam()
+_OPTIMISERS = {"adam": optax.scale_by_adam(), "plain": optax.identity(), "momentum": optax.trace(0.9)}
 
 
 def train(
-    people: People, settings: Settings, seed: int, features: Callable[[Any], Any], widths: tuple, replace: bool
+    people: People,
+    features: Callable[[States], Array],
+    widths: tuple[int, ...],
+    settings: Settings,
+    seed: int,
+    replace: bool,
 ) -> Reward:
     """The features are public and computed once. `replace`: for which relation noise is made."""
-    count, sampling, steps, clip = len(people.y), settings["sampling"], settings["steps"], settings["clip"]
-    inputs, ratings = jnp.asarray(features(people.x), jnp.float32), jnp.asarray(people.y, jnp.float32)
-    most = count if sampling == 1 else int(count * sampling + 6 * math.sqrt(count * sampling))
-    first, second = jax.random.split(jax.random.key(seed))
-    weights = _start((inputs.shape[-1], *widths, 1), first)
-    adam = _ADAM.init(weights)
-    privatiser = gaussian_privatizer(stddev=noise_multiplier(sampling, steps, replace) * clip, prng_key=second)
-    noise, path = privatiser.init(weights), []
-    for chosen in CyclicPoissonSampling(sampling, steps).batch_iterator(count, seed):
-        batch = np.full(most, -1)
-        batch[: len(chosen)] = chosen
-        total = _clipped_sum(weights, inputs[batch], ratings[batch], batch < 0, clip)
-        noisy, noise = privatiser.update(total, noise)
-        weights, adam = _move(weights, noisy, adam, count * sampling, settings["learning rate"])
-        path.append(weights)
-    averaged = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *path[steps // 2 :])
-    return lambda x: np.asarray(_value(averaged, jnp.asarray(features(x), jnp.float32)), float)
+    count, sampling, steps = len(people.y), settings["sampling"], settings["steps"]
+    inputs, said = jnp.asarray(features(people.states), jnp.float32), jnp.asarray(people.y, jnp.float32)
+    weights = _start((inputs.shape[-1], *widths, 1), np.random.default_rng(seed))
+    moves = _OPTIMISERS[settings["optimiser"]].init(weights)
+    random = gaussian_privatizer(stddev=1, prng_key=jax.random.key(seed, impl="rbg")).init(weights)
+    noise = noise_multiplier(sampling, steps, replace) * settings["clip"]
+    averaged, total = last_steps(steps, settings["averaged"]), jax.tree.map(jnp.zeros_like, weights)
+    for step, chosen in enumerate(CyclicPoissonSampling(sampling, steps).batch_iterator(count, seed)):
+        left_out = np.ones(count, bool)
+        left_out[chosen] = False
+        summed, random = _noisy_sum(weights, inputs, said, left_out, settings["clip"], noise, random)
+        rate = settings["rate"] * falls(step / steps, settings["decay"])
+        weights, moves = _move(settings["optimiser"], weights, summed, moves, count * sampling, rate)
+        if step >= steps - averaged:
+            total = _add(total, weights)
+    mean = jax.tree.map(lambda leaf: leaf / averaged, total)
+    return lambda x: np.asarray(_value(mean, jnp.asarray(features(x), jnp.float32)), float)
+
+
+def last_steps(steps: int, fraction: float) -> int:
+    """How many of the last weights are averaged."""
+    return max(1, round(steps * fraction))
+
+
+def falls(done: float, end: float) -> float:
+    """The rate, in a straight line from 1 to its end."""
+    return 1 - done * (1 - end)
 
 
 @cache
@@ -68,28 +84,35 @@ def noise_multiplier(sampling: float, steps: int, replace: bool) -> float:
 
 
 @jax.jit
-def _clipped_sum(weights: Weights, x: jax.Array, y: jax.Array, padding: jax.Array, clip: Any) -> Weights:
+def _noisy_sum(weights: Weights, x: Any, y: Any, left_out: Any, clip: Any, noise: Any, random: Any) -> Any:
     gradient = clipped_grad(_loss, l2_clip_norm=clip, batch_argnums=(1, 2), keep_batch_dim=False)
-    return gradient(weights, x, y, is_padding_example=padding)
+    summed = gradient(weights, x, y, is_padding_example=left_out)
+    return gaussian_privatizer(stddev=noise, prng_key=0).update(summed, random)
+
+
+@partial(jax.jit, static_argnums=0)
+def _move(kind: str, weights: Weights, total: Any, moves: Any, batch: Any, rate: Any) -> tuple[Weights, Any]:
+    change, moves = _OPTIMISERS[kind].update(jax.tree.map(lambda leaf: leaf / batch, total), moves)
+    return jax.tree.map(lambda leaf, by: leaf - rate * by, weights, change), moves
 
 
 @jax.jit
-def _move(weights: Weights, total: Any, adam: Any, batch: Any, rate: Any) -> tuple[Weights, Any]:
-    change, adam = _ADAM.update(jax.tree.map(lambda leaf: leaf / batch, total), adam)
-    return jax.tree.map(lambda leaf, by: leaf - rate * by, weights, change), adam
+def _add(total: Weights, weights: Weights) -> Weights:
+    return jax.tree.map(jnp.add, total, weights)
 
 
 def _loss(weights: Weights, x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.mean((_value(weights, x) - y) ** 2)
+    values = _value(weights, x)
+    if values.shape[1] == 1:
+        return jnp.mean((values[:, 0] - y) ** 2)
+    return jnp.mean(jnp.logaddexp(0.0, -2 * y * (values[:, 0] - values[:, 1])))
 
 
-def _start(sizes: tuple[int, ...], key: jax.Array) -> Weights:
+def _start(sizes: tuple[int, ...], generator: np.random.Generator) -> Weights:
     """The last layer starts at 0: then so does the reward, which is centred."""
-    pairs = list(pairwise(sizes))
-    keys = jax.random.split(key, len(pairs))
-    drawn = [jax.random.normal(k, pair) / math.sqrt(pair[0]) for k, pair in zip(keys, pairs, strict=True)]
-    drawn[-1] = jnp.zeros_like(drawn[-1])
-    return [(matrix, jnp.zeros(matrix.shape[1])) for matrix in drawn]
+    drawn = [generator.normal(0, pair[0] ** -0.5, pair).astype(np.float32) for pair in pairwise(sizes)]
+    drawn[-1][:] = 0
+    return [(jnp.asarray(matrix), jnp.zeros(matrix.shape[1])) for matrix in drawn]
 
 
 @jax.jit

@@ -1,64 +1,50 @@
 """Peers on the same people: correlation with the true mean reward, 1,000 people, epsilon = 1, delta = 1e-5."""
 
 import argparse
-import json
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 
 from benchmarks import families, peer_tuning
-from benchmarks.family_study import DIMENSIONS, MADE_OF
+from benchmarks.family_study import MADE_OF
 from benchmarks.peer_grids import PEERS
-from benchmarks.peers import People, Settings
-from benchmarks.study import RESULTS, Case, Numbers, Study
+from benchmarks.peer_tuning import DIMENSIONS, KINDS
+from benchmarks.peers import Settings
+from benchmarks.study import Case, Numbers, Study
 
-NAME, PEOPLE = "peers", 1000
+NAME = "peers"
+FAMILIES = ("peak", "two-peaks", "interaction", "ravine")
+"""Three that have targets and one that was never looked at."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dimension", type=int, nargs="+", default=DIMENSIONS)
+    parser.add_argument("--dimension", type=int, nargs="+", choices=DIMENSIONS, default=DIMENSIONS)
+    parser.add_argument("--kind", nargs="+", choices=KINDS, default=tuple(KINDS))
+    parser.add_argument("--family", nargs="+", choices=families.REPORTED, default=FAMILIES)
     parser.add_argument("--peer", nargs="+", choices=PEERS, default=tuple(PEERS))
 
 
 def study(options: argparse.Namespace) -> Study:
-    """Each with the settings that were best on the development families, in the same dimension."""
+    """Each with the settings that were best on the development families, for this kind and dimension."""
     cases = []
-    for name, peer in PEERS.items():
+    for kind in KINDS:
         for d in DIMENSIONS:
-            settings = _chosen(name, d)
-            if settings is None:
-                continue
-            wanted = name in options.peer and d in options.dimension
-            labels = {"peer": name, "accounted for": peer.relation, "d": d}
-            made_of = (peer_tuning.MADE_OF, (*peer_tuning.MADE_OF, *MADE_OF))[name == "quietq"]
-            cases.append(Case(labels, _measure(name, d, settings), made_of, settings=settings, wanted=wanted))
+            for name, peer in PEERS.items():
+                settings = peer_tuning.chosen(name, kind, d)
+                if settings is None:
+                    continue
+                asked = kind in options.kind and d in options.dimension and name in options.peer
+                labels = {"kind": kind, "d": d, "peer": name, "promise": peer.promise}
+                made_of = peer_tuning.MADE_OF if peer.grids else (*peer_tuning.MADE_OF, *MADE_OF)
+                for family in families.REPORTED:
+                    measure, wanted = _measure(name, kind, d, family, settings), asked and family in options.family
+                    cases.append(Case({**labels, "family": family}, measure, made_of, None, settings, wanted))
     remark = (
-        f"Mean over the reported families. Each peer's settings were the best of {peer_tuning.TRIALS} trials on the "
-        "development families, in the same dimension; quietq has none to set. Grids: `benchmarks/peer_grids.py`."
+        "Each peer's settings were the best on the development families, for the same kind and dimension, of the "
+        f"trials in `benchmarks/results/{peer_tuning.CHOSEN.name}` (`python -m benchmarks.peer_tuning`); quietq has "
+        'none to set. "Replace" is what quietq promises. "Add or remove" is what libraries of DP-SGD account for, with '
+        "half the noise: the same epsilon hides less then, so that row is no peer of the others."
     )
-    return Study(NAME, "d", cases, (remark,))
+    return Study(NAME, "family", cases, (remark,))
 
 
-def _chosen(name: str, d: int) -> Settings | None:
-    """What tuning found; None before every trial was made."""
-    if not PEERS[name].grid:
-        return {}
-    file = RESULTS / f"{peer_tuning.NAME}.json"
-    rows: list[dict[str, Any]] = json.loads(file.read_text())["rows"] if file.exists() else []
-    mine = [row for row in rows if row["peer"] == name and row["d"] == d]
-    if len(mine) < peer_tuning.TRIALS:
-        return None
-    return max(mine, key=lambda row: row["numbers"]["correlation"]["mean"])["settings"]
-
-
-def _measure(name: str, d: int, settings: Settings) -> Callable[[int], Numbers]:
-    def measure(draw: int) -> Numbers:
-        found = {}
-        for family in families.REPORTED:
-            drawn = peer_tuning.ratings(family, d, PEOPLE, draw)
-            reward = PEERS[name].fit(People.of(drawn), settings, draw)
-            found[family] = drawn.score(reward(drawn.fresh)).correlation
-        return {"all families": float(np.mean(list(found.values()))), **found}
-
-    return measure
+def _measure(name: str, kind: str, d: int, family: str, settings: Settings) -> Callable[[int], Numbers]:
+    return lambda draw: {"correlation": peer_tuning.score(name, kind, d, family, draw, settings)}

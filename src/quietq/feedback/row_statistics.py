@@ -152,18 +152,14 @@ class ClippedFit(Vector):
         for i, first in enumerate(starts):
             last = starts[i + 1] if i + 1 < len(starts) else len(design)
             own = slice(first, min(last, first + self.most))
-            found[i] = response[own] @ self._solve(np.ascontiguousarray(design[own]))
+            found[i] = response[own] @ self.solve(np.ascontiguousarray(design[own]))
         return found
 
     def answers(self, starts: Starts, columns: Columns) -> Answers:
         answers = self.loss.answers(starts, columns, self.features)
         return answers if self.basis is None else answers._replace(design=exact_product(answers.design, self.basis))
 
-    def kept(self, design: Float[np.ndarray, "answers rank"]) -> Float[np.ndarray, " rank"]:
-        """How much of each weight such answers let a person's own model show."""
-        return (design * self._solve(design)).sum(axis=0)
-
-    def _solve(self, design: Float[np.ndarray, "answers rank"]) -> Float[np.ndarray, "answers rank"]:
+    def solve(self, design: Float[np.ndarray, "answers rank"]) -> Float[np.ndarray, "answers rank"]:
         """From responses to posterior means."""
         spread = design * self.variances
         return np.linalg.solve(spread @ design.T + self.loss.noise * np.eye(len(spread)), spread)

@@ -3,9 +3,11 @@
 Theorem. As for rounds: each person's vector is a function of their rows and of the first answer, held to length B, so
 replacing one of N people moves the mean by at most 2B/N.
 
-A person with a few answers says nothing about most of the box, so their own model is shrunk to nothing there, and so is
-the mean. By how much, feature by feature, does not depend on anybody's answers but only on how many there are and where
-states lie: it is computed from simulated states, and undone as far as the noise allows.
+Every feature counts alike in a person's own model. If those that are expected to matter more counted more, they would
+take up most of the clip, and noise would drown the others; the prior comes in afterwards. A person with a few answers
+says nothing about most of the box, so their own model is shrunk to nothing there, least where features are long: at the
+edges. What the mean model then is of the true one is a matrix that does not depend on anybody's answers, only on how
+many there are and where states lie: it is computed from simulated states, and undone.
 """
 
 import math
@@ -18,57 +20,60 @@ from quietq.mechanisms.basis import Basis, Stretched
 from quietq.mechanisms.feature_model import FeatureModel, held
 from quietq.mechanisms.mechanism import Query, Task
 from quietq.mechanisms.people_mean import mean_of_people
-from quietq.mechanisms.rounds import MARGINALS, ROWS, law_of_coordinates, shrink
+from quietq.mechanisms.rounds import MARGINALS, ROWS, Rounds, law_of_coordinates, shrink
 
-_SIMULATED = 100
+_SIMULATED = 2000
 """People in the public simulation."""
-_NUMBERS = (8, 16, 32, 64, 128, 256, 512)
-"""How many features may be fitted."""
+CLIP = 0.25
+"""In units of the length that a person's own model is expected to have."""
 
 
 class Fits(FeatureModel):
     """Everybody's own model, averaged."""
 
-    name, samples = "fits", False
+    name = "fits"
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        every = self._every
-        sizes = {every.first(min(number, every.size)).size for number in _NUMBERS}
-        alternatives = [every.first(size) for size in sorted(sizes)]
+        self.basis, self._spread = Rounds(task).basis, self.loss.spread / ROWS
         self._share = 1 - MARGINALS if self._looks_first else 1.0
-        found = [self._planned(basis) for basis in alternatives]
-        best = min(range(len(found)), key=lambda i: found[i][2])
-        self.basis, (self._shrunk, self._clip, kept) = alternatives[best], found[best]
-        self._error = kept + float(every.variances.sum())
+        shown, length = self._simulated()
+        self._undo, self._clip = np.linalg.inv(shown), CLIP * length
+        noise = 2 * length * math.sqrt(1 + TOLD**2 / 4) / (self.relation.people * self.mu)
+        variance, prior = self._variance(noise / math.sqrt(self._share)), self.basis.variances
+        left_out = float(self._every.variances.sum() - prior.sum())
+        self._error = left_out + float((prior * variance / (prior + variance)).sum())
         queries = ["1 about where states lie"] if self._looks_first else []
         self.conditions = held(1 + len(queries), *queries, "1 of everybody's own model")
 
-    def _planned(self, basis: Basis) -> tuple[np.ndarray, float, float]:
-        """What is left of each weight, the clip, and how much less than without a model is the expected error."""
-        rng = np.random.default_rng(0)
-        starts, columns = self.loss.example(rng, _SIMULATED, ROWS)
-        statistic = ClippedFit(
-            self.loss, Stretched(basis, self._not_stretched), basis.variances, 1.0, basis.matrix
-        )  # fmt: skip
-        answers = statistic.answers(starts, columns)
-        shrunk = np.mean([statistic.kept(one) for one in np.split(answers.design, answers.starts[1:])], axis=0)
-        length = math.sqrt(float((shrunk * basis.variances).sum()))  # what is left of a person's model
-        clip, noise = length / 2, length * self._noise_at(1.0)
-        variance = (noise / np.maximum(shrunk, 1e-12)) ** 2
-        return shrunk, clip, -float((basis.variances**2 / (basis.variances + variance)).sum())
+    def _fit(self, knots: np.ndarray, clip: float) -> ClippedFit:
+        basis = self.basis
+        alike = np.full(basis.size, basis.variances.mean())
+        return ClippedFit(self.loss, Stretched(basis, knots), alike, clip, basis.matrix)
 
-    def _noise_at(self, length: float) -> float:
-        bound = math.sqrt(1 + TOLD**2 / 4)
-        return 2 * length * bound / (self.relation.people * self.mu * math.sqrt(self._share))
+    def _simulated(self) -> tuple[np.ndarray, float]:
+        """What people's own models show of the true one, as a matrix, and how long they are."""
+        rng, fit = np.random.default_rng(0), self._fit(self._not_stretched, 1.0)
+        answers = fit.answers(*self.loss.example(rng, _SIMULATED, ROWS))
+        shown, squares = np.zeros((self.basis.size, self.basis.size)), 0.0
+        for design in np.split(answers.design, answers.starts[1:]):
+            solved, truth = fit.solve(design), np.sqrt(self.basis.variances) * rng.standard_normal(self.basis.size)
+            shown += solved.T @ design / _SIMULATED
+            said = design @ truth + math.sqrt(self.loss.noise) * rng.standard_normal(len(design))
+            squares += float(((said @ solved) ** 2).sum()) / _SIMULATED
+        if not self._looks_first:  # where states lie is not known: features are taken for alike
+            shown = np.diag(shown).mean() * np.eye(len(shown))
+        return shown, math.sqrt(squares)
+
+    def _variance(self, noise: float) -> np.ndarray:
+        """Of each weight, if the mean model has this noise on each."""
+        return noise**2 * (self._undo**2).sum(axis=1) + self._spread / self.relation.people
 
     def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
-        basis, knots = self.basis, self._not_stretched
-        if self._looks_first:
-            knots = (yield from law_of_coordinates(self)).knots
-        statistic = ClippedFit(self.loss, Stretched(basis, knots), basis.variances, self._clip, basis.matrix)
+        knots = (yield from law_of_coordinates(self)).knots if self._looks_first else self._not_stretched
+        statistic = self._fit(knots, self._clip)
         query = mean_of_people(statistic, self.relation.people, self.mu * math.sqrt(self._share))
         answer = yield query
-        left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
-        scale = self._clip / left / np.maximum(self._shrunk, 1e-12)
-        return basis, shrink(scale * answer[:-1], (scale * query.law.sigma) ** 2, basis), knots
+        scale = self._clip / float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
+        looked, variance = self._undo @ (scale * answer[:-1]), self._variance(scale * query.law.sigma)
+        return self.basis, shrink(looked, variance, self.basis), knots
