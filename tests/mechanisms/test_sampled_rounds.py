@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -60,6 +61,20 @@ def test_a_release(tmp_path):
     for what, forged in forgeries(certificate.to_dict()):
         with pytest.raises(InvalidInput):
             raise AssertionError(f"{what} was taken: {Certificate.from_dict(forged)}")
+    boxless: Any = replace(private, certificate=Certificate.from_dict(certificate.to_dict() | {"domain": None}))
+    with pytest.raises(InvalidInput, match="must name its box"):
+        publish(boxless, tmp_path / "other.qq")
+
+
+def test_a_table_is_not_what_sampled_rounds_released(tmp_path):
+    norm: dict = {"kind": "sampled-queries", "fraction": SAMPLE, "rounds": 2, "each": 0.1, "looks": 0.0, "of": []}
+    rows = pl.DataFrame({"person": [1], "state": [0.5], "rating": [1.0]})
+    table: Any = privatise(Ratings.read(rows, box=(0, 1), low=0, high=1, slope=1, count=50), BUDGET, noise="path")
+    record = table.certificate.to_dict() | {"mu": None, "sigma": None, "sensitivity": 1.0}
+    record["relation"] = {"kind": "one-person", "people": 50}
+    record["norm"] = norm | {"drawn": 2 * [{"bound": 1.0, "size": 2 / 50 / SAMPLE / 0.1 * 1.01}]}
+    with pytest.raises(InvalidInput, match="its noise must be that of"):
+        publish(replace(table, certificate=Certificate.from_dict(record)), tmp_path / "table.qq")
 
 
 def forgeries(record):
@@ -234,6 +249,20 @@ def test_copies_that_ask_for_more_are_refused(monkeypatch, kind):
     mechanism = kind(replace(Task.of(people, BUDGET), sample=None if kind is Unplanned else SAMPLE))
     with pytest.raises(InvalidInput, match=r"sensitivity 1\.0 is below|more than the .* that is charged"):
         release(mechanism, people)
+
+
+def test_a_schedule_is_fixed_before_the_first_answer():
+    people = with_one([])
+
+    class Changing(Rounds):
+        def run(self) -> Any:
+            yield from self._look_at_states()
+            self.sampled = SampledRounds(SAMPLE, 200, 1e-3, 0.1)
+            for _ in range(30):
+                yield mean_of_people(Sides(), people.count, self._each, SAMPLE)
+
+    with pytest.raises(InvalidInput, match="that is charged"):
+        release(plan(people, Changing), people)
 
 
 def test_less_is_charged_than_the_rounds_cost():

@@ -61,8 +61,10 @@ class PersonAttack:
     @property
     def ceiling(self) -> float:
         """The accuracy that the promise allows at most."""
-        mu, epsilon = self.finding.promise.mu, self.finding.promise.epsilon
-        return 1 / (1 + math.exp(-epsilon)) if mu is None else float(ndtr(mu / 2))
+        promise = self.finding.promise
+        if promise.mu is not None:
+            return float(ndtr(promise.mu / 2))
+        return (1 + promise.delta * math.exp(-promise.epsilon)) / (1 + math.exp(-promise.epsilon))
 
     @property
     def broken(self) -> bool:

@@ -102,6 +102,8 @@ class Spread:
             raise EngineFailed("The Ray that kept these people's rows was stopped: read them again.")
         asked = ray.put(statistic)
         ask: Any = ray.remote(_add_up)
+        if draw is not None:  # or whoever makes a task fail would be drawn away
+            ask = ask.options(max_retries=0)
         draws = [None if draw is None else draw.of_part(number) for number in range(len(self._partitions))]
         tallies = [ask.remote(part, asked, own) for part, own in zip(self._partitions, draws, strict=True)]
         return _merged(statistic, tallies)

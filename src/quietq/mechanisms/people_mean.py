@@ -22,7 +22,8 @@ _FARTHEST = {"mean-of-people": 2.0, "mean-within-right-angles": math.sqrt(2)}
 def mean_of_people(statistic: Vector, people: int, mu: float, fraction: float = 1.0) -> Query:
     """Where a random fraction of the people is asked, each of them counts for as much more."""
     company = COMPANY * math.sqrt(statistic.size) * statistic.bound
-    sensitivity = (_FARTHEST[statistic.norm] * statistic.bound / people * SLACK + company) / fraction
+    farthest = _FARTHEST[statistic.norm] if fraction == 1 else 2.0
+    sensitivity = (farthest * statistic.bound / people * SLACK + company) / fraction
     law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "bound": statistic.bound}))
     return Query(lambda feedback: feedback.mean(statistic), sensitivity, law, fraction)
 

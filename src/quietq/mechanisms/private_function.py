@@ -35,8 +35,10 @@ MEANS = frozenset({"mean-of-people", "mean-within-right-angles"})
 
 
 def kinds_of(norm: dict[str, Any]) -> list[str]:
-    """The kinds of norm of one query, or of several."""
-    return [part["norm"]["kind"] for part in norm["of"]] if "of" in norm else [norm["kind"]]
+    """The kinds of norm of one query, or of several; whoever is drawn at random is asked for means."""
+    if "of" not in norm:
+        return [norm["kind"]]
+    return [part["norm"]["kind"] for part in norm["of"]] + ["mean-of-people"] * len(norm.get("drawn", ()))
 
 
 class PrivateFunction(Publishable):

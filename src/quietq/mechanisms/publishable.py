@@ -92,11 +92,12 @@ class Publishable(Receipted, ABC):
     def check_certificate(self, certificate: Certificate) -> None:
         """Refuses what its certificate, which is certified, is not for."""
         sides = tuple(zip(self.box.low, self.box.high, strict=True))
-        follows_data = certificate.mu is None and certificate.delta  # noise of people's trajectories, which have no box
+        norm = certificate.to_dict()["norm"]
+        follows_data = norm["kind"] == "smooth-bound"  # noise of people's trajectories, which have no box
         named = certificate.domain is not None and tuple(map(tuple, certificate.domain)) == sides
         other = self.own_box or (follows_data and certificate.domain is None)
         require(named or other, "its certificate must name its box")
-        self.check_norm(certificate.to_dict()["norm"], certificate)
+        self.check_norm(norm, certificate)
 
     @property
     def outputs(self) -> int:

@@ -37,7 +37,8 @@ class _Run:
         if (box := getattr(feedback, "box", None)) is not None and box != mechanism.box:
             raise InvalidInput(f"Noise {mechanism.name!r} is made for the box {mechanism.box}, not for {box}.")
         self.mechanism, self.feedback = mechanism, feedback
-        self.cost = mechanism.cost  # asked once: what is charged, capped and certified is the same
+        # asked once: what is charged, capped and certified is the same, and fixed beforehand
+        self.cost, self.sampled = mechanism.cost, mechanism.sampled
         self.steps = mechanism.run()
         self.queries: list[Query] = []
         self._total: Cost | None = None
@@ -57,7 +58,7 @@ class _Run:
 
     def _covers(self, query: Query, asked: Cost) -> bool:
         """Whether what is charged covers this query, after all that came before."""
-        if (sampled := self.mechanism.sampled) is None:
+        if (sampled := self.sampled) is None:
             self._total = asked if self._total is None else Cost.of_all([self._total, asked])
             return query.fraction == 1 and self._total is not None and self._total.at_most(self.cost)
         self._asked.append((query.fraction, math.inf if asked.mu is None else asked.mu))
@@ -93,7 +94,7 @@ class _Run:
             delta=budget.delta if cost.mu is not None else cost.delta,
             mu=cost.mu,
             domain=tuple(zip(mechanism.box.low, mechanism.box.high, strict=True)),
-            **_measured(self.queries, mechanism.sampled),
+            **_measured(self.queries, self.sampled),
             expected_error=self.expected_error(),
             assumptions=(
                 *self.feedback.assumptions,
@@ -121,12 +122,16 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
         feedback.once.check(account)
     run = _Run(mechanism, feedback)
     run.certify(account)  # in rehearsal: what it refuses costs nothing
-    numbers = _or_say("nothing was spent", run.look, SystemEntropy())
+    numbers = None
+    if run.queries[0].fraction == 1:
+        numbers = _or_say("nothing was spent", run.look, SystemEntropy())
     if feedback.once is not None:
         receipt = feedback.once.spend(account, run.cost, mechanism.relation)
     else:
         receipt = None if account is None else account.charge(run.cost, mechanism.relation)
     charged = "answers were drawn before, so what was charged stays charged, and nothing was released"
+    if numbers is None:  # a failure must not be a free draw of other people
+        numbers = _or_say(charged, run.look, SystemEntropy())
     released = _or_say(charged, run.answer, numbers, SystemEntropy())
     return mechanism.result(released, run.certify(account)).with_receipt(receipt)
 

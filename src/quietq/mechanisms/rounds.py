@@ -25,6 +25,7 @@ from quietq.mechanisms.feature_model import FeatureModel, held
 from quietq.mechanisms.mechanism import Query, Task
 from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.state_law import StateLaw
+from quietq.privacy.certificate import Assumption
 from quietq.privacy.sampling import SampledRounds
 
 ROUNDS = 24
@@ -71,6 +72,8 @@ class Rounds(FeatureModel):
         self.queries = {"2 about where states lie": 2} if self._looks_first else {}
         self.queries |= {f"{self.rounds} rounds of the fit{asked}": self.rounds}
         self.conditions = held(sum(self.queries.values()), *self.queries)
+        if self.sampled is not None:
+            self.conditions += (Assumption("Nobody sees who was drawn, nor time or memory that tell of it.", False),)
 
     def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
         basis, knots = yield from self._look_at_states()

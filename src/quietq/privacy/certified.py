@@ -42,7 +42,7 @@ def check_certified(c: Any) -> None:
     require(not norm.several or (c.sigma, c.scale) == (None, None), sizes)
     name = "epsilon" if c.mu is None else "mu"
     found, stated = (_epsilon if c.mu is None else _mu)(c, norm), getattr(c, name)
-    size = f"sigma {c.sigma!r}" if c.scale is None else f"scale {c.scale!r}"
+    size = "several sizes" if norm.several else f"sigma {c.sigma!r}" if c.scale is None else f"scale {c.scale!r}"
     more = f"{name} = {found!r}, more than the stated {stated!r}"
     require(stated >= found * (1 - _CLOSE), f"Noise of {size} on sensitivity {c.sensitivity!r} is {more}.")
 
