@@ -25,6 +25,8 @@ class Peer:
     around: int = 48
     after: str = ""
     """The peer whose best settings are tried first, instead of points at random."""
+    needs: str = "quietq"
+    """A package that may not be there."""
 
     def points(self) -> list[Settings]:
         """Different points of each grid, at random; for the same grid always the same."""
@@ -146,5 +148,5 @@ PEERS: dict[str, Peer] = {
     "DP-SGD, jax-privacy, half the noise": Peer(
         "add or remove", partial(peers.sgd, replace=False), _SGD, 0, 24, after="DP-SGD, jax-privacy"
     ),
-    "DP-SGD, Opacus": Peer("replace", peers.opacus, _SGD, 0, 12, after="DP-SGD, jax-privacy"),
+    "DP-SGD, Opacus": Peer("replace", peers.opacus, _SGD, 0, 12, after="DP-SGD, jax-privacy", needs="opacus"),
 }
