@@ -25,6 +25,8 @@ class Peer:
     around: int = 48
     after: str = ""
     """The peer whose best settings are tried first, instead of points at random."""
+    needs: str = "quietq"
+    """A package that may not be there."""
 
     def points(self) -> list[Settings]:
         """Different points of each grid, at random; for the same grid always the same."""
@@ -56,13 +58,15 @@ class Peer:
     def edges(settings: Settings, tried: list[Settings]) -> list[str]:
         """Which settings are the least or the most that was tried, where there could be more."""
         like = [one for one in tried if one.keys() == settings.keys()]
-        names = [name for name in settings if name not in _WHOLE and not (name == "number" and settings[name] == 300)]
+        names = [name for name in settings if name not in _WHOLE and settings[name] != _MOST.get(name)]
         values = {name: [one[name] for one in like] for name in names}
         return [name for name in names if settings[name] in (min(values[name]), max(values[name]))]
 
 
 _WHOLE = ("optimiser", "decay", "averaged", "sampling", "power", "widths")
-"""Grids that hold all there is, or that are in no order. Of polynomials, quietq's prior has 300."""
+"""Grids that hold all there is, or that are in no order."""
+_MOST = {"number": 300, "ridge": 3000.0}
+"""Beyond is nothing: quietq's prior has 300 polynomials, and such a ridge leaves moments alone."""
 
 
 def _moved(name: str, value: Any, grid: tuple[Any, ...], move: int) -> Any:
@@ -70,9 +74,10 @@ def _moved(name: str, value: Any, grid: tuple[Any, ...], move: int) -> Any:
     place = grid.index(value) + move if value in grid else -1
     if move == 0 or 0 <= place < len(grid):
         return grid[place] if move else value
-    if name in _WHOLE or (name == "number" and move > 0):
+    if name in _WHOLE or (move > 0 and value == _MOST.get(name)):
         return value
     further = value * (grid[-1] / grid[-2] if move > 0 else grid[0] / grid[1])
+    further = min(further, _MOST.get(name, math.inf))
     return max(1, round(further)) if isinstance(value, int) else float(f"{further:.1g}")
 
 
@@ -143,5 +148,5 @@ PEERS: dict[str, Peer] = {
     "DP-SGD, jax-privacy, half the noise": Peer(
         "add or remove", partial(peers.sgd, replace=False), _SGD, 0, 24, after="DP-SGD, jax-privacy"
     ),
-    "DP-SGD, Opacus": Peer("replace", peers.opacus, _SGD, 0, 12, after="DP-SGD, jax-privacy"),
+    "DP-SGD, Opacus": Peer("replace", peers.opacus, _SGD, 0, 12, after="DP-SGD, jax-privacy", needs="opacus"),
 }

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from importlib.util import find_spec
 
 from benchmarks import families, peer_tuning
 from benchmarks.family_study import MADE_OF
@@ -31,7 +32,8 @@ def study(options: argparse.Namespace) -> Study:
                 settings = peer_tuning.chosen(name, kind, d)
                 if settings is None:
                     continue
-                asked = kind in options.kind and d in options.dimension and name in options.peer
+                able = find_spec(peer.needs) is not None
+                asked = able and kind in options.kind and d in options.dimension and name in options.peer
                 labels = {"kind": kind, "d": d, "peer": name, "promise": peer.promise}
                 made_of = peer_tuning.MADE_OF if peer.grids else (*peer_tuning.MADE_OF, *MADE_OF)
                 for family in families.REPORTED:
