@@ -27,6 +27,7 @@ from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:
     from quietq.feedback.schema import Schema
+    from quietq.feedback.spaces import Spaces
 
 Engine = Literal["local", "ray"]
 Progress = Callable[[int], None]
@@ -97,6 +98,11 @@ class Feedback(ABC):
     @abstractmethod
     def largest(self) -> float:
         """A public bound on the size of what is released, before noise."""
+
+    @property
+    def spaces(self) -> "Spaces | None":
+        """Where states, actions and rewards lie, if it gives sessions."""
+        return None
 
     @property
     def slope(self) -> float | None:

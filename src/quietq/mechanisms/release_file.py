@@ -22,6 +22,7 @@ from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, Priva
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.private_policy import PrivatePolicy
+from quietq.mechanisms.private_world import PrivateWorld
 from quietq.mechanisms.publishable import InvalidRelease, Publishable, Stored, require
 from quietq.noise import Box, FeatureKernel
 from quietq.privacy import Certificate, InvalidInput, QuietqError
@@ -33,7 +34,7 @@ FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "c
 """All that is in the JSON text."""
 _CLASSES: tuple[type[Publishable], ...] = (
     PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, PrivateModel, NetworkReward, FittedReward,
-    PrivateNetwork, PrivatePolicy,
+    PrivateNetwork, PrivatePolicy, PrivateWorld,
 )  # fmt: skip
 KINDS = {kind.kind: kind for kind in _CLASSES}
 """All that a file can hold: nothing in it can name another class."""
