@@ -5,7 +5,7 @@ partition people are told apart by their names themselves.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -32,9 +32,12 @@ class Grouped(NamedTuple):
     columns: Columns
 
 
-def group(batches: Iterable[pl.DataFrame]) -> list[Grouped]:
-    """Everybody's rows; no person is in more than one of the groups."""
-    return [_thinned(grouped(frame)) for frame in whole_people(batches)]
+Arrange = Callable[[Starts, Columns], tuple[Starts, Columns]]
+
+
+def group(batches: Iterable[pl.DataFrame], arrange: Arrange = Grouped) -> list[Grouped]:
+    """Everybody's rows, arranged when all of a person's have met; no person is in more than one of the groups."""
+    return [_thinned(Grouped(*arrange(*grouped(frame)))) for frame in whole_people(batches)]
 
 
 def _thinned(people: Grouped) -> Grouped:

@@ -31,7 +31,7 @@ def keep(
 ) -> "tuple[Kept, dict[str, int]]":
     """Everybody's rows in memory, each person's together, and counts for the operator."""
     counts: Counter[str] = Counter(used_rows=0)
-    return Kept(group(cleaned(source, schema, counts, progress))), dict(counts)
+    return Kept(group(cleaned(source, schema, counts, progress), schema.arrange)), dict(counts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,11 +51,11 @@ class Kept:
 
 
 def cleaned(
-    source: object, schema: Schema, counts: Counter[str], progress: Callable[[int], None] | None = None
+    source: object, schema: Schema, counts: Counter[str], progress: Callable[[int], None] | None = None, first: int = 0
 ) -> Iterator[pl.DataFrame]:
-    """Good rows; what was good and bad is counted on the way."""
+    """Good rows; what was good and bad is counted on the way. `first` is the place of the first row."""
     for batch in batches(source, schema):
-        rows, found = schema.clean(batch)
+        rows, found = schema.clean(batch, first + counts["rows"])
         counts.update(found)
         if progress is not None:
             progress(counts["rows"])

@@ -37,12 +37,17 @@ def names_in(series: Any) -> pl.Series:
 
 def categories_in(series: Any) -> pl.Series:
     """A column of categories, as text or nothing."""
-    dtype, values = _check_type(series, "categories", _NOT_NUMBERS), series.tolist()
-    if getattr(dtype, "kind", "O") == "f":
+    if getattr(_type_of_values(series.dtype), "kind", "O") == "f":
         raise InvalidInput(
             f"Column {series.name!r} must hold categories, as text or whole numbers, not {series.dtype}."
         )
-    return _texts([None if _was_rounded(value) else value for value in values])
+    return codes_in(series)
+
+
+def codes_in(series: Any) -> pl.Series:
+    """Likewise, also where a gap made floating-point numbers of whole ones."""
+    _check_type(series, "categories", _NOT_NUMBERS)
+    return _texts([None if _was_rounded(value) else value for value in series.tolist()])
 
 
 def numbers_in(series: Any) -> pl.Series:
