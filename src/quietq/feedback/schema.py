@@ -111,6 +111,10 @@ class Category:
 
     def read(self, cells: pl.Series) -> pl.Series:
         forms = self._forms(pl.Series(self.values, dtype=pl.String))
+        if cells.dtype.is_integer() and (whole := forms.cast(pl.Int64, strict=False)).null_count() == 0:
+            return cells.cast(pl.Int64, strict=False).replace_strict(
+                whole, range(len(whole)), default=None, return_dtype=pl.Int64
+            )
         return self._forms(cells).replace_strict(forms, range(len(forms)), default=None, return_dtype=pl.Int64)
 
     def good(self, cell: pl.Expr) -> pl.Expr:

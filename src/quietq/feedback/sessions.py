@@ -1,5 +1,6 @@
 """What people did, step by step: states, actions, rewards and ends, all of them somebody's."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -51,9 +52,9 @@ class Sessions(Feedback):
         episode: str | None = None,
         step: str | None = None,
         every: float | None = 1.0,
-        state: str | Sequence[str],
+        state: str | Sequence[str] | None = None,
         next_state: str | Sequence[str] | None = None,
-        action: str | Sequence[str] = "action",
+        action: str | Sequence[str] | None = None,
         actions: Items | Sequence[int] | None = None,
         action_box: Domain | None = None,
         reward: str | None = None,
@@ -67,7 +68,7 @@ class Sessions(Feedback):
         engine: Engine = "local",
         progress: Progress | None = None,
     ) -> "Sessions":
-        """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.
+        """From a data frame (pandas or Polars), CSV or Parquet files, several of them, or a Minari data set.
 
         Rows of a `person` with the same name in the column `episode` are the steps of one episode, in the order of the
         column `step`, which grows by `every` from one to the next, or else in the order of rows. The next state is in
@@ -75,51 +76,46 @@ class Sessions(Feedback):
         action. `next_state=[]` leaves next states out: policies can be evaluated on such sessions, but no world learned
         from them. Actions are one of the declared list `actions`, or lie in the `action_box`. `end` is a column that is
         1 where the episode came to an end by itself, `cut` one where it was cut off, by a time limit; without it, an
-        episode's last step is a cut unless it is an end. `propensity` is the probability with which the action was
-        chosen. `box`, `actions`, `action_box`, `low`, `high` and `count` are public and declared by you: what lies
-        outside is moved to the nearer end. A transition of which something is missing is left out, and no other one is
-        made up of the rows around it.
+        episode's last step is a cut unless it is an end. `propensity` is the probability, or density, with which the
+        action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `count` are public and declared by you:
+        what lies outside is moved to the nearer end. A transition of which something is missing is left out, and no
+        other one is made up of the rows around it. Of a Minari data set only `person` has to be named, as its infos or
+        its episodes' metadata call it.
         """
-        from quietq.feedback.schema import Code, Field, Flag, Group, Number
+        from quietq.feedback import minari_frames
+        from quietq.feedback.schema import Field, Flag, Group, Number
         from quietq.feedback.transitions import Steps
 
-        region, states, low, high = Box.of(box), _listed(state), real("low", low), real("high", high)
+        if minari_frames.is_minari(source):
+            states = minari_frames.observations(source)
+            acting = [f"action{i}" for i in range(Box.of(action_box).dimension)] if action_box is not None else "action"
+            return cls.read(
+                minari_frames.minari_frames(source, person), person=person, state=states, action=acting,
+                actions=actions, action_box=action_box, low=low, high=high, box=box, count=count, engine=engine,
+                progress=progress, **minari_frames.COLUMNS,
+            )  # fmt: skip
+        region, low, high = Box.of(box), real("low", low), real("high", high)
         if not low < high:
             raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
-        every = None if every is None else positive("every", every)
-        fields: dict[str, Field] = {}
-        if episode is not None:
-            fields["episode"] = Group(episode, "episode")
+        fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
         if step is not None:
             fields["step"] = Number(step, "step")
-        fields |= _places("s", "state", states, region, "box")
-        if next_state is not None and (following := _listed(next_state)):
-            fields |= _places("n", "next state", following, region, "box")
-        if (actions is None) == (action_box is None):
-            raise InvalidInput("There must be actions, a public list, or else an action_box, low and high for each.")
-        names, acting = None, None
-        if actions is not None:
-            if not isinstance(action, str):
-                raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
-            names = named("actions", actions)  # type: ignore[arg-type]
-            fields["action"] = Code(action, "action", names, optional=True)
-        else:
-            acting = Box.of(action_box)
-            fields |= _places("a", "action", _listed(action), acting, "action_box")
+        fields |= _places("s", "state", state, region, "box")
+        if next_state is not None and len(next_state):
+            fields |= _places("n", "next_state", next_state, region, "box")
+        acts, names, acted = _actions(action, actions, action_box)
+        fields |= acts
         if reward is not None:
             fields["reward"] = Number(reward, "reward", low, high, clips=True, scales=True, optional=True)
         if propensity is not None:
-            fields["propensity"] = Number(propensity, "propensity", 0.0, 1.0, optional=True)
+            fields["propensity"] = Number(propensity, "propensity", 0.0, optional=True)
         fields |= {name: Flag(one, name) for name, one in (("end", end), ("cut", cut)) if one is not None}
-        schema = Steps("sessions", person, fields, in_order=step is None, pairs=next_state is None, every=every)
-        read = read_people(source, schema, Counts(), count, keep=True, engine=engine, progress=progress)
-        columns = tuple(name for name in fields if name not in ("episode", "step", "end", "cut"))
-        if next_state is None:
-            columns += tuple(f"n{i}" for i in range(len(states)))
-        return cls(
-            box=region, actions=names, action_box=acting, low=low, high=high,
-            columns=(*columns, "end", "cut", "first", "episode", "step"), **read,
+        schema = Steps(
+            "sessions", person, fields, in_order=step is None, pairs=next_state is None,
+            every=None if every is None else positive("every", every),
         )  # fmt: skip
+        read = read_people(source, schema, Counts(), count, keep=True, engine=engine, progress=progress)
+        return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
 
     @property
     def relation(self) -> OnePerson:
@@ -161,15 +157,34 @@ class Counts(Statistic):
         return dict(zip(("transitions", "starts", "ends", "cuts"), tally.sums[0].tolist(), strict=True))
 
 
-def _listed(given: str | Sequence[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+def _actions(
+    action: str | Sequence[str] | None, actions: Items | Sequence[int] | None, action_box: Domain | None
+) -> "tuple[dict[str, Field], tuple[str, ...] | None, Box | None]":
+    """The columns of an action, and the list or the box of them."""
+    from quietq.feedback.schema import Code
+
+    if (actions is None) == (action_box is None):
+        raise InvalidInput("There must be actions, a public list, or else an action_box, low and high for each column.")
+    if actions is None:
+        box = Box.of(action_box)
+        return _places("a", "action", action, box, "action_box"), None, box
+    if not isinstance(action, str):
+        raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
+    names = named("actions", actions if isinstance(actions, str | os.PathLike) else [*map(str, actions)])
+    if not names:
+        raise InvalidInput("actions must name at least one action.")
+    return {"action": Code(action, "action", names, optional=True)}, names, None
 
 
-def _places(name: str, what: str, columns: list[str], box: Box, of: str) -> "dict[str, Field]":
+def _places(name: str, what: str, columns: str | Sequence[str] | None, box: Box, of: str) -> "dict[str, Field]":
+    """Columns of numbers that are held to a box."""
     from quietq.feedback.schema import Number
 
+    if columns is None:
+        raise InvalidInput(f"{what} must name its columns.")
+    columns = [columns] if isinstance(columns, str) else list(columns)
     if len(columns) != box.dimension:
-        raise InvalidInput(f"{of} has {box.dimension} dimensions, but there are {len(columns)} columns of {what}s.")
+        raise InvalidInput(f"{of} has {box.dimension} dimensions, but {what} has {len(columns)} columns.")
     return {
         f"{name}{i}": Number(column, what, box.low[i], box.high[i], clips=True, scales=True, optional=True)
         for i, column in enumerate(columns)

@@ -7,6 +7,7 @@ person's own rows, so nobody's company changes how they are paired.
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int
 
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Columns, Starts
@@ -29,7 +30,14 @@ class Steps(Schema):
     every: float | None = 1.0
     """From one step to the next, the step's number grows by this; None where any later one is the next."""
 
-    def arrange(self, starts: Starts, columns: Columns) -> tuple[Starts, Columns]:
+    @property
+    def transition(self) -> tuple[str, ...]:
+        """The columns of a transition."""
+        told = [name for name in self.fields if name not in ("episode", "step", "end", "cut")]
+        states = [f"n{name[1:]}" for name in told if self.pairs and _is_state(name)]
+        return (*told, *states, "end", "cut", "first", "episode", "step")
+
+    def arrange(self, starts: Starts, columns: Columns) -> tuple[Int[np.ndarray, " left"], Columns]:
         size = len(next(iter(columns.values())))
         person = np.repeat(np.arange(len(starts)), np.diff(starts, append=size))
         if self.in_order and "episode" in columns:  # rows stand as they came, whatever their episode
@@ -65,9 +73,13 @@ class Steps(Schema):
             place = np.rint(np.clip(number, 0, 2**31 - 1)).astype(np.int64)
             follows[:-1] &= np.abs(np.diff(number) - 1) <= _FINEST
         if self.pairs:
-            for name in [name for name in found if name[0] == "s" and name[1:].isdigit()]:
+            for name in filter(_is_state, list(found)):
                 found[f"n{name[1:]}"] = np.where(follows, np.roll(found[name], -1), np.nan)
         return found | {"step": place.astype(np.int32)}
+
+
+def _is_state(name: str) -> bool:
+    return name[0] == "s" and name[1:].isdigit()
 
 
 def _over(columns: Columns, begin: np.ndarray) -> np.ndarray:
