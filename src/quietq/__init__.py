@@ -14,7 +14,7 @@ from quietq.registry import register_when_imported
 from quietq.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from quietq.feedback import Comparisons as Comparisons, Ratings as Ratings
+    from quietq.feedback import Comparisons as Comparisons, Ratings as Ratings, Sessions as Sessions
     from quietq.learning import (
         ActorCritic as ActorCritic,
         Agent as Agent,
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 # What each room offers at the top. Rooms are imported when they are first used, so that `import quietq` is quick.
 _ROOMS = {
-    "feedback": "Comparisons Ratings",
+    "feedback": "Comparisons Ratings Sessions",
     "learning": (
         "ActorCritic Agent GradientNoise InputNoise NetworkValueNoise NoNoise OutputNoise Published "
         "RewardNoise ValueNoise"

@@ -141,7 +141,7 @@ def read_people(
         sums = Summed(statistic, tally)
     if tally.people > count:
         raise InvalidInput(f"There are more people in the data than the {count} that were declared; nothing was spent.")
-    if not counts["used_rows"]:
+    if not tally.people:
         # No refusal, which would tell whether the one person with a usable row is there.
         warnings.warn(
             f"No row of the {schema.kind} can be used, so all {count} people count as neutral: check that the columns "
@@ -151,5 +151,5 @@ def read_people(
             UserWarning,
             stacklevel=3,
         )
-    present = {**counts, "people_present": tally.people}
+    present = {**counts, "people_present": tally.people, **statistic.told(tally)}
     return {"count": count, "sums": sums, "not_private": present, "schema": schema}

@@ -5,7 +5,7 @@ partition people are told apart by their names themselves.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -32,9 +32,17 @@ class Grouped(NamedTuple):
     columns: Columns
 
 
-def group(batches: Iterable[pl.DataFrame]) -> list[Grouped]:
+Arrange = Callable[[Starts, Columns], tuple[Starts, Columns]]
+
+
+def group(batches: Iterable[pl.DataFrame], arrange: Arrange = Grouped) -> list[Grouped]:
     """Everybody's rows; no person is in more than one of the groups."""
-    return [_thinned(grouped(frame)) for frame in whole_people(batches)]
+    return [arranged(frame, arrange) for frame in whole_people(batches)]
+
+
+def arranged(frame: pl.DataFrame, arrange: Arrange) -> Grouped:
+    """All rows of some people, as they are to be kept."""
+    return _thinned(Grouped(*arrange(*grouped(frame))))
 
 
 def _thinned(people: Grouped) -> Grouped:
@@ -118,6 +126,8 @@ def _quick_order(frame: pl.DataFrame) -> np.ndarray | None:
     case that this is too coarse.
     """
     first = frame.to_series(2)
+    if frame.height and first.dtype.is_integer():
+        return _order_by_three(frame)
     in_unit = frame.height and first.dtype.is_float() and first.min() >= 0 and first.max() <= 1  # type: ignore[operator]
     in_unit = in_unit and not first.is_nan().any()  # which minima and maxima pass over
     if not in_unit or _identity(frame) != [NUMBER] or frame[NUMBER].null_count():
@@ -129,6 +139,17 @@ def _quick_order(frame: pl.DataFrame) -> np.ndarray | None:
     number, x = number[order], x[order]
     same = key[order[1:]] >> x_bits == key[order[:-1]] >> x_bits
     return None if np.any(same & ((number[1:] != number[:-1]) | (x[1:] <= x[:-1]))) else order
+
+
+def _order_by_three(frame: pl.DataFrame) -> np.ndarray | None:
+    """The order of numbered people whose rows differ in their first two columns, both of numbers; None for others."""
+    columns = [frame[NUMBER], *frame.get_columns()[2:4]]
+    if _identity(frame) != [NUMBER] or any(one.null_count() or not one.dtype.is_numeric() for one in columns):
+        return None
+    keys = [column.to_numpy() for column in columns]
+    order = np.lexsort(keys[::-1])
+    differ = np.logical_or.reduce([np.diff(key[order]) != 0 for key in keys])  # NaN is in no order
+    return order if differ.all() and not any(np.isnan(key).any() for key in keys) else None
 
 
 def _take(frame: pl.DataFrame, order: np.ndarray) -> pl.DataFrame:
