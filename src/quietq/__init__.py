@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         Evaluation as Evaluation,
         GaussianProcessMechanism as GaussianProcessMechanism,
         PrivateFunction as PrivateFunction,
+        PrivateWorld as PrivateWorld,
         RewardModel as RewardModel,
+        WorldModel as WorldModel,
         plan as plan,
         privatise as privatise,
     )
@@ -82,7 +84,9 @@ _ROOMS = {
         "RewardNoise ValueNoise"
     ),
     "ledger": "Ledger",
-    "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel plan privatise",
+    "mechanisms": (
+        "Evaluation GaussianProcessMechanism PrivateFunction PrivateWorld RewardModel WorldModel plan privatise"
+    ),
     "noise": (
         "Additive BandLimited Box Columns Exponential FeatureKernel Fourier GridPath Product Radial SortedPath "
         "Splines TreePath"

@@ -11,4 +11,6 @@ from quietq.mechanisms.private_function import (
     PrivateTable as PrivateTable,
     PrivateWeights as PrivateWeights,
 )
+from quietq.mechanisms.private_world import PrivateWorld as PrivateWorld
 from quietq.mechanisms.privatise import privatise as privatise
+from quietq.mechanisms.world_model import WorldModel as WorldModel
