@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         GaussianProcessMechanism as GaussianProcessMechanism,
         PrivateFunction as PrivateFunction,
         RewardModel as RewardModel,
+        choose_policy as choose_policy,
+        evaluate_policies as evaluate_policies,
         plan as plan,
         privatise as privatise,
     )
@@ -82,7 +84,9 @@ _ROOMS = {
         "RewardNoise ValueNoise"
     ),
     "ledger": "Ledger",
-    "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel plan privatise",
+    "mechanisms": (
+        "Evaluation GaussianProcessMechanism PrivateFunction RewardModel choose_policy evaluate_policies plan privatise"
+    ),
     "noise": (
         "Additive BandLimited Box Columns Exponential FeatureKernel Fourier GridPath Product Radial SortedPath "
         "Splines TreePath"

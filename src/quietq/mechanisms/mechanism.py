@@ -81,7 +81,9 @@ class Mechanism(ABC):
     """A way of releasing: what is charged, what is asked, and what becomes of the answers. Nothing private is in it."""
 
     name: ClassVar[str]
-    """As in `privatise(..., noise=name)`; certificates call the method reward/name."""
+    """As in `privatise(..., noise=name)`."""
+    releases: ClassVar[str] = "reward"
+    """What is released; certificates call the method releases/name."""
     takes: ClassVar[str] = "function"
     """Which feedback it is for: that which `gives` the same."""
     pure: ClassVar[bool] = False

@@ -75,7 +75,7 @@ class _Run:
         mechanism, cost, budget = self.mechanism, self.cost, self.mechanism.budget
         finest = min((query.law for query in self.queries), key=lambda law: law.sigma)
         return Certificate(
-            method=f"reward/{mechanism.name}",
+            method=f"{mechanism.releases}/{mechanism.name}",
             standing="certified",
             relation=mechanism.relation.describe(),
             epsilon=budget.epsilon,
@@ -120,7 +120,7 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     run = _Run(mechanism, feedback)
     released = run.answer(run.look(), SeededEntropy(seed))
     remark = f"Simulates {mechanism.budget}; drawn from a seed, so it protects nobody."
-    method, sigma = f"reward/{mechanism.name}", run.queries[0].law.sigma
+    method, sigma = f"{mechanism.releases}/{mechanism.name}", run.queries[0].law.sigma
     certificate = Certificate(method=method, standing="none", reproducible=True, sigma=sigma, remarks=(remark,))
     return mechanism.result(released, certificate)
 

@@ -133,10 +133,7 @@ class Rounds(Mechanism):
         return basis.first(_worth_their_noise(self.loss.rougher * basis.variances, self._noise)[0])
 
     def _query(self, statistic: Vector, mu: float) -> Query:
-        company = COMPANY * math.sqrt(statistic.size) * statistic.bound
-        sensitivity = _FARTHEST[statistic.norm] * statistic.bound / self.relation.people * SLACK + company
-        law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "bound": statistic.bound}))
-        return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
+        return mean_query(statistic, self.relation.people, mu)
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
         basis, fitted, knots = released
@@ -152,6 +149,14 @@ class Rounds(Mechanism):
         if task.budget.is_pure:
             raise InvalidInput("A model of everybody's rows has Gaussian noise: delta must be above 0.")
         return [cls(task)]
+
+
+def mean_query(statistic: Vector, people: int, mu: float) -> Query:
+    """The noisy mean of a vector of each of so many people, at this price: by the theorem above."""
+    company = COMPANY * math.sqrt(statistic.size) * statistic.bound
+    sensitivity = _FARTHEST[statistic.norm] * statistic.bound / people * SLACK + company
+    law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "bound": statistic.bound}))
+    return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
 
 
 def _number_of_rounds(people: int, mu: float) -> int:
