@@ -46,6 +46,8 @@ class Returns(Vector):
     """The range that a person's return is held to."""
     discount: float
     per_step: bool
+    against: Policy | None = None
+    """Whose return is taken off everybody's first, so that the range is that of differences."""
     squares: bool = True
     size: int = field(init=False)
     bound: float = field(init=False)
@@ -65,16 +67,19 @@ class Returns(Vector):
         weights, values = self._weights(states, columns), self._modelled(states)
         rewards = self.rewards[0] + (self.rewards[1] - self.rewards[0]) * columns["reward"]
         number = np.bincount(rows.person, minlength=people)
-        found = np.zeros((people, len(self.policies)))
+
+        def mean(policy: Policy) -> Float[np.ndarray, " people"]:
+            probable = probabilities(policy, states, self.actions)
+            expected = 0.0 if values is None else (probable * values).sum(axis=1)
+            told = 0.0 if values is None else _taken(values, columns)
+            total = rows.returns(_taken(probable, columns) * weights, rewards, expected, told, self.discount)
+            total = total / rows.length if self.per_step else total
+            return np.bincount(rows.person, total, minlength=people) / np.maximum(number, 1)
+
         with np.errstate(all="ignore"):  # what is not finite will count as the middle
-            for j, policy in enumerate(self.policies):
-                probable = probabilities(policy, states, self.actions)
-                expected = 0.0 if values is None else (probable * values).sum(axis=1)
-                told = 0.0 if values is None else _taken(values, columns)
-                total = rows.returns(_taken(probable, columns) * weights, rewards, expected, told, self.discount)
-                total = total / rows.length if self.per_step else total
-                mean = np.bincount(rows.person, total, minlength=people) / np.maximum(number, 1)
-                found[:, j] = np.where(number > 0, np.clip((2 * mean - low - high) / (high - low), -1, 1), 0.0)
+            means = np.stack([mean(policy) for policy in self.policies], axis=-1)
+            means = means if self.against is None else means - mean(self.against)[:, None]
+            found = np.where(number[:, None] > 0, np.clip((2 * means - low - high) / (high - low), -1, 1), 0.0)
         return np.hstack([found, SQUARES * found**2]) if self.squares else found
 
     def _weights(self, states: Float[np.ndarray, "rows d"], columns: Columns) -> Float[np.ndarray, " rows"]:

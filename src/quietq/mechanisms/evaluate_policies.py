@@ -19,18 +19,20 @@ from quietq.privacy.checks import instance, real
 @shows_nothing
 def evaluate_policies(
     sessions: Sessions, policies: Mapping[str, AnyPolicy], budget: Budget, *, returns: tuple[float, float],
-    discount: float = 1.0, per_step: bool = False, behaviour: Policy | Cells | None = None,
-    model: Policy | None = None, confidence: float = 0.95, account: Account | None = None, simulate: int | None = None,
+    discount: float = 1.0, per_step: bool = False, against: str | None = None,
+    behaviour: Policy | Cells | None = None, model: Policy | None = None, confidence: float = 0.95,
+    account: Account | None = None, simulate: int | None = None,
 ) -> EvaluatedPolicies:  # fmt: skip
     """What each policy would have been worth to these people, with intervals; released once.
 
     A policy is a function from states, shape (states, d), to probabilities of the declared actions; or a published
     agent; or the name of an action that is always taken. `returns` is the range that each person's mean weighted
     return, over their episodes, is held to: declare it from what you know of the task. `per_step` divides an
-    episode's return by its number of steps. `behaviour` is the policy by which actions were chosen, unless a column of
-    the sessions says how probable each was; public `Cells` of states have it learnt, for a tenth of the budget, as
-    shares of actions in each cell. `model` is a public function like a policy, of the values of actions: a good one
-    makes intervals narrower, and a bad one makes them wider, not wrong.
+    episode's return by its number of steps. `against` names the policy that all others are compared with: then it is
+    their advantage over that one which is held to the range and released, with narrower intervals. `behaviour` is the
+    policy by which actions were chosen, unless a column of the sessions says how probable each was; public `Cells` of
+    states have it learnt, for a tenth of the budget, as shares of actions in each cell. `model` is a public function
+    like a policy, of the values of actions: a good one makes intervals narrower, and a bad one wider, not wrong.
 
     >>> import polars
     >>> rows = polars.DataFrame({"person": range(400), "x": [0.5] * 400, "go": [0, 1] * 200, "y": [0.0, 1.0] * 200})
@@ -41,7 +43,7 @@ def evaluate_policies(
     >>> found["go"].low < 1 < found["go"].high, found.difference("go", "stay").low > 0
     (True, True)
     """
-    question = _question(sessions, policies, budget, returns, discount, per_step, behaviour, model)
+    question = _question(sessions, policies, budget, returns, discount, per_step, against, behaviour, model)
     if not 0 < (confidence := real("confidence", confidence)) < 1:
         raise InvalidInput(f"confidence must lie between 0 and 1, not {confidence!r}.")
     if budget.is_pure:
@@ -64,7 +66,7 @@ def choose_policy(
     """
     if isinstance(behaviour, Cells):
         raise InvalidInput("A choice is pure, and probabilities are learnt with Gaussian noise: give a behaviour.")
-    question = _question(sessions, policies, budget, returns, discount, per_step, behaviour, model)
+    question = _question(sessions, policies, budget, returns, discount, per_step, None, behaviour, model)
     return _released(PolicyChoice(question, budget), sessions, account, simulate)
 
 
@@ -77,7 +79,7 @@ def _released(mechanism: Mechanism, sessions: Sessions, account: Account | None,
 
 def _question(
     sessions: Sessions, policies: Mapping[str, AnyPolicy], budget: Budget, returns: tuple[float, float],
-    discount: float, per_step: bool, behaviour: Policy | Cells | None, model: Policy | None,
+    discount: float, per_step: bool, against: str | None, behaviour: Policy | Cells | None, model: Policy | None,
 ) -> Question:  # fmt: skip
     """What is asked, all of it checked without a look at the rows."""
     instance("sessions", sessions, Sessions, "Sessions.read(...)")
@@ -104,6 +106,10 @@ def _question(
         behaviour = policy_of("behaviour", behaviour, box, names)
     if model is not None:
         values_at_points("model", model, box, len(names))
+    if against is not None and (against not in asked_of or len(asked_of) < 2):
+        raise InvalidInput(f"against must be one of at least two policies, {list(asked_of)}, not {against!r}.")
+    other = None if against is None else asked_of.pop(against)
     return Question(
-        tuple(asked_of), tuple(asked_of.values()), behaviour, model, (low, high), discount, bool(per_step), sessions
-    )
+        tuple(asked_of), tuple(asked_of.values()), behaviour, model, (low, high), discount, bool(per_step), other,
+        sessions,
+    )  # fmt: skip

@@ -95,6 +95,7 @@ class Question:
     returns: tuple[float, float]
     discount: float
     per_step: bool
+    against: Policy | None
     sessions: Any = field(repr=False)
     """Only what is public of them is looked at here."""
 
@@ -114,7 +115,7 @@ class Question:
         rewards = self.sessions.low, self.sessions.high
         return Returns(
             self.policies, behaviour, self.model, self.box, self.actions, rewards, self.returns, self.discount,
-            self.per_step, squares,
+            self.per_step, self.against, squares,
         )  # fmt: skip
 
 
@@ -200,16 +201,16 @@ def intervals(
 ) -> tuple[Float[np.ndarray, " policies"], Float[np.ndarray, " policies"]]:
     """Means from -1 to 1, and how far each may be from that of all people who could have come, all at once.
 
-    For each policy a quarter of what may go wrong is left to the noise of the mean, a quarter to that of the squares,
-    and half to who came.
+    For each policy a twentieth of what may go wrong is left to the noise of the mean, as much to that of the squares,
+    and the rest to who came.
     """
     mean, squares = np.split(answer, 2)
     wrong = (1 - confidence) / len(mean)
     step = rounding_step(sigma)
-    of_mean = NormalDist().inv_cdf(1 - wrong / 8) * sigma + step
-    of_squares = NormalDist().inv_cdf(1 - wrong / 4) * sigma + step
+    of_mean = NormalDist().inv_cdf(1 - wrong / 40) * sigma + step
+    of_squares = NormalDist().inv_cdf(1 - wrong / 20) * sigma + step
     variance = (squares + of_squares) / SQUARES - np.maximum(np.abs(mean) - of_mean, 0.0) ** 2
-    log, others = math.log(8 / wrong), max(people - 1, 1)
+    log, others = math.log(4 / (0.9 * wrong)), max(people - 1, 1)
     sampling = np.sqrt(2 * np.clip(variance, 0.0, 1.0) * log / others) + 14 * log / (3 * others)
     return mean, of_mean + sampling
 
