@@ -129,10 +129,12 @@ class Episodes:
     @classmethod
     def of(cls, starts: Starts, columns: Columns) -> "Episodes":
         episode, step = columns["episode"], columns["step"]
-        begins = np.append(True, episode[1:] != episode[:-1])[: len(episode)]
-        begin = np.flatnonzero(begins)
-        place = np.arange(len(episode)) - np.repeat(begin, np.diff(begin, append=len(episode)))
-        length = np.add.reduceat((step == place).astype(np.int64), begin) if len(begin) else begin
+        begin = np.flatnonzero(np.append(True, episode[1:] != episode[:-1]))
+        of = np.repeat(begin, np.diff(begin, append=len(episode)))
+        gap = step != np.arange(len(step)) - of
+        gaps = np.cumsum(gap)
+        whole = (gaps - (gaps - gap)[of] == 0).astype(np.int64)
+        length = np.add.reduceat(whole, begin)
         begin, length = begin[length > 0], length[length > 0]
         return cls(begin, np.searchsorted(starts, begin, side="right") - 1, length)
 

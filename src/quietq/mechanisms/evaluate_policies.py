@@ -43,7 +43,7 @@ def evaluate_policies(
     >>> found["go"].low < 1 < found["go"].high, found.difference("go", "stay").low > 0
     (True, True)
     """
-    question = _question(sessions, policies, budget, returns, discount, per_step, against, behaviour, model)
+    question = question_of(sessions, policies, budget, returns, discount, per_step, against, behaviour, model)
     if not 0 < (confidence := real("confidence", confidence)) < 1:
         raise InvalidInput(f"confidence must lie between 0 and 1, not {confidence!r}.")
     if budget.is_pure:
@@ -56,7 +56,7 @@ def evaluate_policies(
 @shows_nothing
 def choose_policy(
     sessions: Sessions, policies: Mapping[str, AnyPolicy], budget: Budget, *, returns: tuple[float, float],
-    discount: float = 1.0, per_step: bool = False, behaviour: Policy | None = None, model: Policy | None = None,
+    discount: float = 1.0, per_step: bool = False, behaviour: Policy | Cells | None = None, model: Policy | None = None,
     account: Account | None = None, simulate: int | None = None,
 ) -> ChosenPolicy:  # fmt: skip
     """Which of the policies would have been best for these people: its name, and nothing else; released once.
@@ -65,8 +65,10 @@ def choose_policy(
     `evaluate_policies`.
     """
     if isinstance(behaviour, Cells):
-        raise InvalidInput("A choice is pure, and probabilities are learnt with Gaussian noise: give a behaviour.")
-    question = _question(sessions, policies, budget, returns, discount, per_step, None, behaviour, model)
+        raise InvalidInput(
+            "A choice is pure, and probabilities are learnt with Gaussian noise: give a behaviour that is a policy."
+        )
+    question = question_of(sessions, policies, budget, returns, discount, per_step, None, behaviour, model)
     return _released(PolicyChoice(question, budget), sessions, account, simulate)
 
 
@@ -77,7 +79,7 @@ def _released(mechanism: Mechanism, sessions: Sessions, account: Account | None,
     return release(mechanism, sessions, account)
 
 
-def _question(
+def question_of(
     sessions: Sessions, policies: Mapping[str, AnyPolicy], budget: Budget, returns: tuple[float, float],
     discount: float, per_step: bool, against: str | None, behaviour: Policy | Cells | None, model: Policy | None,
 ) -> Question:  # fmt: skip
