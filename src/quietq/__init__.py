@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         PrivateWorld as PrivateWorld,
         RewardModel as RewardModel,
         WorldModel as WorldModel,
+        choose_policy as choose_policy,
+        evaluate_policies as evaluate_policies,
         plan as plan,
         privatise as privatise,
     )
@@ -85,7 +87,8 @@ _ROOMS = {
     ),
     "ledger": "Ledger",
     "mechanisms": (
-        "Evaluation GaussianProcessMechanism PrivateFunction PrivateWorld RewardModel WorldModel plan privatise"
+        "Evaluation GaussianProcessMechanism PrivateFunction PrivateWorld RewardModel WorldModel choose_policy "
+        "evaluate_policies plan privatise"
     ),
     "noise": (
         "Additive BandLimited Box Columns Exponential FeatureKernel Fourier GridPath Product Radial SortedPath "

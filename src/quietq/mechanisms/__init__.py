@@ -1,5 +1,6 @@
 """The acts of releasing: what people gave goes in, something private comes out, once."""
 
+from quietq.mechanisms.evaluate_policies import choose_policy as choose_policy, evaluate_policies as evaluate_policies
 from quietq.mechanisms.evaluation import Evaluation as Evaluation
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism as GaussianProcessMechanism
 from quietq.mechanisms.model import RewardModel as RewardModel, denoise as denoise

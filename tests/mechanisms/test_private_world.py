@@ -1,9 +1,7 @@
 """Private worlds of sessions: what they learn, what leaves, and acting in them."""
 
-import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import gymnasium
 import jax
@@ -11,21 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from linear_people import MATRIX, PUSH, read, rows_of
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, PrivateWorld, WorldModel, load, privatise, publish
 from quietq.mechanisms.moments import FIRST_ROUNDS, RATE_ROUNDS, ROUNDS
 from quietq.worlds.cross_entropy import plan_linear
 from quietq.worlds.private_world import PrivateWorldEnv, Simulator
 
-sys.path.append(str(Path(__file__).parent.parent / "mechanisms"))
-from linear_people import MATRIX, PUSH, read, rows_of
-
 BUDGET, PEOPLE = Budget(4.0, 1e-5), 300
 
 
 @pytest.fixture(scope="module")
 def world() -> PrivateWorld:
-    return privatise(read(rows_of(PEOPLE), PEOPLE), BUDGET, account=Accountant(BUDGET))
+    return privatise(read(rows_of(PEOPLE), PEOPLE), BUDGET, simulate=0)
 
 
 @pytest.fixture(scope="module")
@@ -59,18 +55,17 @@ def test_rewards_ends_and_starts_are_learned(world):
     assert begin.std(axis=0) == pytest.approx(0.5, abs=0.2)
 
 
-def test_the_certificate(world):
-    certificate = world.certificate
+def test_it_is_released_once_charged_for_everything_and_certified(tmp_path):
+    people, account = read(rows_of(30, 3), 30), Accountant(BUDGET)
+    private = privatise(people, BUDGET, account=account)
+    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    certificate = private.certificate
     assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "world/moments", 4.0)
     assert certificate.mu == pytest.approx(BUDGET.mu)
     assert len(certificate.norm["of"]) >= ROUNDS + FIRST_ROUNDS + RATE_ROUNDS
     assert "linear" in certificate.remarks[0]
-
-
-def test_it_is_released_once_and_charged_for_everything():
-    people, account = read(rows_of(30, 3), 30), Accountant(BUDGET)
-    privatise(people, BUDGET, account=account)
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    publish(private, tmp_path / "world.qq")
+    assert load(tmp_path / "world.qq").certificate == certificate
     people = read(rows_of(30, 3), 30)
     privatise(people, BUDGET)
     with pytest.raises(BudgetExhausted, match="released already"):
