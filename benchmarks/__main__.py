@@ -29,13 +29,14 @@ from benchmarks import (
     real_study,
     release,
     serving,
+    world_study,
 )
 from benchmarks.row import Row
 from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
-    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study,
+    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study, world_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
