@@ -7,9 +7,10 @@ from typing import Any
 from quietq.feedback.returns import Policy
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Cells
+from quietq.mechanisms.evaluated_policies import ChosenPolicy, EvaluatedPolicies
 from quietq.mechanisms.given_policies import AnyPolicy, policy_of, values_at_points
 from quietq.mechanisms.mechanism import Mechanism
-from quietq.mechanisms.policy_values import ChosenPolicy, EvaluatedPolicies, PolicyChoice, PolicyValues, Question
+from quietq.mechanisms.policy_values import PolicyChoice, PolicyValues, Question
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.evaluation import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_delta
