@@ -12,7 +12,8 @@ from quietq.noise.box import Box
 from quietq.privacy.account import Receipted
 from quietq.privacy.certificate import Certificate
 
-_LONGEST = 200  # letters of a name in a file
+LONGEST = 200
+"""letters of a name"""
 
 
 class PolicyValue(NamedTuple):
@@ -69,7 +70,7 @@ class EvaluatedPolicies(Publishable):
     def from_arrays(cls, stored: Stored) -> "EvaluatedPolicies":
         stored.expect(cls.details, cls.arrays)
         (names, confidence, noise), table = (stored.details[name] for name in cls.details), stored.arrays["table"]
-        named = isinstance(names, list) and all(isinstance(one, str) and len(one) <= _LONGEST for one in names)
+        named = isinstance(names, list) and all(isinstance(one, str) and len(one) <= LONGEST for one in names)
         require(named and 0 < len(names) == len(set(names)), "its policies must have names, each its own")
         require(table.shape == (len(names), 3), "each of its policies must have a value and two ends")
         rises = (table[:, 1] <= table[:, 0]).all() and (table[:, 0] <= table[:, 2]).all()

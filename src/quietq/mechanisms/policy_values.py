@@ -52,7 +52,8 @@ class Question:
     returns: tuple[float, float]
     discount: float
     per_step: bool
-    against: Policy | None
+    against: tuple[str, Policy] | None
+    """What all others are compared with, if anything."""
     sessions: Any = field(repr=False)
     """Only what is public of them is looked at here."""
 
@@ -72,7 +73,7 @@ class Question:
         rewards = self.sessions.low, self.sessions.high
         return Returns(
             self.policies, behaviour, self.model, self.box, self.actions, rewards, self.returns, self.discount,
-            self.per_step, self.against, squares,
+            self.per_step, None if self.against is None else self.against[1], squares,
         )  # fmt: skip
 
 
@@ -114,6 +115,8 @@ class PolicyValues(_OfReturns):
             f"what holding returns to [{low:g}, {high:g}] cuts off,{further} and people without a usable session "
             "count as the middle of that range.",
         )
+        if question.against is not None:
+            self.remarks = (f"Values are advantages over the policy {question.against[0]!r}.", *self.remarks)
 
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, float]]:
         question, mu, behaviour = self.question, self.budget.mu, self.question.behaviour
