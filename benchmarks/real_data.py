@@ -170,7 +170,8 @@ def star() -> pl.DataFrame:
     mean, deviation = (pl.col("gr").replace_strict({grade: pair[i] for grade, pair in SCORES.items()}) for i in (0, 1))
     number = pl.col("cltype").replace_strict(list(CLASSES), range(1, 4))
     rows = rows.sort("id", "grade").with_columns(
-        score=(pl.col("read") + pl.col("math") - mean) / deviation, before=number.shift(1).over("id").fill_null(0)
+        score=((pl.col("read") + pl.col("math") - mean) / deviation).fill_nan(None),
+        before=number.shift(1).over("id").fill_null(0),
     )
     return rows.select("id", "grade", "before", "cltype", "score")
 

@@ -4,7 +4,7 @@ Theorem. Each person's return under each of m policies is held to a range of hal
 episodes (`feedback.returns`). (a) Replacing one of N people moves the m means, and beside them `SQUARES` times the
 means of squares, by at most 2 sqrt(m) C/N together: Gaussian noise of that over mu is mu-GDP, and squares cost nothing.
 (b) The largest of the m means with exponential noise of scale 4C/(N epsilon) each is epsilon-DP (`noisy_max`). Proofs
-are in `docs/theory.md`, section 12, and so is that of the intervals: they hold the noise and, for people who are a
+are in `docs/theory.md`, section 13, and so is that of the intervals: they hold the noise and, for people who are a
 sample, the sampling error (Maurer & Pontil 2009), all of them together with the stated probability. What the range cuts
 off is not in them, and neither is the error of probabilities that had to be learnt.
 """
