@@ -30,13 +30,14 @@ from benchmarks import (
     release,
     serving,
     settings_study,
+    world_study,
 )
 from benchmarks.row import Row
 from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
-    family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study,
+    family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study, world_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 

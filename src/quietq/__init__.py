@@ -14,7 +14,7 @@ from quietq.registry import register_when_imported
 from quietq.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from quietq.feedback import Comparisons as Comparisons, Ratings as Ratings
+    from quietq.feedback import Comparisons as Comparisons, Ratings as Ratings, Sessions as Sessions
     from quietq.learning import (
         ActorCritic as ActorCritic,
         Agent as Agent,
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
         Evaluation as Evaluation,
         GaussianProcessMechanism as GaussianProcessMechanism,
         PrivateFunction as PrivateFunction,
+        PrivateWorld as PrivateWorld,
         RewardModel as RewardModel,
+        WorldModel as WorldModel,
+        choose_policy as choose_policy,
+        evaluate_policies as evaluate_policies,
         plan as plan,
         privatise as privatise,
     )
@@ -76,13 +80,16 @@ if TYPE_CHECKING:
 
 # What each room offers at the top. Rooms are imported when they are first used, so that `import quietq` is quick.
 _ROOMS = {
-    "feedback": "Comparisons Ratings",
+    "feedback": "Comparisons Ratings Sessions",
     "learning": (
         "ActorCritic Agent GradientNoise InputNoise NetworkValueNoise NoNoise OutputNoise Published "
         "RewardNoise ValueNoise"
     ),
     "ledger": "Ledger",
-    "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel plan privatise",
+    "mechanisms": (
+        "Evaluation GaussianProcessMechanism PrivateFunction PrivateWorld RewardModel WorldModel choose_policy "
+        "evaluate_policies plan privatise"
+    ),
     "noise": (
         "Additive BandLimited Box Columns Exponential FeatureKernel Fourier GridPath Product Radial SortedPath "
         "Splines TreePath"

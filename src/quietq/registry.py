@@ -94,8 +94,11 @@ MECHANISMS = {
     "rounds": Entry("quietq.mechanisms.rounds:Rounds"),
     "fits": Entry("quietq.mechanisms.fits:Fits"),
     "network": Entry("quietq.mechanisms.network:Network"),
+    "moments": Entry("quietq.mechanisms.moments:Moments"),
 }
-"""The kinds of noise for one reward function; a certificate calls them `reward/KIND`."""
+"""The kinds of noise; a certificate calls them `reward/KIND`, or `world/KIND` where a world is released."""
+ENVIRONMENT = Entry("quietq.worlds.private_world:PrivateWorldEnv")
+"""The Gymnasium form of a private world, which is in a room further on."""
 FEEDBACK = {
     "ratings": Entry("quietq.feedback.ratings:Ratings"),
     "comparisons": Entry("quietq.feedback.comparisons:Comparisons"),
@@ -104,6 +107,8 @@ _OTHER_METHODS = {
     "gaussian-process": "quietq.mechanisms.gaussian_process",
     "independent-gaussian": "quietq.worlds.own_noise",
     "reward/observed": "quietq.worlds.observed",
+    "policies/values": "quietq.mechanisms.policy_values",
+    "policies/choice": "quietq.mechanisms.policy_values",
 }
 """Methods that a certificate names but nobody chooses by name, with their modules."""
 
@@ -122,7 +127,7 @@ def owner(method: str) -> str | None:
     if method in _OTHER_METHODS:
         return _OTHER_METHODS[method]
     first, _, kind = method.partition("/")
-    entry = MECHANISMS.get(kind) if first == "reward" and kind else METHODS.get(first)
+    entry = MECHANISMS.get(kind) if first in ("reward", "world") and kind else METHODS.get(first)
     return None if entry is None else entry.module
 
 

@@ -2,3 +2,4 @@
 
 from quietq.feedback.comparisons import Comparisons as Comparisons
 from quietq.feedback.ratings import Ratings as Ratings
+from quietq.feedback.sessions import Sessions as Sessions

@@ -29,6 +29,7 @@ from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:
     from quietq.feedback.schema import Schema
+    from quietq.feedback.spaces import Spaces
 
 Engine = Literal["local", "ray"]
 Progress = Callable[[int], None]
@@ -101,6 +102,11 @@ class Feedback(ABC):
         """A public bound on the size of what is released, before noise."""
 
     @property
+    def spaces(self) -> "Spaces | None":
+        """Where states, actions and rewards lie, if it gives sessions."""
+        return None
+
+    @property
     def slope(self) -> float | None:
         """Of the mean, over the width of the box, if it is declared."""
         return None
@@ -155,7 +161,7 @@ def read_people(
         sums = Summed(statistic, tally)
     if tally.people > count:
         raise InvalidInput(f"There are more people in the data than the {count} that were declared; nothing was spent.")
-    if not counts["used_rows"]:
+    if not tally.people:
         # No refusal, which would tell whether the one person with a usable row is there.
         warnings.warn(
             f"No row of the {schema.kind} can be used, so all {count} people count as neutral: check that the columns "
@@ -165,5 +171,5 @@ def read_people(
             UserWarning,
             stacklevel=3,
         )
-    present = {**counts, "people_present": tally.people}
+    present = {**counts, "people_present": tally.people, **statistic.told(tally)}
     return {"count": count, "sums": sums, "not_private": present, "schema": schema}

@@ -5,7 +5,7 @@ partition people are told apart by their names themselves.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,7 @@ _ROWS_AT_ONCE = 250_000  # few enough for the processor's cache
 _PARTITIONS = 64
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio; odd, so that multiplying keeps numbers distinct
 _PERSON_BITS = np.uint64(40)
+_STEP_BITS = 16
 
 
 class Grouped(NamedTuple):
@@ -33,9 +34,17 @@ class Grouped(NamedTuple):
     columns: Columns
 
 
-def group(batches: Iterable[pl.DataFrame]) -> list[Grouped]:
+Arrange = Callable[[Starts, Columns], tuple[Starts, Columns]]
+
+
+def group(batches: Iterable[pl.DataFrame], arrange: Arrange = Grouped) -> list[Grouped]:
     """Everybody's rows; no person is in more than one of the groups."""
-    return [_thinned(grouped(frame)) for frame in whole_people(batches)]
+    return [arranged(frame, arrange) for frame in whole_people(batches)]
+
+
+def arranged(frame: pl.DataFrame, arrange: Arrange) -> Grouped:
+    """All rows of some people, as they are to be kept."""
+    return _thinned(Grouped(*arrange(*grouped(frame))))
 
 
 def _thinned(people: Grouped) -> Grouped:
@@ -130,6 +139,8 @@ def _quick_order(frame: pl.DataFrame) -> np.ndarray | None:
     case that this is too coarse.
     """
     first = frame.to_series(2)
+    if frame.height and first.dtype.is_integer():
+        return _order_by_three(frame)
     in_unit = frame.height and first.dtype.is_float() and first.min() >= 0 and first.max() <= 1  # type: ignore[operator]
     in_unit = in_unit and not first.is_nan().any()  # which minima and maxima pass over
     if not in_unit or _identity(frame) != [NUMBER] or frame[NUMBER].null_count():
@@ -141,6 +152,42 @@ def _quick_order(frame: pl.DataFrame) -> np.ndarray | None:
     number, x = number[order], x[order]
     same = key[order[1:]] >> x_bits == key[order[:-1]] >> x_bits
     return None if np.any(same & ((number[1:] != number[:-1]) | (x[1:] <= x[:-1]))) else order
+
+
+def _order_by_three(frame: pl.DataFrame) -> np.ndarray | None:
+    """The order of numbered people whose rows differ in their first two columns, both of numbers; None for others."""
+    columns = [frame[NUMBER], *frame.get_columns()[2:4]]
+    if _identity(frame) != [NUMBER] or any(one.null_count() or not one.dtype.is_numeric() for one in columns):
+        return None
+    keys = [column.to_numpy() for column in columns]
+    if any(np.isnan(key).any() for key in keys):  # which is in no order
+        return None
+    order = _order_by_bits(keys)
+    return order if order is not None else _if_rises(np.lexsort(keys[::-1]), keys, keys[0])
+
+
+def _order_by_bits(keys: list[np.ndarray]) -> np.ndarray | None:
+    """The same where the first column are hashes and the second small whole numbers; people are in another order then.
+
+    Sorts by one integer made of the first bits of all three; None, too, in the rare case that this is too coarse.
+    """
+    number, hashed, *rest = keys
+    step = rest[0] - rest[0].min() if rest else np.zeros(1)
+    if hashed.dtype != np.uint64 or step.max() >= 2.0**_STEP_BITS or (step != np.rint(step)).any():
+        return None
+    people = number.astype(np.uint64) * _MIXER >> np.uint64(36)
+    names = hashed >> np.uint64(64 - 36 + _STEP_BITS) << np.uint64(_STEP_BITS)
+    return _if_rises(np.argsort(people << np.uint64(36) | names | step.astype(np.uint64)), keys, people)
+
+
+def _if_rises(order: np.ndarray, keys: list[np.ndarray], people: np.ndarray) -> np.ndarray | None:
+    """The order, if it keeps people apart, and puts each one's rows in the order of all keys, without ties."""
+    number, *others = (key[order] for key in keys)
+    rises = np.zeros(len(order) - 1, bool)
+    for key in reversed(others):
+        rises = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & rises)
+    apart = np.diff(people[order]) != 0
+    return order if (apart | ((number[1:] == number[:-1]) & rises)).all() else None
 
 
 def _take(frame: pl.DataFrame, order: np.ndarray) -> pl.DataFrame:

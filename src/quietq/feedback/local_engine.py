@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import polars as pl
 
 from quietq.feedback.draw import Draw
-from quietq.feedback.grouping import Grouped, drawn, group, grouped, whole_people
+from quietq.feedback.grouping import Grouped, arranged, drawn, grouped, whole_people
 from quietq.feedback.rows import batches
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Statistic, Tally
@@ -17,6 +18,7 @@ from quietq.privacy.errors import EngineFailed, QuietqError
 
 _WORKERS = 2
 _Part = TypeVar("_Part")
+_Made = TypeVar("_Made")
 
 
 def add_up(
@@ -32,7 +34,8 @@ def keep(
 ) -> "tuple[Kept, dict[str, int]]":
     """Everybody's rows in memory, each person's together, and counts for the operator."""
     counts: Counter[str] = Counter(used_rows=0)
-    return Kept(group(cleaned(source, schema, counts, progress))), dict(counts)
+    parts = whole_people(cleaned(source, schema, counts, progress))
+    return Kept(list(_each(parts, partial(arranged, arrange=schema.arrange)))), dict(counts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,11 +59,11 @@ class Kept:
 
 
 def cleaned(
-    source: object, schema: Schema, counts: Counter[str], progress: Callable[[int], None] | None = None
+    source: object, schema: Schema, counts: Counter[str], progress: Callable[[int], None] | None = None, first: int = 0
 ) -> Iterator[pl.DataFrame]:
-    """Good rows; what was good and bad is counted on the way."""
+    """Good rows; what was good and bad is counted on the way. `first` is the place of the first row."""
     for batch in batches(source, schema):
-        rows, found = schema.clean(batch)
+        rows, found = schema.clean(batch, first + counts["rows"])
         counts.update(found)
         if progress is not None:
             progress(counts["rows"])
@@ -77,12 +80,17 @@ def _tally(parts: Iterable[_Part], statistic: Statistic, grouped: Callable[[_Par
         return total
 
     total = statistic.empty()
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        waiting: list[Future[Tally]] = []
-        for part in parts:
-            waiting.append(pool.submit(one, part))
-            if len(waiting) > _WORKERS:
-                total.merge(waiting.pop(0).result())
-        for future in waiting:
-            total.merge(future.result())
+    for tally in _each(parts, one):
+        total.merge(tally)
     return total
+
+
+def _each(parts: Iterable[_Part], work: Callable[[_Part], _Made]) -> Iterator[_Made]:
+    """What is made of each part, in turn, some at a time."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        waiting: list[Future[_Made]] = []
+        for part in parts:
+            waiting.append(pool.submit(work, part))
+            if len(waiting) > _WORKERS:
+                yield waiting.pop(0).result()
+        yield from (future.result() for future in waiting)

@@ -102,7 +102,7 @@ class Squared(Loss):
     ) -> Float[np.ndarray, "people rank"]:
         _, design, rated = self.answers(starts, columns, features)
         turned = np.ascontiguousarray(design.T)
-        turned *= _predicted(turned, weights) - rated
+        turned *= predicted(turned, weights) - rated
         return _means(turned, starts)
 
     def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
@@ -165,7 +165,7 @@ class Chosen(Loss):
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
         starts, designs, offered, target = self._chosen(starts, columns, features)
-        utility = np.where(offered, [_predicted(one, weights) for one in designs], -np.inf)
+        utility = np.where(offered, [predicted(one, weights) for one in designs], -np.inf)
         return _means(_weighted(designs, _shares(utility) * target.any(axis=0) - target), starts)
 
     def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
@@ -223,7 +223,7 @@ def _states(columns: Columns, name: str, dimension: int) -> Float[np.ndarray, "r
     return np.stack([columns[f"{name}{i}"] for i in range(dimension)], axis=-1).astype(np.float64)
 
 
-def _predicted(design: Float[np.ndarray, "rank rows"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
+def predicted(design: Float[np.ndarray, "rank rows"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
     """The sum over features, by halves: NumPy's own sum, or a product of matrices, would round by company."""
     terms = design * weights[:, None]
     count = len(terms)

@@ -32,17 +32,22 @@ def names_in(series: Any) -> pl.Series:
     values = series.tolist()
     if any(map(_was_rounded, values)):
         raise rounded_names(series.name, f"{series.dtype} with large floating-point numbers")
-    return _texts(values)
+    return texts_of(values)
 
 
 def categories_in(series: Any) -> pl.Series:
     """A column of categories, as text or nothing."""
-    dtype, values = _check_type(series, "categories", _NOT_NUMBERS), series.tolist()
-    if getattr(dtype, "kind", "O") == "f":
+    if getattr(_type_of_values(series.dtype), "kind", "O") == "f":
         raise InvalidInput(
             f"Column {series.name!r} must hold categories, as text or whole numbers, not {series.dtype}."
         )
-    return _texts([None if _was_rounded(value) else value for value in values])
+    return codes_in(series)
+
+
+def codes_in(series: Any) -> pl.Series:
+    """Likewise, also where a gap made floating-point numbers of whole ones."""
+    _check_type(series, "categories", _NOT_NUMBERS)
+    return texts_of([None if _was_rounded(value) else value for value in series.tolist()])
 
 
 def numbers_in(series: Any) -> pl.Series:
@@ -76,7 +81,8 @@ def _type_of_values(dtype: Any) -> Any:
     return dtype
 
 
-def _texts(values: list[Any]) -> pl.Series:
+def texts_of(values: list[Any]) -> pl.Series:
+    """Each value as text, or nothing."""
     return pl.Series([_name(value) for value in values], dtype=pl.String)
 
 

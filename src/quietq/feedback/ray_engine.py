@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 import polars as pl
 
 from quietq.feedback.draw import Draw
-from quietq.feedback.grouping import Grouped, drawn, group, partition_of, split
+from quietq.feedback.grouping import Arrange, Grouped, drawn, group, partition_of, split
 from quietq.feedback.local_engine import cleaned
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.rows import batches, parquet, parts, scan
@@ -39,6 +39,7 @@ except ImportError as error:
 
 _ROWS_A_TASK = 2_000_000
 _MOST_PARTITIONS = 512
+_PLACE_BITS = 40  # for the place of a row in its piece
 Progress = Callable[[int], None]
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
@@ -122,9 +123,9 @@ def _shuffle(
     partitions = min(2 ** (max(4 * processors, len(pieces)) - 1).bit_length(), _MOST_PARTITIONS)
     read: Any = ray.remote(_read).options(num_returns=partitions + 1)
     common = ray.put((schema, _ROWS_A_TASK, partitions, _fingerprint(partitions)))
-    dealt = [read.remote(piece, common) for piece in pieces]
+    dealt = [read.remote(piece, common, number << _PLACE_BITS) for number, piece in enumerate(pieces)]
     gather, hands = ray.remote(_gather), zip(*(hands for _, *hands in dealt), strict=True)
-    gathered = [gather.remote(statistic, *hand) for hand in hands]
+    gathered = [gather.remote(schema.arrange, statistic, *hand) for hand in hands]
     dealt = [found for found, *_ in dealt]  # what was dealt is gone as soon as it is gathered
     for found in dealt:
         counts.update(ray.get(found))
@@ -155,8 +156,8 @@ def _pieces(source: object, schema: Schema) -> Iterator[Piece]:
             yield path
 
 
-def _read(piece: Piece, common: tuple[Schema, int, int, str]) -> list[Any]:
-    """Runs in a task: the counts, and the good rows of each partition."""
+def _read(piece: Piece, common: tuple[Schema, int, int, str], first: int = 0) -> list[Any]:
+    """Runs in a task: the counts, and the good rows of each partition; `first` is the place of the first row."""
     schema, rows, partitions, agreed = common
     if _fingerprint(partitions) != agreed:
         raise EngineFailed(
@@ -165,15 +166,15 @@ def _read(piece: Piece, common: tuple[Schema, int, int, str]) -> list[Any]:
         )
     counts, hands = Counter[str](), [list[pl.DataFrame]() for _ in range(partitions)]
     source = parquet(piece[0]).slice(piece[1], rows) if isinstance(piece, tuple) else piece
-    for good in cleaned(source, schema, counts):
+    for good in cleaned(source, schema, counts, first=first):
         for hand, part in zip(hands, split(good, partitions), strict=True):
             hand.append(part)
     return [dict(counts), *(_to_arrow(pl.concat(hand)) if hand else None for hand in hands)]
 
 
-def _gather(statistic: Statistic | None, *hands: pa.Table | None) -> list[Grouped] | Tally:
+def _gather(arrange: Arrange, statistic: Statistic | None, *hands: pa.Table | None) -> list[Grouped] | Tally:
     """Runs in a task, on all rows of a partition, each person's together then."""
-    groups = group(pl.DataFrame(pl.from_arrow(hand)) for hand in hands if hand is not None)
+    groups = group((pl.DataFrame(pl.from_arrow(hand)) for hand in hands if hand is not None), arrange)
     return groups if statistic is None else _add_up(groups, statistic)
 
 

@@ -28,7 +28,7 @@ def batches(source: object, schema: Schema) -> Iterator[pl.DataFrame]:
             continue
         failure = ""
         try:
-            yield from rows.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=False)
+            yield from rows.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=schema.in_order)
         except pl.exceptions.PolarsError as error:
             failure = type(error).__name__  # and no more: its text may quote a cell
         if failure:

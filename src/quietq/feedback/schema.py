@@ -24,7 +24,10 @@ except ImportError as error:
     raise MissingExtra.of("people", "Reading people's data needs Polars") from error
 
 from quietq.feedback.names import NAME, NUMBER, identities, is_name, rounded_names
-from quietq.feedback.pandas_frame import categories_in, names_in, numbers_in, numbers_in_text
+from quietq.feedback.pandas_frame import categories_in, codes_in, names_in, numbers_in, numbers_in_text
+from quietq.feedback.statistic import Columns, Starts
+
+PLACE = "place"
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,10 @@ class Category:
 
     def read(self, cells: pl.Series) -> pl.Series:
         forms = self._forms(pl.Series(self.values, dtype=pl.String))
+        if cells.dtype.is_integer() and (whole := forms.cast(pl.Int64, strict=False)).null_count() == 0:
+            return cells.cast(pl.Int64, strict=False).replace_strict(
+                whole, range(len(whole)), default=None, return_dtype=pl.Int64
+            )
         return self._forms(cells).replace_strict(forms, range(len(forms)), default=None, return_dtype=pl.Int64)
 
     def good(self, cell: pl.Expr) -> pl.Expr:
@@ -133,6 +140,54 @@ class Category:
     @staticmethod
     def _forms(cells: pl.Series) -> pl.Series:
         return identities(cells).select(pl.col(NUMBER).cast(pl.String).fill_null(pl.col(NAME))).to_series()
+
+
+@dataclass(frozen=True)
+class Code(Category):
+    """Categories that may be blank, which makes floating-point numbers of whole ones."""
+
+    from_pandas = staticmethod(codes_in)
+
+    def check(self, dtype: Any) -> None:
+        if not dtype.is_float():
+            super().check(dtype)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A column of 0 and 1, false and true, or no and yes; a cell that is neither becomes NaN, and its row stays."""
+
+    column: str
+    what: str
+
+    dtype = pl.Float64
+    clips = False
+    optional = True
+    from_pandas = staticmethod(codes_in)
+
+    def check(self, dtype: Any) -> None:
+        if not (is_name(dtype) or dtype.is_float()):
+            raise InvalidInput(f"Column {self.column!r} must hold 0 and 1, or false and true, not {dtype}.")
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        if not (cells.dtype.is_numeric() or cells.dtype == pl.Boolean):
+            codes = Category(self.column, self.what, ("0", "1", "false", "true", "no", "yes")).read(cells)
+            return codes.cast(pl.Float64) % 2
+        numbers = cells.cast(pl.Float64, strict=False).to_frame("cell")
+        return numbers.select(pl.when(pl.col("cell").is_in([0.0, 1.0])).then(pl.col("cell"))).to_series()
+
+    def good(self, cell: pl.Expr) -> pl.Expr:
+        return cell.is_not_null()
+
+    def value(self, cell: pl.Expr) -> pl.Expr:
+        return cell.fill_null(math.nan)
+
+    @property
+    def extremes(self) -> tuple[str, ...]:
+        return ("0", "1")
+
+    def anything(self, rng: np.random.Generator) -> str:
+        return str(rng.choice(["0", "1", "maybe"]))
 
 
 @dataclass(frozen=True)
@@ -169,20 +224,22 @@ class Group:
         return str(rng.choice(["one", "another", "a third", ""]))
 
 
-Field = Number | Category | Group
+Field = Number | Category | Flag | Group
 
 
 @dataclass(frozen=True)
 class Schema:
     """The person's column, and all others by the names that cleaned rows have them under.
 
-    Each person's rows are put in the order of the first of them.
+    Each person's rows are put in the order of the first of them, or else they stay in the order in which they came.
     """
 
     kind: str
     """What the rows are, in refusals: "ratings"."""
     person: str
     fields: Mapping[str, Field]
+    in_order: bool = False
+    """Whether a person's rows stay in the order in which they came."""
 
     @property
     def columns(self) -> list[str]:
@@ -209,8 +266,12 @@ class Schema:
             data | {field.column: field.from_pandas(frame[field.column]) for field in self.fields.values()}
         )
 
-    def clean(self, batch: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-        """Good rows as number, name and the fields; and how many rows were bad, and why."""
+    def arrange(self, starts: Starts, columns: Columns) -> tuple[Starts, Columns]:
+        """What becomes of cleaned rows when all of each person's have met; by default they stay as they are."""
+        return starts, columns
+
+    def clean(self, batch: pl.DataFrame, first: int = 0) -> tuple[pl.DataFrame, dict[str, int]]:
+        """Good rows as number, name and the fields; and how many rows were bad, and why. `first` rows came before."""
         frame = identities(batch[self.person]).with_columns(
             field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
         )
@@ -220,7 +281,7 @@ class Schema:
             good = pl.lit(True) if field.optional else field.good(pl.col(name)).fill_null(False)
             reason = f"bad_{field.what}"
             checks[reason] = checks[reason] & good if reason in checks else good
-        clipped = {f"clipped_{field.what}s": field.outside(pl.col(name)).fill_null(False)
+        clipped = {f"clipped_{field.what}s": (field.outside(pl.col(name)) & field.good(pl.col(name))).fill_null(False)
                    for name, field in self.fields.items() if isinstance(field, Number) and field.clips}  # fmt: skip
         found = frame.select(**checks, **clipped)
         good = found.select(pl.all_horizontal(*checks)).to_series()
@@ -228,4 +289,5 @@ class Schema:
         counts |= {reason: batch.height - int(found[reason].sum()) for reason in checks}
         counts |= {name: int((found[name] & good).sum()) for name in clipped} | {"used_rows": int(good.sum())}
         values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
-        return frame.filter(good).select(NUMBER, NAME, *values), counts
+        place = [pl.int_range(first, first + pl.len()).alias(PLACE)] if self.in_order else []
+        return frame.with_columns(place).filter(good).select(NUMBER, NAME, *([PLACE] * len(place)), *values), counts

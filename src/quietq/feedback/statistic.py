@@ -58,6 +58,10 @@ class Statistic(ABC):
     def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "..."]:
         """The mean over `count` people, those without a row being neutral. THE SECRET."""
 
+    def told(self, tally: Tally) -> dict[str, int]:
+        """Counts for the operator, if it has any besides that of people."""
+        return {}
+
 
 class Vector(Statistic):
     """One vector per person. A subclass says how it follows from a person's rows; here it is held to its length."""

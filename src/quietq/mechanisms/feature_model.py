@@ -43,7 +43,7 @@ class FeatureModel(Mechanism):
         self._every = Basis.of(task.features, dimension, self.loss)
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
-        basis, fitted, knots = released
+        basis, fitted, knots, *_ = released
         (weights, offset), (low, high) = basis.weights(self.loss.unit * fitted), self.loss.range or (None, None)
         return PrivateModel(basis.feature_map, offset, weights, knots, low, high, self.box, certificate)
 

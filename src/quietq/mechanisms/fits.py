@@ -16,11 +16,11 @@ from collections.abc import Generator
 import numpy as np
 
 from quietq.feedback.row_statistics import TOLD, ClippedFit
-from quietq.mechanisms.basis import Basis, Stretched
+from quietq.mechanisms.basis import Stretched
 from quietq.mechanisms.feature_model import FeatureModel, held
 from quietq.mechanisms.mechanism import Query, Task
 from quietq.mechanisms.people_mean import mean_of_people
-from quietq.mechanisms.rounds import MARGINALS, ROWS, Rounds, law_of_coordinates, shrink
+from quietq.mechanisms.rounds import MARGINALS, ROWS, Fitted, Rounds, law_of_coordinates, shrink
 
 _SIMULATED = 2000
 """People in the public simulation."""
@@ -69,11 +69,11 @@ class Fits(FeatureModel):
         """Of each weight, if the mean model has this noise on each."""
         return noise**2 * (self._undo**2).sum(axis=1) + self._spread / self.relation.people
 
-    def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
+    def run(self) -> Generator[Query, np.ndarray, Fitted]:
         knots = (yield from law_of_coordinates(self)).knots if self._looks_first else self._not_stretched
         statistic = self._fit(knots, self._clip)
         query = mean_of_people(statistic, self.relation.people, self.mu * math.sqrt(self._share))
         answer = yield query
         scale = self._clip / float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
         looked, variance = self._undo @ (scale * answer[:-1]), self._variance(scale * query.law.sigma)
-        return self.basis, shrink(looked, variance, self.basis), knots
+        return Fitted(self.basis, shrink(looked, variance, self.basis), knots)

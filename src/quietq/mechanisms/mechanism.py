@@ -66,6 +66,10 @@ class Task:
     """What a model of everybody's rows is judged by, where the feedback gives rows."""
     features: Any = None
     """A public map that the model is to be made of; by default the mechanism's own."""
+    spaces: Any = None
+    """Where states, actions and rewards of sessions lie."""
+    world: Any = None
+    """What a world of sessions is to be made of, if it was said."""
     gaussian: bool = False
     """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
     sample: float | None = None
@@ -76,7 +80,7 @@ class Task:
         """What is public about this feedback."""
         return cls(
             feedback.relation, budget, feedback.box, feedback.slope, feedback.largest, gives=feedback.gives,
-            loss=feedback.loss, features=feedback.features,
+            loss=feedback.loss, features=feedback.features, spaces=feedback.spaces,
         )  # fmt: skip
 
     def refuse(self, why: str) -> "list[Mechanism]":
@@ -90,7 +94,9 @@ class Mechanism(ABC):
     """A way of releasing: what is charged, what is asked, and what becomes of the answers. Nothing private is in it."""
 
     name: ClassVar[str]
-    """As in `privatise(..., noise=name)`; certificates call the method reward/name."""
+    """As in `privatise(..., noise=name)`."""
+    releases: ClassVar[str] = "reward"
+    """What is released; certificates call the method releases/name."""
     takes: ClassVar[str] = "function"
     """Which feedback it is for: that which `gives` the same."""
     pure: ClassVar[bool] = False

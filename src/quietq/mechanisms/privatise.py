@@ -13,6 +13,7 @@ from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import Input, OwnFunction
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Domain
 from quietq.noise.evaluation import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, PrivacyWarning, Relation, weak_delta
@@ -31,10 +32,11 @@ def privatise(
     domain: Domain | None = None,
     accuracy: float | None = None,
     sample: float | None = None,
+    world: WorldModel | None = None,
     account: Account | None = None,
     simulate: int | None = None,
 ) -> Any:
-    """Makes what people gave private, once: a `PrivateFunction` of a reward.
+    """Makes what people gave private, once: a `PrivateFunction` of a reward, or a `PrivateWorld` of Sessions.
 
     `source` is feedback such as `Ratings`, whose relation and box are enforced and known, or a function of your own
     with the `relation` and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path"
@@ -43,10 +45,11 @@ def privatise(
     for comparisons, it is "rounds", "fits" or "network" (for many people). `pieces` is the number of pieces between
     knots. A function must compute in float64; if it cannot, say with `accuracy` how far off each of its values may be,
     which costs noise and fineness. `sample` is for very many people: each round of "rounds" then looks at that part of
-    them, drawn in secret, which saves time; the promise then has no mu. `account` (an Accountant, or a source's account
-    in a Ledger) is charged before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without one, the
-    same feedback is released once, and a second time is refused. `simulate` draws from a seed instead, for experiments,
-    protects nobody and is not charged.
+    them, drawn in secret, which saves time; the promise then has no mu. `world` says what a private world of Sessions
+    is made of, and what of it is known already. `account` (an Accountant, or a source's account in a Ledger) is charged
+    before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without one, the same feedback is released
+    once, and a second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody and is
+    not charged.
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [1.0] * 50})
@@ -61,7 +64,10 @@ def privatise(
     if simulate is None:
         one = "an Accountant, or a source's account, Ledger(url).account(source)"
         instance("account", account, Account | None, one)
-    mechanism = choose(noise, replace(task, pieces=pieces, gaussian=account is not None, sample=sample))
+    instance("world", world, WorldModel | None, "a WorldModel(degree=..., reward=..., ...)")
+    if world is not None and task.spaces is None:
+        raise InvalidInput("world is for Sessions, of which a world is made: leave it out.")
+    mechanism = choose(noise, replace(task, pieces=pieces, world=world, gaussian=account is not None, sample=sample))
     if mechanism.cost.delta != 0 and (sentence := weak_delta(budget.delta, task.relation.people)):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if simulate is not None:

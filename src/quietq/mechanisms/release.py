@@ -87,7 +87,7 @@ class _Run:
         mechanism, cost, budget = self.mechanism, self.cost, self.mechanism.budget
         finest = min((query.law for query in self.queries), key=lambda law: law.sigma)
         return Certificate(
-            method=f"reward/{mechanism.name}",
+            method=f"{mechanism.releases}/{mechanism.name}",
             standing="certified",
             relation=mechanism.relation.describe(),
             epsilon=budget.epsilon,
@@ -144,7 +144,7 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     released = run.answer(run.look(entropy), entropy)
     remark = f"Simulates {mechanism.budget}; drawn from a seed, so it protects nobody."
     certificate = Certificate(
-        method=f"reward/{mechanism.name}", standing="none", reproducible=True, remarks=(remark,),
+        method=f"{mechanism.releases}/{mechanism.name}", standing="none", reproducible=True, remarks=(remark,),
         sigma=run.queries[0].law.sigma if len(run.queries) == 1 else None, expected_error=run.expected_error(),
     )  # fmt: skip
     return mechanism.result(released, certificate)

@@ -16,12 +16,14 @@ from jaxtyping import Float, Shaped
 
 from quietq.mechanisms import signature
 from quietq.mechanisms.container import hash_of, pack, read, replace_file, unpack
+from quietq.mechanisms.evaluated_policies import EvaluatedPolicies
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.network_reward import NetworkReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.private_policy import PrivatePolicy
+from quietq.mechanisms.private_world import PrivateWorld
 from quietq.mechanisms.publishable import InvalidRelease, Publishable, Stored, require
 from quietq.noise import Box, FeatureKernel
 from quietq.privacy import Certificate, InvalidInput, QuietqError
@@ -32,8 +34,9 @@ NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
 _CLASSES: tuple[type[Publishable], ...] = (
+    EvaluatedPolicies,
     PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, PrivateModel, NetworkReward, FittedReward,
-    PrivateNetwork, PrivatePolicy,
+    PrivateNetwork, PrivatePolicy, PrivateWorld,
 )  # fmt: skip
 KINDS = {kind.kind: kind for kind in _CLASSES}
 """All that a file can hold: nothing in it can name another class."""

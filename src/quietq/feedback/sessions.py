@@ -1,0 +1,205 @@
+"""What people did, step by step: states, actions, rewards and ends, all of them somebody's."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.spaces import Spaces
+from quietq.feedback.states import Items, named
+from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
+from quietq.noise.box import Box, Domain
+from quietq.privacy.account import Once
+from quietq.privacy.certificate import Assumption
+from quietq.privacy.checks import positive, real
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import OnePerson
+
+if TYPE_CHECKING:
+    from quietq.feedback.schema import Field
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Sessions(Feedback):
+    """People's sessions: any number of episodes each. It is the secret itself: make it private first.
+
+    >>> import polars
+    >>> rows = polars.DataFrame({"who": ["a", "a", "b", "b"], "x": [0.0, 0.5, 0.5, 1.0], "go": [1, None, 0, None]})
+    >>> Sessions.read(rows, person="who", state=["x"], action="go", actions=[0, 1], box=(0, 1), count=2)
+    Sessions(count=2, box=[0, 1], actions=2)
+    """
+
+    gives: str = "sessions"
+    actions: tuple[str, ...] | None
+    """The declared list, whose numbers are the column `action`; None where actions are continuous."""
+    action_box: Box | None
+    """Where continuous actions lie; None where there is a list of them."""
+    low: float
+    high: float
+    """The range of rewards, of which the column `reward` is the unit interval."""
+    columns: tuple[str, ...]
+    """What statistics see of each transition."""
+    once: Once = field(default_factory=lambda: Once("These people's sessions"))
+
+    @classmethod
+    def read(
+        cls,
+        source: object,
+        *,
+        person: str = "person",
+        episode: str | None = None,
+        step: str | None = None,
+        every: float | None = 1.0,
+        state: str | Sequence[str] | None = None,
+        next_state: str | Sequence[str] | None = None,
+        action: str | Sequence[str] | None = None,
+        actions: Items | Sequence[int] | None = None,
+        action_box: Domain | None = None,
+        reward: str | None = None,
+        low: float = 0.0,
+        high: float = 1.0,
+        end: str | None = None,
+        cut: str | None = None,
+        propensity: str | None = None,
+        box: Domain,
+        count: int,
+        engine: Engine = "local",
+        progress: Progress | None = None,
+    ) -> "Sessions":
+        """From a data frame (pandas or Polars), CSV or Parquet files, several of them, or a Minari data set.
+
+        Rows of a `person` with the same name in the column `episode` are the steps of one episode, in the order of the
+        column `step`, which grows by `every` from one to the next, or else in the order of rows. The next state is in
+        the columns `next_state`, or else in the episode's next row; then the last row holds the final state, and no
+        action. `next_state=[]` leaves next states out: policies can be evaluated on such sessions, but no world learned
+        from them. Actions are one of the declared list `actions`, or lie in the `action_box`. `end` is a column that is
+        1 where the episode came to an end by itself, `cut` one where it was cut off, by a time limit; without it, an
+        episode's last step is a cut unless it is an end. `propensity` is the probability, or density, with which the
+        action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `count` are public and declared by you:
+        what lies outside is moved to the nearer end. A transition of which something is missing is left out, and no
+        other one is made up of the rows around it. Of a Minari data set only `person` has to be named, as its infos or
+        its episodes' metadata call it.
+        """
+        from quietq.feedback import minari_frames
+        from quietq.feedback.schema import Field, Flag, Group, Number
+        from quietq.feedback.transitions import Steps
+
+        if minari_frames.is_minari(source):
+            states = minari_frames.observations(source)
+            acting = [f"action{i}" for i in range(Box.of(action_box).dimension)] if action_box is not None else "action"
+            return cls.read(
+                minari_frames.minari_frames(source, person), person=person, state=states, action=acting,
+                actions=actions, action_box=action_box, low=low, high=high, box=box, count=count, engine=engine,
+                progress=progress, **minari_frames.COLUMNS,
+            )  # fmt: skip
+        region, low, high = Box.of(box), real("low", low), real("high", high)
+        if not low < high:
+            raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
+        fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
+        if step is not None:
+            fields["step"] = Number(step, "step")
+        fields |= _places("s", "state", state, region, "box")
+        if next_state is not None and len(next_state):
+            fields |= _places("n", "next_state", next_state, region, "box")
+        acts, names, acted = _actions(action, actions, action_box)
+        fields |= acts
+        if reward is not None:
+            fields["reward"] = Number(reward, "reward", low, high, clips=True, scales=True, optional=True)
+        if propensity is not None:
+            fields["propensity"] = Number(propensity, "propensity", 0.0, optional=True)
+        fields |= {name: Flag(one, name) for name, one in (("end", end), ("cut", cut)) if one is not None}
+        schema = Steps(
+            "sessions", person, fields, in_order=step is None, pairs=next_state is None,
+            every=None if every is None else positive("every", every),
+        )  # fmt: skip
+        read = read_people(source, schema, Counts(), count, keep=True, engine=engine, progress=progress)
+        return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
+
+    @property
+    def spaces(self) -> Spaces:
+        told = {"next": "n0" in self.columns, "reward": "reward" in self.columns, "end": self.tells_ends}
+        return Spaces(
+            self.box, None if self.actions is None else len(self.actions), self.action_box, self.low, self.high,
+            tuple(name for name, there in told.items() if there),
+        )  # fmt: skip
+
+    @property
+    def tells_ends(self) -> bool:
+        """Whether a column says where episodes ended by themselves."""
+        return self.schema is not None and "end" in self.schema.fields
+
+    @property
+    def relation(self) -> OnePerson:
+        return OnePerson(self.count)
+
+    @property
+    def largest(self) -> float:
+        return 1.0
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        held = "states, actions and rewards were held to their declared ranges, and the person to a bound"
+        return (
+            Assumption(f"One person's rows, all of them, count as one of {self.count} people: {held}.", True),
+            NAMED,
+        )
+
+    def __repr__(self) -> str:
+        actions = len(self.actions) if self.actions is not None else self.action_box
+        return f"Sessions(count={self.count}, box={self.box}, actions={actions})"
+
+
+class Counts(Statistic):
+    """How many transitions, episodes and ends there are: for the operator."""
+
+    names = ("transitions", "first", "end", "cut")
+
+    def empty(self) -> Tally:
+        return Tally(0, [np.zeros(len(self.names), np.int64)])
+
+    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
+        counted = [len(columns["first"]), *(int(columns[name].sum()) for name in self.names[1:])]
+        tally.merge(Tally(len(starts), [np.array(counted)]))
+
+    def mean(self, tally: Tally, count: int) -> np.ndarray:
+        return tally.sums[0] / count
+
+    def told(self, tally: Tally) -> dict[str, int]:
+        return dict(zip(("transitions", "starts", "ends", "cuts"), tally.sums[0].tolist(), strict=True))
+
+
+def _actions(
+    action: str | Sequence[str] | None, actions: Items | Sequence[int] | None, action_box: Domain | None
+) -> "tuple[dict[str, Field], tuple[str, ...] | None, Box | None]":
+    """The columns of an action, and the list or the box of them."""
+    from quietq.feedback.schema import Code
+
+    if (actions is None) == (action_box is None):
+        raise InvalidInput("There must be actions, a public list, or else an action_box, low and high for each column.")
+    if actions is None:
+        box = Box.of(action_box)
+        return _places("a", "action", action, box, "action_box"), None, box
+    if not isinstance(action, str):
+        raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
+    names = named("actions", actions if isinstance(actions, str | os.PathLike) else [*map(str, actions)])
+    if not names:
+        raise InvalidInput("actions must name at least one action.")
+    return {"action": Code(action, "action", names, optional=True)}, names, None
+
+
+def _places(name: str, what: str, columns: str | Sequence[str] | None, box: Box, of: str) -> "dict[str, Field]":
+    """Columns of numbers that are held to a box."""
+    from quietq.feedback.schema import Number
+
+    if columns is None:
+        raise InvalidInput(f"{what} must name its columns.")
+    columns = [columns] if isinstance(columns, str) else list(columns)
+    if len(columns) != box.dimension:
+        raise InvalidInput(f"{of} has {box.dimension} dimensions, but {what} has {len(columns)} columns.")
+    return {
+        f"{name}{i}": Number(column, what, box.low[i], box.high[i], clips=True, scales=True, optional=True)
+        for i, column in enumerate(columns)
+    }

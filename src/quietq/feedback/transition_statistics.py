@@ -1,0 +1,183 @@
+"""Per-person statistics of sessions: second moments of what is looked at in each step, over their own length.
+
+A person with many steps or many episodes counts once: all of them are one matrix, which is positive semi-definite and
+of Frobenius norm 1 (0 without steps), so the matrices of two people are never more than a right angle apart. Products
+of matrices are taken person by person, of one person's rows alone, so that nobody's company rounds them otherwise.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.feedback.loss import Phi
+from quietq.feedback.spaces import Spaces, stacked
+from quietq.feedback.statistic import Columns, Starts, Vector
+from quietq.noise.feature_maps import FeatureMap
+
+ROOT = 2**0.5
+
+
+class Looked(ABC):
+    """What is looked at in a step: features that it is explained by, the first of which is 1, and targets."""
+
+    features: int
+    targets: int
+
+    @abstractmethod
+    def rows(self, columns: Columns) -> Float[np.ndarray, "rows numbers"]:
+        """Features and targets, side by side; a row of zeros says nothing."""
+
+    @abstractmethod
+    def scales(self) -> Float[np.ndarray, " numbers"]:
+        """How large each can be, about: public."""
+
+
+@dataclass(frozen=True)
+class Moves(Looked):
+    """How the state changes in a step, over half the box, by features of state and action."""
+
+    spaces: Spaces
+    feature_map: FeatureMap
+    moved: tuple[int, ...]
+    """The coordinates whose change is looked at."""
+
+    @property
+    def features(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 1 + self.feature_map.rank
+
+    @property
+    def targets(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.moved)
+
+    def rows(self, columns: Columns) -> Float[np.ndarray, "rows numbers"]:
+        before, after = (stacked(columns, name, self.spaces.states)[:, self.moved] for name in "sn")
+        features = self.feature_map(self.spaces.points(columns))
+        return np.hstack([np.ones((len(features), 1)), features, 2 * (after - before)])
+
+    def scales(self) -> Float[np.ndarray, " numbers"]:
+        features = self.feature_map(np.random.default_rng(0).random((2**10, self.feature_map.dimension)))
+        return np.concatenate([[1.0], np.abs(features).max(axis=0), np.ones(self.targets)])
+
+
+@dataclass(frozen=True, eq=False)
+class FirstStates(Looked):
+    """Where episodes begin, in coordinates in which states are about white: white @ (state - middle)."""
+
+    middle: Float[np.ndarray, " states"]
+    white: Float[np.ndarray, "states states"]
+    features = 1
+
+    @property
+    def targets(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.middle)
+
+    def rows(self, columns: Columns) -> Float[np.ndarray, "rows numbers"]:
+        begins = stacked(columns, "s", self.targets) - self.middle
+        seen = sum(begins[:, i : i + 1] * one for i, one in enumerate(self.white.T))  # row by row, in any company
+        return np.where(columns["first"][:, None] > 0, np.hstack([np.ones((len(begins), 1)), seen]), 0.0)
+
+    def scales(self) -> Float[np.ndarray, " numbers"]:
+        return np.ones(1 + self.targets)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalisedMoments(Vector):
+    """Each person's Sum (T z)(T z)^T over its own Frobenius norm.
+
+    Upper triangles, times root 2 beside the diagonal.
+    """
+
+    norm = "mean-within-right-angles"
+    looked: Looked
+    matrix: Float[np.ndarray, "numbers numbers"]
+    """T, by earlier answers."""
+    size: int = field(init=False)
+    bound: float = 1.0
+    rows_at_once: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = len(self.matrix)
+        object.__setattr__(self, "size", numbers * (numbers + 1) // 2)
+        object.__setattr__(self, "rows_at_once", max(1, 2**20 // numbers))
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        with np.errstate(all="ignore"):  # what is not finite will count as zero
+            own = [one @ self.matrix.T for one in np.split(self.looked.rows(columns), starts[1:])]
+            upper = triangle(np.stack([one.T @ one for one in own]))
+            length = np.linalg.norm(upper, axis=1, keepdims=True)
+            return np.where(length > 0, upper / length, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class EndRates(Vector):
+    """How often a person's steps end an episode, by a model and in fact, over a clip. Neither is below 0."""
+
+    norm = "mean-within-right-angles"
+    odds: Phi
+    """The model: from states that steps led to, to log-odds."""
+    dimension: int
+    clip: float
+    size: int = 2
+    bound: float = 1.0
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        ended = (columns["end"] > 0).astype(np.float64)
+        expected = 1 / (1 + np.exp(-np.clip(self.odds(stacked(columns, "n", self.dimension)), -50, 50)))
+        rates = np.add.reduceat(np.stack([expected, ended], axis=-1), starts, axis=0)
+        rates /= np.diff(starts, append=len(ended))[:, None]
+        return rates / np.maximum(np.linalg.norm(rates, axis=1, keepdims=True), self.clip)
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts(Vector):
+    """How far a released model is from where a person's episodes went: less 1/2, so from -1/2, exact, to 1/2, far off.
+
+    Each episode is played again from its first row, with its own actions, for some steps. The distance at the end is
+    a root mean square over coordinates, in units that are given, and at most 1.
+    """
+
+    spaces: Spaces
+    predict: Phi
+    """From states and actions to next states, in the unit box."""
+    units: Float[np.ndarray, " states"]
+    steps: int
+    size: int = 1
+    bound: float = 0.5
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        episode, step = columns["episode"], columns["step"]
+        rows = len(episode)
+        begins = np.append(True, episode[1:] != episode[:-1])
+        begins[starts] = True
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], rows)
+        states, after = (stacked(columns, name, self.spaces.states) for name in "sn")
+        actions = columns["action"] if self.spaces.actions is not None else stacked(columns, "a", self.spaces.numbers)
+        place, far, going = states[first], np.zeros(len(first)), np.ones(len(first), bool)
+        for t in range(self.steps):
+            row = np.minimum(first + t, rows - 1)
+            going &= (first + t < last) & (step[row] == step[first] + t)
+            there = row[going]
+            place[going] = self.predict(place[going], actions[there])
+            error = (place[going] - after[there]) / self.units
+            far[going] = np.sqrt(np.minimum((error**2).mean(axis=1), 1.0))
+        person = np.searchsorted(starts, first, side="right") - 1
+        total = np.bincount(person, far, len(starts)) / np.bincount(person, minlength=len(starts))
+        return total[:, None] - 0.5
+
+
+def triangle(matrices: Float[np.ndarray, "*some n n"]) -> Float[np.ndarray, "*some size"]:
+    """The upper triangles as vectors whose lengths are Frobenius norms."""
+    row, column = np.triu_indices(matrices.shape[-1])
+    return matrices[..., row, column] * np.where(row == column, 1.0, ROOT)
+
+
+def square(vector: Float[np.ndarray, " size"]) -> Float[np.ndarray, "n n"]:
+    """The way back: a symmetric matrix."""
+    numbers = int((2 * len(vector)) ** 0.5)
+    row, column = np.triu_indices(numbers)
+    matrix = np.zeros((numbers, numbers))
+    matrix[row, column] = matrix[column, row] = vector / np.where(row == column, 1.0, ROOT)
+    return matrix

@@ -1,0 +1,108 @@
+"""From each person's rows to transitions: rows of an episode are paired *after* all rows of the person have met.
+
+A row that cannot be used stays until then, as a gap: the rows around it are no transition. Everything here goes by a
+person's own rows, so nobody's company changes how they are paired.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from quietq.feedback.schema import Schema
+from quietq.feedback.statistic import Columns, Starts
+
+_FINEST = 1e-6
+"""By so much of the time between them, consecutive steps may be nearer or farther."""
+
+
+@dataclass(frozen=True)
+class Steps(Schema):
+    """Rows of sessions, which become transitions.
+
+    Cleaned rows have NaN where a cell cannot be used. Transitions have `s0..` and, if next states are known, `n0..`;
+    `a0..` or `action`; `reward` and `propensity`, if there are such; `end`, `cut` and `first`; and `episode`, which
+    tells a person's episodes apart, with the place of the `step` in it, from 0 on.
+    """
+
+    pairs: bool = True
+    """Whether an episode's next row holds the next state."""
+    every: float | None = 1.0
+    """From one step to the next, the step's number grows by this; None where any later one is the next."""
+
+    @property
+    def columns(self) -> list[str]:
+        """A step may be part of the state too."""
+        named = {name: field.column for name, field in self.fields.items()}
+        if named.get("step") in [column for name, column in named.items() if _is_state(name)]:
+            del named["step"]
+        return [self.person, *named.values()]
+
+    @property
+    def transition(self) -> tuple[str, ...]:
+        """The columns of a transition."""
+        told = [name for name in self.fields if name not in ("episode", "step", "end", "cut")]
+        states = [f"n{name[1:]}" for name in told if self.pairs and _is_state(name)]
+        return (*told, *states, "end", "cut", "first", "episode", "step")
+
+    def arrange(self, starts: Starts, columns: Columns) -> tuple[Int[np.ndarray, " left"], Columns]:
+        size = len(next(iter(columns.values())))
+        person = np.repeat(np.arange(len(starts)), np.diff(starts, append=size))
+        if self.in_order and "episode" in columns:  # rows stand as they came, whatever their episode
+            order = np.lexsort((columns["episode"], person))
+            columns, person = {name: column[order] for name, column in columns.items()}, person[order]
+        begins = np.zeros(size, bool)
+        begins[starts] = True
+        if "episode" in columns:
+            begins[1:] |= columns["episode"][1:] != columns["episode"][:-1]
+        episode = np.cumsum(begins, dtype=np.int32) - 1
+        begin = np.flatnonzero(begins)[episode]
+        place, follows = self._places(columns, begins, begin)
+        states = [name for name in columns if _is_state(name)]
+        whole = _whole([columns[name] for name in states])
+        told = [name for name in columns if name not in ("place", "episode", "step", *states)]
+        usable = whole & _whole([columns[name] for name in told]) & ~_over(columns, begin)
+        if self.pairs:
+            usable[:-1] &= whole[1:]
+            usable &= follows
+        kept = np.flatnonzero(usable)
+        found = {name: columns[name][kept] for name in (*states, *told)}
+        if self.pairs:
+            found |= {f"n{name[1:]}": columns[name][kept + 1] for name in states}
+        found |= {"episode": episode[kept], "step": place[kept].astype(np.int32)}
+        last = np.append(np.diff(found["episode"]) != 0, True)[: len(kept)]
+        end = found.get("end", np.zeros(len(kept))) > 0
+        cut = found["cut"] > 0 if "cut" in found else last & ~end
+        found |= {"end": end.astype(np.int8), "cut": (cut & ~end).astype(np.int8)}
+        found["first"] = begins[kept].astype(np.int8)
+        if "action" in found:
+            found["action"] = found["action"].astype(np.int32)
+        person = person[kept]
+        return np.flatnonzero(np.append(True, np.diff(person) != 0)[: len(person)]), found
+
+    def _places(self, columns: Columns, begins: np.ndarray, begin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Each row's place in its episode, and whether the next row is the next step."""
+        place, follows = np.arange(len(begin)) - begin, np.append(~begins[1:], False)
+        if "step" in columns and self.every is not None:
+            number = (columns["step"] - columns["step"][begin]) / self.every
+            place = np.rint(np.clip(number, 0, 2**31 - 1))
+            follows[:-1] &= np.abs(np.diff(number) - 1) <= _FINEST
+        return place, follows
+
+
+def _whole(columns: list[np.ndarray]) -> np.ndarray:
+    """Where none of them is NaN."""
+    return np.logical_and.reduce([~np.isnan(column) for column in columns])
+
+
+def _is_state(name: str) -> bool:
+    return name[0] == "s" and name[1:].isdigit()
+
+
+def _over(columns: Columns, begin: np.ndarray) -> np.ndarray:
+    """Whether the episode was over before this row: what is behind an end holds the final state, and no more steps."""
+    ends = np.zeros(len(begin), np.int64)
+    for name in {"end", "cut"} & set(columns):
+        ends |= columns[name] > 0
+    before = np.cumsum(ends) - ends
+    return before > before[begin]

@@ -1,0 +1,87 @@
+"""What a world is to be made of, before anything is looked at: features of its dynamics, and what is known already."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import Any
+
+from quietq.feedback.spaces import Spaces
+from quietq.noise.box import Box as Box
+from quietq.noise.feature_maps import FeatureMap, Polynomials, Term
+from quietq.noise.feature_maps.feature_map import MOST_TERMS
+from quietq.privacy.checks import count, instance
+from quietq.privacy.errors import InvalidInput
+
+Known = Callable[..., Any]
+MOST_FEATURES = 300
+"""Of the dynamics: their moments are some fifty thousand numbers."""
+
+
+@dataclass(frozen=True)
+class WorldModel:
+    """Public choices for a private world. What is known is neither learned nor paid for.
+
+    Known functions take arrays of any shape in front, in the units of the sessions, and are yours: they are not in a
+    published file, and whoever loads one gives them again. `reward(states, actions, next_states)` gives rewards,
+    `end(next_states)` whether an episode ends there, `start(draws)` first states from as many uniform numbers as a
+    state has coordinates, and `moves[i](states, actions, next_states)` the next value of coordinate i, where all
+    coordinates that are learned have been filled in.
+
+    >>> WorldModel(degree=2).feature_map(Spaces(Box.of([(0, 1), (0, 1)]), actions=2)).rank
+    8
+    """
+
+    degree: int = 1
+    """Of the polynomials in state and action that changes of the state are made of."""
+    features: FeatureMap | None = None
+    """Instead of polynomials, a public map of state and action: coordinates of the state, then those of the action."""
+    reward: Known | None = None
+    end: Known | None = None
+    start: Known | None = None
+    moves: Mapping[int, Known] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count("degree", self.degree, most=6)
+        instance("features", self.features, FeatureMap | None, "a public feature map, e.g. Fourier.draw(...)")
+        for name in ("reward", "end", "start"):
+            instance(name, getattr(self, name), Callable | None, "a function")
+        if not all(type(i) is int and i >= 0 and callable(one) for i, one in dict(self.moves).items()):
+            raise InvalidInput("moves must give functions by the numbers of coordinates, from 0 on.")
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What is declared, by name."""
+        return tuple(name for name in ("reward", "end", "start") if getattr(self, name) is not None)
+
+    def learned(self, states: int) -> tuple[int, ...]:
+        """The coordinates of a state whose changes are learned."""
+        if any(i >= states for i in self.moves):
+            raise InvalidInput(f"moves must be of coordinates 0 to {states - 1}, not of {max(self.moves)}.")
+        if len(self.moves) == states:
+            raise InvalidInput("moves must leave a coordinate whose change is learned.")
+        return tuple(i for i in range(states) if i not in self.moves)
+
+    def feature_map(self, spaces: Spaces) -> FeatureMap:
+        """Besides a constant: of points that states and actions are together."""
+        found = self.features
+        if found is None:
+            found = Polynomials(spaces.dimension, _terms(spaces, self.degree))
+        found = found.sized(spaces.dimension)
+        if found.rank > MOST_FEATURES:
+            raise InvalidInput(
+                f"The dynamics must be made of at most {MOST_FEATURES} features, not {found.rank}: take a lower degree."
+            )
+        return found
+
+
+def _terms(spaces: Spaces, degree: int) -> tuple[Term, ...]:
+    """All products of up to `degree` coordinates; of one that is 0 or 1 there is no square, and of two no product."""
+    corners = range(spaces.states, spaces.dimension) if spaces.actions is not None else range(0)
+    terms: list[Term] = []
+    for size in range(1, degree + 1):
+        for chosen in combinations_with_replacement(range(spaces.dimension), size):
+            if sum(i in corners for i in chosen) < 2:
+                terms.append(tuple((i, chosen.count(i)) for i in sorted(set(chosen))))
+            if len(terms) > MOST_TERMS:
+                raise InvalidInput(f"degree must be lower: {degree} gives more than {MOST_TERMS} features.")
+    return tuple(sorted(terms, key=len))

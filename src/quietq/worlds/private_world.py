@@ -1,0 +1,224 @@
+"""Acting in a private world: many copies at once, against any array module, and as a Gymnasium environment.
+
+Everything here is post-processing of a release, so nothing is spent, however long anybody trains.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Discrete
+from jaxtyping import Float, Float32
+
+from quietq.mechanisms.private_world import HALT, PrivateWorld
+from quietq.privacy.checks import count, instance, positive, shown
+from quietq.privacy.errors import InvalidInput
+
+Array = Any
+"""A NumPy or a JAX array."""
+
+
+class Step(NamedTuple):
+    """What one step of each copy came to."""
+
+    states: Array
+    """Where it led, in the unit box."""
+    rewards: Array
+    ends: Array
+    """With which chance the episode comes to an end there."""
+    halted: Array
+    """Whether it left where people's steps say anything."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """A private world as pure functions of arrays: states (..., d) in the unit box, and uniform numbers for chance."""
+
+    world: PrivateWorld
+    halt: float | None = HALT
+    """Steps are halted where features are so many times farther out than people's; None for never."""
+    noise: bool = True
+    """Whether states scatter as people's did around what features explain."""
+
+    def __post_init__(self) -> None:
+        if (missing := self.world.missing()) is not None:
+            raise InvalidInput(
+                f"What was declared as known is not in a file: give {missing} by world.with_known(WorldModel(...))."
+            )
+
+    @property
+    def draws(self) -> int:
+        """How many uniform numbers a start and a step use up."""
+        return 2 * self.world.spaces.states
+
+    @cached_property
+    def _inverse(self) -> Float[np.ndarray, "features features"]:
+        return np.linalg.inv(self.world.gram)
+
+    @cached_property
+    def _scatter(self) -> Float[np.ndarray, "moved moved"]:
+        return _root(self.world.residual).T / 2
+
+    @cached_property
+    def _begin(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self.world.first is not None
+        assert self.world.spread is not None
+        return self.world.first, _root(self.world.spread).T
+
+    def raw(self, states: Array, xp: Any = np) -> Array:
+        """States of the unit box in their own units."""
+        box = self.world.box
+        return xp.asarray(box.low) + states * xp.asarray(box.width)
+
+    def start(self, draws: Float[Array, "*copies draws"], xp: Any = np) -> Array:
+        box, states = self.world.box, self.world.spaces.states
+        if self.world.model.start is not None:
+            given = xp.asarray(self.world.model.start(draws[..., :states]))
+            return xp.clip((given - xp.asarray(box.low)) / xp.asarray(box.width), 0.0, 1.0)
+        middle, spread = self._begin
+        return xp.clip(middle + _normals(draws, states, xp) @ spread, 0.0, 1.0)
+
+    def step(self, states: Array, actions: Array, draws: Array, xp: Any = np, weights: Array | None = None) -> Step:
+        """One step of all copies; `weights` may be others that are plausible, for each copy its own."""
+        world = self.world
+        moved = world.moved
+        features = world.features_of(states, actions, xp)
+        change = xp.squeeze(features[..., None, :] @ (world.weights if weights is None else weights), -2) / 2
+        if self.noise:
+            change = change + _normals(draws, len(moved), xp) @ self._scatter
+        columns = [states[..., i] for i in range(world.spaces.states)]
+        for place, i in enumerate(moved):
+            columns[i] = xp.clip(columns[i] + change[..., place], 0.0, 1.0)
+        after = xp.stack(columns, axis=-1)
+        if world.model.moves:
+            after = self._known_moves(states, actions, after, columns, xp)
+        far = world.far(features, self._inverse, xp) > (math.inf if self.halt is None else self.halt)
+        return Step(after, self._rewards(states, actions, after, xp), self._ends(after, xp), far)
+
+    def _known_moves(self, states: Array, actions: Array, after: Array, columns: list[Array], xp: Any) -> Array:
+        box, given = self.world.box, self._actions(actions, xp)
+        for i, move in self.world.model.moves.items():
+            value = move(self.raw(states, xp), given, self.raw(after, xp))
+            columns[i] = xp.clip((value - box.low[i]) / box.width[i], 0.0, 1.0)
+        return xp.stack(columns, axis=-1)
+
+    def _actions(self, actions: Array, xp: Any) -> Array:
+        """In their own units."""
+        acting = self.world.spaces.action_box
+        return actions if acting is None else xp.asarray(acting.low) + actions * xp.asarray(acting.width)
+
+    def _rewards(self, states: Array, actions: Array, after: Array, xp: Any) -> Array:
+        world, part = self.world, self.world.reward
+        if part is None:
+            assert world.model.reward is not None
+            return xp.asarray(world.model.reward(self.raw(states, xp), self._actions(actions, xp), self.raw(after, xp)))
+        points = states if not world.spaces.numbers else xp.concatenate([states, actions], axis=-1)
+        values = part.read(points, part.offset, part.weights, part.knots, xp)
+        if not (world.spaces.actions or 1) > 1:
+            return values
+        return xp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
+
+    def _ends(self, after: Array, xp: Any) -> Array:
+        part = self.world.ends
+        if part is None:
+            if self.world.model.end is None:
+                return xp.zeros(after.shape[:-1])
+            return xp.where(xp.asarray(self.world.model.end(self.raw(after, xp))), 1.0, 0.0)
+        odds = part.read(after, part.offset, part.weights, part.knots, xp) + self.world.rate
+        return 1 / (1 + xp.exp(-xp.clip(odds, -50, 50)))
+
+
+class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
+    """A private world for Gymnasium; any number of copies may be made of it.
+
+    Episodes are truncated after `steps`. With `ensemble=k` each episode is played in one of k worlds that are plausible
+    by the release's known noise, so that what is learned holds in all of them. A step is halted where people's steps
+    say nothing (`halt` times farther out than theirs; None for never): the episode ends there, worth the least reward
+    for every step that is left, discounted if `discount` says so, so that leaving never pays.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
+
+    def __init__(
+        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = 1, halt: float | None = HALT,
+        noise: bool = True, discount: float = 1.0, seed: int = 0, render_mode: str | None = None,
+    ) -> None:  # fmt: skip
+        instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
+        if render_mode is not None:
+            raise InvalidInput(f"A private world cannot be rendered, so render_mode must be None, not {render_mode!r}.")
+        if halt is not None:
+            positive("halt", halt)
+        if not 0 < discount <= 1:
+            raise InvalidInput(f"discount must be above 0 and at most 1, not {shown(discount)}.")
+        self.world, self.steps, self.discount = world, count("steps", steps), discount
+        self.simulator, self.render_mode = Simulator(world, halt, noise), None
+        self.members = None
+        if count("ensemble", ensemble) > 1:
+            self.members = world.plausible(ensemble, np.random.default_rng(count("seed", seed, 0)))
+        low, high = (np.array(end, np.float32) for end in (world.box.low, world.box.high))
+        self.observation_space = Box(low, high, dtype=np.float32)
+        acting = world.spaces.action_box
+        if acting is None:
+            self.action_space = Discrete(world.spaces.actions or 1)
+        else:
+            low, high = (np.array(end, np.float32) for end in (acting.low, acting.high))
+            self.action_space = Box(low, high, dtype=np.float32)
+        self._weights: np.ndarray | None = None
+        self._state, self._left = np.zeros(world.spaces.states), 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float32[np.ndarray, " d"], dict[str, Any]]:
+        super().reset(seed=seed)
+        self._state, self._left = self.simulator.start(self.np_random.random(self.simulator.draws)), self.steps
+        if self.members is not None:
+            self._weights = self.members[self.np_random.integers(len(self.members))]
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Float32[np.ndarray, " d"], float, bool, bool, dict[str, Any]]:
+        if not self._left:
+            raise ResetNeeded("There is no episode: call reset first.")
+        if not self.action_space.contains(action):
+            raise InvalidInput(f"action must be in {self.action_space}, not {shown(action)}.")
+        acting = self.world.spaces.action_box
+        given = np.asarray(action)
+        if acting is not None:
+            given = np.clip((given - np.array(acting.low)) / np.array(acting.width), 0.0, 1.0)
+        found = self.simulator.step(
+            self._state, given, self.np_random.random(self.simulator.draws), weights=self._weights
+        )  # fmt: skip
+        self._state, self._left = np.asarray(found.states), self._left - 1
+        reward, halted, ended = float(found.rewards), bool(found.halted), self.np_random.random() < float(found.ends)
+        if halted and not ended:
+            reward += self.worst(self._left)
+        if halted or ended:
+            left, self._left = self._left, 0
+            return self._seen(), reward, True, left == 0, {"halt": halted}
+        return self._seen(), reward, False, self._left == 0, {"halt": False}
+
+    def worst(self, left: int) -> float:
+        """What the least reward comes to for so many steps, as seen from now."""
+        least = min(self.world.spaces.low, 0.0)
+        if self.discount == 1:
+            return least * left
+        return least * self.discount * (1 - self.discount**left) / (1 - self.discount)
+
+    def _seen(self) -> Float32[np.ndarray, " d"]:
+        space = self.observation_space
+        assert isinstance(space, Box)
+        return np.clip(self.simulator.raw(self._state).astype(np.float32), space.low, space.high)
+
+
+def _normals(draws: Array, number: int, xp: Any) -> Array:
+    """Standard normals from twice as many uniform numbers (Box and Muller)."""
+    radius = xp.sqrt(-2 * xp.log1p(-draws[..., :number]))
+    return radius * xp.cos(2 * math.pi * draws[..., number : 2 * number])
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
