@@ -47,11 +47,9 @@ class Categorical(FeatureMap):
         return {item: i for i, item in enumerate(self.items)}
 
     def numbers_of(self, states: object) -> Any:
-        """Places in the list, from names of items or from whole numbers."""
+        """Places in the list, from names of items; numbers are taken as they are."""
         given = np.asarray(states)
         if given.dtype.kind not in "UOT":
-            if given.dtype.kind == "b" or not (given == np.rint(given)).all():
-                raise InvalidInput("states must be items of the public list, by name or by place: 0, 1, 2 and so on.")
             return states
         unknown = [str(name) for name in given.flat if name not in self._places]
         if unknown:
