@@ -198,7 +198,7 @@ def people_and_reader(policies, returns=(-1.0, 1.0), **change):
 def test_the_worst_person_comes_as_far_as_stated_and_no_farther():
     rows, reader, question = people_and_reader(POLICIES | {"left": "0"})
     mechanism = policy_values.PolicyValues(question, BUDGET, 0.95)
-    move = worst_rows(reader, rows, BUDGET, mechanism=mechanism, tries=16).movement
+    move = worst_rows(reader, rows, BUDGET, mechanism=mechanism, tries=8).movement
     assert not move.exceeds
     assert move.share > 0.99
     assert move.norm == "returns"
@@ -242,7 +242,7 @@ class EpisodesApart(Returns):
 
 def test_broken_copies_are_caught(monkeypatch):
     rows, reader, question = people_and_reader(POLICIES)
-    search = partial(worst_rows, reader, rows, BUDGET, tries=8)
+    search = partial(worst_rows, reader, rows, BUDGET, tries=4)
     with monkeypatch.context() as patch:
         patch.setattr(policy_values, "Returns", EpisodesApart)
         assert search(mechanism=policy_values.PolicyValues(question, BUDGET, 0.95)).movement.exceeds
