@@ -315,6 +315,10 @@ def test_a_choice_is_pure_and_takes_the_best():
     assert (certificate.standing, certificate.method, certificate.delta, certificate.mu) == (
         "certified", "policies/choice", 0, None)  # fmt: skip
     assert released.to_dict()["chosen"] == released.name
+    assert certificate.scale is not None
+    for forged in ({"scale": certificate.scale / 2}, {"epsilon": 0.5}, {"sensitivity": 1e-9, "scale": 1e-9}):
+        with pytest.raises(InvalidInput):
+            dataclasses.replace(certificate, **forged)
     with pytest.raises(BudgetExhausted, match="These people's sessions was released already"):
         ask()
 
@@ -332,6 +336,11 @@ def test_it_is_released_once_certified_and_charged():
     assert certificate.sensitivity == pytest.approx(2 * math.sqrt(2) / 400, rel=1e-5)
     assert found.noise == pytest.approx(10 * 2 * math.sqrt(2) / 400 / BUDGET.mu, rel=1e-5)
     assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert certificate.sigma is not None
+    more = {"norm": {"kind": "returns", "policies": 8}}  # whose sensitivity is twice as large
+    for forged in ({"sigma": certificate.sigma / 2}, {"mu": BUDGET.mu / 2}, more):
+        with pytest.raises(InvalidInput):
+            dataclasses.replace(certificate, **forged)
     assert registry.owner(certificate.method) == "quietq.mechanisms.policy_values"
     text = str(certificate)
     assert "held to [-8, 12], once over all of their episodes" in text
