@@ -35,7 +35,7 @@ SESSIONS: Options = {
 }  # fmt: skip
 
 
-def read_sessions(given: dict[str, Any], **more: Any) -> qq.Sessions:
+def read_sessions(given: dict[str, Any], **more: Any) -> "qq.Sessions":
     """Takes what concerns sessions out of `given`, and reads them."""
     told = {name: given.pop(name) for name in SESSIONS if name in given}
     if missing := [name for name in ("people", "box", "actions", "low", "high") if name not in told]:

@@ -159,10 +159,12 @@ class Episodes:
 
 
 def states_of(columns: Columns, box: Box) -> Float[np.ndarray, "rows d"]:
-    """In the units of the box."""
-    points = np.stack([columns[f"s{i}"] for i in range(box.dimension)], axis=-1)
-    low, high = np.array(box.low), np.array(box.high)
-    return np.clip(low + points * (high - low), low, high)
+    """In the units of the box, to twelve digits: a 3 that was read is a 3 again, and not a little less."""
+    sides = []
+    for i, (low, high) in enumerate(zip(box.low, box.high, strict=True)):
+        digits = 11 - math.floor(math.log10(max(abs(low), abs(high))))
+        sides.append(np.clip(np.round(low + columns[f"s{i}"] * (high - low), digits), low, high))
+    return np.stack(sides, axis=-1)
 
 
 def asked(function: Policy, states: Float[np.ndarray, "rows d"], actions: int) -> Float[np.ndarray, "rows actions"]:

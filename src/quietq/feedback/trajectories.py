@@ -7,7 +7,7 @@ Cells are asked about one trajectory at a time: none can move another's.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,15 +104,17 @@ class Visits:
             raise InvalidInput(f"{relation.count} trajectories were declared, but {len(data)} given.")
         returns: list[list[float]] = [[] for _ in range(cells.count)]
         for trajectory in data:
-            states, rewards = _checked(trajectory, relation)
-            index = cells.index(states)
-            later = _returns(rewards, gamma)
-            visited, first = np.unique(index, return_index=True)
-            for cell, step in zip(visited.tolist(), first.tolist(), strict=True):
-                if cell >= 0:
-                    returns[cell].append(later[step])
+            for cell, later in first_visits(*_checked(trajectory, relation), cells, gamma):
+                returns[cell].append(later)
         # fsum is exact up to its last place: the order and the number of people leave no trace in the rounding
         return cls(np.array([len(r) for r in returns]), np.array([math.fsum(r) for r in returns]))
+
+
+def first_visits(states: np.ndarray, rewards: np.ndarray, cells: Cells, gamma: float) -> Iterator[tuple[int, float]]:
+    """Each cell that one trajectory comes by, with the return from its first visit on."""
+    later = _returns(rewards, gamma)
+    visited, first = np.unique(cells.index(states), return_index=True)
+    return ((cell, later[step]) for cell, step in zip(visited.tolist(), first.tolist(), strict=True) if cell >= 0)
 
 
 def largest_return(relation: Trajectories, gamma: float) -> float:

@@ -20,6 +20,8 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
+from quietq.feedback.first_visits import visits_of
+from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, largest_return
 from quietq.mechanisms.least_squares import LeastSquares, Ridge, Weighted
 from quietq.mechanisms.private_function import PrivateCells
@@ -34,6 +36,8 @@ from quietq.privacy.checks import instance, numbers, positive, positive_delta, r
 Regression = Literal["lsw", "lsl"]
 SLACK = 1 + 1e-6
 """This much more noise covers the rounding errors of the bound and of the weights."""
+ONE_EACH = Assumption("Each person gave one trajectory.", False)
+ONE_COUNTED = Assumption("Of each person's sessions one episode counted, all of whose rows had met in one place.", True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,16 +127,23 @@ class Evaluation:
             warnings.warn(sentence, PrivacyWarning, stacklevel=3)
 
     def release(
-        self, trajectories: Sequence[Trajectory], *, account: Account | None = None, simulate: int | None = None
-    ) -> ReleasedValue:
+        self, trajectories: Sequence[Trajectory] | Sessions, *, account: Account | None = None,
+        simulate: int | None = None,
+    ) -> ReleasedValue:  # fmt: skip
         """The value function, noised once: each call is a release of its own and spends the budget again.
+
+        Of Sessions, which are released once unless there is an account, one episode of each person counts.
 
         `account` (with something set apart) is charged before the draw. With `simulate`,
         the noise comes from that seed, protects nobody (standing `none`) and is not charged.
         """
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
+        once = trajectories.once if isinstance(trajectories, Sessions) and simulate is None else None
+        if once is not None:
+            once.check(account)
         try:
-            visits = Visits.of(trajectories, self.cells, self.gamma, self.relation)
+            of = visits_of if isinstance(trajectories, Sessions) else Visits.of
+            visits = of(trajectories, self.cells, self.gamma, self.relation)  # type: ignore[arg-type]
         except QuietqError:
             del trajectories  # or the traceback would carry them along
             raise
@@ -142,9 +153,13 @@ class Evaluation:
         least, scale = fit.least(people) / pair.alpha, SLACK / pair.alpha  # public: the noise is never below `least`
         receipt, entropy = None, SystemEntropy()
         if simulate is None:
-            certificate = self._certificate(fit.dimension, least, scale, pair.beta, account)
-            if account is not None:
-                receipt = account.charge(Cost.apart(self.budget.epsilon, self.budget.delta), self.relation)
+            one = ONE_EACH if once is None else ONE_COUNTED
+            certificate = self._certificate(fit.dimension, least, scale, pair.beta, account, one)
+            cost = Cost.apart(self.budget.epsilon, self.budget.delta)
+            if once is not None:
+                receipt = once.spend(account, cost, self.relation)
+            elif account is not None:
+                receipt = account.charge(cost, self.relation)
         else:
             entropy = SeededEntropy(simulate)
             remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
@@ -174,7 +189,7 @@ class Evaluation:
         return Ridge(*self._arrays, largest, positive("ridge", self.ridge))
 
     def _certificate(
-        self, dimension: int, least: float, scale: float, beta: float, account: Account | None
+        self, dimension: int, least: float, scale: float, beta: float, account: Account | None, one: Assumption
     ) -> Certificate:
         """Of noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
         relation = self.relation
@@ -188,7 +203,6 @@ class Evaluation:
             "Noise was drawn once, in float64, from the operating system's generator.",
         )
         trusted = (
-            "Each person gave one trajectory.",
             "A trajectory's cells depend on no other trajectory.",
             f"Weights were {rounded}; beyond that, floating-point numbers are taken for exact.",
         )
@@ -203,6 +217,7 @@ class Evaluation:
             norm={"kind": "smooth-bound", "weights": dimension, "beta": beta},
             assumptions=(
                 *(Assumption(sentence, True) for sentence in enforced),
+                one,
                 CHOSEN,
                 *(Assumption(sentence, False) for sentence in trusted),
                 accounted(account),
