@@ -51,7 +51,7 @@ def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumpti
     )
     rounded = (
         "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, and "
-        f"the sum was rounded once, to multiples of {rounding_step(sigma):g}."
+        f"the sum was rounded to multiples of {rounding_step(sigma):g}; what is released was computed from that alone."
     )
     return Assumption(bounded, False), Assumption(rounded, True)
 
