@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.special import ndtr, ndtri
 
+from quietq import Budget, GaussianProcessMechanism
 from quietq.mechanisms.knots import KnotShape
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.path import GridShape
 from quietq.mechanisms.weights import Independent
-from quietq.noise import Additive, Exponential, Product
+from quietq.noise import Additive, Box, Exponential, Product
 from quietq.noise.entropy import SystemEntropy, normal_from_bits
 from quietq.noise.exact_normals import Chance, draw_normals
 from quietq.noise.exact_sum import ROOM, add_exactly
@@ -122,6 +123,13 @@ def test_what_cannot_be_drawn_exactly_is_refused_beforehand():
         step_of(5e-324, 4)
     with pytest.raises(InvalidInput, match="too narrow"):
         KnotShape(np.array([[1.0, 0.0], [1.0, 1e-9]]) @ np.array([[1.0, 0.0], [1.0, 1e-9]]))
+
+
+def test_grids_that_states_blur_are_refused():
+    """Beside 1e6 the last place of a state is 1e-10: twice that is a part of 2e-6 of the width of 2^20 cells."""
+    Box((1e6,), (1e6 + 100,)).check_levels(16)
+    with pytest.raises(InvalidInput, match="levels 20 is too fine for domain"):
+        GaussianProcessMechanism(KERNEL, 1.0, Budget(1, 1e-5), domain=(1e6, 1e6 + 100), levels=20)
 
 
 def explains(released: np.ndarray, secret: float, sigma: float) -> np.ndarray:

@@ -141,6 +141,7 @@ class Path(InKernel):
             levels = finest_levels(self.kernel, self.error, radius, finest, self.outputs)
         self.levels = count("levels", levels)
         check_grid(self.kernel, self.levels)
+        self.box.check_levels(self.levels)
         return worst_norm(self.kernel, self.levels, self.outputs)
 
     def make_law(self, sensitivity: float) -> Law:

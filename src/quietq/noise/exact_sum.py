@@ -15,9 +15,9 @@ from jaxtyping import Float
 from quietq.noise.exact_normals import Chance, draw_normals
 from quietq.noise.whitening import ROUNDINGS, Whitened
 
-ROOM = 1 + 2.0**-28
-"""Exact noise is so much larger than stated. That covers what public constants are off by: stated sensitivities and
-costs are held against each other to a part of 1e-9, and matrices are whitened to one of 2^-30."""
+ROOM = 1 + 2.0**-19
+"""Exact noise is so much larger than stated. That covers what public constants are rounded by: a grid's states, which
+can make slopes steeper by a part of 2^-20, sensitivities and costs by 1e-9 each, and matrices by 2^-30."""
 _AT_ONCE = 2**16
 
 

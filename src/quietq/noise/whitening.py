@@ -31,7 +31,7 @@ ROUNDINGS = 2.0**-50
 _TINY = 2.0**-1000
 """Far above the smallest numbers, far below everything else."""
 _SMALLEST_DECAY = 2.0**-500
-_CLOSE = 2.0**-30
+_CLOSE, _CLOSER = 2.0**-30, 2.0**-40
 
 
 class Whitened(NamedTuple):
@@ -113,7 +113,7 @@ def step_of(beta: float, levels: int) -> Step:
         while Fraction(scale) ** 2 * gap > 1:
             scale = math.nextafter(scale, 0.0)
     found = Step(near, change, scale)
-    if not (gap > 0 and stretch(found, beta, levels) <= 1 + _CLOSE):
+    if not (gap > 0 and stretch(found, beta, levels) <= 1 + _CLOSER):
         raise InvalidInput(f"beta {beta!r} is too small for {levels} levels to be drawn exactly.")
     return found
 
