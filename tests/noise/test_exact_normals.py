@@ -24,7 +24,7 @@ def values(normals: Normals) -> np.ndarray:
 def agrees(counts: np.ndarray, probabilities: np.ndarray) -> bool:
     expected = counts.sum() * probabilities
     assert expected.min() > 20
-    return chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1) > 1e-6
+    return bool(chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1) > 1e-6)
 
 
 @pytest.mark.parametrize(("kind", "size"), [(np.uint64, 80_000), (np.uint8, 40_000)])

@@ -2,7 +2,8 @@
 
 Adding floating-point noise leaks through low-order bits: which multiples of 2^-53 can occur depends on the secret.
 Every released value is therefore rounded to multiples of a step that is fixed by sigma alone, about a millionth of it:
-far coarser than the last place of any value that is let through, far finer than the noise.
+far coarser than the last place of any value that is let through, far finer than the noise. Releases add exact noise and
+are rounded by `noise.exact_sum` or `noise.exact`; the same step is used.
 """
 
 import math
@@ -34,7 +35,7 @@ def largest_value(sigma: float) -> float:
 
 
 def rounding_in_words(sigma: float, largest: float | None = None, error: float | None = None) -> str:
-    """What a certificate says of it: trusted, because a refusal by size would depend on the data."""
+    """What a certificate says of floating-point noise: trusted, because a refusal by size would depend on the data."""
     computed = "" if error is None else f" were computed to within {error:g}, which the noise covers,"
     return (
         f"Values stay below {largest_value(sigma) if largest is None else largest:g} in size whatever the data is,"
