@@ -36,7 +36,7 @@ def test_normals_have_the_law(kind, size):
     probabilities = np.diff(np.array([0, *map(float, below), 1]))
     found = values(normals)
     assert agrees(np.bincount(np.searchsorted(edges, found), minlength=58), probabilities)
-    assert len(normals.fraction.digits) == (1 if kind is np.uint64 else 3)
+    assert (len(normals.fraction.digits) > 1) == (kind is np.uint8)
     pairs = 8 * np.searchsorted(OCTILES, found[::2]) + np.searchsorted(OCTILES, found[1::2])
     assert agrees(np.bincount(pairs, minlength=64), np.full(64, 1 / 64))  # neighbours are independent
 
@@ -49,6 +49,10 @@ def test_digits_that_nobody_compared_are_uniform():
     for shift in (0, 24, 48):
         low = (digit >> np.uint64(shift)).astype(np.int64) & 15
         assert agrees(np.bincount(low, minlength=16), np.full(16, 1 / 16))
+
+
+with mpmath.workprec(600):
+    ROOT = int(mpmath.floor(mpmath.exp(-mpmath.mpf(1) / 2) * 2**512)).to_bytes(64, "big")
 
 
 class Bytes:
@@ -83,20 +87,20 @@ class Bytes:
                 return first < second
             place += 1
 
-    def even_run(self, start: list[int] | None, also) -> bool:
+    def even_run(self, start: list[int], also) -> bool:
         length = 0
         while also():
             number = self.uniform()
-            if start is not None and not self.is_below(number, start):
+            if not self.is_below(number, start):
                 break
             start, length = number, length + 1
         return length % 2 == 0
 
     def whole(self) -> int | None:
         k = 0
-        while self.even_run(None, self.coin):
+        while self.is_below(self.uniform(), list(ROOT)):
             k += 1
-        return k if all(self.even_run(None, self.coin) for _ in range(k * (k - 1))) else None
+        return k if all(self.is_below(self.uniform(), list(ROOT)) for _ in range(k * (k - 1))) else None
 
     def keeps(self, k: int, x: list[int]) -> bool:
         if not self.even_run(x, lambda: self.coin() and self.is_below(self.uniform(), x)):
@@ -108,7 +112,7 @@ def test_every_draw_is_what_fractions_make_of_the_same_bits():
     """One at a time, with digits of eight values, so that many comparisons go on to further ones."""
     chance, slow = Chance(Bytes(3).read, np.uint8), Bytes(3)
     kept, deep = 0, 0
-    for _ in range(400):
+    for _ in range(250):
         whole, expected = _draw_whole(1, chance), slow.whole()
         assert whole.tolist() == ([] if expected is None else [expected])
         if expected is None:
@@ -118,8 +122,8 @@ def test_every_draw_is_what_fractions_make_of_the_same_bits():
         assert found == slow.keeps(expected, other)
         assert [int(digit[0]) for digit in x.digits] == other
         kept, deep = kept + found, deep + (len(other) > 1)
-    assert kept > 100
-    assert deep > 30
+    assert kept > 60
+    assert deep > 20
 
 
 @pytest.mark.parametrize("digit", [0, 1, 128, 255])
@@ -127,21 +131,20 @@ def test_runs_have_their_probability(digit):
     """exp(-x) for a number with this first digit, the rest of which is open."""
     chance = seeded(4, np.uint8)
     x = Uniforms(20_000, chance, [np.full(20_000, digit, dtype=np.uint8)])
-    even = _even_runs(x, np.arange(20_000), None, chance).mean()
+    even = _even_runs(x, np.arange(20_000)).mean()
     assert abs(even - np.exp(-(digit + 0.5) / 256)) < 5.5 * 0.5 / np.sqrt(20_000)
 
 
 def test_no_value_is_out_of_reach():
     """15 sigma, where normals by inversion of 116 bits end at 12.5: what a neighbour can release, everybody can."""
     whole, tries = 15, 18
-    nothing, everything, digits = bytes(3), b"\xff" * 3, 8 * tries
+    digits = 8 * tries
     script = b"".join(
         [
-            nothing * whole,  # so many times exp(-1/2) happens, at once
-            everything + bytes(digits) + nothing,  # and then it does not
-            nothing * (whole * (whole - 1)),
-            b"\x10" * digits + nothing,  # the fractions, kept at once
-            b"\xff" * (digits * whole) + b"\0",
+            bytes(digits * whole) + b"\xff" * digits,  # below exp(-1/2) so many times, and then not
+            bytes(digits * whole * (whole - 1)),
+            b"\x10" * digits + bytes(3),  # the fractions, and coins that end all runs at once
+            b"\xff" * (digits * whole) + b"\0",  # runs that do not begin; the sign
         ]
     )
     read = 0

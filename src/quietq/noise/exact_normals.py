@@ -6,16 +6,20 @@ Theorem (von Neumann 1951, Forsythe 1972). Let y be in [0, 1], and let u_1, u_2,
 independent event of probability p. The run y > u_1 > u_2 > ... goes on while its events happen. It reaches length n
 with probability (y p)^n/n!, so its length is even with probability sum_n (-y p)^n/n! = exp(-y p).
 
-Theorem (after Karney 2016). Draw a whole k >= 0 with probability proportional to exp(-k^2/2) and a uniform x; keep both
-with probability exp(-k x) exp(-x^2/2), else draw anew. The density of k + x is then proportional to
+Theorem (after Karney 2016). Draw a whole k >= 0 with probability proportional to exp(-k^2/2), by comparing uniform
+numbers with exp(-1/2), of which any digit is known. Draw a uniform x, and keep both with probability
+exp(-k x) exp(-x^2/2), else draw anew. The density of k + x is then proportional to
 exp(-k^2/2 - k x - x^2/2) = exp(-(k + x)^2/2): with a fair sign it is standard normal, exactly. Digits of x that were
 not compared remain independent and uniform. See `docs/theory.md`, section 8.
 """
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,7 +61,7 @@ class Uniforms:
             self.digits.append(self.chance.digits(self.size))
         return self.digits[place][index]
 
-    def below(self, other: "Uniforms", index: Int[np.ndarray, " size"]) -> Bool[np.ndarray, " size"]:
+    def below(self, other: "Uniforms | _Constant", index: Int[np.ndarray, " size"]) -> Bool[np.ndarray, " size"]:
         """Which of these numbers are below those of the other ones, by as many digits as it takes."""
         less, open_, place = np.zeros(self.size, dtype=bool), np.arange(self.size), 0
         while open_.size:
@@ -72,6 +76,29 @@ class Uniforms:
         places = range(max(len(part.digits) for part, _ in parts))
         digits = [np.concatenate([part.digit(place, index) for part, index in parts]) for place in places]
         return cls(len(digits[0]), parts[0][0].chance, digits)
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """exp(-1/2), as many times as you like."""
+
+    chance: Chance
+
+    def digit(self, place: int, index: Any) -> Any:
+        bits = self.chance.bits
+        return self.chance.kind(_root_places(bits * (place + 1)) % (1 << bits))
+
+
+@lru_cache(maxsize=64)
+def _root_places(bits: int) -> int:
+    """The first binary places of exp(-1/2), as a whole number."""
+    digits = bits // 3
+    ends = (0, 1)
+    while ends[0] != ends[1]:
+        digits += 20
+        root, off = Fraction(Context(prec=digits).exp(Decimal("-0.5"))), Fraction(1, 10 ** (digits - 1))
+        ends = tuple(math.floor((root + side) * (1 << bits)) for side in (-off, off))
+    return ends[0]
 
 
 @dataclass(frozen=True)
@@ -111,9 +138,10 @@ def draw_normals(size: int, chance: Chance) -> Normals:
 
 def _draw_whole(tries: int, chance: Chance) -> Int[np.ndarray, " kept"]:
     """Whole numbers k with probability proportional to exp(-k^2/2): exp(-1/2) k times, and k (k - 1) times more."""
+    root = _Constant(chance)
 
     def happens(size: int) -> np.ndarray:  # with probability exp(-1/2)
-        return _even_runs(None, np.arange(size), lambda index: chance.coins(len(index)), chance)
+        return Uniforms(size, chance).below(root, np.arange(size))
 
     k, going = np.zeros(tries, dtype=np.int64), np.arange(tries)
     while going.size:
@@ -130,8 +158,8 @@ def _keep(whole: Int[np.ndarray, " size"], x: Uniforms) -> Int[np.ndarray, " kep
         happens[happens] = Uniforms(int(happens.sum()), x.chance).below(x, index[happens])
         return happens
 
-    kept = np.flatnonzero(_even_runs(x, np.arange(x.size), below_half, x.chance))
-    return kept[_in_a_row(whole[kept], lambda index: _even_runs(x, kept[index], None, x.chance))]
+    kept = np.flatnonzero(_even_runs(x, np.arange(x.size), below_half))
+    return kept[_in_a_row(whole[kept], lambda index: _even_runs(x, kept[index]))]
 
 
 def _in_a_row(times: Int[np.ndarray, " size"], happens: Callable[[Any], Any]) -> Int[np.ndarray, " kept"]:
@@ -144,9 +172,9 @@ def _in_a_row(times: Int[np.ndarray, " size"], happens: Callable[[Any], Any]) ->
 
 
 def _even_runs(
-    start: Uniforms | None, index: Int[np.ndarray, " size"], also: Callable[[Any], Any] | None, chance: Chance
+    start: Uniforms, index: Int[np.ndarray, " size"], also: Callable[[Any], Any] | None = None
 ) -> Bool[np.ndarray, " size"]:
-    """Whether runs that begin below these numbers of `start`, or below 1, have an even length.
+    """Whether runs that begin below these numbers of `start` have an even length.
 
     `also` draws the event that each further number of a run comes with, for those numbers of `start`.
     """
@@ -155,8 +183,8 @@ def _even_runs(
         if also is not None:
             happened = also(index[going])
             going, at = going[happened], at[happened]
-        fresh = Uniforms(going.size, chance)
-        on = np.arange(going.size) if last is None else np.flatnonzero(fresh.below(last, at))
+        fresh = Uniforms(going.size, start.chance)
+        on = np.flatnonzero(fresh.below(last, at))
         going, last, at = going[on], fresh, on
         even[going] ^= True
     return even
