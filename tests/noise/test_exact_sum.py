@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.special import ndtr, ndtri
+from scipy.stats import chi2
 
-from quietq import Budget, GaussianProcessMechanism
+from quietq import Budget, GaussianProcessMechanism, people, privatise
 from quietq.mechanisms.knots import KnotShape
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.path import GridShape
@@ -162,3 +163,23 @@ def test_low_order_bits_tell_nothing():
     assert abs(share_guessed(lambda values: law.add(values, SystemEntropy()), sigma) - 0.5) < 5.5 * 0.5 / math.sqrt(
         4000
     )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_real_releases_have_the_law(case):
+    """The squared distance of so many draws, in the norm that the noise hides."""
+    shape, where, matrix = CASES[case]
+    law, draws = Gaussian(0.3, shape), 20
+    noise = [law.add(np.zeros(where), SystemEntropy()) for _ in range(draws)]
+    squares = math.fsum((law.distance(one) / law.sigma) ** 2 for one in noise)
+    assert 1e-9 < chi2.cdf(squares, draws * len(matrix)) < 1 - 1e-9
+    np.testing.assert_array_equal(np.mod(noise, rounding_step(law.sigma)), 0)
+
+
+@pytest.mark.parametrize(("noise", "pieces"), [("path", None), ("knots", 2)])
+def test_certificates_say_that_noise_is_exact(noise, pieces):
+    ball = people(50, low=0, high=0.5, slope=1)
+    private = privatise(lambda s: 0.5 - abs(s - 0.5), Budget(0.9, 1e-4), relation=ball, noise=noise, pieces=pieces)
+    (exact,) = [one for one in private.certificate.assumptions if "exactly its law" in one.text]
+    assert exact.enforced
+    assert "taken for ideal" not in str(private.certificate)
