@@ -7,7 +7,7 @@ import numpy as np
 
 from quietq.mechanisms.knots import OnKnots
 from quietq.mechanisms.laws import KNorm
-from quietq.noise.exact import Enclosure, LazyUniform, exponentials, round_exactly
+from quietq.noise.exact import LazyUniform, exponentials, round_exactly
 from quietq.privacy import norms
 from quietq.privacy.checks import count
 
@@ -31,10 +31,9 @@ class Diamond:
     def add_exactly(self, numbers, rate, step):
         """A Laplace number is the difference of two exponential ones."""
         pairs = [(LazyUniform(), LazyUniform()) for _ in range(self.size)]
-        scale = Enclosure.exactly(1) / Enclosure.exactly(rate)
 
         def noise():
-            return [(exponentials([one]) + -exponentials([other])) * scale for one, other in pairs]
+            return [(exponentials([one]) + -exponentials([other])) / rate for one, other in pairs]
 
         return round_exactly(numbers, noise, [uniform for pair in pairs for uniform in pair], step)
 

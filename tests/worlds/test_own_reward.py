@@ -155,6 +155,7 @@ def test_sup_ball_counts_and_draws_afresh() -> None:
     assert len(seen) == n  # the environment was not even asked
     sigma = 0.01 * math.sqrt(n) / BUDGET.mu
     assert (env.certificate.sigma, env.certificate.sensitivity) == pytest.approx((sigma, 0.01 * math.sqrt(n)))
+    assert "taken for ideal" not in str(env.certificate)  # it is drawn exactly
     noise = (rewards - 0.25) / sigma
     assert abs(noise.mean()) < 6 / math.sqrt(n)
     assert abs(noise.var() - 1) < 6 * math.sqrt(2 / n)

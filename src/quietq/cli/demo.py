@@ -88,7 +88,7 @@ def demo(
               "random": random_return(true), "worst": worst_return(true)}  # fmt: skip
     folder.write_json(out / folder.SCORES, result)
     budget, beta = qq.Budget(*BUDGET), qq.people(voters.COUNT, low=0, high=1, slope=1).best_beta()
-    finding = audit_mechanism(budget.mu, AUDITED, beta=beta, delta=budget.delta, seed=None)
+    finding = audit_mechanism(budget.mu, AUDITED, beta=beta, levels=3, delta=budget.delta, seed=None)
     for file, name in names.items():
         flat = {key: value for key, value in finding.to_dict().items() if key != "errors"}
         folder.write_json(out / AUDITS[file], {"release": name, **flat})

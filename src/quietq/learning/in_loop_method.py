@@ -194,7 +194,8 @@ class InLoopMethod(Method):
                 Assumption("Noise was drawn in float64 from the operating system's generator, outside compiled code, "
                            "and each number was used once.", True),
                 Assumption("Values were clipped and rounded to a public grid, noise/128 or coarser; beyond that, "
-                           "floating-point noise is taken for ideal Gaussian noise.", False),
+                           "because compiled code adds in float32, floating-point noise is taken for ideal Gaussian "
+                           "noise.", False),
             ),
             remarks=("Scores, returns and learning curves look at the true reward and are not covered.",),
         )  # fmt: skip

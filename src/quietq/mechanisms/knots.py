@@ -12,7 +12,7 @@ stops early costs noise, never privacy.
 import math
 from abc import abstractmethod
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from quietq.noise import Box, Entropy
 from quietq.noise.allowance import largest_and_error, widen_ball
 from quietq.noise.box import box_for
 from quietq.noise.evaluation import on_knots
+from quietq.noise.whitening import Whitened, by_matrix, inverse
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import count, real
 from quietq.privacy.norms import NORMS, Norm, Record, largest_difference
@@ -110,6 +111,11 @@ class KnotShape:
 
     root: Float[np.ndarray, "knots knots"]
     """L"""
+    inverse: Float[np.ndarray, "knots knots"] = field(init=False, repr=False)
+    """Of L, as close as exact noise needs it; where there is none, that is refused before anything is spent."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inverse", inverse(self.root))
 
     @property
     def norm(self) -> dict[str, Any]:
@@ -121,6 +127,12 @@ class KnotShape:
 
     def length(self, difference: np.ndarray) -> float:
         return float(np.linalg.norm(np.linalg.solve(self.root, difference)))
+
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
+        return by_matrix(self.inverse, numbers, step)
+
+    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, " knots"]:
+        return self.root @ whitened
 
 
 class ShapedKnots(OnKnots):

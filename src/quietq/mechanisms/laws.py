@@ -14,7 +14,9 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
-from quietq.noise.rounding import exact_rounding, round_release, rounding_in_words, rounding_step
+from quietq.noise.exact_sum import add_exactly
+from quietq.noise.rounding import exact_rounding, round_release, rounding_step
+from quietq.noise.whitening import Whitened
 from quietq.privacy import Assumption, Cost
 
 
@@ -59,7 +61,8 @@ class Law(ABC):
 class Shape(Protocol):
     """Gaussian noise of unit size, correlated in some way: L z.
 
-    `norm` is one of `privacy.norms`, as certificates state it; `length` is |L^-1 v|.
+    `norm` is one of `privacy.norms`, as certificates state it; `length` is |L^-1 v|. `whiten` gives L^-1 v in units of
+    the step, for noise that is drawn exactly, and `restore` gives back v. `draw` is in floating point.
     """
 
     @property
@@ -69,10 +72,14 @@ class Shape(Protocol):
 
     def length(self, difference: np.ndarray) -> float: ...
 
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened: ...
+
+    def restore(self, whitened: np.ndarray) -> np.ndarray: ...
+
 
 @dataclass(frozen=True)
 class Gaussian(Law):
-    """Gaussian noise: sigma times noise of a shape."""
+    """Gaussian noise: sigma times noise of a shape. What protects is drawn in real numbers."""
 
     size: float
     shape: Shape
@@ -93,14 +100,19 @@ class Gaussian(Law):
     def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
         return self.sigma * self.shape.draw(shape, entropy)
 
+    def add(self, numbers: np.ndarray, entropy: Entropy) -> Float[np.ndarray, "..."]:
+        """Where noise is independent, numbers + noise, rounded once; what follows is computed from that alone."""
+        if entropy.reproducible:
+            return super().add(numbers, entropy)
+        step = rounding_step(self.sigma)
+        restored = self.shape.restore(add_exactly(self.shape.whiten(numbers, step), self.sigma, step))
+        return round_release(restored, np.zeros(()), self.sigma)
+
     def measured(self) -> dict[str, Any]:
         return {"norm": self.shape.norm, "sigma": self.sigma}
 
     def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return (
-            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(self.sigma, largest, error), False),
-        )
+        return exact_rounding(self.sigma, largest, error)
 
 
 @runtime_checkable

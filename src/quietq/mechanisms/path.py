@@ -23,8 +23,9 @@ from quietq.noise import Entropy, Exponential, Kernel
 from quietq.noise.allowance import check_allowance, finest_levels, largest_and_error, worst_norm
 from quietq.noise.box import Box, box_for
 from quietq.noise.evaluation import check_outputs, on_grid
-from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length
+from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length, grid_of_normals
 from quietq.noise.rounding import check_values
+from quietq.noise.whitening import Whitened, on_grid_axes, step_of
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation
 from quietq.privacy.checks import count
 from quietq.privacy.norms import kernel_in_words
@@ -39,6 +40,10 @@ class GridShape:
     kernel: Kernel
     levels: int
 
+    def __post_init__(self) -> None:
+        for beta in {factor.beta for table in self.kernel.tables for factor in table}:
+            step_of(beta, self.levels)  # refuses what cannot be drawn exactly before anything is spent
+
     @property
     def norm(self) -> dict[str, Any]:
         return self.kernel.describe()
@@ -48,6 +53,13 @@ class GridShape:
 
     def length(self, difference: np.ndarray) -> float:
         return grid_length(self.kernel, self.levels, difference)
+
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
+        return on_grid_axes(self.kernel, self.levels, numbers, step)
+
+    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
+        tables = whitened.copy()
+        return grid_of_normals(self.kernel, self.levels, [tables] if len(self.kernel.tables) == 1 else list(tables))
 
 
 class InKernel(Mechanism):
@@ -129,6 +141,7 @@ class Path(InKernel):
             levels = finest_levels(self.kernel, self.error, radius, finest, self.outputs)
         self.levels = count("levels", levels)
         check_grid(self.kernel, self.levels)
+        self.box.check_levels(self.levels)
         return worst_norm(self.kernel, self.levels, self.outputs)
 
     def make_law(self, sensitivity: float) -> Law:

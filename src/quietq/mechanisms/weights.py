@@ -21,6 +21,7 @@ from quietq.noise import Box, Entropy
 from quietq.noise.ball import Ball
 from quietq.noise.evaluation import check_outputs, in_weights
 from quietq.noise.kernels import FiniteRank
+from quietq.noise.whitening import Whitened, as_they_are
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation
 
 
@@ -35,6 +36,12 @@ class Independent:
 
     def length(self, difference: np.ndarray) -> float:
         return float(np.linalg.norm(difference))
+
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
+        return as_they_are(numbers, step)
+
+    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
+        return whitened
 
 
 class Weights(InKernel):

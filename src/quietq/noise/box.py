@@ -11,9 +11,10 @@ from quietq.privacy.checks import numbers, positive, real, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
 
-# The last place of a state, over the box's width: on 2^16 cells it changes a slope by less than 3e-7 of itself.
+# The last place of a state, over the box's width: on 2^16 cells it changes a slope by less than 6e-7 of itself.
 _FINEST = 4e-12
 _HAIR, _FLOAT32 = 1e-6, 2.0**-22
+_STEEPER = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,15 @@ class Box:
     def from_unit(self, points: np.ndarray) -> Float[np.ndarray, "..."]:
         low, high = self._ends()
         return np.clip(low + points * (high - low), low, high)
+
+    def check_levels(self, levels: int) -> None:
+        """Refuses 2^levels cells if rounding both ends of one, to a last place each, could steepen slopes by more."""
+        for a, b in zip(self.low, self.high, strict=True):
+            if 2 * max(math.ulp(a), math.ulp(b)) * 2.0**levels > (b - a) * _STEEPER:
+                raise InvalidInput(
+                    f"levels {levels} is too fine for domain ({a!r}, {b!r}), where last digits of states would blur "
+                    "the grid: use fewer levels, or subtract the low end from the states."
+                )
 
     def _ends(self) -> list[np.ndarray]:
         return [np.array(end if self.dimension > 1 else end[0]) for end in (self.low, self.high)]

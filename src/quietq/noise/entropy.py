@@ -1,10 +1,11 @@
-"""Where the normals come from: the operating system for real noise, a seed for simulation only.
+"""Normals in float64: from the operating system for methods that noise as they go, from a seed for simulation only.
 
-Real noise is drawn from the kernel's cryptographic generator, 64 bits a normal, by inverting the normal distribution in
-float64. The sign has a bit of its own and the tail probability 52 bits; one draw in 4096, beyond 3.67 sigma, gets 64
-bits more. So values reach 12.5 sigma on either side, and up to 11.4 sigma less lies between neighbouring ones than the
-rounding that every released value goes through; what lies beyond has a probability of 1e-29 a draw, and is part of the
-idealisation that certificates state.
+Releases have exact noise (`noise.exact_sum`, `noise.exact`). Normals for methods that noise as they go come from the
+kernel's cryptographic generator, 64 bits each, by inverting the normal distribution in float64. The sign has a bit of
+its own and the tail probability 52 bits; one draw in 4096, beyond 3.67 sigma, gets 64 bits more. So values reach 12.5
+sigma on either side, and up to 11.4 sigma less lies between neighbouring ones than the rounding that every released
+value goes through; what lies beyond has a probability of 1e-29 a draw, and is part of the idealisation that their
+certificates state.
 """
 
 import hashlib

@@ -56,11 +56,16 @@ def draw_grid(kernel: Kernel, levels: int, outputs: tuple[int, ...], entropy: En
     """
     levels = count("levels", levels)
     grid = check_grid(kernel, levels, math.prod(outputs))
-    tables = [_draw_table(factors, levels, entropy.normals(grid + outputs)) for factors in kernel.tables]
+    return grid_of_normals(kernel, levels, [entropy.normals(grid + outputs) for _ in kernel.tables])
+
+
+def grid_of_normals(kernel: Kernel, levels: int, normals: Sequence[np.ndarray]) -> Float[np.ndarray, "..."]:
+    """The paths that these normals make, one array for each of the kernel's tables; the arrays are used up."""
+    tables = [_table_of_normals(*each, levels) for each in zip(kernel.tables, normals, strict=True)]
     return tables[0] if len(tables) == 1 else np.stack(tables)
 
 
-def _draw_table(factors: Sequence[Exponential], levels: int, g: np.ndarray) -> Float[np.ndarray, "..."]:
+def _table_of_normals(factors: Sequence[Exponential], g: np.ndarray, levels: int) -> Float[np.ndarray, "..."]:
     from scipy.signal import lfilter  # slow to import
 
     for axis, factor in enumerate(factors):

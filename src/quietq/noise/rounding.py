@@ -2,7 +2,8 @@
 
 Adding floating-point noise leaks through low-order bits: which multiples of 2^-53 can occur depends on the secret.
 Every released value is therefore rounded to multiples of a step that is fixed by sigma alone, about a millionth of it:
-far coarser than the last place of any value that is let through, far finer than the noise.
+far coarser than the last place of any value that is let through, far finer than the noise. Releases add exact noise and
+are rounded by `noise.exact_sum` or `noise.exact`; the same step is used.
 """
 
 import math
@@ -34,7 +35,7 @@ def largest_value(sigma: float) -> float:
 
 
 def rounding_in_words(sigma: float, largest: float | None = None, error: float | None = None) -> str:
-    """What a certificate says of it: trusted, because a refusal by size would depend on the data."""
+    """What a certificate says of floating-point noise: trusted, because a refusal by size would depend on the data."""
     computed = "" if error is None else f" were computed to within {error:g}, which the noise covers,"
     return (
         f"The numbers that noise was added to stay below {largest_value(sigma) if largest is None else largest:g} in "
@@ -46,12 +47,12 @@ def rounding_in_words(sigma: float, largest: float | None = None, error: float |
 def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
     """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
     bounded = (
-        f"Values stay below {largest:g} in size whatever the data is, and were computed to within {error:g}, which the "
-        "noise covers."
+        f"The numbers that noise was added to stay below {largest:g} in size whatever the data is, and were computed to "
+        f"within {error:g}, which the noise covers."
     )
     rounded = (
         "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, and "
-        f"the sum was rounded once, to multiples of {rounding_step(sigma):g}."
+        f"the sum was rounded to multiples of {rounding_step(sigma):g}; what is released was computed from that alone."
     )
     return Assumption(bounded, False), Assumption(rounded, True)
 

@@ -11,13 +11,16 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box as BoxSpace, Discrete
 
+from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.weights import Independent
 from quietq.noise.allowance import check_allowance, finest_levels, size_bound, worst_norm
 from quietq.noise.box import UNIT, Box, Domain
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.kernels import Exponential
-from quietq.noise.rounding import largest_value, round_release
+from quietq.noise.rounding import exact_rounding, largest_value, round_release, rounding_in_words
 from quietq.noise.sorted_path import SortedPath, SortedPoints
 from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import BudgetExhausted, InvalidInput
 from quietq.privacy.relations import LipschitzBall, Relation, SupBall
@@ -102,10 +105,17 @@ class OwnNoise(ABC):
     def release(self, at: Place, value: float) -> float:
         """The value with noise, rounded."""
 
-    def _add(self, value: float, noise: np.ndarray) -> float:
+    @property
+    def drawn(self) -> tuple[Assumption, ...]:
+        """What a certificate says of draw and rounding."""
+        return (
+            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
+            Assumption(rounding_in_words(self.sigma, self.largest, self.error), False),
+        )
+
+    def _clip(self, value: float) -> np.ndarray:
         # Clipping is a projection, so no two neighbours get farther apart, and no refusal has to look at the size.
-        clipped = np.clip(np.array([value]), -self.largest, self.largest)
-        return float(round_release(clipped, noise, self.sigma)[0])
+        return np.clip(np.array([value]), -self.largest, self.largest)
 
 
 class PathNoise(OwnNoise):
@@ -185,15 +195,20 @@ class PathNoise(OwnNoise):
 
     def release(self, at: Place, value: float) -> float:
         unit, path = at
-        released, points = self._add(value, self.sigma * self._paths[path]([unit])), self._released[path]
+        noise, points = self.sigma * self._paths[path]([unit]), self._released[path]
+        released = float(round_release(self._clip(value), noise, self.sigma)[0])
         points.insert(points.find(unit)[0], unit, released)
         return released
 
 
 class IndependentNoise(OwnNoise):
-    """Noise for a SupBall: fresh for each of n observed rewards."""
+    """Noise for a SupBall: fresh for each of n observed rewards, and exact."""
 
     method = "independent-gaussian"
+
+    @property
+    def drawn(self) -> tuple[Assumption, ...]:
+        return exact_rounding(self.sigma, self.largest, self.error)
 
     def _prepare(self, terms: Terms) -> None:
         if terms.rewards is None or terms.state is not None or terms.box is not None:
@@ -212,7 +227,7 @@ class IndependentNoise(OwnNoise):
     def release(self, at: Place, value: float) -> float:
         self.check_left()
         self.left -= 1
-        return self._add(value, self.sigma * SystemEntropy().normals((1,)))
+        return float(Gaussian(self.sigma, Independent(self.norm)).add(self._clip(value), SystemEntropy())[0])
 
 
 def noise_for(terms: Terms) -> OwnNoise:

@@ -21,7 +21,6 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from quietq.noise.evaluation import coarse_type
-from quietq.noise.rounding import rounding_in_words
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.budget import Budget, weak_delta
 from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
@@ -161,8 +160,7 @@ def _certificate(noise: OwnNoise, independent: Assumption, charged: Assumption) 
             CHOSEN,
             Assumption(noise.how, True),
             Assumption(f"Rewards were clipped to {noise.largest:g} in size.", True),
-            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(noise.sigma, noise.largest, noise.error), False),
+            *noise.drawn,
             charged,
         ),
     )

@@ -1,0 +1,190 @@
+"""Standard normals as real numbers, many at once: drawn by comparing random digits, and by nothing else.
+
+A real number between 0 and 1 is its digits, of 64 bits each, drawn as comparisons ask for them (`Uniforms`).
+
+Theorem (von Neumann 1951, Forsythe 1972). Let y be in [0, 1], and let u_1, u_2, ... be uniform and each come with an
+independent event of probability p. The run y > u_1 > u_2 > ... goes on while its events happen. It reaches length n
+with probability (y p)^n/n!, so its length is even with probability sum_n (-y p)^n/n! = exp(-y p).
+
+Theorem (after Karney 2016). Draw a whole k >= 0 with probability proportional to exp(-k^2/2), by comparing uniform
+numbers with exp(-1/2), of which any digit is known. Draw a uniform x, and keep both with probability
+exp(-k x) exp(-x^2/2), else draw anew. The density of k + x is then proportional to
+exp(-k^2/2 - k x - x^2/2) = exp(-(k + x)^2/2): with a fair sign it is standard normal, exactly. Digits of x that were
+not compared remain independent and uniform. See `docs/theory.md`, section 8.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+_AT_ONCE = 2**15  # stays in cache
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Random bits: the operating system's for noise that protects, drawn in bulk and never kept."""
+
+    source: Callable[[int], bytes] = os.urandom
+    """Gives so many bytes."""
+    kind: Any = np.uint64
+    """Of a digit; small ones are for tests, where comparisons are to need many."""
+
+    @property
+    def bits(self) -> int:
+        """Of a digit."""
+        return 8 * np.dtype(self.kind).itemsize
+
+    def digits(self, size: int) -> np.ndarray:
+        return np.frombuffer(self.source(size * self.bits // 8), dtype=self.kind)
+
+    def coins(self, size: int) -> Bool[np.ndarray, " size"]:
+        return np.unpackbits(np.frombuffer(self.source(-(-size // 8)), dtype=np.uint8), count=size).astype(bool)
+
+
+class Uniforms:
+    """Uniform real numbers between 0 and 1, of which the first digits have been drawn."""
+
+    def __init__(self, size: int, chance: Chance, digits: list[np.ndarray] | None = None) -> None:
+        self.size, self.chance, self.digits = size, chance, [chance.digits(size)] if digits is None else digits
+
+    def digit(self, place: int, index: Any) -> Any:
+        """One digit of one number, or of several."""
+        while len(self.digits) <= place:  # for all numbers: more digits than needed do no harm
+            self.digits.append(self.chance.digits(self.size))
+        return self.digits[place][index]
+
+    def below(self, other: "Uniforms | _Constant", index: Int[np.ndarray, " size"]) -> Bool[np.ndarray, " size"]:
+        """Which of these numbers are below those of the other ones, by as many digits as it takes."""
+        less, open_, place = np.zeros(self.size, dtype=bool), np.arange(self.size), 0
+        while open_.size:
+            one, two = self.digit(place, open_), other.digit(place, index[open_])
+            less[open_] = one < two
+            open_, place = open_[one == two], place + 1
+        return less
+
+    @classmethod
+    def joined(cls, parts: list[tuple["Uniforms", Int[np.ndarray, " some"]]]) -> "Uniforms":
+        """Some numbers of each part."""
+        places = range(max(len(part.digits) for part, _ in parts))
+        digits = [np.concatenate([part.digit(place, index) for part, index in parts]) for place in places]
+        return cls(len(digits[0]), parts[0][0].chance, digits)
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """exp(-1/2), as many times as you like."""
+
+    chance: Chance
+
+    def digit(self, place: int, index: Any) -> Any:
+        bits = self.chance.bits
+        return self.chance.kind(_root_places(bits * (place + 1)) % (1 << bits))
+
+
+@lru_cache(maxsize=64)
+def _root_places(bits: int) -> int:
+    """The first binary places of exp(-1/2), as a whole number."""
+    digits = bits // 3
+    ends = (0, 1)
+    while ends[0] != ends[1]:
+        digits += 20
+        root, off = Fraction(Context(prec=digits).exp(Decimal("-0.5"))), Fraction(1, 10 ** (digits - 1))
+        ends = tuple(math.floor((root + side) * (1 << bits)) for side in (-off, off))
+    return ends[0]
+
+
+@dataclass(frozen=True)
+class Normals:
+    """sign (whole + fraction), number by number."""
+
+    sign: Float[np.ndarray, " size"]
+    whole: Float[np.ndarray, " size"]
+    fraction: Uniforms
+
+    def about(self) -> Float[np.ndarray, " size"]:
+        """In float64, off by at most 2^-53 (|z| + 2), and by one of the first digit."""
+        return self.sign * (self.whole + self.fraction.digits[0] * 2.0**-self.fraction.chance.bits)
+
+    def between(self, index: int, places: int) -> tuple[Fraction, Fraction]:
+        """Two numbers that one of them lies between, by so many digits."""
+        digits, bits = 0, self.fraction.chance.bits
+        for place in range(places):
+            digits = (digits << bits) + int(self.fraction.digit(place, index))
+        unit = Fraction(1, 1 << bits * places)
+        low = int(self.whole[index]) + digits * unit
+        return (low, low + unit) if self.sign[index] > 0 else (-low - unit, -low)
+
+
+def draw_normals(size: int, chance: Chance) -> Normals:
+    """So many independent standard normals."""
+    left, whole, parts = size, [np.zeros(0, dtype=np.int64)], [(Uniforms(0, chance), np.zeros(0, dtype=np.int64))]
+    while left > 0:
+        proposed = _draw_whole(min(2 * left + left // 8 + 16, _AT_ONCE), chance)
+        fraction = Uniforms(len(proposed), chance)
+        kept = _keep(proposed, fraction)[:left]
+        whole.append(proposed[kept])
+        parts.append((fraction, kept))
+        left -= len(kept)
+    return Normals(1.0 - 2.0 * chance.coins(size), np.concatenate(whole).astype(np.float64), Uniforms.joined(parts))
+
+
+def _draw_whole(tries: int, chance: Chance) -> Int[np.ndarray, " kept"]:
+    """Whole numbers k with probability proportional to exp(-k^2/2): exp(-1/2) k times, and k (k - 1) times more."""
+    root = _Constant(chance)
+
+    def happens(size: int) -> np.ndarray:  # with probability exp(-1/2)
+        return Uniforms(size, chance).below(root, np.arange(size))
+
+    k, going = np.zeros(tries, dtype=np.int64), np.arange(tries)
+    while going.size:
+        going = going[happens(going.size)]
+        k[going] += 1
+    return k[_in_a_row(k * (k - 1), lambda index: happens(len(index)))]
+
+
+def _keep(whole: Int[np.ndarray, " size"], x: Uniforms) -> Int[np.ndarray, " kept"]:
+    """Those that are kept: with probability exp(-x^2/2), and exp(-x) as many times as the whole number says."""
+
+    def below_half(index: np.ndarray) -> np.ndarray:  # an event of probability x/2
+        happens = x.chance.coins(len(index))
+        happens[happens] = Uniforms(int(happens.sum()), x.chance).below(x, index[happens])
+        return happens
+
+    kept = np.flatnonzero(_even_runs(x, np.arange(x.size), below_half))
+    return kept[_in_a_row(whole[kept], lambda index: _even_runs(x, kept[index]))]
+
+
+def _in_a_row(times: Int[np.ndarray, " size"], happens: Callable[[Any], Any]) -> Int[np.ndarray, " kept"]:
+    """Those for which something happens so many times in a row."""
+    left, kept = times.copy(), np.ones(len(times), dtype=bool)
+    while (index := np.flatnonzero(kept & (left > 0))).size:
+        kept[index] = happens(index)
+        left[index] -= 1
+    return np.flatnonzero(kept)
+
+
+def _even_runs(
+    start: Uniforms, index: Int[np.ndarray, " size"], also: Callable[[Any], Any] | None = None
+) -> Bool[np.ndarray, " size"]:
+    """Whether runs that begin below these numbers of `start` have an even length.
+
+    `also` draws the event that each further number of a run comes with, for those numbers of `start`.
+    """
+    even, going, last, at = np.ones(len(index), dtype=bool), np.arange(len(index)), start, index
+    while going.size:
+        if also is not None:
+            happened = also(index[going])
+            going, at = going[happened], at[happened]
+        fresh = Uniforms(going.size, start.chance)
+        on = np.flatnonzero(fresh.below(last, at))
+        going, last, at = going[on], fresh, on
+        even[going] ^= True
+    return even
