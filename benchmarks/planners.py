@@ -5,13 +5,14 @@ A model works in the unit box, for many copies at once; `Released` makes one of 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from benchmarks.session_data import Array, Policy, Rng, System
 from quietq.feedback.spaces import Spaces
-from quietq.mechanisms.private_world import PrivateWorld
+from quietq.mechanisms.private_world import HALT, PrivateWorld
 from quietq.worlds.private_world import Simulator
 
 
@@ -44,11 +45,11 @@ class Released:
     """A private world as a model."""
 
     world: PrivateWorld
+    halt: float | None = HALT
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "simulator", Simulator(self.world))
-
-    simulator: Any = None
+    @cached_property
+    def simulator(self) -> Simulator:
+        return Simulator(self.world, self.halt)
 
     @property
     def spaces(self) -> Spaces:
