@@ -32,7 +32,11 @@ if TYPE_CHECKING:
         Evaluation as Evaluation,
         GaussianProcessMechanism as GaussianProcessMechanism,
         PrivateFunction as PrivateFunction,
+        PrivateWorld as PrivateWorld,
         RewardModel as RewardModel,
+        WorldModel as WorldModel,
+        choose_policy as choose_policy,
+        evaluate_policies as evaluate_policies,
         plan as plan,
         privatise as privatise,
     )
@@ -82,7 +86,10 @@ _ROOMS = {
         "RewardNoise ValueNoise"
     ),
     "ledger": "Ledger",
-    "mechanisms": "Evaluation GaussianProcessMechanism PrivateFunction RewardModel plan privatise",
+    "mechanisms": (
+        "Evaluation GaussianProcessMechanism PrivateFunction PrivateWorld RewardModel WorldModel choose_policy "
+        "evaluate_policies plan privatise"
+    ),
     "noise": (
         "Additive BandLimited Box Columns Exponential FeatureKernel Fourier GridPath Product Radial SortedPath "
         "Splines TreePath"

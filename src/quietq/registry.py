@@ -107,6 +107,8 @@ _OTHER_METHODS = {
     "gaussian-process": "quietq.mechanisms.gaussian_process",
     "independent-gaussian": "quietq.worlds.own_noise",
     "reward/observed": "quietq.worlds.observed",
+    "policies/values": "quietq.mechanisms.policy_values",
+    "policies/choice": "quietq.mechanisms.policy_values",
 }
 """Methods that a certificate names but nobody chooses by name, with their modules."""
 

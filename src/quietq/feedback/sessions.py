@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.spaces import Spaces
 from quietq.feedback.states import Items, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.box import Box, Domain
@@ -116,6 +117,19 @@ class Sessions(Feedback):
         )  # fmt: skip
         read = read_people(source, schema, Counts(), count, keep=True, engine=engine, progress=progress)
         return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
+
+    @property
+    def spaces(self) -> Spaces:
+        told = {"next": "n0" in self.columns, "reward": "reward" in self.columns, "end": self.tells_ends}
+        return Spaces(
+            self.box, None if self.actions is None else len(self.actions), self.action_box, self.low, self.high,
+            tuple(name for name, there in told.items() if there),
+        )  # fmt: skip
+
+    @property
+    def tells_ends(self) -> bool:
+        """Whether a column says where episodes ended by themselves."""
+        return self.schema is not None and "end" in self.schema.fields
 
     @property
     def relation(self) -> OnePerson:

@@ -24,6 +24,8 @@ class Spaces:
     action_box: Box | None = None
     low: float = 0.0
     high: float = 1.0
+    told: tuple[str, ...] = ("next", "reward", "end")
+    """What rows tell of a step, besides state and action: the next state, its reward, whether an episode ended."""
 
     def __post_init__(self) -> None:
         if (self.actions is None) == (self.action_box is None):

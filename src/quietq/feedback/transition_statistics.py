@@ -1,8 +1,8 @@
 """Per-person statistics of sessions: second moments of what is looked at in each step, over their own length.
 
 A person with many steps or many episodes counts once: all of them are one matrix, which is positive semi-definite and
-of Frobenius norm 1 (0 without steps), so the matrices of two people are never more than a right angle apart. Numbers of
-a row are the same bits in any company (`turned`); matrices are sums over one person's rows alone.
+of Frobenius norm 1 (0 without steps), so the matrices of two people are never more than a right angle apart. Products
+of matrices are taken person by person, of one person's rows alone, so that nobody's company rounds them otherwise.
 """
 
 from abc import ABC, abstractmethod
@@ -57,9 +57,7 @@ class Moves(Looked):
         return np.hstack([np.ones((len(features), 1)), features, 2 * (after - before)])
 
     def scales(self) -> Float[np.ndarray, " numbers"]:
-        from scipy.stats import qmc
-
-        features = self.feature_map(qmc.Sobol(self.feature_map.dimension, scramble=False).random(2**10))
+        features = self.feature_map(np.random.default_rng(0).random((2**10, self.feature_map.dimension)))
         return np.concatenate([[1.0], np.abs(features).max(axis=0), np.ones(self.targets)])
 
 
@@ -104,10 +102,8 @@ class NormalisedMoments(Vector):
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         with np.errstate(all="ignore"):  # what is not finite will count as zero
-            z = turned(self.looked.rows(columns), self.matrix)
-            own = np.split(z, starts[1:])
-            moments = np.stack([one.T @ one for one in own])
-            upper = triangle(moments)
+            own = [one @ self.matrix.T for one in np.split(self.looked.rows(columns), starts[1:])]
+            upper = triangle(np.stack([one.T @ one for one in own]))
             length = np.linalg.norm(upper, axis=1, keepdims=True)
             return np.where(length > 0, upper / length, 0.0)
 
@@ -130,16 +126,6 @@ class EndRates(Vector):
         rates = np.add.reduceat(np.stack([expected, ended], axis=-1), starts, axis=0)
         rates /= np.diff(starts, append=len(ended))[:, None]
         return rates / np.maximum(np.linalg.norm(rates, axis=1, keepdims=True), self.clip)
-
-
-def turned(
-    rows: Float[np.ndarray, "rows numbers"], matrix: Float[np.ndarray, "numbers numbers"]
-) -> Float[np.ndarray, "rows numbers"]:
-    """rows @ matrix.T, one product after the other: a product of matrices would round by company."""
-    total = rows[:, :1] * matrix[:, 0]
-    for i in range(1, rows.shape[1]):
-        total += rows[:, i : i + 1] * matrix[:, i]
-    return total
 
 
 def triangle(matrices: Float[np.ndarray, "*some n n"]) -> Float[np.ndarray, "*some size"]:

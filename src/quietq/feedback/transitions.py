@@ -31,6 +31,14 @@ class Steps(Schema):
     """From one step to the next, the step's number grows by this; None where any later one is the next."""
 
     @property
+    def columns(self) -> list[str]:
+        """A step may be part of the state too."""
+        named = {name: field.column for name, field in self.fields.items()}
+        if named.get("step") in [column for name, column in named.items() if _is_state(name)]:
+            del named["step"]
+        return [self.person, *named.values()]
+
+    @property
     def transition(self) -> tuple[str, ...]:
         """The columns of a transition."""
         told = [name for name in self.fields if name not in ("episode", "step", "end", "cut")]

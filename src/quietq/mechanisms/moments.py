@@ -25,7 +25,7 @@ from quietq.mechanisms.mechanism import Mechanism, Query, Task
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.mechanisms.rounds import Rounds, mean_query
-from quietq.mechanisms.whitening import Fit, Whitening
+from quietq.mechanisms.whitening import Fit, Whitening, normal_scatter
 from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
@@ -67,6 +67,10 @@ class Moments(Mechanism):
         self.spaces, self.model = spaces, task.world or WorldModel()
         self.feature_map, self.moved = self.model.feature_map(spaces), self.model.learned(spaces.states)
         parts = {name: share for name, share in SHARES.items() if name not in self.model.known}
+        if "next" not in spaces.told or ("reward" in parts and "reward" not in spaces.told):
+            raise InvalidInput("A world is made of next states and rewards: read them, or declare a known reward.")
+        if "end" not in spaces.told:
+            parts.pop("end", None)  # episodes never end by themselves
         self._mu = {
             name: task.budget.mu * math.sqrt(share / sum(parts.values())) for name, share in parts.items()
         }  # fmt: skip
@@ -103,6 +107,7 @@ class Moments(Mechanism):
         rate = 0.0
         if "start" in self._mu:
             first = yield from self._whiten(FirstStates(self.spaces.states), self._mu["start"], FIRST_ROUNDS)
+            first = first._replace(residual=normal_scatter(self.spaces.states) * first.residual)
         if self._reward is not None:
             reward = yield from self._reward.run()
         if self._ends is not None:
@@ -111,7 +116,7 @@ class Moments(Mechanism):
         return Released(fitted, first, reward, ends, rate)
 
     def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Fit]:
-        whitening = Whitening(looked.features, np.diag(1 / looked.scales()))
+        whitening = Whitening(looked.features, np.diag(1 / looked.scales()), self.relation.people)
         for _ in range(rounds):
             statistic = NormalisedMoments(looked, whitening.matrix)
             query = mean_query(statistic, self.relation.people, mu / math.sqrt(rounds))

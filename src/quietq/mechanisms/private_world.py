@@ -20,7 +20,7 @@ from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Publi
 from quietq.mechanisms.whitening import Fit
 from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import FeatureMap, map_of
+from quietq.noise.feature_maps import FeatureMap, Polynomials, map_of
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput
@@ -60,6 +60,7 @@ class PrivateWorld(Publishable):
     """Mean and covariance of first states, around the middle and in halves of the box; None if starts are known."""
     reward: PrivateModel | None
     ends: PrivateModel | None
+    """None if they are known, or if there are none."""
     rate: float
     """The log-odds of an end, where `ends` says 0."""
     box: Box
@@ -81,7 +82,7 @@ class PrivateWorld(Publishable):
 
     # What a step does, in the unit box.
 
-    def features(self, states: Any, actions: Any, xp: Any = np) -> Any:
+    def features_of(self, states: Any, actions: Any, xp: Any = np) -> Any:
         found = self.feature_map(self.spaces.join(states, actions, xp), xp)
         return xp.concatenate([xp.ones_like(found[..., :1]), found], axis=-1)
 
@@ -99,9 +100,20 @@ class PrivateWorld(Publishable):
         moved = []
         for action in actions:
             after = points.copy()
-            after[..., self.moved] += self.features(points, action) @ self.weights / 2
+            after[..., self.moved] += self.features_of(points, action) @ self.weights / 2
             moved.append(np.clip(after, 0.0, 1.0) * np.array(self.box.width) + np.array(self.box.low))
         return np.concatenate(moved, axis=-1)
+
+    def typical(self) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, " states"]]:
+        """Mean and deviation of people's states, in the unit box, if features tell; else those of the whole box."""
+        states = self.spaces.states
+        terms = self.feature_map.terms if isinstance(self.feature_map, Polynomials) else ()
+        places = [1 + terms.index(((i, 1),)) for i in range(states) if ((i, 1),) in terms]
+        if len(places) < states:
+            return np.full(states, 0.5), np.full(states, 12**-0.5)
+        mean = self.gram[0, places]
+        spread = np.maximum(np.diag(self.gram)[places] - mean**2, 1e-12)
+        return (mean / math.sqrt(3) + 1) / 2, np.sqrt(spread / 12)
 
     def plausible(self, number: int, rng: np.random.Generator) -> Float[np.ndarray, "number features moved"]:
         """Weights that the true ones may be, as the known noise has it."""
@@ -191,7 +203,9 @@ def _parts(stored: Stored, spaces: Spaces, known: tuple[str, ...]) -> tuple[dict
         ("reward", "reward", spaces.states + spaces.numbers, (spaces.actions or 1)), ("ends", "end", spaces.states, 1),
     ):  # fmt: skip
         described = stored.details[name]
-        require((described is None) == (declared in known), f"its {name} must be learned, or else known")
+        learned = described is not None
+        require(not (learned and declared in known), f"its {name} must be learned, or else known")
+        require(learned or name == "ends" or declared in known, f"its {name} must be learned or known")
         parts[name] = None
         if described is not None:
             require(isinstance(described, dict), f"its {name} must be described")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import chdtri
 
 from quietq.feedback.transition_statistics import square
 
@@ -22,6 +23,8 @@ POOLED = 3
 """How often the scales of answers are matched to each other."""
 MOST_FEATURES, MOST_TARGETS = 1e4, 1e5
 """What is smaller than one over this, against the box, is not told from nothing."""
+_STEPS = 50
+"""Of expectation and maximisation."""
 
 
 class Fit(NamedTuple):
@@ -43,9 +46,11 @@ class Whitening:
 
     features: int
     matrix: Float[np.ndarray, "numbers numbers"]
-    """T."""
+    """T: at first, what divides each number by how large it can be."""
+    people: int
 
     def __post_init__(self) -> None:
+        self._scales = 1 / np.diag(self.matrix)
         self._answers: list[tuple[np.ndarray, np.ndarray, float]] = []
         self._guess = np.eye(len(self.matrix))
         self._error = 1.0
@@ -107,13 +112,55 @@ class Whitening:
         return pooled, variance
 
     def fit(self) -> Fit:
+        """The law, with slopes along directions that people's steps say nothing of shrunk to nothing."""
         d, matrix = self.features, self.matrix
         inner, outer = np.linalg.inv(matrix[:d, :d]), np.linalg.inv(matrix[d:, d:])
-        weights = -(outer @ matrix[d:, :d]).T
-        gram = inner @ inner.T
-        return Fit(
-            weights, gram / gram[0, 0], outer @ outer.T / gram[0, 0], self._error * matrix[:d, :d].T, outer.T
-        )  # fmt: skip
+        gram, rest = inner @ inner.T, outer @ outer.T
+        whole = gram[0, 0]
+        gram, rest = gram / whole, rest / whole
+        found = -(outer @ matrix[d:, :d]).T
+        noise = self._error**2 + 1 / self.people  # of the release, and of people who are drawn by chance
+        weights, spread = _shrunk(found, gram, rest, noise, self._scales)
+        return Fit(weights, gram, rest, spread, np.linalg.cholesky(rest).T)
+
+
+def _shrunk(
+    found: np.ndarray, gram: np.ndarray, rest: np.ndarray, noise: float, scales: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means of weights, if those of features that are at most 1 in size are about equally large, and a root
+    of the posterior's covariance, in units of the residual's.
+
+    How large they are is learned from those that are clear, by expectation and maximisation.
+    """
+    features, targets = scales[: len(gram)], scales[len(gram) :]
+    a, v = np.linalg.eigh(gram / np.outer(features, features))
+    own, turn = np.linalg.eigh(rest / np.outer(targets, targets))
+    looked = v.T @ (found * features[:, None] / targets) @ turn
+    variance = noise * own / np.maximum(a, 1e-300)[:, None]
+    size, left = np.full(len(own), 1.0), np.ones_like(variance)
+    for _ in range(_STEPS):
+        left = size / (size + variance)
+        size = (left**2 * looked**2 + left * variance).mean(axis=0)
+    weights = v @ (left * looked) @ turn.T / features[:, None] * targets
+    typical = np.sqrt((left * noise / np.maximum(a, 1e-300)[:, None]).mean(axis=1))
+    return weights, (v * typical) / features[:, None]
+
+
+def normal_scatter(dimension: int) -> float:
+    """What the residual's covariance must be multiplied by, where people have one step each and residuals are normal.
+
+    Such a person is z z^T/|z|^2 for z = (1, x), so the fit is that of a Cauchy law, in which large x count less. With
+    normal x of variance s for each coordinate, the constant's share of the mean is E 1/(1 + s |x|^2) = 1/(1 + d).
+
+    >>> round(normal_scatter(2), 1)
+    2.0
+    """
+    squares = chdtri(dimension, (np.arange(2000) + 0.5) / 2000)
+    low, high = 0.0, 10.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1 / (1 + middle * squares)).mean() > 1 / (1 + dimension) else (low, middle)
+    return low
 
 
 def _floored(matrix: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:

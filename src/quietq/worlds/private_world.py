@@ -86,7 +86,7 @@ class Simulator:
         """One step of all copies; `weights` may be others that are plausible, for each copy its own."""
         world = self.world
         moved = world.moved
-        features = world.features(states, actions, xp)
+        features = world.features_of(states, actions, xp)
         change = xp.squeeze(features[..., None, :] @ (world.weights if weights is None else weights), -2) / 2
         if self.noise:
             change = change + _normals(draws, len(moved), xp) @ self._scatter
@@ -125,7 +125,8 @@ class Simulator:
     def _ends(self, after: Array, xp: Any) -> Array:
         part = self.world.ends
         if part is None:
-            assert self.world.model.end is not None
+            if self.world.model.end is None:
+                return xp.zeros(after.shape[:-1])
             return xp.where(xp.asarray(self.world.model.end(self.raw(after, xp))), 1.0, 0.0)
         odds = part.read(after, part.offset, part.weights, part.knots, xp) + self.world.rate
         return 1 / (1 + xp.exp(-xp.clip(odds, -50, 50)))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from quietq.noise.feature_maps.feature_map import MOST_TERMS, FeatureMap
+from quietq.noise.feature_maps.feature_map import MOST_TERMS, FeatureMap, Moments
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 
@@ -62,6 +62,10 @@ class Polynomials(FeatureMap):
             else [np.zeros(len(terms), int)]  # degree 0 is 1 everywhere
             for number, terms in by_number.items()
         ]
+
+    def moments(self) -> Moments:
+        constant = np.array([not term for term in self.terms], float)
+        return constant, np.diag(1 - constant)
 
     def __call__(self, points: Any, xp: Any = np) -> Any:
         # Coordinates and features come first in memory, so that each product runs along all states.

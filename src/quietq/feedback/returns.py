@@ -1,0 +1,181 @@
+"""What each person's sessions say of policies that did not make them: returns, weighted by how likely they were.
+
+A step that the policy takes with probability p, and that was taken with probability b, counts p/b times. With a public
+model q of the values of actions, whose mean under the policy is v, a return is (Jiang & Li 2016)
+
+    V_t = v(s_t) + p/b (r_t + discount V_(t+1) - q(s_t, a_t)),
+
+and without one that with v = q = 0, the per-decision weighted return (Precup, Sutton & Singh 2000). Neither is biased,
+whatever the model, if b is right. The mean over a person's episodes is held to a declared range: that is one number per
+person and policy, however many steps they took.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.feedback.statistic import Columns, Starts, Vector
+from quietq.feedback.trajectories import Cells
+from quietq.noise.box import Box
+from quietq.privacy.errors import InvalidInput
+
+Policy = Callable[[np.ndarray], np.ndarray]
+"""From states, shape (states, d), to the probability of each action, shape (states, actions)."""
+SQUARES = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
+"""How much squares count beside the numbers themselves: the most that costs no sensitivity (docs/theory.md, 12)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Returns(Vector):
+    """For each policy, where a person's return lies in the declared range, from -1 to 1; and its square."""
+
+    norm = "returns"
+    policies: tuple[Policy, ...]
+    behaviour: Policy | None
+    """By which actions were chosen; None where each row says how probable its action was."""
+    model: Policy | None
+    """Values of actions, instead of probabilities; None for weighted returns alone."""
+    box: Box
+    actions: int
+    rewards: tuple[float, float]
+    """The range of rewards."""
+    returns: tuple[float, float]
+    """The range that a person's return is held to."""
+    discount: float
+    per_step: bool
+    against: Policy | None = None
+    """Whose return is taken off everybody's first, so that the range is that of differences."""
+    squares: bool = True
+    size: int = field(init=False)
+    bound: float = field(init=False)
+    rows_at_once: int = 2**16
+
+    def __post_init__(self) -> None:
+        number = len(self.policies)
+        object.__setattr__(self, "size", 2 * number if self.squares else number)
+        object.__setattr__(self, "bound", math.sqrt(number * (1 + SQUARES**2) if self.squares else number))
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        """People without a usable episode are in the middle of the range."""
+        low, high = self.returns
+        people = len(starts)
+        rows = Episodes.of(starts, columns)
+        states = states_of(columns, self.box)
+        weights, values = self._weights(states, columns), self._modelled(states)
+        rewards = self.rewards[0] + (self.rewards[1] - self.rewards[0]) * columns["reward"]
+        number = np.bincount(rows.person, minlength=people)
+
+        def mean(policy: Policy) -> Float[np.ndarray, " people"]:
+            probable = probabilities(policy, states, self.actions)
+            expected = 0.0 if values is None else (probable * values).sum(axis=1)
+            told = 0.0 if values is None else _taken(values, columns)
+            total = rows.returns(_taken(probable, columns) * weights, rewards, expected, told, self.discount)
+            total = total / rows.length if self.per_step else total
+            return np.bincount(rows.person, total, minlength=people) / np.maximum(number, 1)
+
+        with np.errstate(all="ignore"):  # what is not finite will count as the middle
+            means = np.stack([mean(policy) for policy in self.policies], axis=-1)
+            means = means if self.against is None else means - mean(self.against)[:, None]
+            found = np.where(number[:, None] > 0, np.clip((2 * means - low - high) / (high - low), -1, 1), 0.0)
+        return np.hstack([found, SQUARES * found**2]) if self.squares else found
+
+    def _weights(self, states: Float[np.ndarray, "rows d"], columns: Columns) -> Float[np.ndarray, " rows"]:
+        """One over the probability with which each action was chosen; 0 where that is impossible."""
+        if self.behaviour is None:
+            chosen = columns["propensity"]
+        else:
+            chosen = _taken(probabilities(self.behaviour, states, self.actions), columns)
+        return np.where(chosen > 0, 1 / np.where(chosen > 0, chosen, 1.0), 0.0)
+
+    def _modelled(self, states: Float[np.ndarray, "rows d"]) -> Float[np.ndarray, "rows actions"] | None:
+        return None if self.model is None else asked(self.model, states, self.actions)
+
+
+@dataclass(frozen=True, eq=False)
+class ActionShares(Vector):
+    """How often a person took each action in each public cell, as shares of their steps. No entry is negative."""
+
+    norm = "mean-within-right-angles"
+    cells: Cells
+    box: Box
+    actions: int
+    size: int = field(init=False)
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.cells.count * self.actions)
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        cell = self.cells.index(states_of(columns, self.box))
+        counts = np.diff(starts, append=len(cell))
+        person = np.repeat(np.arange(len(starts)), counts)
+        place = person * self.size + cell * self.actions + columns["action"]
+        found = np.bincount(place[cell >= 0], minlength=len(starts) * self.size)
+        return found.reshape(len(starts), self.size) / counts[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """Which rows are steps of which episode, up to the first gap: nobody knows what was done after it."""
+
+    first: Int[np.ndarray, " episodes"]
+    """The row of each one's first step."""
+    person: Int[np.ndarray, " episodes"]
+    length: Int[np.ndarray, " episodes"]
+
+    @classmethod
+    def of(cls, starts: Starts, columns: Columns) -> "Episodes":
+        episode, step = columns["episode"], columns["step"]
+        begin = np.flatnonzero(np.append(True, episode[1:] != episode[:-1]))
+        of = np.repeat(begin, np.diff(begin, append=len(episode)))
+        gap = step != np.arange(len(step)) - of
+        gaps = np.cumsum(gap)
+        whole = (gaps - (gaps - gap)[of] == 0).astype(np.int64)
+        length = np.add.reduceat(whole, begin)
+        begin, length = begin[length > 0], length[length > 0]
+        return cls(begin, np.searchsorted(starts, begin, side="right") - 1, length)
+
+    def returns(
+        self,
+        ratio: np.ndarray,
+        rewards: np.ndarray,
+        expected: np.ndarray | float,
+        told: np.ndarray | float,
+        discount: float,
+    ) -> Float[np.ndarray, " episodes"]:
+        """Weighted returns, from each one's last step back to its first; only sums within an episode."""
+        gain, expected = rewards - told, np.broadcast_to(expected, rewards.shape)
+        later = np.zeros(len(self.first))
+        order = np.argsort(-self.length, kind="stable")
+        longest = self.length[order]
+        for place in range(int(longest[0]) - 1 if len(longest) else -1, -1, -1):
+            there = order[: np.searchsorted(-longest, -place, side="left")]
+            rows = self.first[there] + place
+            later[there] = expected[rows] + ratio[rows] * (gain[rows] + discount * later[there])
+        return later
+
+
+def states_of(columns: Columns, box: Box) -> Float[np.ndarray, "rows d"]:
+    """In the units of the box."""
+    points = np.stack([columns[f"s{i}"] for i in range(box.dimension)], axis=-1)
+    low, high = np.array(box.low), np.array(box.high)
+    return np.clip(low + points * (high - low), low, high)
+
+
+def asked(function: Policy, states: Float[np.ndarray, "rows d"], actions: int) -> Float[np.ndarray, "rows actions"]:
+    """What a function of states says of each action."""
+    found = np.asarray(function(states), np.float64)
+    if found.shape != (len(states), actions):
+        raise InvalidInput(f"A policy or model must give {actions} numbers for each state, one for each action.")
+    return found
+
+
+def probabilities(policy: Policy, states: Float[np.ndarray, "rows d"], actions: int) -> np.ndarray:
+    return np.clip(asked(policy, states, actions), 0.0, 1.0)
+
+
+def _taken(values: Float[np.ndarray, "rows actions"], columns: Columns) -> Float[np.ndarray, " rows"]:
+    return values[np.arange(len(values)), columns["action"]]

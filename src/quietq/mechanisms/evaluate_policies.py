@@ -1,0 +1,117 @@
+"""`evaluate_policies` and `choose_policy`: sessions and policies in, released values or the best one's name out."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from quietq.feedback.returns import Policy
+from quietq.feedback.sessions import Sessions
+from quietq.feedback.trajectories import Cells
+from quietq.mechanisms.given_policies import AnyPolicy, policy_of, values_at_points
+from quietq.mechanisms.mechanism import Mechanism
+from quietq.mechanisms.policy_values import ChosenPolicy, EvaluatedPolicies, PolicyChoice, PolicyValues, Question
+from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.noise.evaluation import shows_nothing
+from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_delta
+from quietq.privacy.checks import instance, real
+
+
+@shows_nothing
+def evaluate_policies(
+    sessions: Sessions, policies: Mapping[str, AnyPolicy], budget: Budget, *, returns: tuple[float, float],
+    discount: float = 1.0, per_step: bool = False, against: str | None = None,
+    behaviour: Policy | Cells | None = None, model: Policy | None = None, confidence: float = 0.95,
+    account: Account | None = None, simulate: int | None = None,
+) -> EvaluatedPolicies:  # fmt: skip
+    """What each policy would have been worth to these people, with intervals; released once.
+
+    A policy is a function from states, shape (states, d), to probabilities of the declared actions; or a published
+    agent; or the name of an action that is always taken. `returns` is the range that each person's mean weighted
+    return, over their episodes, is held to: declare it from what you know of the task. `per_step` divides an
+    episode's return by its number of steps. `against` names the policy that all others are compared with: then it is
+    their advantage over that one which is held to the range and released, with narrower intervals. `behaviour` is the
+    policy by which actions were chosen, unless a column of the sessions says how probable each was; public `Cells` of
+    states have it learnt, for a tenth of the budget, as shares of actions in each cell. `model` is a public function
+    like a policy, of the values of actions: a good one makes intervals narrower, and a bad one wider, not wrong.
+
+    >>> import polars
+    >>> rows = polars.DataFrame({"person": range(400), "x": [0.5] * 400, "go": [0, 1] * 200, "y": [0.0, 1.0] * 200})
+    >>> sessions = Sessions.read(rows, state="x", next_state=[], action="go", actions=[0, 1], reward="y", box=(0, 1),
+    ...                          count=400)
+    >>> coin = lambda states: [[0.5, 0.5]] * len(states)
+    >>> found = evaluate_policies(sessions, {"go": "1", "stay": "0"}, Budget(1, 1e-5), returns=(-2, 2), behaviour=coin)
+    >>> found["go"].low < 1 < found["go"].high, found.difference("go", "stay").low > 0
+    (True, True)
+    """
+    question = question_of(sessions, policies, budget, returns, discount, per_step, against, behaviour, model)
+    if not 0 < (confidence := real("confidence", confidence)) < 1:
+        raise InvalidInput(f"confidence must lie between 0 and 1, not {confidence!r}.")
+    if budget.is_pure:
+        raise InvalidInput("Values of policies have Gaussian noise: delta must be above 0. A choice is pure.")
+    if sentence := weak_delta(budget.delta, sessions.count):
+        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+    return _released(PolicyValues(question, budget, confidence), sessions, account, simulate)
+
+
+@shows_nothing
+def choose_policy(
+    sessions: Sessions, policies: Mapping[str, AnyPolicy], budget: Budget, *, returns: tuple[float, float],
+    discount: float = 1.0, per_step: bool = False, behaviour: Policy | Cells | None = None, model: Policy | None = None,
+    account: Account | None = None, simulate: int | None = None,
+) -> ChosenPolicy:  # fmt: skip
+    """Which of the policies would have been best for these people: its name, and nothing else; released once.
+
+    The promise is pure: epsilon alone, whatever the delta of the budget. Everything else is as for
+    `evaluate_policies`.
+    """
+    if isinstance(behaviour, Cells):
+        raise InvalidInput(
+            "A choice is pure, and probabilities are learnt with Gaussian noise: give a behaviour that is a policy."
+        )
+    question = question_of(sessions, policies, budget, returns, discount, per_step, None, behaviour, model)
+    return _released(PolicyChoice(question, budget), sessions, account, simulate)
+
+
+def _released(mechanism: Mechanism, sessions: Sessions, account: Account | None, simulate: int | None) -> Any:
+    if simulate is not None:
+        return simulate_release(mechanism, sessions, simulate)
+    instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
+    return release(mechanism, sessions, account)
+
+
+def question_of(
+    sessions: Sessions, policies: Mapping[str, AnyPolicy], budget: Budget, returns: tuple[float, float],
+    discount: float, per_step: bool, against: str | None, behaviour: Policy | Cells | None, model: Policy | None,
+) -> Question:  # fmt: skip
+    """What is asked, all of it checked without a look at the rows."""
+    instance("sessions", sessions, Sessions, "Sessions.read(...)")
+    instance("budget", budget, Budget, "a Budget(epsilon, delta)")
+    if sessions.actions is None:
+        raise InvalidInput("Policies are evaluated on sessions with a declared list of actions.")
+    if "reward" not in sessions.columns:
+        raise InvalidInput("These sessions have no rewards: name their column as Sessions.read(..., reward=...).")
+    if behaviour is None and "propensity" not in sessions.columns:
+        raise InvalidInput(
+            "There must be a behaviour, the policy by which actions were chosen, or else a column that says how "
+            "probable each was: Sessions.read(..., propensity=...)."
+        )
+    if not isinstance(policies, Mapping) or not policies:
+        raise InvalidInput("policies must name at least one policy, such as {'always high': 'high'}.")
+    low, high = (real("returns", end) for end in returns)
+    if not low < high:
+        raise InvalidInput(f"returns must be a range, low below high, not {returns!r}.")
+    if not 0 <= (discount := real("discount", discount)) <= 1:
+        raise InvalidInput(f"discount must lie between 0 and 1, not {discount!r}.")
+    box, names = sessions.box, sessions.actions
+    asked_of = {str(name): policy_of(f"Policy {name!r}", policy, box, names) for name, policy in policies.items()}
+    if behaviour is not None and not isinstance(behaviour, Cells):
+        behaviour = policy_of("behaviour", behaviour, box, names)
+    if model is not None:
+        values_at_points("model", model, box, len(names))
+    if against is not None and (against not in asked_of or len(asked_of) < 2):
+        raise InvalidInput(f"against must be one of at least two policies, {list(asked_of)}, not {against!r}.")
+    other = None if against is None else asked_of.pop(against)
+    return Question(
+        tuple(asked_of), tuple(asked_of.values()), behaviour, model, (low, high), discount, bool(per_step), other,
+        sessions,
+    )  # fmt: skip

@@ -1,0 +1,260 @@
+"""What policies would have been worth to the people whose sessions others made: their values, or which is the best.
+
+Theorem. Each person's return under each of m policies is held to a range of half-width C, once over all of their
+episodes (`feedback.returns`). (a) Replacing one of N people moves the m means, and beside them `SQUARES` times the
+means of squares, by at most 2 sqrt(m) C/N together: Gaussian noise of that over mu is mu-GDP, and squares cost nothing.
+(b) The largest of the m means with exponential noise of scale 4C/(N epsilon) each is epsilon-DP (`noisy_max`). Proofs
+are in `docs/theory.md`, section 12, and so is that of the intervals: they hold the noise and, for people who are a
+sample, the sampling error (Maurer & Pontil 2009), all of them together with the stated probability. What the range cuts
+off is not in them, and neither is the error of probabilities that had to be learnt.
+"""
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns
+from quietq.feedback.row_statistics import COMPANY
+from quietq.feedback.statistic import Vector
+from quietq.feedback.trajectories import Cells
+from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
+from quietq.mechanisms.noisy_max import NoisyMax
+from quietq.mechanisms.rounds import mean_query
+from quietq.mechanisms.weights import Independent
+from quietq.noise.box import Box
+from quietq.noise.rounding import rounding_step
+from quietq.privacy import Assumption, Budget, Certificate
+from quietq.privacy.account import Receipted
+from quietq.privacy.checks import count
+from quietq.privacy.norms import NORMS, Norm, Record
+from quietq.privacy.words import plural
+
+LEARNING = 0.1
+"""The share of mu squared that goes into probabilities that have to be learnt."""
+LEAST = 0.01
+"""Of the probabilities that are learnt: no person's step counts more than a hundred times."""
+
+
+class PolicyValue(NamedTuple):
+    """A policy's value, and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedPolicies(Receipted):
+    """Released values of policies, with intervals that hold all at once, and the certificate."""
+
+    values: Mapping[str, PolicyValue]
+    confidence: float
+    noise: float
+    """The standard deviation of the noise in each value."""
+    certificate: Certificate = field(repr=False)
+
+    def __getitem__(self, policy: str) -> PolicyValue:
+        return self.values[policy]
+
+    def difference(self, one: str, other: str) -> PolicyValue:
+        """How much better one is than the other: where both lie in their intervals, so does this in its own."""
+        first, second = self[one], self[other]
+        return PolicyValue(first.value - second.value, first.low - second.high, first.high - second.low)
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {name: one._asdict() for name, one in self.values.items()}
+        return {"values": values, "confidence": self.confidence, "noise": self.noise,
+                "certificate": self.certificate.to_dict()}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenPolicy(Receipted):
+    """The policy that was found best, with the certificate."""
+
+    name: str
+    certificate: Certificate = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"chosen": self.name, "certificate": self.certificate.to_dict()}
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked of each person; all of it is public."""
+
+    names: tuple[str, ...]
+    policies: tuple[Policy, ...]
+    behaviour: Policy | Cells | None
+    model: Policy | None
+    returns: tuple[float, float]
+    discount: float
+    per_step: bool
+    against: Policy | None
+    sessions: Any = field(repr=False)
+    """Only what is public of them is looked at here."""
+
+    @property
+    def box(self) -> Box:
+        return self.sessions.box
+
+    @property
+    def actions(self) -> int:
+        return len(self.sessions.actions)
+
+    @property
+    def half(self) -> float:
+        return (self.returns[1] - self.returns[0]) / 2
+
+    def statistic(self, behaviour: Policy | None, squares: bool) -> Returns:
+        rewards = self.sessions.low, self.sessions.high
+        return Returns(
+            self.policies, behaviour, self.model, self.box, self.actions, rewards, self.returns, self.discount,
+            self.per_step, self.against, squares,
+        )  # fmt: skip
+
+
+class _OfReturns(Mechanism):
+    """What both have in common."""
+
+    releases, takes = "policies", "sessions"
+
+    def __init__(self, question: Question, budget: Budget) -> None:
+        self.question, self.budget = question, budget
+        self.relation, self.box = question.sessions.relation, question.box
+        self.largest, self.error = math.sqrt(len(question.names) * (1 + SQUARES**2)) + 1, 1e-12
+        low, high = question.returns
+        self.conditions = (
+            Assumption(f"Each person's return was held to [{low:g}, {high:g}], once over all of their episodes.", True),
+            Assumption("Policies, probabilities and model look at one state at a time and remember nothing.", False),
+        )
+
+    @property
+    def people(self) -> int:
+        return self.question.sessions.count
+
+    def _company(self, statistic: Vector) -> float:
+        return COMPANY * math.sqrt(statistic.size) * statistic.bound
+
+
+class PolicyValues(_OfReturns):
+    """Gaussian noise on the mean returns, and on the means of their squares."""
+
+    name = "values"
+
+    def __init__(self, question: Question, budget: Budget, confidence: float) -> None:
+        super().__init__(question, budget)
+        self.confidence = confidence
+        low, high = question.returns
+        further = " nor the error of probabilities that were learnt," if isinstance(question.behaviour, Cells) else ""
+        self.remarks = (
+            f"Intervals hold noise and sampling error, all of them together with probability {confidence:g}, but not "
+            f"what holding returns to [{low:g}, {high:g}] cuts off,{further} and people without a usable session "
+            "count as the middle of that range.",
+        )
+
+    def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, float]]:
+        question, mu, behaviour = self.question, self.budget.mu, self.question.behaviour
+        if isinstance(behaviour, Cells):
+            shares = ActionShares(behaviour, self.box, question.actions)
+            answer = yield mean_query(shares, self.people, mu * math.sqrt(LEARNING))
+            behaviour, mu = LearnedBehaviour.of(answer, behaviour, question.actions), mu * math.sqrt(1 - LEARNING)
+        statistic, policies = question.statistic(behaviour, True), len(question.names)
+        sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + self._company(statistic)
+        law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "policies": policies}))
+        return (yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law)), law.sigma
+
+    def result(self, released: Any, certificate: Certificate) -> EvaluatedPolicies:
+        (answer, sigma), (low, high) = released, self.question.returns
+        middle, half = (low + high) / 2, self.question.half
+        mean, width = intervals(answer, sigma, self.people, self.confidence)
+        ends = [np.clip(middle + half * end, low, high).tolist() for end in (mean, mean - width, mean + width)]
+        values = {name: PolicyValue(*ends) for name, *ends in zip(self.question.names, *ends, strict=True)}
+        return EvaluatedPolicies(values, self.confidence, half * sigma, certificate)
+
+
+class PolicyChoice(_OfReturns):
+    """The policy with the largest mean return, with exponential noise; pure."""
+
+    name, pure = "choice", True
+    remarks = ("Which policy is the best was released, and nothing of how good it is.",)
+
+    def run(self) -> Generator[Query, np.ndarray, int]:
+        assert not isinstance(self.question.behaviour, Cells)
+        statistic = self.question.statistic(self.question.behaviour, False)
+        sensitivity = 4 / self.people * SLACK + 2 * self._company(statistic)
+        scale = math.nextafter(sensitivity / self.budget.epsilon, math.inf)  # not a last place too little
+        law = NoisyMax(scale, {"kind": "choice-among-returns", "policies": len(self.question.names)})
+        return int((yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law))[0])
+
+    def result(self, released: int, certificate: Certificate) -> ChosenPolicy:
+        return ChosenPolicy(self.question.names[released], certificate)
+
+
+def intervals(
+    answer: Float[np.ndarray, " twice"], sigma: float, people: int, confidence: float
+) -> tuple[Float[np.ndarray, " policies"], Float[np.ndarray, " policies"]]:
+    """Means from -1 to 1, and how far each may be from that of all people who could have come, all at once.
+
+    For each policy a twentieth of what may go wrong is left to the noise of the mean, as much to that of the squares,
+    and the rest to who came.
+    """
+    mean, squares = np.split(answer, 2)
+    wrong = (1 - confidence) / len(mean)
+    step = rounding_step(sigma)
+    of_mean = NormalDist().inv_cdf(1 - wrong / 40) * sigma + step
+    of_squares = NormalDist().inv_cdf(1 - wrong / 20) * sigma + step
+    variance = (squares + of_squares) / SQUARES - np.maximum(np.abs(mean) - of_mean, 0.0) ** 2
+    log, others = math.log(4 / (0.9 * wrong)), max(people - 1, 1)
+    sampling = np.sqrt(2 * np.clip(variance, 0.0, 1.0) * log / others) + 14 * log / (3 * others)
+    return mean, of_mean + sampling
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedBehaviour:
+    """Released probabilities of actions, one row for each public cell; all alike where there is no cell."""
+
+    cells: Cells
+    table: Float[np.ndarray, "cells_and_none actions"]
+
+    @classmethod
+    def of(cls, answer: Float[np.ndarray, " size"], cells: Cells, actions: int) -> "LearnedBehaviour":
+        shares = np.maximum(answer.reshape(cells.count, actions), 0.0)
+        table = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+        table = LEAST + (1 - LEAST * actions) * np.where(shares.any(axis=1, keepdims=True), table, 1 / actions)
+        return cls(cells, np.vstack([table, np.full((1, actions), 1 / actions)]))
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        return self.table[self.cells.index(states)]
+
+
+def _moves(farthest: Callable[[Record], float]) -> Callable[[Record, Record], float | None]:
+    def difference(norm: Record, relation: Record) -> float | None:
+        return farthest(norm) / relation["people"] if relation["kind"] == "one-person" else None
+
+    return difference
+
+
+NORMS["returns"] = Norm(
+    fields={"policies": count},
+    difference=_moves(lambda norm: 2 * math.sqrt(norm["policies"])),
+    words=lambda norm: (
+        f"the length of mean returns of {plural(norm['policies'], 'policy', 'policies')}, and of their squares, in "
+        "units of half the range that each is held to"
+    ),
+    families=("gaussian",),
+)
+NORMS["choice-among-returns"] = Norm(
+    fields={"policies": count},
+    difference=_moves(lambda norm: 4.0),
+    words=lambda norm: (
+        f"how far apart mean returns of {plural(norm['policies'], 'policy', 'policies')} can move, in units of half "
+        "the range that each is held to"
+    ),
+    families=("pure",),
+)

@@ -1,0 +1,385 @@
+"""Values of policies from others' sessions: what is computed, what one person can do to it, and what intervals hold."""
+
+import functools
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+
+from quietq import (
+    Accountant,
+    Budget,
+    BudgetExhausted,
+    InvalidInput,
+    Sessions,
+    choose_policy,
+    evaluate_policies,
+    registry,
+)
+from quietq.audit.worst_rows import worst_rows
+from quietq.feedback.returns import SQUARES, ActionShares, Returns
+from quietq.feedback.trajectories import Cells
+from quietq.mechanisms import policy_values
+from quietq.mechanisms.evaluate_policies import question_of
+from quietq.mechanisms.noisy_max import NoisyMax, largest_exactly
+from quietq.noise.box import Box
+from quietq.noise.entropy import SeededEntropy, SystemEntropy
+
+BUDGET = Budget(1.0, 1e-5)
+DISCOUNT = 0.9
+STEPS = 4
+
+
+def behaviour(states):
+    right = 0.3 + 0.4 * states[:, 0]
+    return np.stack([1 - right, right], axis=-1)
+
+
+def cautious(states):
+    return np.tile([0.8, 0.2], (len(states), 1))
+
+
+def bold(states):
+    return np.where(states[:, :1] > 0.5, [0.1, 0.9], [0.4, 0.6])
+
+
+def model(states):
+    return np.stack([0.5 + states[:, 0], 1 + states[:, 0]], axis=-1)
+
+
+POLICIES = {"cautious": cautious, "bold": bold}
+
+
+def live(policy, people, rng, episodes=1):
+    """States move right with the action; reward is a coin that is better at the right, less a cost of going there."""
+    rows = []
+    state = rng.random(people * episodes)
+    for t in range(STEPS):
+        probable = policy(state[:, None])
+        action = (rng.random(len(state)) < probable[:, 1]).astype(int)
+        reward = (rng.random(len(state)) < 0.2 + 0.6 * state).astype(float) - 0.3 * action
+        columns = {"person": np.arange(len(state)) // episodes, "visit": np.arange(len(state)) % episodes, "t": t}
+        rows.append(pl.DataFrame({**columns, "x": state, "go": action, "r": reward}))
+        state = np.clip(state + 0.3 * action - 0.1 + 0.2 * (rng.random(len(state)) - 0.5), 0, 1)
+    return pl.concat(rows)
+
+
+@functools.cache
+def truth(policy):
+    frame = live(policy, 200_000, np.random.default_rng(99))
+    weighted = frame["r"] * DISCOUNT ** frame["t"]
+    return float(weighted.sum()) / 200_000
+
+
+def read(frame, count, **change) -> Any:
+    declared: dict[str, Any] = {"episode": "visit", "step": "t", "state": "x", "next_state": [], "box": (0, 1)}
+    declared |= {"action": "go", "actions": [0, 1], "reward": "r", "low": -1, "high": 1, "count": count}
+    return Sessions.read(frame, **declared | change)
+
+
+def by_hand(frame, policy, q=None):
+    """Each person's mean return over their episodes, step by step."""
+    found = {}
+    for (person, _), rows in frame.sort("t").group_by("person", "visit", maintain_order=True):
+        value = 0.0
+        for row in rows.reverse().iter_rows(named=True):
+            at = np.array([[row["x"]]])
+            ratio = policy(at)[0, row["go"]] / behaviour(at)[0, row["go"]]
+            values = np.zeros(2) if q is None else q(at)[0]
+            value = policy(at)[0] @ values + ratio * (row["r"] + DISCOUNT * value - values[row["go"]])
+        found.setdefault(person, []).append(value)
+    return np.array([np.mean(found[person]) for person in sorted(found)])
+
+
+def statistic(policies=(cautious, bold), returns=(-50.0, 50.0), **change):
+    given = {"behaviour": behaviour, "model": None, "box": Box.of((0, 1)), "actions": 2, "rewards": (-1.0, 1.0)}
+    return Returns(policies, returns=returns, discount=DISCOUNT, per_step=False, **given | change)
+
+
+@pytest.mark.parametrize("q", [None, model], ids=["weighted", "doubly robust"])
+def test_returns_are_those_by_hand(q):
+    frame = live(behaviour, 20, np.random.default_rng(0), episodes=3)
+    found = read(frame, 20).mean(statistic(model=q))
+    wanted = np.stack([by_hand(frame, policy, q) for policy in (cautious, bold)]) / 50
+    assert found == pytest.approx(np.concatenate([wanted.mean(axis=1), SQUARES * (wanted**2).mean(axis=1)]), abs=1e-9)
+    less = read(frame, 20).mean(statistic((bold,), model=q, against=cautious))
+    assert less[0] == pytest.approx((wanted[1] - wanted[0]).mean(), abs=1e-9)
+
+
+def test_steps_after_a_gap_are_left_out():
+    frame = live(behaviour, 10, np.random.default_rng(0))
+    gap, cut = frame.filter(pl.col("t") != 2), frame.filter(pl.col("t") < 2)
+    assert np.array_equal(read(gap, 10).mean(statistic()), read(cut, 10).mean(statistic()))
+    late = read(pl.concat([cut, frame.filter(pl.col("t") == 3), cut.filter(pl.col("t") == 0)]), 10)
+    assert late.mean(statistic()).shape == (4,)  # the same step twice is no reason to fail
+
+
+def test_propensities_may_stand_in_a_column():
+    frame = live(behaviour, 10, np.random.default_rng(0))
+    chosen = behaviour(frame["x"].to_numpy()[:, None])[np.arange(len(frame)), frame["go"].to_numpy()]
+    told = read(frame.with_columns(p=pl.Series(chosen)), 10, propensity="p")
+    assert told.mean(statistic(behaviour=None)) == pytest.approx(read(frame, 10).mean(statistic()), abs=1e-9)
+    impossible = read(frame.with_columns(p=0.0), 10, propensity="p")
+    assert not impossible.mean(statistic(behaviour=None)).any()
+
+
+@pytest.mark.parametrize("q", [None, model], ids=["weighted", "doubly robust"])
+def test_values_are_right_and_intervals_hold_them(q):
+    """Of 30 draws of people and noise: intervals are for the worst case, and miss far less often than stated."""
+    true = {name: truth(policy) for name, policy in POLICIES.items()}
+    found = []
+    for seed in range(30):
+        sessions = read(live(behaviour, 400, np.random.default_rng(seed)), 400)
+        found.append(evaluate_policies(
+            sessions, POLICIES, BUDGET, returns=(-8, 12), discount=DISCOUNT, behaviour=behaviour, model=q,
+            simulate=seed,
+        ))  # fmt: skip
+    held = [all(one[name].low <= true[name] <= one[name].high for name in true) for one in found]
+    assert sum(held) >= binom.ppf(1e-6, 30, 0.95)
+    for name in true:
+        values = np.array([one[name].value for one in found])
+        assert values.mean() == pytest.approx(true[name], abs=6 * values.std() / math.sqrt(30) + 0.01)
+        assert np.mean([one[name].high - one[name].low for one in found]) < 5
+
+
+def test_a_better_model_makes_intervals_narrower():
+    first = live(behaviour, 2000, np.random.default_rng(0)).filter(pl.col("t") == 0)
+    first = first.with_columns(r=0.4 + 0.6 * pl.col("x") - 0.3 * pl.col("go") + 0.2 * (pl.col("r") - 0.35))
+    ask = partial(evaluate_policies, read(first, 2000), POLICIES, Budget(100, 1e-5), returns=(-4, 4),
+                  behaviour=behaviour, simulate=1)  # fmt: skip
+    plain, better = ask(), ask(model=lambda states: 0.4 + 0.6 * states - [0, 0.3])
+    assert better["bold"].high - better["bold"].low < 0.95 * (plain["bold"].high - plain["bold"].low)
+    gain = ask(against="cautious")
+    assert list(gain.values) == ["bold"]
+    assert gain["bold"].value == pytest.approx(plain.difference("bold", "cautious").value, abs=0.02)
+
+
+def test_behaviour_can_be_learnt_and_is_paid_for():
+    def coarse(states):
+        return np.where(states[:, :1] > 0.5, [0.3, 0.7], [0.6, 0.4])
+
+    cells = Cells.between([0, 0.5, 1])
+    sessions = read(live(coarse, 4000, np.random.default_rng(0)), 4000)
+    ask = partial(evaluate_policies, sessions, POLICIES, BUDGET, returns=(-8, 12), discount=DISCOUNT)
+    known, learnt = ask(behaviour=coarse, simulate=1), ask(behaviour=cells, simulate=1)
+    for name in POLICIES:
+        assert learnt[name].value == pytest.approx(known[name].value, abs=0.1)
+    assert learnt.noise == pytest.approx(known.noise / math.sqrt(0.9))
+    certificate = ask(behaviour=cells).certificate
+    assert certificate.norm is not None
+    assert (certificate.standing, len(certificate.norm["of"])) == ("certified", 2)  # type: ignore[arg-type]
+    assert "nor the error of probabilities that were learnt" in str(certificate)
+
+
+# What one person can do
+
+
+def people_and_reader(policies, returns=(-1.0, 1.0), **change):
+    """The mechanism, and rows of made-up people with room for two more."""
+    rows = live(behaviour, 18, np.random.default_rng(0), episodes=2)
+    reader = partial(read, count=20, **change)
+    question = question_of(
+        reader(rows), policies, BUDGET, returns, DISCOUNT, False, None, lambda s: np.tile([0.1, 0.9], (len(s), 1)), None
+    )  # fmt: skip
+    return rows, reader, question
+
+
+def test_the_worst_person_comes_as_far_as_stated_and_no_farther():
+    rows, reader, question = people_and_reader(POLICIES | {"left": "0"})
+    mechanism = policy_values.PolicyValues(question, BUDGET, 0.95)
+    move = worst_rows(reader, rows, BUDGET, mechanism=mechanism, tries=16).movement
+    assert not move.exceeds
+    assert move.share > 0.99
+    assert move.norm == "returns"
+
+
+def test_the_worst_person_for_what_is_learnt():
+    shares = ActionShares(Cells.states(2), Box.of((0, 1)), 2)
+    cells = {"person": 1, "visit": "v", "t": range(4), "x": 0.0, "r": 0.0}
+    one, other = (pl.DataFrame(cells | {"go": [go] * 4}) for go in (0, 1))
+    apart = np.linalg.norm(read(one, 10).mean(shares) - read(other, 10).mean(shares))
+    assert apart == pytest.approx(math.sqrt(2) / 10)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        frames = [one.with_columns(x=pl.Series(rng.integers(0, 2, 4) * 1.0), go=pl.Series(rng.integers(0, 2, 4)))
+                  for _ in range(2)]  # fmt: skip
+        found = [read(frame, 10).mean(shares) for frame in frames]
+        assert np.linalg.norm(found[0] - found[1]) <= math.sqrt(2) / 10 * (1 + 1e-9)
+
+
+def test_squares_cost_nothing_and_not_more_of_them():
+    """Over all pairs of numbers from -1 to 1; with squares that count a hundredth more, some pair is too far apart."""
+    u = np.linspace(-1, 1, 1001)
+
+    def farthest(factor):
+        return float(((u[:, None] - u) ** 2 + (factor * SQUARES) ** 2 * (u[:, None] ** 2 - u**2) ** 2).max())
+
+    assert farthest(1.0) == pytest.approx(4, abs=1e-12)
+    assert farthest(1.01) > 4.001
+
+
+class EpisodesApart(Returns):
+    """Broken: every episode is held to the range, but they are added up, so that many count more."""
+
+    def of_people(self, starts, columns):
+        found = super().of_people(starts, columns)
+        return found * np.diff(starts, append=len(columns["action"]))[:, None]
+
+    def _hold(self, vectors, people):
+        return vectors
+
+
+def test_broken_copies_are_caught(monkeypatch):
+    rows, reader, question = people_and_reader(POLICIES)
+    search = partial(worst_rows, reader, rows, BUDGET, tries=8)
+    with monkeypatch.context() as patch:
+        patch.setattr(policy_values, "Returns", EpisodesApart)
+        assert search(mechanism=policy_values.PolicyValues(question, BUDGET, 0.95)).movement.exceeds
+    monkeypatch.setattr("quietq.feedback.returns.SQUARES", 2 * SQUARES)
+    assert search(mechanism=policy_values.PolicyValues(question, BUDGET, 0.95)).movement.exceeds
+
+
+# The choice
+
+
+def wins(scores, scale):
+    """The probability that the first of two has the largest score with exponential noise."""
+    gap = (scores[0] - scores[1]) / scale
+    return 1 - math.exp(-gap) / 2 if gap >= 0 else math.exp(gap) / 2
+
+
+def test_the_choice_is_as_private_as_stated_and_no_more():
+    """Two policies, of which one person moves one up and the other down: the odds change by epsilon and no less."""
+    query = next(policy_values.PolicyChoice(people_and_reader(POLICIES)[2], BUDGET).run())
+    assert isinstance(query.law, NoisyMax)
+    assert query.law.scale == pytest.approx(4 / (20 * BUDGET.epsilon), rel=1e-5)  # 4C/(N epsilon), with C = 1
+    move = 2 / 20
+    worst = 0.0
+    for gap in np.linspace(-1, 1, 401):
+        one, other = ([gap, 0.0], [gap + move, -move])
+        for j in (0, 1):
+            before, after = (wins(scores[:: 1 - 2 * j], query.law.scale) for scores in (one, other))
+            worst = max(worst, abs(math.log(after / before)))
+    assert 0.999 * BUDGET.epsilon < worst <= BUDGET.epsilon
+    too_little = query.law.scale / 2
+    assert math.log(wins([-0.5 + move, -move], too_little) / wins([-0.5, 0], too_little)) > 1.9 * BUDGET.epsilon
+
+
+def test_the_worst_person_for_a_choice():
+    """One who was glad of the first policy's action and sorry for the other's, against one for whom it is turned."""
+    rows, reader, question = people_and_reader({"left": "0", "right": "1"}, returns=(-0.5, 0.5))
+    query = next(policy_values.PolicyChoice(question, BUDGET).run())
+    found = [query.numbers(reader(rows))]
+    for left, right in [*np.random.default_rng(0).uniform(-1, 1, (20, 2)).tolist(), [-1.0, 1.0], [1.0, -1.0]]:
+        visits = {"visit": [0, 1], "t": 0, "x": 0.0, "go": [0, 1], "r": [left, right]}
+        one = pl.DataFrame({"person": 99, **visits}, schema=rows.schema)
+        found.append(query.numbers(reader([rows, one])))
+    apart = max(query.law.distance(one - other) for one in found for other in found)
+    assert 0.99 < apart / query.sensitivity <= 1
+
+
+@pytest.mark.parametrize("entropy", [SystemEntropy(), SeededEntropy(3)], ids=["exact", "simulated"])
+def test_the_largest_is_drawn_by_its_law(entropy):
+    scores, law = np.array([0.3, 0.0]), NoisyMax(0.4, {})
+    firsts = sum(law.add(scores, entropy)[0] == 0 for _ in range(400))
+    low, high = binom.ppf([1e-7, 1 - 1e-7], 400, wins(scores, 0.4))
+    assert low <= firsts <= high
+
+
+def test_the_largest_of_equals_is_anyones():
+    assert {largest_exactly(np.zeros(3), 1.0) for _ in range(60)} == {0, 1, 2}
+    assert largest_exactly(np.array([0.0, 1e6, 0.0]), 1.0) == 1
+
+
+def test_a_choice_is_pure_and_takes_the_best():
+    sessions = read(live(behaviour, 4000, np.random.default_rng(0)), 4000)
+    ask = partial(choose_policy, sessions, POLICIES | {"left": "0"}, Budget(1.0, 0), returns=(-8, 12),
+                  discount=DISCOUNT, behaviour=behaviour)  # fmt: skip
+    best = max(POLICIES | {"left": None}, key=lambda name: -9 if name == "left" else truth(POLICIES[name]))
+    chosen = [ask(simulate=seed).name for seed in range(20)]
+    assert chosen.count(best) >= 15
+    released = ask()
+    certificate = released.certificate
+    assert (certificate.standing, certificate.method, certificate.delta, certificate.mu) == (
+        "certified", "policies/choice", 0, None)  # fmt: skip
+    assert released.to_dict()["chosen"] == released.name
+    with pytest.raises(BudgetExhausted, match="These people's sessions was released already"):
+        ask()
+
+
+# The release
+
+
+def test_it_is_released_once_certified_and_charged():
+    sessions = read(live(behaviour, 400, np.random.default_rng(0)), 400)
+    account = Accountant(BUDGET)
+    ask = partial(evaluate_policies, sessions, POLICIES, returns=(-8, 12), behaviour=behaviour, account=account)
+    found = ask(BUDGET)
+    certificate = found.certificate
+    assert (certificate.standing, certificate.method) == ("certified", "policies/values")
+    assert certificate.sensitivity == pytest.approx(2 * math.sqrt(2) / 400, rel=1e-5)
+    assert found.noise == pytest.approx(10 * 2 * math.sqrt(2) / 400 / BUDGET.mu, rel=1e-5)
+    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert registry.owner(certificate.method) == "quietq.mechanisms.policy_values"
+    text = str(certificate)
+    assert "held to [-8, 12], once over all of their episodes" in text
+    assert "but not what holding returns to [-8, 12] cuts off" in text
+    with pytest.raises(BudgetExhausted):
+        ask(BUDGET)
+
+
+def wrong_shape(states):
+    return np.ones(len(states))
+
+
+def in_company(states):
+    share = states[:, 0] / (states[:, 0].sum() + 1)
+    return np.stack([share, 1 - share], axis=-1)
+
+
+def failing(states):
+    raise ValueError(f"secret {states}")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"policies": {}}, "policies must name at least one"),
+        ({"policies": {"a": "2"}}, "Policy 'a' must name one of the actions"),
+        ({"policies": {"a": wrong_shape}}, "must give 2 numbers for each state"),
+        ({"policies": {"a": in_company}}, "must look at one state at a time"),
+        ({"policies": {"a": failing}}, "^Policy 'a' failed with ValueError; nothing was spent.$"),
+        ({"policies": {"a": model}}, "must give probabilities of 2 actions, which add up to 1"),
+        ({"behaviour": None}, "There must be a behaviour"),
+        ({"behaviour": model}, "behaviour must give probabilities"),
+        ({"model": wrong_shape}, "model must give 2 numbers"),
+        ({"model": lambda states: np.full((len(states), 2), np.nan)}, "model must give finite numbers"),
+        ({"returns": (1, 1)}, "returns must be a range"),
+        ({"discount": 1.5}, "discount must lie between 0 and 1"),
+        ({"confidence": 1.0}, "confidence must lie between 0 and 1"),
+        ({"against": "nobody"}, "against must be one of at least two policies"),
+        ({"budget": Budget(1, 0)}, "delta must be above 0"),
+    ],
+)
+def test_refusals(change, sentence):
+    sessions = read(live(behaviour, 5, np.random.default_rng(0)), 2000)
+    given: dict[str, Any] = {"sessions": sessions, "policies": POLICIES, "budget": BUDGET, "returns": (-8, 12),
+                             "behaviour": behaviour}  # fmt: skip
+    with pytest.raises(InvalidInput, match=sentence):
+        evaluate_policies(**given | change)
+
+
+def test_sessions_that_cannot_be_asked():
+    rows = live(behaviour, 5, np.random.default_rng(0))
+    for change, sentence in (
+        ({"reward": None}, "no rewards"),
+        ({"actions": None, "action_box": (0, 1)}, "a declared list of actions"),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            evaluate_policies(read(rows, 2000, **change), {"a": "0"}, BUDGET, returns=(0, 1), behaviour=behaviour)
+    with pytest.raises(InvalidInput, match="A choice is pure"):
+        choose_policy(read(rows, 9), POLICIES, BUDGET, returns=(0, 1), behaviour=Cells.states(2))

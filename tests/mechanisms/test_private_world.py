@@ -1,0 +1,178 @@
+"""Private worlds of sessions: what they learn, what leaves, and acting in them."""
+
+from dataclasses import replace
+from functools import partial
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from linear_people import MATRIX, PUSH, read, rows_of
+
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, PrivateWorld, WorldModel, load, privatise, publish
+from quietq.mechanisms.moments import FIRST_ROUNDS, RATE_ROUNDS, ROUNDS
+from quietq.worlds.cross_entropy import plan_linear
+from quietq.worlds.private_world import PrivateWorldEnv, Simulator
+
+BUDGET, PEOPLE = Budget(4.0, 1e-5), 300
+
+
+@pytest.fixture(scope="module")
+def world() -> PrivateWorld:
+    return privatise(read(rows_of(PEOPLE), PEOPLE), BUDGET, simulate=0)
+
+
+@pytest.fixture(scope="module")
+def pushed() -> PrivateWorld:
+    """Actions are numbers, reward, ends and starts are known, and so is how one coordinate moves."""
+    known = WorldModel(
+        reward=lambda states, actions, after: 1 - after[..., 0] ** 2,
+        end=lambda after: abs(after[..., 0]) > 1.5,
+        start=lambda draws: draws - 0.5,
+        moves={0: lambda states, actions, after: states[..., 0] + 0.1 * states[..., 1]},
+    )
+    return privatise(read(rows_of(PEOPLE, numbers=True), PEOPLE, numbers=True), BUDGET, world=known, simulate=1)
+
+
+def test_the_dynamics_are_learned(world):
+    states = np.random.default_rng(1).uniform(-1, 1, (100, 2))
+    expected = [states @ MATRIX.T + PUSH * push for push in (-1, 1)]
+    assert np.abs(world(states) - np.hstack(expected)).max() < 0.02
+    assert np.sqrt(np.diag(world.residual)) == pytest.approx(0.005, rel=0.5)  # 0.01, in halves of the box
+
+
+def test_rewards_ends_and_starts_are_learned(world):
+    states = np.random.default_rng(1).uniform(0.3, 0.7, (100, 2))
+    simulator = Simulator(world)
+    found = simulator.step(states, np.zeros(100, int), np.full((100, simulator.draws), 0.5))
+    assert np.abs(found.rewards - (4 * states[:, 0] - 1) / 3).mean() < 0.1
+    edge = simulator._ends(np.array([[0.02, 0.5], [0.5, 0.5], [0.98, 0.5]]), np)
+    assert min(edge[0], edge[2]) > 10 * edge[1]
+    begin = 4 * simulator.start(np.random.default_rng(2).random((4000, simulator.draws))) - 2
+    assert np.abs(begin.mean(axis=0)).max() < 0.2
+    assert begin.std(axis=0) == pytest.approx(0.5, abs=0.2)
+
+
+def test_it_is_released_once_charged_for_everything_and_certified(tmp_path):
+    people, account = read(rows_of(30, 3), 30), Accountant(BUDGET)
+    private = privatise(people, BUDGET, account=account)
+    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    certificate = private.certificate
+    assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "world/moments", 4.0)
+    assert certificate.mu == pytest.approx(BUDGET.mu)
+    assert len(certificate.norm["of"]) >= ROUNDS + FIRST_ROUNDS + RATE_ROUNDS
+    assert "linear" in certificate.remarks[0]
+    publish(private, tmp_path / "world.qq")
+    assert load(tmp_path / "world.qq").certificate == certificate
+    people = read(rows_of(30, 3), 30)
+    privatise(people, BUDGET)
+    with pytest.raises(BudgetExhausted, match="released already"):
+        privatise(people, BUDGET)
+
+
+def test_what_is_known_is_not_paid_for(pushed):
+    assert (pushed.first, pushed.reward, pushed.ends, pushed.moved) == (None, None, None, (1,))
+    simulator = Simulator(pushed)
+    found = simulator.step(np.full((1, 2), 0.75), np.full((1, 1), 0.5), np.full((1, simulator.draws), 0.5))
+    assert float(found.states[0, 0]) == pytest.approx((1.1 + 2) / 4)
+    assert float(found.rewards[0]) == pytest.approx(1 - 1.1**2)
+
+
+@pytest.mark.parametrize("name", ["world", "pushed"])
+def test_it_can_leave_and_come_back(name, request, tmp_path):
+    world = request.getfixturevalue(name)
+    publish(world, tmp_path / "world.qq", not_private=True)
+    again = load(tmp_path / "world.qq")
+    assert isinstance(again, PrivateWorld)
+    states = np.random.default_rng(1).uniform(-2, 2, (50, 2))
+    assert np.array_equal(again(states), world(states))
+    for field in ("weights", "gram", "residual", "left", "right"):
+        assert np.array_equal(getattr(again, field), getattr(world, field))
+    if name == "pushed":
+        with pytest.raises(InvalidInput, match="reward, end, start, moves"):
+            again.env()
+        with pytest.raises(InvalidInput, match="reward, end, start, moves"):
+            again.with_known(WorldModel())
+        again = again.with_known(world.model)
+    first, second = (one.env().reset(seed=3)[0] for one in (world, again))
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("options", [{}, {"ensemble": 3}, {"halt": None, "noise": False, "steps": 7}])
+@pytest.mark.parametrize("name", ["world", "pushed"])
+def test_it_is_an_environment(name, options, request):
+    env = request.getfixturevalue(name).env(**options)
+    assert isinstance(env, PrivateWorldEnv)
+    check_env(env, skip_render_check=True)
+    env.reset(seed=0)
+    with pytest.raises(InvalidInput, match="action"):
+        env.step(np.array([7.0], np.float32))
+
+
+def test_episodes_are_cut_off_in_time(pushed):
+    env = gymnasium.wrappers.TimeLimit(pushed.env(steps=5, halt=None), 50)
+    env.reset(seed=0)
+    ends = [env.step(np.zeros(1, np.float32))[2:4] for _ in range(5)]
+    assert ends == [(False, False)] * 4 + [(False, True)]
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(np.zeros(1, np.float32))
+
+
+def test_leaving_never_pays(pushed):
+    """Where people's steps say nothing, the least reward is earned for all steps that are left."""
+    worse = replace(pushed, spaces=replace(pushed.spaces, low=-3.0))
+    env = PrivateWorldEnv(worse, steps=100, halt=1e-9)
+    env.reset(seed=0)
+    _, reward, ended, cut, info = env.step(np.zeros(1, np.float32))
+    assert (ended, cut, info) == (True, False, {"halt": True})
+    assert reward == pytest.approx(-3.0 * 99, abs=1.0)
+    assert PrivateWorldEnv(worse, discount=0.9).worst(10**6) == pytest.approx(-3.0 * 9)
+
+
+def test_both_array_modules_agree(world):
+    simulator, rng = Simulator(world), np.random.default_rng(4)
+    states, actions, draws = rng.random((6, 2)), rng.integers(0, 2, 6), rng.random((6, simulator.draws))
+    step = jax.jit(partial(simulator.step, xp=jnp))
+    for one, other in zip(simulator.step(states, actions, draws), step(states, actions, draws), strict=True):
+        assert np.asarray(other) == pytest.approx(np.asarray(one), abs=1e-4)
+    begin = jax.jit(partial(simulator.start, xp=jnp))(draws)
+    assert np.asarray(begin) == pytest.approx(simulator.start(draws), abs=1e-4)
+
+
+def test_plausible_worlds_scatter_as_the_noise_does(world):
+    drawn = world.plausible(500, np.random.default_rng(0))
+    assert drawn.mean(axis=0) == pytest.approx(world.weights, abs=0.01)
+    assert (drawn.std(axis=0) > 0).all()
+
+
+def test_a_plan_in_it_is_a_plan_outside(pushed):
+    """Holding x near 0 by pushes, in the system itself."""
+    policy = plan_linear(pushed, steps=40, iterations=8, candidates=40, seed=0)
+    state, lost = np.array([0.4, 0.0]), []
+    for _ in range(60):
+        state = MATRIX @ state + PUSH * np.clip(policy(state)[0], -1, 1)
+        lost.append(state[0] ** 2)
+    assert np.mean(lost[30:]) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "refusal"),
+    [
+        ({"next_state": []}, None, "next states"),
+        ({"reward": None}, None, "rewards"),
+        ({}, WorldModel(moves={2: abs}), "coordinates 0 to 1"),
+        ({}, WorldModel(moves={0: abs, 1: abs}), "leave a coordinate"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(options, model, refusal):
+    with pytest.raises(InvalidInput, match=refusal):
+        privatise(read(rows_of(30, 3), 30, **options), BUDGET, world=model)
+
+
+def test_sessions_without_ends_never_end():
+    world = privatise(read(rows_of(30, 3), 30, end=None), BUDGET, simulate=0)
+    assert world.ends is None
+    assert "end" not in world.known
+    assert not Simulator(world).step(np.full((4, 2), 0.5), np.zeros(4, int), np.full((4, 4), 0.5)).ends.any()
