@@ -103,6 +103,18 @@ class Recommender(System):
         return Outcome(np.clip(moved, -1, 1), clicked.astype(float), np.zeros(len(states), bool))
 
 
+_PLACES = {"c": 0, "s": 1, "C": 2, "S": 3, "v": 4, "V": 5, "u": 6}
+_ODD = "s S v V u cS sC cv cV Cv CV SC uC vvv VVV cCv cCV sSv sSV Svv SVV SvV vvV vVV cCS sCC CSvv CSVV CSvV"
+_TERMS = sorted(
+    (
+        tuple(sorted((_PLACES[letter], term.count(letter)) for letter in set(term)))
+        for term in (*_ODD.split(), "Cvvv", "CvvV", "CvVV", "CVVV")
+    ),
+    key=len,
+)
+"""Cosine, sine and speed of the first link (c, s, v) and of the second (C, S, V), and the torque u."""
+
+
 class Acrobot(System):
     """Gymnasium's Acrobot-v1; torque is a number. People swing along to some degree, and else act at random."""
 
@@ -116,11 +128,11 @@ class Acrobot(System):
     def model(self) -> WorldModel:
         """Angles follow from speeds, over the step of 0.2 s; how speeds change is learned.
 
-        Mirrored states move in mirrored ways, so only odd features count. That sines, speeds and torque are enough of
-        them was seen on the twin, for people of other draws than those reported.
+        Mirrored states move in mirrored ways, so only odd features count; they are the terms of the equations of motion
+        and of their change over a step (tried on other people's steps than those reported).
         """
         moves = {i: partial(_turned, i) for i in range(4)}
-        return WorldModel(features=Polynomials(7, tuple(((i, 1),) for i in (1, 3, 4, 5, 6))), moves=moves)
+        return WorldModel(features=Polynomials(7, tuple(_TERMS)), moves=moves)
 
     def start(self, rng: Rng, people: Array) -> Array:
         return self._seen(rng.uniform(-0.1, 0.1, (len(people), 4)))
