@@ -29,13 +29,15 @@ from benchmarks import (
     real_study,
     release,
     serving,
+    world_study,
+    world_tuning,
 )
 from benchmarks.row import Row
 from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
-    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study,
+    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study, world_tuning, world_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
@@ -114,7 +116,7 @@ def _page() -> str:
         rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
         lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
     for module in STUDIES:
-        if module is peer_tuning or not (RESULTS / f"{module.NAME}.json").exists():
+        if module in (peer_tuning, world_tuning) or not (RESULTS / f"{module.NAME}.json").exists():
             continue
         found = _stored(module.NAME)
         lines += [

@@ -99,9 +99,9 @@ class System(ABC):
             return self._value_there(policy, seed, episodes)
         return float(self._play(lambda rng, people, states: policy(states), [seed, 1], episodes).mean())
 
-    def value_of_behaviour(self) -> float:
+    def value_of_behaviour(self, seed: int = 0) -> float:
         """The mean return of people as they are."""
-        return float(self._play(self.behave, [0, 2], 2000).mean())
+        return float(self._play(self.behave, [seed, 2], 1000).mean())
 
     def _play(self, act: Callable[[Rng, Array, Array], Array], seed: Any, episodes: int) -> Array:
         rng = np.random.default_rng(seed)
