@@ -92,4 +92,4 @@ class Tanks(System):
         return Outcome(np.clip(np.stack([first, second], axis=1), 0, 2), rewards, ended)
 
 
-DEVELOPMENT: dict[str, System] = {one.name: one for one in (RandomLinear(0), RandomLinear(1), HeavyPole(), Tanks())}
+DEVELOPMENT: dict[str, System] = {one.name: one for one in (RandomLinear(), HeavyPole(), Tanks())}

@@ -108,8 +108,8 @@ def values(weights: Weights, x: Any, xp: Any) -> Any:
 
 def _loss(weights: Weights, x: Any, y: Any, there: Any, mask: Any) -> Any:
     found = values(weights, x, jnp)
-    squares = optax.huber_loss(found[..., :-1], jnp.broadcast_to(y[..., :-1], found[..., :-1].shape), 3.0)
-    ends = optax.sigmoid_binary_cross_entropy(found[..., -1:], y[..., -1:])
+    squares = optax.huber_loss(found[..., :-1], jnp.broadcast_to(y[..., :-1], found[..., :-1].shape), delta=3.0)
+    ends = optax.sigmoid_binary_cross_entropy(found[..., -1:], jnp.broadcast_to(y[..., -1:], found[..., -1:].shape))
     rows = (jnp.concatenate([squares, ends], axis=-1) * mask).sum(axis=-1) * there
     return rows.mean(axis=0).sum() / jnp.maximum(there.sum(), 1.0)
 

@@ -14,7 +14,7 @@ from benchmarks.study import RESULTS, ROOT, Case, Numbers, Study
 from benchmarks.world_grids import METHODS
 from benchmarks.world_peers import Settings, non_private
 
-NAME, PEOPLE, TRIALS = "tune-worlds", 1000, 8
+NAME, PEOPLE, TRIALS = "tune-worlds", 1000, 6
 MADE_OF = tuple(
     ROOT / "benchmarks" / f"{name}.py"
     for name in ("development_systems", "session_data", "planners", "world_peers", "world_sgd", "world_twin")
