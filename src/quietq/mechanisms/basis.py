@@ -168,6 +168,11 @@ class Basis:
             found *= self.between_actions[:, action].T[:, self.contrasts]
         return found
 
+    def directions(self, points: Float[np.ndarray, "rows d"], action: np.ndarray | None = None) -> np.ndarray:
+        """What weights are fitted of."""
+        found = self.features(points, action)
+        return found if self.matrix is None else found @ self.matrix
+
     def of_features(self, fitted: Float[np.ndarray, " directions"]) -> Float[np.ndarray, " features"]:
         """The weights of features that weights of directions come to."""
         return fitted if self.matrix is None else self.matrix @ fitted

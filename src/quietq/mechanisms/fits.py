@@ -16,7 +16,7 @@ import numpy as np
 from quietq.feedback.row_statistics import TOLD, ClippedFit
 from quietq.mechanisms.basis import Basis, Stretched
 from quietq.mechanisms.mechanism import Query, Task
-from quietq.mechanisms.rounds import MARGINALS, ROWS, Rounds, shrink
+from quietq.mechanisms.rounds import MARGINALS, ROWS, Fitted, Rounds, shrink
 from quietq.privacy.certificate import Assumption
 
 _SIMULATED = 100
@@ -62,7 +62,7 @@ class Fits(Rounds):
         bound = math.sqrt(1 + TOLD**2 / 4)
         return 2 * length * bound / (self.relation.people * self.budget.mu * math.sqrt(self._share))
 
-    def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
+    def run(self) -> Generator[Query, np.ndarray, Fitted]:
         law = yield from self._law_of_coordinates()
         basis, knots = self.basis, self._not_stretched if law is None else law.knots
         statistic = ClippedFit(self.loss, Stretched(basis, knots), basis.variances, self._clip, basis.matrix)
@@ -70,4 +70,4 @@ class Fits(Rounds):
         answer = yield query
         left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
         scale = self._clip / left / np.maximum(self._shrunk, 1e-12)
-        return basis, shrink(scale * answer[:-1], (scale * query.law.sigma) ** 2, basis), knots
+        return Fitted(basis, shrink(scale * answer[:-1], (scale * query.law.sigma) ** 2, basis), knots)

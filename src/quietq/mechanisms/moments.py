@@ -14,7 +14,7 @@ and so is biased where these are skewed. What is declared as known (`WorldModel`
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked,
 from quietq.mechanisms.mechanism import Mechanism, Query, Task
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_world import PrivateWorld
-from quietq.mechanisms.rounds import Rounds, mean_query
+from quietq.mechanisms.rounds import Fitted, Rounds, mean_query
 from quietq.mechanisms.whitening import Fit, Whitening, normal_scatter
 from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Box
@@ -36,6 +36,8 @@ SHARES = {"dynamics": 0.75, "reward": 0.1, "end": 0.1, "start": 0.05}
 """Of mu squared; what is known leaves its share to the others."""
 RATES = 0.2
 """Of the share of ends, for how often there are any."""
+TOLERANCE = 0.01
+"""An error of rewards, in units of their range, that is worth it if rare ones are not clipped away."""
 RATE_ROUNDS = 3
 _SURE = 4.0
 """A clip is so many times what it is to hold, or the noise of it."""
@@ -50,8 +52,8 @@ class Released(NamedTuple):
 
     moves: Fit
     first: Fit | None
-    reward: Any
-    ends: Any
+    reward: Fitted | None
+    ends: Fitted | None
     rate: float
 
 
@@ -89,7 +91,8 @@ class Moments(Mechanism):
 
     def _rounds(self, name: str, task: Task) -> Rounds:
         mu = self._mu[name] * (math.sqrt(1 - RATES) if name == "end" else 1.0)
-        return Rounds(replace(task, budget=Budget.from_mu(mu, self.budget.delta), gives="rows"))
+        part = replace(task, budget=Budget.from_mu(mu, self.budget.delta), gives="rows")
+        return Rounds(part, TOLERANCE if name == "reward" else 0.0)
 
     def _conditions(self) -> tuple[Assumption, ...]:
         held = (
@@ -144,8 +147,15 @@ class Moments(Mechanism):
             if rounds is not None:
                 parts[name] = rounds.result(found, certificate)
         return PrivateWorld.of(
-            self.spaces, self.feature_map, self.moved, moves, first, parts, rate, self.model, certificate
+            self.spaces, self.feature_map, self.moved, moves, first, parts, rate, self._error_of(reward), self.model,
+            certificate,
         )  # fmt: skip
+
+    def _error_of(self, reward: Fitted | None) -> float:
+        """The root mean square, over states, of how far noise may have moved rewards."""
+        if reward is None:
+            return 0.0
+        return (self.spaces.high - self.spaces.low) * math.sqrt(reward.basis.size) * reward.deviation
 
     def expected_error(self) -> float:
         """Of one look, in units of what a person adds."""

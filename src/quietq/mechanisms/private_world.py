@@ -63,6 +63,8 @@ class PrivateWorld(Publishable):
     """None if they are known, or if there are none."""
     rate: float
     """The log-odds of an end, where `ends` says 0."""
+    reward_error: float
+    """How far noise may have moved rewards, as a root mean square over states, in their own units; 0 if known."""
     box: Box
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
     known: tuple[str, ...] = ()
@@ -72,12 +74,13 @@ class PrivateWorld(Publishable):
     @classmethod
     def of(
         cls, spaces: Spaces, feature_map: FeatureMap, moved: tuple[int, ...], moves: Fit, first: Fit | None,
-        parts: dict[str, PrivateModel], rate: float, model: WorldModel, certificate: Certificate,
+        parts: dict[str, PrivateModel], rate: float, reward_error: float, model: WorldModel,
+        certificate: Certificate,
     ) -> "PrivateWorld":  # fmt: skip
         begin = (None, None) if first is None else (first.weights[0], first.residual)
         return cls(
-            spaces, feature_map, moved, *moves, *begin, parts.get("reward"), parts.get("ends"), rate, spaces.box,
-            certificate, model.known, model,
+            spaces, feature_map, moved, *moves, *begin, parts.get("reward"), parts.get("ends"), rate,
+            reward_error, spaces.box, certificate, model.known, model,
         )  # fmt: skip
 
     # What a step does, in the unit box.
@@ -147,6 +150,7 @@ class PrivateWorld(Publishable):
         details: Details = {
             "feature_map": self.feature_map.describe(), "moved": list(self.moved), "known": list(self.known),
             "actions": spaces.actions, "low": spaces.low, "high": spaces.high, "rate": self.rate,
+            "reward_error": self.reward_error,
             "action_box": None if acting is None else [list(acting.low), list(acting.high)],
         }  # fmt: skip
         arrays = {name: getattr(self, name) for name in _FIT}
@@ -161,12 +165,13 @@ class PrivateWorld(Publishable):
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateWorld":
         details, arrays, box = stored.details, stored.arrays, stored.box
-        own = ("feature_map", "moved", "known", "actions", "low", "high", "rate", "action_box", *_PARTS)
+        own = ("feature_map", "moved", "known", "actions", "low", "high", "rate", "reward_error", "action_box", *_PARTS)
         require(set(details) == set(own), f"its details must be {sorted(own)}")
         known = tuple(name for name in ("reward", "end", "start") if name in (details["known"] or ()))
         require(list(known) == details["known"], "what is known must be of reward, end and start")
         try:
             feature_map, rate, acting = map_of(details["feature_map"]), real("rate", details["rate"]), None
+            error = real("reward_error", details["reward_error"])
             if details["action_box"] is not None:
                 acting = Box(*(tuple(ends) for ends in details["action_box"]))
             spaces = Spaces(box, details["actions"], acting, details["low"], details["high"])
@@ -181,7 +186,7 @@ class PrivateWorld(Publishable):
         require(rising and moved and sorted(set(moved)) == moved, "its moved coordinates must be some of the box's")
         _check(spaces, feature_map, len(moved), fit, begin)
         return cls(
-            spaces, feature_map, tuple(moved), **fit, **begin, **parts, rate=rate, box=box,
+            spaces, feature_map, tuple(moved), **fit, **begin, **parts, rate=rate, reward_error=error, box=box,
             certificate=stored.certificate, known=known,
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ so many people and this budget.
 
 import math
 from collections.abc import Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -45,13 +45,30 @@ ROWS = 10
 """How many rows a person is expected to have; others may have more or fewer."""
 LEFT = 0.4
 """What fraction of a gradient clipping should leave: between 0.25 and 0.6 it hardly matters."""
+CLIPPED, LOST = 0.02, 0.002
+"""Where rare answers are to count: if noise cannot tell whether so much of a gradient is lost by clipping, clips are as
+wide as the tolerance allows; if it can, at the most so much is to be lost."""
+_SURE = 3.0
+"""Deviations."""
 KEPT = 0.95
 """Of the weight that earlier looks have, in each round: where features are not quite orthonormal, looks from far away
 are off, and averages of all looks forget them too slowly."""
 _SCALES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
 """What the prior's variances may have to be multiplied by: 1 is the likeliest beforehand."""
+_PLACES = 2**10
+"""Where it is looked for the longest features: public places, every other one a corner."""
 _STEPS = 30
 """Of expectation and maximisation."""
+
+
+class Fitted(NamedTuple):
+    """What rounds come to."""
+
+    basis: Basis
+    weights: Float[np.ndarray, " directions"]
+    knots: Float[np.ndarray, "d knots"]
+    deviation: float = 0.0
+    """Of each weight: how far noise, and chance in who was asked, may have moved it."""
 
 
 class Rounds(Mechanism):
@@ -63,7 +80,11 @@ class Rounds(Mechanism):
         "than expected, so try it on a simulation.",
     )
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, tolerance: float = 0.0) -> None:
+        """`tolerance` is an error, in units of the range, that unbiased answers are worth: with it clips are as wide as
+        noise of that size allows, up to where nobody's gradient is clipped.
+        """
+        self._tolerance = tolerance
         relation, loss, self.box = task.relation, task.loss, Box.of(task.domain)
         self.relation, self.budget, self.loss, dimension = relation, task.budget, loss, self.box.dimension
         self.largest, self.error = math.sqrt(dimension) + 2, 1e-12
@@ -88,13 +109,16 @@ class Rounds(Mechanism):
             ),
         )
 
-    def run(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray, np.ndarray]]:
+    def run(self) -> Generator[Query, np.ndarray, Fitted]:
         basis, knots = yield from self._look_at_states()
         each = self.budget.mu * math.sqrt(self._share / self.rounds)
         curvature, features = self.loss.curvature, Stretched(basis, knots)
         weights, looks, precision = np.zeros(basis.size), np.zeros(basis.size), 0.0
-        clip = 0.5 * math.sqrt(basis.size * self._spread)
-        for _ in range(self.rounds):
+        least = self._affordable(basis)
+        clip = max(0.5 * math.sqrt(basis.size * self._spread), least)
+        for number in range(self.rounds):
+            if self._tolerance and number == self.rounds // 4:  # looks from far away are off by more than that
+                looks, precision = np.zeros(basis.size), 0.0
             query = self._query(
                 ClippedGradient(self.loss, features, basis.of_features(weights), clip, basis.matrix), each
             )  # fmt: skip
@@ -105,8 +129,27 @@ class Rounds(Mechanism):
             looks = KEPT * looks + (weights - gradient / curvature) / variance
             precision = KEPT * precision + 1 / variance
             weights = shrink(looks / precision, 1 / precision, basis)
-            clip *= float(np.clip(LEFT / left, 0.5, 2.0))
-        return basis, weights, knots
+            clip = self._next_clip(clip, left, query.law.sigma / TOLD, least)
+        return Fitted(basis, weights, knots, precision**-0.5)
+
+    def _next_clip(self, clip: float, left: float, noise: float, least: float) -> float:
+        """So that clipping leaves what it should: all, if noise lets that be told, where rare answers are to count."""
+        if self._tolerance and _SURE * noise < CLIPPED:
+            lost = max(_SURE * noise, LOST)
+            return clip * float(np.clip((1 - left + noise) / (lost + noise), 0.7, 2.0))
+        return max(clip * float(np.clip(LEFT / left, 0.5, 2.0)), least)
+
+    def _affordable(self, basis: Basis) -> float:
+        """A clip whose noise is within the tolerance, but none wider than where nobody's gradient is clipped."""
+        if not self._tolerance:
+            return 0.0
+        worth = self.relation.people * self.budget.mu * math.sqrt(self._share)
+        rng = np.random.default_rng(0)
+        points = rng.random((_PLACES, self.box.dimension))
+        points[::2] = np.rint(points[::2])
+        lengths = [np.linalg.norm(basis.directions(points, np.full(_PLACES, i)), axis=1) for i in range(basis.actions)]
+        bound = math.sqrt(1 + TOLD**2 / 4)
+        return min(self._tolerance * worth / (2 * bound * math.sqrt(basis.size)), float(np.max(lengths)))
 
     def _look_at_states(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray]]:
         """Directions that are orthonormal where states lie, and the knots by which the box is stretched."""
@@ -136,7 +179,7 @@ class Rounds(Mechanism):
         return mean_query(statistic, self.relation.people, mu)
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
-        basis, fitted, knots = released
+        basis, fitted, knots, _ = released
         (weights, offset), (low, high) = basis.weights(self.loss.unit * fitted), self.loss.range or (None, None)
         return PrivateModel(basis.feature_map, offset, weights, knots, low, high, self.box, certificate)
 
