@@ -39,7 +39,7 @@ class HeavyPole(System):
 
     name = "heavy pole"
     box = [(-2.0, 2.0), (-3.0, 3.0), (-0.35, 0.35), (-3.0, 3.0)]  # noqa: RUF012
-    low, high, steps, actions = 0.0, 1.0, 300, 2
+    low, high, steps, actions = 0.0, 1.0, 200, 2
     GRAVITY, CART, POLE, LENGTH, FORCE, STEP = 7.0, 0.6, 0.3, 0.9, 6.0, 0.03
 
     def start(self, rng: Rng, people: Array) -> Array:
@@ -92,4 +92,30 @@ class Tanks(System):
         return Outcome(np.clip(np.stack([first, second], axis=1), 0, 2), rewards, ended)
 
 
-DEVELOPMENT: dict[str, System] = {one.name: one for one in (RandomLinear(), HeavyPole(), Tanks())}
+class Spring(System):
+    """A mass on a spring that has to be swung beyond what a push reaches: each step costs 1 until it is there.
+
+    People push along to some degree, and else at random.
+    """
+
+    name = "spring"
+    box = [(-1.3, 1.3), (-0.2, 0.2)]  # noqa: RUF012
+    low, high, steps = -1.0, 0.0, 150
+    action_box = [(-1.0, 1.0)]  # noqa: RUF012
+
+    def start(self, rng: Rng, people: Array) -> Array:
+        return rng.uniform([-0.1, -0.01], [0.1, 0.01], (len(people), 2))
+
+    def behave(self, rng: Rng, people: Array, states: Array) -> Array:
+        random = rng.uniform(-1, 1, len(states))
+        along = np.sign(states[:, 1]) * np.abs(random)
+        return np.where(rng.random(len(states)) < people[:, 0], along, random)[:, None]
+
+    def step(self, rng: Rng, people: Array, states: Array, actions: Array) -> Outcome:
+        speed = 0.99 * states[:, 1] - 0.02 * states[:, 0] + 0.006 * np.clip(actions[:, 0], -1, 1)
+        after = np.stack([states[:, 0] + speed, speed], axis=1)
+        ended = after[:, 0] > 1
+        return Outcome(after, np.where(ended, 0.0, -1.0), ended)
+
+
+DEVELOPMENT: dict[str, System] = {one.name: one for one in (RandomLinear(), HeavyPole(), Tanks(), Spring())}

@@ -13,7 +13,7 @@ import numpy as np
 import quietq as qq
 from benchmarks.planners import Released, in_own_units, plan
 from benchmarks.session_data import Array, Policy, Rng, Steps
-from benchmarks.world_twin import NOTHING, all_terms, linear_model, quadratic, twin, with_constant
+from benchmarks.world_twin import all_terms, linear_model, quadratic, twin, with_constant, world_of
 from quietq.mechanisms.private_world import PrivateWorld
 
 BUDGET = qq.Budget(1, 1e-5)
@@ -37,24 +37,24 @@ def one_shot(steps: Steps, settings: Settings, seed: int) -> Policy:
     return plan(Released(one_shot_world(steps, settings, seed), settings["halt"]), steps.system, seed)
 
 
-def one_shot_world(steps: Steps, settings: Settings, seed: int) -> PrivateWorld:
+def one_shot_world(steps: Steps, settings: Settings, seed: int, mu: float = BUDGET.mu) -> PrivateWorld:
     system, unit, rng = steps.system, steps.unit(), np.random.default_rng([seed, 6])
     spaces, model, there = system.spaces, system.model, steps.there.astype(float)
     shares = {"dynamics": 0.7, "reward": 0.1, "end": 0.1, "start": 0.1}
     shares = {name: share for name, share in shares.items() if name not in model.known}
     if not system.ends:
         shares.pop("end", None)
-    mu = {name: BUDGET.mu * math.sqrt(share / sum(shares.values())) for name, share in shares.items()}
+    of = {name: mu * math.sqrt(share / sum(shares.values())) for name, share in shares.items()}
 
     def fit(phi: Array, targets: Array, weights: Array, part: str) -> tuple[Array, Array, Array]:
-        return regress(phi, targets, weights, mu[part], settings["ridge"], rng)
+        return regress(phi, targets, weights, of[part], settings["ridge"], rng)
 
     feature_map, moved = model.feature_map(spaces), model.learned(spaces.states)
     phi = with_constant(feature_map(spaces.join(unit.states, unit.actions)))
     change, larger = 2 * (unit.after - unit.states)[..., moved], settings["larger"]
     found, gram, left = fit(phi, larger * change, there, "dynamics")
-    reward = ends = first = spread = None
-    if "reward" in mu:
+    reward = ends = begin = None
+    if "reward" in of:
         points = unit.states if not spaces.numbers else np.concatenate([unit.states, unit.actions], axis=-1)
         number, features = spaces.actions or 1, all_terms(points.shape[-1], 2)
         acted = np.eye(number)[unit.actions.astype(int)] if number > 1 else np.ones((*steps.there.shape, 1))
@@ -62,20 +62,17 @@ def one_shot_world(steps: Steps, settings: Settings, seed: int) -> PrivateWorld:
         table = fit(own, (unit.rewards - 0.5)[..., None], there, "reward")[0].reshape(-1, number)
         weights = table[1:] if number > 1 else table[1:, 0]
         reward = linear_model(features, table[0], weights, (spaces.low, spaces.high))
-    if "end" in mu:
+    if "end" in of:
         features, ended = quadratic(spaces.states), steps.ended & steps.there
         balanced = _shares(ended) + _shares(~steps.ended & steps.there)
         labels = np.where(steps.ended, 1.0, -1.0)[..., None]
         table = 10 * fit(with_constant(features(unit.after)), labels, balanced, "end")[0][:, 0]
         ends = linear_model(features, table[:1], table[1:])
-    if "start" in mu:
-        begin = 2 * unit.states[:, :1] - 1
-        found_first, _, spread = fit(np.ones((len(begin), 1, 1)), begin, np.ones((len(begin), 1)), "start")
-        first = found_first[0]
-    return PrivateWorld(
-        spaces, feature_map, moved, found / larger, gram, left / larger**2, np.zeros_like(gram), np.eye(len(moved)),
-        first, spread, reward, ends, 0.0, spaces.box, NOTHING, model.known, model,
-    )  # fmt: skip
+    if "start" in of:
+        seen, each = 2 * unit.states[:, :1] - 1, np.ones((steps.people, 1))
+        middle, _, spread = fit(each[..., None], seen, each, "start")
+        begin = middle[0], spread
+    return world_of(system, found / larger, gram, left / larger**2, begin, reward, ends)
 
 
 def _shares(chosen: Array) -> Array:

@@ -48,7 +48,7 @@ def study(options: argparse.Namespace) -> Study:
                 )
     remark = (
         f"Each method's settings were the best of at most {world_tuning.TRIALS} trials on the development systems, by "
-        "one draw of 1,000 people in each. One person is replaced, for all of them. Laws: `benchmarks/systems.py`."
+        "one draw of 500 people in each. One person is replaced, for all of them. Laws: `benchmarks/systems.py`."
     )
     return Study(NAME, "people", cases, (remark,))
 

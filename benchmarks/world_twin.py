@@ -4,7 +4,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from benchmarks.session_data import Array, Steps
+from benchmarks.session_data import Array, Steps, System
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.noise.box import Box
@@ -32,9 +32,23 @@ def twin(steps: Steps, seed: int = 0) -> PrivateWorld:
     if model.end is None and system.ends:
         ends = _ends(after, steps.ended[there])
     first = 2 * unit.states[:, 0] - 1
+    begin = first.mean(axis=0), np.atleast_2d(np.cov(first.T, bias=True))
+    return world_of(system, weights, gram, left.T @ left / len(left), begin, reward, ends)
+
+
+def world_of(
+    system: System, weights: Array, gram: Array, residual: Array, first: tuple[Array, Array] | None,
+    reward: PrivateModel | None, ends: PrivateModel | None,
+) -> PrivateWorld:  # fmt: skip
+    """A world of fits that no noise is known of; first states by mean and covariance, around the box's middle."""
+    spaces, model = system.spaces, system.model
+    moved = model.learned(spaces.states)
+    begin, spread = (None, None) if first is None else first
     return PrivateWorld(
-        spaces, feature_map, moved, weights, gram, left.T @ left / len(left), np.zeros_like(gram), np.eye(len(moved)),
-        first.mean(axis=0), np.atleast_2d(np.cov(first.T)), reward, ends, 0.0, spaces.box, NOTHING, model.known, model,
+        spaces=spaces, feature_map=model.feature_map(spaces), moved=moved, weights=weights, gram=gram,
+        residual=residual, left=np.zeros_like(gram), right=np.eye(len(moved)), first=begin, spread=spread,
+        reward=reward, ends=ends, rate=0.0, reward_error=0.0, box=spaces.box, certificate=NOTHING, known=model.known,
+        model=model,
     )  # fmt: skip
 
 
