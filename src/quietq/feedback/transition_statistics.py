@@ -61,23 +61,25 @@ class Moves(Looked):
         return np.concatenate([[1.0], np.abs(features).max(axis=0), np.ones(self.targets)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FirstStates(Looked):
-    """Where episodes begin, around the middle of the box."""
+    """Where episodes begin, in coordinates in which states are about white: white @ (state - middle)."""
 
-    states: int
+    middle: Float[np.ndarray, " states"]
+    white: Float[np.ndarray, "states states"]
     features = 1
 
     @property
     def targets(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.states
+        return len(self.middle)
 
     def rows(self, columns: Columns) -> Float[np.ndarray, "rows numbers"]:
-        begins = 2 * stacked(columns, "s", self.states) - 1
-        return np.where(columns["first"][:, None] > 0, np.hstack([np.ones((len(begins), 1)), begins]), 0.0)
+        begins = stacked(columns, "s", self.targets) - self.middle
+        seen = sum(begins[:, i : i + 1] * one for i, one in enumerate(self.white.T))  # row by row, in any company
+        return np.where(columns["first"][:, None] > 0, np.hstack([np.ones((len(begins), 1)), seen]), 0.0)
 
     def scales(self) -> Float[np.ndarray, " numbers"]:
-        return np.ones(1 + self.states)
+        return np.ones(1 + self.targets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
 from quietq.mechanisms.mechanism import Mechanism, Query, Task
 from quietq.mechanisms.private_model import PrivateModel
-from quietq.mechanisms.private_world import PrivateWorld
+from quietq.mechanisms.private_world import PrivateWorld, visited
 from quietq.mechanisms.rounds import Fitted, Rounds, mean_query
 from quietq.mechanisms.whitening import Fit, Whitening, normal_scatter
 from quietq.mechanisms.world_model import WorldModel
@@ -42,6 +42,8 @@ RATE_ROUNDS = 3
 _SURE = 4.0
 """A clip is so many times what it is to hold, or the noise of it."""
 ROUNDS = 24
+LEAST = 1e-10
+"""The least variance of states, in the unit box, that is told from none."""
 FIRST_ROUNDS = 6
 """Looks at the dynamics, and at first states."""
 _NOTHING = Certificate(method="world/moments", standing="none", sigma=1.0)
@@ -51,7 +53,7 @@ class Released(NamedTuple):
     """All that the answers came to."""
 
     moves: Fit
-    first: Fit | None
+    first: tuple[np.ndarray, np.ndarray] | None
     reward: Fitted | None
     ends: Fitted | None
     rate: float
@@ -109,8 +111,7 @@ class Moments(Mechanism):
         first = reward = ends = None
         rate = 0.0
         if "start" in self._mu:
-            first = yield from self._whiten(FirstStates(self.spaces.states), self._mu["start"], FIRST_ROUNDS)
-            first = first._replace(residual=normal_scatter(self.spaces.states) * first.residual)
+            first = yield from self._begin(fitted)
         if self._reward is not None:
             reward = yield from self._reward.run()
         if self._ends is not None:
@@ -125,6 +126,15 @@ class Moments(Mechanism):
             query = mean_query(statistic, self.relation.people, mu / math.sqrt(rounds))
             whitening.take((yield query), query.law.sigma)
         return whitening.fit()
+
+    def _begin(self, moves: Fit) -> Generator[Query, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        """Mean and covariance of first states, seen in coordinates in which all states are about white."""
+        middle, spread = visited(self.feature_map, self.spaces.states, moves.gram)
+        values, vectors = np.linalg.eigh(spread)
+        root = vectors * np.sqrt(np.maximum(values, LEAST))
+        found = yield from self._whiten(FirstStates(middle, np.linalg.inv(root)), self._mu["start"], FIRST_ROUNDS)
+        scatter = normal_scatter(self.spaces.states) * found.residual
+        return middle + root @ found.weights[0], root @ scatter @ root.T
 
     def _rate(self, ends: PrivateModel) -> Generator[Query, np.ndarray, float]:
         """What is to be added to the log-odds of balanced ends, so that there are as many as there were."""
@@ -163,6 +173,8 @@ class Moments(Mechanism):
 
     @classmethod
     def propose(cls, task: Task) -> list["Moments"]:
+        if task.spaces is None:
+            return task.refuse("Noise 'moments' is for Sessions.")  # type: ignore[return-value]
         if task.budget.is_pure:
             raise InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
         return [cls(task)]

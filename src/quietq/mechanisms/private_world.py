@@ -57,7 +57,7 @@ class PrivateWorld(Publishable):
     """The release's noise moved the weights by about left @ E @ right, with E independent standard normals."""
     first: Float[np.ndarray, " states"] | None
     spread: Float[np.ndarray, "states states"] | None
-    """Mean and covariance of first states, around the middle and in halves of the box; None if starts are known."""
+    """Mean and covariance of first states, in the unit box; None if starts are known."""
     reward: PrivateModel | None
     ends: PrivateModel | None
     """None if they are known, or if there are none."""
@@ -73,11 +73,12 @@ class PrivateWorld(Publishable):
 
     @classmethod
     def of(
-        cls, spaces: Spaces, feature_map: FeatureMap, moved: tuple[int, ...], moves: Fit, first: Fit | None,
+        cls, spaces: Spaces, feature_map: FeatureMap, moved: tuple[int, ...], moves: Fit,
+        first: tuple[np.ndarray, np.ndarray] | None,
         parts: dict[str, PrivateModel], rate: float, reward_error: float, model: WorldModel,
         certificate: Certificate,
     ) -> "PrivateWorld":  # fmt: skip
-        begin = (None, None) if first is None else (first.weights[0], first.residual)
+        begin = (None, None) if first is None else first
         return cls(
             spaces, feature_map, moved, *moves, *begin, parts.get("reward"), parts.get("ends"), rate,
             reward_error, spaces.box, certificate, model.known, model,
@@ -109,14 +110,8 @@ class PrivateWorld(Publishable):
 
     def typical(self) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, " states"]]:
         """Mean and deviation of people's states, in the unit box, if features tell; else those of the whole box."""
-        states = self.spaces.states
-        terms = self.feature_map.terms if isinstance(self.feature_map, Polynomials) else ()
-        places = [1 + terms.index(((i, 1),)) for i in range(states) if ((i, 1),) in terms]
-        if len(places) < states:
-            return np.full(states, 0.5), np.full(states, 12**-0.5)
-        mean = self.gram[0, places]
-        spread = np.maximum(np.diag(self.gram)[places] - mean**2, 1e-12)
-        return (mean / math.sqrt(3) + 1) / 2, np.sqrt(spread / 12)
+        mean, spread = visited(self.feature_map, self.spaces.states, self.gram)
+        return mean, np.sqrt(np.maximum(np.diag(spread), 1e-12))
 
     def plausible(self, number: int, rng: np.random.Generator) -> Float[np.ndarray, "number features moved"]:
         """Weights that the true ones may be, as the known noise has it."""
@@ -199,6 +194,18 @@ class PrivateWorld(Publishable):
     def _shape(self) -> str:
         actions = self.spaces.actions if self.spaces.actions is not None else self.spaces.action_box
         return f"actions={actions}, features={len(self.weights)}, known={self._declared()}"
+
+
+def visited(
+    feature_map: FeatureMap, states: int, gram: Float[np.ndarray, "features features"]
+) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, "states states"]]:
+    """Mean and covariance of people's states in the unit box, if features tell; else those of the whole box."""
+    terms = feature_map.terms if isinstance(feature_map, Polynomials) else ()
+    places = [1 + terms.index(((i, 1),)) for i in range(states) if ((i, 1),) in terms]
+    if len(places) < states:
+        return np.full(states, 0.5), np.eye(states) / 12
+    mean = gram[0, places]
+    return (mean / math.sqrt(3) + 1) / 2, (gram[np.ix_(places, places)] - np.outer(mean, mean)) / 12
 
 
 def _parts(stored: Stored, spaces: Spaces, known: tuple[str, ...]) -> tuple[dict[str, Any], list[str]]:

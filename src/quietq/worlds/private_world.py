@@ -67,7 +67,7 @@ class Simulator:
     def _begin(self) -> tuple[np.ndarray, np.ndarray]:
         assert self.world.first is not None
         assert self.world.spread is not None
-        return (self.world.first + 1) / 2, _root(self.world.spread).T / 2
+        return self.world.first, _root(self.world.spread).T
 
     def raw(self, states: Array, xp: Any = np) -> Array:
         """States of the unit box in their own units."""

@@ -1,0 +1,158 @@
+"""One person's sessions against the worst others: private worlds reach what they state, and broken copies exceed it."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from quietq import Budget, Sessions
+from quietq.audit.finding import Movement, Unprotected
+from quietq.audit.worst_rows import worst_rows
+from quietq.feedback.transition_statistics import NormalisedMoments, square, triangle
+from quietq.mechanisms import moments, rounds
+from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.moments import Moments
+from quietq.mechanisms.rounds import mean_query
+from quietq.mechanisms.world_model import WorldModel
+
+AMPLE, PEOPLE, STEPS = Budget(10.0, 1e-6), 20, 4
+
+
+def made_up() -> pl.DataFrame:
+    """Two episodes of each of two people fewer than there may be: a point that is pushed back and forth."""
+    rng, rows = np.random.default_rng(0), []
+    for person in range(PEOPLE - 2):
+        for visit in range(2):
+            x = rng.random()
+            for step in range(STEPS):
+                push = int(rng.integers(2))
+                after = np.clip(0.9 * x + 0.1 * push, 0, 1)
+                rows.append((person, visit, step, x, after, push, x, int(step == STEPS - 1 and push)))
+                x = after
+    names = ["who", "visit", "step", "x", "after", "push", "reward", "end"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+read = partial(
+    Sessions.read, person="who", episode="visit", step="step", state="x", next_state="after", action="push",
+    actions=[0, 1], reward="reward", end="end", box=(0, 1), count=PEOPLE,
+)  # fmt: skip
+DYNAMICS = WorldModel(reward=np.zeros_like, end=np.zeros_like, start=np.zeros_like)
+"""The rest is known, so that there are fewer queries."""
+
+
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "ROUNDS", 3)
+    for name, fewer in {"ROUNDS": 3, "FIRST_ROUNDS": 2, "RATE_ROUNDS": 2}.items():
+        monkeypatch.setattr(moments, name, fewer)
+
+
+def mechanism(kind: type[Moments] = Moments, model: WorldModel | None = DYNAMICS) -> Mechanism:
+    task = Task.of(read(made_up()), AMPLE)
+    return kind(Task(**{**vars(task), "world": model}))
+
+
+def moved(mechanism: Mechanism, tries: int = 4, read: Any = read) -> Movement:
+    return worst_rows(read, made_up(), AMPLE, mechanism=mechanism, tries=tries).movement
+
+
+def test_people_come_close_to_what_is_stated_and_never_exceed_it():
+    move = moved(mechanism())
+    assert not move.exceeds
+    assert 0.9 <= move.share <= 1
+    assert 0.9 <= (move.together or 0) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("degree", [1, 2])
+def test_so_do_all_parts_of_a_world(degree):
+    move = moved(mechanism(model=WorldModel(degree=degree)), tries=16)
+    assert not move.exceeds
+    assert 0.9 <= move.share <= 1
+    assert len(move.queries or ()) > 8
+
+
+# Broken copies
+
+
+class Unheld(NormalisedMoments):
+    """Nothing holds vectors to their length but themselves."""
+
+    def _hold(self, vectors: np.ndarray, people: int) -> np.ndarray:
+        return vectors
+
+    def normalised(self, rows: np.ndarray) -> np.ndarray:
+        z = rows @ self.matrix.T
+        upper = triangle(z.T @ z)
+        return upper / np.linalg.norm(upper)
+
+
+class ByRow(Unheld):
+    """Each step is normalised, instead of each person."""
+
+    def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
+        people = np.split(self.looked.rows(columns), starts[1:])
+        return np.stack([sum(self.normalised(row[None]) for row in own) for own in people])  # type: ignore[misc]
+
+
+class ByEpisode(Unheld):
+    """Each episode counts as a person."""
+
+    def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
+        people = np.split(np.column_stack([columns["episode"], self.looked.rows(columns)]), starts[1:])
+        return np.stack(
+            [sum(self.normalised(own[own[:, 0] == one, 1:]) for one in np.unique(own[:, 0])) for own in people]
+        )  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [ByRow, ByEpisode])
+def test_who_has_more_steps_or_episodes_must_not_count_for_more(broken, monkeypatch):
+    monkeypatch.setattr(moments, "NormalisedMoments", broken)
+    assert moved(mechanism()).exceeds
+
+
+class Unnoised(Moments):
+    """Whitens by moments that were not noised."""
+
+    def run(self) -> Any:
+        steps = super().run()
+        query = next(steps)
+        while True:
+            first = query
+
+            def looks(feedback: Any, first: Any = first) -> np.ndarray:
+                looked = moments.Moves(self.spaces, self.feature_map, self.moved)
+                scales = np.diag(1 / looked.scales())
+                raw = square(feedback.mean(NormalisedMoments(looked, scales)))
+                values, vectors = np.linalg.eigh(raw)
+                white = (vectors / np.sqrt(np.maximum(values, 1e-6))).T @ scales
+                return mean_query(NormalisedMoments(looked, white), PEOPLE, 1.0).numbers(feedback)
+
+            try:
+                query = steps.send((yield first._replace(numbers=looks)))
+            except StopIteration as last:
+                return last.value
+
+
+def test_whitening_must_not_look_at_people():
+    with pytest.raises(Unprotected, match="no sum over people"):
+        moved(mechanism(Unnoised))
+
+
+@pytest.mark.slow
+def test_episodes_read_as_people_are_found():
+    """As if the column of episodes told people apart."""
+
+    def by_visit(source: Any) -> Sessions:
+        frames = source if isinstance(source, list) else [source]
+        named = pl.col("who").cast(pl.String).str.strip_chars() + "/" + pl.col("visit").cast(pl.String)
+        return read([one.with_columns(who=named) for one in frames], count=2 * PEOPLE)
+
+    task = Task.of(by_visit(made_up()), AMPLE)
+    broken = Moments(Task(**{**vars(task), "world": DYNAMICS}))
+    with pytest.raises((Unprotected, AssertionError)):
+        assert not moved(broken, read=by_visit).exceeds
