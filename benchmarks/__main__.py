@@ -26,6 +26,7 @@ from benchmarks import (
     peer_tuning,
     people,
     ppo_study,
+    rare_harm_study,
     real_study,
     release,
     serving,
@@ -38,6 +39,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
     family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study, world_tuning, world_study,
+    rare_harm_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 

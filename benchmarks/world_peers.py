@@ -71,7 +71,7 @@ def one_shot_world(steps: Steps, settings: Settings, seed: int, mu: float = BUDG
     if "start" in of:
         seen, each = 2 * unit.states[:, :1] - 1, np.ones((steps.people, 1))
         middle, _, spread = fit(each[..., None], seen, each, "start")
-        begin = middle[0], spread
+        begin = (middle[0] + 1) / 2, spread / 4
     return world_of(system, found / larger, gram, left / larger**2, begin, reward, ends)
 
 

@@ -21,7 +21,7 @@ PEOPLE: dict[str, tuple[int, ...]] = {
     "rare harm": (1000, 4000),
 }
 EPISODES = {"Acrobot-v1": 20, "MountainCarContinuous-v0": 10}
-_ROOMS = tuple(ROOT / "src" / "quietq" / room for room in ("privacy", "noise", "feedback", "mechanisms", "worlds"))
+ROOMS = tuple(ROOT / "src" / "quietq" / room for room in ("privacy", "noise", "feedback", "mechanisms", "worlds"))
 MADE_OF = (*world_tuning.MADE_OF, ROOT / "benchmarks" / "systems.py")
 
 
@@ -41,7 +41,7 @@ def study(options: argparse.Namespace) -> Study:
             for people in PEOPLE[system.name] if settings is not None else ():
                 wanted = name in options.method and system.name in options.system and people <= options.most
                 labels = {"system": system.name, "method": name, "people": people}
-                made_of = (*MADE_OF, *_ROOMS) if name == "quietq" else MADE_OF
+                made_of = (*MADE_OF, *ROOMS) if name == "quietq" else MADE_OF
                 assert settings is not None
                 cases.append(
                     Case(labels, _measure(name, system, people, settings), made_of, settings=settings, wanted=wanted)

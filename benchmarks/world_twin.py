@@ -31,7 +31,7 @@ def twin(steps: Steps, seed: int = 0) -> PrivateWorld:
         reward = _reward(steps, states, actions, unit.rewards[there])
     if model.end is None and system.ends:
         ends = _ends(after, steps.ended[there])
-    first = 2 * unit.states[:, 0] - 1
+    first = unit.states[:, 0]
     begin = first.mean(axis=0), np.atleast_2d(np.cov(first.T, bias=True))
     return world_of(system, weights, gram, left.T @ left / len(left), begin, reward, ends)
 
@@ -40,7 +40,7 @@ def world_of(
     system: System, weights: Array, gram: Array, residual: Array, first: tuple[Array, Array] | None,
     reward: PrivateModel | None, ends: PrivateModel | None,
 ) -> PrivateWorld:  # fmt: skip
-    """A world of fits that no noise is known of; first states by mean and covariance, around the box's middle."""
+    """A world of fits that no noise is known of; first states by mean and covariance, in the unit box."""
     spaces, model = system.spaces, system.model
     moved = model.learned(spaces.states)
     begin, spread = (None, None) if first is None else first
