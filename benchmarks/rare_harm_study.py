@@ -8,8 +8,8 @@ import numpy as np
 import quietq as qq
 from benchmarks.study import ROOT, Case, Numbers, Study
 from benchmarks.systems import REPORTED
+from benchmarks.world_peer_study import MADE_OF, ROOMS
 from benchmarks.world_peers import private_world
-from benchmarks.world_study import MADE_OF, ROOMS
 
 NAME, PEOPLE = "rare-harm", 4000
 EPSILONS = (1.0, 100.0)

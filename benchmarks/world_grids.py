@@ -38,6 +38,7 @@ TWIN = "no privacy"
 """It has quietq's own settings, so that nothing but privacy is between them."""
 METHODS: dict[str, Method] = {
     "quietq": Method(world_peers.quietq, {"halt": _HALTS}),
+    "quietq, no halt": Method(world_peers.quietq, {"halt": (None,)}),
     TWIN: Method(world_peers.non_private, {}),
     "one-shot moments": Method(
         world_peers.one_shot, {"halt": _HALTS, "ridge": (0.3, 1.0, 3.0), "larger": (1.0, 10.0, 30.0)}

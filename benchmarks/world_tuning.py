@@ -31,7 +31,7 @@ def study(options: argparse.Namespace) -> Study:
         Case({"method": name, "trial": trial}, _measure(name, settings), MADE_OF, settings=settings,
              wanted=name in options.method)
         for name, method in METHODS.items()
-        if name != TWIN
+        if len(method.trials(2)) > 1
         for trial, settings in enumerate(method.trials(TRIALS))
     ]  # fmt: skip
     return Study(NAME, "trial", cases)
@@ -60,6 +60,8 @@ def people_of(name: str, draw: int) -> tuple[Steps, float, float]:
 
 def chosen(name: str) -> Settings | None:
     """The best of all trials; None before every one was made."""
+    if len(METHODS[name].grid.get("halt", ())) == 1:
+        return METHODS[name].trials(1)[0]
     name = "quietq" if name == TWIN else name
     file = RESULTS / f"{NAME}.json"
     rows: list[dict[str, Any]] = json.loads(file.read_text())["rows"] if file.exists() else []
