@@ -6,6 +6,7 @@ added or removed would allow them half the noise, or 1/sqrt(2) of it for matrice
 """
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ def quietq(steps: Steps, settings: Settings, seed: int) -> Policy:
     return plan(Released(private_world(steps, seed), settings["halt"]), steps.system, seed)
 
 
+@lru_cache(maxsize=2)
 def private_world(steps: Steps, seed: int, budget: qq.Budget = BUDGET) -> PrivateWorld:
     return qq.privatise(steps.read(), budget, world=steps.system.model, simulate=seed)
 

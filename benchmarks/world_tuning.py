@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.development_systems import DEVELOPMENT
 from benchmarks.session_data import Steps
 from benchmarks.study import RESULTS, ROOT, Case, Numbers, Study
-from benchmarks.world_grids import METHODS, TWIN
+from benchmarks.world_grids import METHODS
 from benchmarks.world_peers import Settings, non_private
 
 NAME, PEOPLE, TRIALS = "tune-worlds", 500, 4
@@ -59,13 +59,12 @@ def people_of(name: str, draw: int) -> tuple[Steps, float, float]:
 
 
 def chosen(name: str) -> Settings | None:
-    """The best of all trials; None before every one was made."""
-    if len(METHODS[name].grid.get("halt", ())) == 1:
-        return METHODS[name].trials(1)[0]
-    name = "quietq" if name == TWIN else name
+    """The best of all trials, if there is a choice; None before every one was made."""
+    if len(trials := METHODS[name].trials(TRIALS)) == 1:
+        return trials[0]
     file = RESULTS / f"{NAME}.json"
     rows: list[dict[str, Any]] = json.loads(file.read_text())["rows"] if file.exists() else []
     mine = [row for row in rows if row["method"] == name]
-    if len(mine) < len(METHODS[name].trials(TRIALS)):
+    if len(mine) < len(trials):
         return None
     return max(mine, key=lambda row: row["numbers"]["mean"]["mean"])["settings"]
