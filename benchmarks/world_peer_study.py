@@ -16,7 +16,7 @@ PEOPLE: dict[str, tuple[int, ...]] = {
     "glucose": (300, 1000),
     "recommender": (1000, 5000),
     "Acrobot-v1": (1000, 10_000),
-    "MountainCarContinuous-v0": (300, 1000),
+    "MountainCarContinuous-v0": (100, 300, 1000),
     "rare harm": (1000, 4000),
 }
 EPISODES = {"Acrobot-v1": 20, "MountainCarContinuous-v0": 10, "recommender": 50}

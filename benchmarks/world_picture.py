@@ -6,6 +6,8 @@
 import json
 from typing import Any
 
+from scipy.stats import t
+
 from benchmarks.study import RESULTS, ROOT
 from benchmarks.world_grids import METHODS, TWIN
 
@@ -28,12 +30,13 @@ def cliffs(rows: Rows) -> list[list[str]]:
 
 
 def _curves(rows: Rows, system: str) -> dict[str, dict[int, tuple[float, float]]]:
-    """By method and people: mean and standard error."""
+    """By method and people: mean, and half of its 95 % interval by Student's t; 0 of one draw, which has none."""
     found: dict[str, dict[int, tuple[float, float]]] = {}
     for row in rows:
         if row["system"] == system:
-            number = row["numbers"]["return"]
-            found.setdefault(row["method"], {})[row["people"]] = (number["mean"], number["standard error"] or 0.0)
+            number, draws = row["numbers"]["return"], row["draws"]
+            half = float(t.ppf(0.975, draws - 1)) * number["standard error"] if draws > 1 else 0.0
+            found.setdefault(row["method"], {})[row["people"]] = (number["mean"], half)
     return found
 
 
@@ -57,7 +60,7 @@ def _cliff(curve: dict[int, tuple[float, float]] | None, goal: float) -> str:
 def draw(rows: Rows) -> Any:
     from matplotlib.figure import Figure
 
-    systems = list(dict.fromkeys(row["system"] for row in rows))
+    systems = list(dict.fromkeys(row["system"] for row in rows if row["method"] != BEHAVIOUR))
     figure = Figure(figsize=(3.3 * len(systems), 3.6), layout="constrained")
     axes = figure.subplots(1, len(systems), squeeze=False)[0]
     for axis, system in zip(axes, systems, strict=True):
@@ -67,13 +70,18 @@ def draw(rows: Rows) -> Any:
             if not curve:
                 continue
             people = sorted(curve)
-            middle, error = zip(*(curve[number] for number in people), strict=True)
+            middle, half = zip(*(curve[number] for number in people), strict=True)
             style = {"linestyle": "--", "color": "black"} if name == TWIN else {"color": f"C{i}"}
-            spread = [1.96 * one for one in error]
-            axis.errorbar(people, middle, yerr=spread, marker="o", markersize=4, capsize=3, label=name, **style)
+            axis.errorbar(people, middle, yerr=half, marker="o", markersize=4, capsize=3, label=name, **style)
         if (low := _last(curves.get(BEHAVIOUR))) is not None:
             axis.axhline(low, color="grey", linestyle=":", label=BEHAVIOUR)
-        axis.set(title=system, xlabel="people", xscale="log")
+        numbers = sorted({row["people"] for row in rows if row["system"] == system and row["method"] != BEHAVIOUR})
+        axis.set(title=system, xlabel="people", xscale="log", xlim=(0.8 * numbers[0], 1.25 * numbers[-1]))
+        axis.set_xticks(numbers, [f"{number:,}" for number in numbers])
+        axis.minorticks_off()
+        means = [one[0] for curve in curves.values() for one in curve.values()]
+        room = 0.25 * (max(means) - min(means))
+        axis.set_ylim(min(means) - room, max(means) + room)
     axes[0].set_ylabel("true return (95 % intervals)")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
