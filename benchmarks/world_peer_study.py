@@ -15,7 +15,7 @@ NAME = "world-peers"
 PEOPLE: dict[str, tuple[int, ...]] = {
     "glucose": (300, 1000),
     "recommender": (1000, 5000),
-    "Acrobot-v1": (1000, 10_000),
+    "Acrobot-v1": (1000, 4000),
     "MountainCarContinuous-v0": (100, 300, 1000),
     "rare harm": (1000, 4000),
 }

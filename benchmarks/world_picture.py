@@ -72,7 +72,8 @@ def draw(rows: Rows) -> Any:
             people = sorted(curve)
             middle, half = zip(*(curve[number] for number in people), strict=True)
             style = {"linestyle": "--", "color": "black"} if name == TWIN else {"color": f"C{i}"}
-            axis.errorbar(people, middle, yerr=half, marker="o", markersize=4, capsize=3, label=name, **style)
+            beside = [number * 1.03 ** (i - 2) for number in people]  # so that intervals do not hide each other
+            axis.errorbar(beside, middle, yerr=half, marker="o", markersize=4, capsize=3, label=name, **style)
         if (low := _last(curves.get(BEHAVIOUR))) is not None:
             axis.axhline(low, color="grey", linestyle=":", label=BEHAVIOUR)
         numbers = sorted({row["people"] for row in rows if row["system"] == system and row["method"] != BEHAVIOUR})
