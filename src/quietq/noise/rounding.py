@@ -47,8 +47,8 @@ def rounding_in_words(sigma: float, largest: float | None = None, error: float |
 def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
     """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
     bounded = (
-        f"The numbers that noise was added to stay below {largest:g} in size whatever the data is, and were computed to "
-        f"within {error:g}, which the noise covers."
+        f"The numbers that noise was added to stay below {largest:g} in size whatever the data is, and were computed "
+        f"to within {error:g}, which the noise covers."
     )
     rounded = (
         "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, and "

@@ -1,0 +1,202 @@
+"""Planning in a model of a system, the same for every method: linear policies by cross-entropy, LQR, items by turns.
+
+A model works in the unit box, for many copies at once; `Released` makes one of a private world.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from benchmarks.session_data import Array, Policy, Rng, System
+from quietq.feedback.spaces import Spaces
+from quietq.mechanisms.private_world import HALT, PrivateWorld
+from quietq.worlds.private_world import Simulator
+
+
+class Imagined(NamedTuple):
+    """A step of each copy, in a model."""
+
+    states: Array
+    rewards: Array
+    ends: Array
+    """With which probability."""
+    halted: Array
+    """Whether the model knows nothing of it."""
+
+
+class Model(Protocol):
+    @property
+    def spaces(self) -> Spaces: ...
+    def typical(self) -> tuple[Array, Array]:
+        """Mean and deviation of people's states, in the unit box."""
+        ...
+
+    def start(self, number: int, rng: Rng) -> Array: ...
+    def step(self, states: Array, actions: Array, draws: Array) -> Imagined:
+        """`draws` are uniform numbers, twice as many as a state has coordinates."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """A private world as a model."""
+
+    world: PrivateWorld
+    halt: float | None = HALT
+
+    @cached_property
+    def simulator(self) -> Simulator:
+        return Simulator(self.world, self.halt)
+
+    @property
+    def spaces(self) -> Spaces:
+        return self.world.spaces
+
+    def typical(self) -> tuple[Array, Array]:
+        return self.world.typical()
+
+    def start(self, number: int, rng: Rng) -> Array:
+        return self.simulator.start(rng.random((number, self.simulator.draws)))
+
+    def step(self, states: Array, actions: Array, draws: Array) -> Imagined:
+        return Imagined(*self.simulator.step(states, actions, draws))
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Actions by linear functions of states, in deviations from where people's are: of a list, a box or items."""
+
+    spaces: Spaces
+    items: Array | None
+    """In the unit box, if actions are of a list of points."""
+    middle: Array
+    deviation: Array
+    weights: Array
+
+    def acts(self, states: Array) -> Array:
+        seen = np.clip((states - self.middle) / self.deviation, -10, 10)
+        scores = np.einsum("...i,...io->...o", seen, self.weights[..., 1:, :]) + self.weights[..., 0, :]
+        if self.spaces.actions is not None:
+            return np.concatenate([np.zeros_like(scores[..., :1]), scores], axis=-1).argmax(axis=-1)
+        numbers = np.clip((scores + 1) / 2, 0.0, 1.0)
+        if self.items is None:
+            return numbers
+        return self.items[((numbers[..., None, :] - self.items) ** 2).sum(axis=-1).argmin(axis=-1)]
+
+
+def linear_by_cross_entropy(
+    model: Model, system: System, seed: int, iterations: int = 15, candidates: int = 100, episodes: int = 4
+) -> Policy:
+    """The best linear policy found; leaving what the model knows costs the least reward for all steps that are left."""
+    rng, spaces, steps = np.random.default_rng([seed, 3]), model.spaces, system.planning or system.steps
+    middle, deviation = model.typical()
+    shape = (1 + spaces.states, spaces.numbers if spaces.actions is None else max(spaces.actions - 1, 1))
+    centre, spread = np.zeros(shape), np.full(shape, 2.0)
+    items = None if system.items is None else _to_unit(spaces, system.items)
+    for _ in range(iterations):
+        tried = centre + spread * rng.standard_normal((candidates, *shape))
+        policy = Linear(spaces, items, middle, deviation, np.tile(tried, (episodes, 1, 1)))
+        first = np.repeat(model.start(episodes, rng), candidates, axis=0)
+        returns = imagined_returns(model, policy.acts, first, steps, rng, candidates)
+        best = tried[np.argsort(-returns.reshape(episodes, candidates).mean(axis=0))[: candidates // 8]]
+        centre, spread = 0.2 * centre + 0.8 * best.mean(axis=0), best.std(axis=0) + 0.02
+    return in_own_units(spaces, Linear(spaces, items, middle, deviation, centre).acts)
+
+
+def imagined_returns(
+    model: Model, acts: Callable[[Array], Array], first: Array, steps: int, rng: Rng, alike: int
+) -> Array:
+    """The return of each copy, in expectation over ends; `alike` copies in a row meet with the same chance."""
+    spaces = model.spaces
+    states, alive, returns, least = first, np.ones(len(first)), np.zeros(len(first)), min(spaces.low, 0.0)
+    for left in range(steps - 1, -1, -1):
+        draws = np.repeat(rng.random((len(first) // alike, 2 * spaces.states)), alike, axis=0)
+        found = model.step(states, acts(states), draws)
+        returns += alive * (found.rewards + np.where(found.halted, (1 - found.ends) * least * left, 0.0))
+        alive, states = alive * (1 - found.ends) * ~found.halted, found.states
+        if alive.max() < 1e-3:
+            break
+    return returns
+
+
+def items_by_turns(model: Model, system: System, seed: int, steps: int = 5) -> Policy:
+    """Shows the item that would be worth most if it were shown for the next few steps."""
+    assert system.items is not None
+    items = _to_unit(model.spaces, system.items)
+
+    def acts(states: Array) -> Array:
+        place, alive = np.repeat(states[:, None], len(items), axis=1), 1.0
+        shown = np.broadcast_to(items, (len(states), *items.shape))
+        draws, worth = np.full((*place.shape[:-1], 2 * model.spaces.states), 0.25), 0.0  # cos(pi/2) = 0: no chance
+        for _ in range(steps):
+            found = model.step(place, shown, draws)
+            worth = worth + alive * found.rewards
+            place, alive = found.states, alive * (1 - found.ends)
+        return items[np.argmax(worth, axis=1)]
+
+    return in_own_units(model.spaces, acts)
+
+
+def lqr(model: Model, system: System, seed: int) -> Policy:
+    """The linear-quadratic regulator of a model's straight part, around where episodes begin.
+
+    States cost what they deviate there in units of people's deviations; a number of the action costs its square, and
+    of two actions it is the sign that is asked for.
+    """
+    spaces, draws = model.spaces, np.full(2 * model.spaces.states, 0.25)
+    middle = model.start(256, np.random.default_rng([seed, 4])).mean(axis=0)
+    deviation, states, listed = model.typical()[1], spaces.states, spaces.actions is not None
+    small = 0.05 * np.eye(states)
+
+    def moved(place: Array, action: Array) -> Array:
+        return model.step(place, action, np.broadcast_to(draws, (*place.shape[:-1], len(draws)))).states
+
+    rest = np.zeros((), int) if listed else np.full(spaces.numbers, 0.5)
+    still = np.broadcast_to(rest, (states, *rest.shape))
+    matrix = ((moved(middle + small, still) - moved(middle - small, still)) / 0.1).T
+    if listed:
+        effect = (moved(middle[None], np.ones(1, int)) - moved(middle[None], np.zeros(1, int))).T / 2
+    else:
+        push = 0.25 * np.eye(spaces.numbers)
+        there = np.repeat(middle[None], spaces.numbers, axis=0)
+        effect = ((moved(there, 0.5 + push) - moved(there, 0.5 - push)) / 0.5).T / 2
+    gain = _riccati(matrix, effect, np.diag(deviation**-2.0))
+
+    def acts(place: Array) -> Array:
+        wanted = -(place - middle) @ gain.T
+        return (wanted[:, 0] > 0).astype(int) if listed else np.clip((wanted + 1) / 2, 0, 1)
+
+    return in_own_units(spaces, acts)
+
+
+def _riccati(matrix: Array, effect: Array, cost: Array) -> Array:
+    value, gain = cost, np.zeros(effect.T.shape)
+    for _ in range(1500):
+        gain = np.linalg.solve(np.eye(effect.shape[1]) + effect.T @ value @ effect, effect.T @ value @ matrix)
+        value = cost + matrix.T @ value @ (matrix - effect @ gain)
+        if not np.abs(value).max() < 1e12:
+            return np.zeros_like(gain)
+    return gain
+
+
+def in_own_units(spaces: Spaces, acts: Callable[[Array], Array]) -> Policy:
+    def policy(states: Array) -> Array:
+        box, acting = spaces.box, spaces.action_box
+        actions = acts(np.clip((states - box.low) / np.array(box.width), 0.0, 1.0))
+        return actions if acting is None else np.array(acting.low) + actions * np.array(acting.width)
+
+    return policy
+
+
+def _to_unit(spaces: Spaces, actions: Array) -> Array:
+    assert spaces.action_box is not None
+    return (actions - spaces.action_box.low) / np.array(spaces.action_box.width)
+
+
+def plan(model: Model, system: System, seed: int) -> Policy:
+    """By a system's public kind: items by turns where there are many, and linear policies elsewhere."""
+    many = system.items is not None and len(system.items) > 10
+    return (items_by_turns if many else linear_by_cross_entropy)(model, system, seed)
