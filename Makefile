@@ -16,6 +16,7 @@ examples: $(VENV)/.examples
 	$(BIN)/python examples/voters.py --out runs/voters
 	$(BIN)/python -m examples.travellers --out runs/travellers
 	$(BIN)/python -m examples.students --out runs/students
+	$(BIN)/python -m examples.pupils --out runs/pupils
 
 test: $(VENV)/.test
 	$(PYTEST)

@@ -30,6 +30,7 @@ from benchmarks import (
     release,
     serving,
     world_peer_study,
+    world_study,
     world_tuning,
 )
 from benchmarks.row import Row
@@ -37,7 +38,8 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
-    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study, world_tuning, world_peer_study,
+    family_study, catalogue_study, ppo_study, peer_tuning, peer_study, real_study, world_study, world_tuning,
+    world_peer_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 

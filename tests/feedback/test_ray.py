@@ -18,8 +18,11 @@ from quietq import Budget, privatise
 from quietq.feedback.comparisons import Comparisons
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
+from quietq.feedback.returns import Returns
 from quietq.feedback.row_statistics import ClippedGradient, Marginals
+from quietq.feedback.sessions import Sessions
 from quietq.feedback.statistic import Vector
+from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials, Splines
 from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.errors import EngineFailed, InvalidInput, MissingExtra
@@ -211,6 +214,31 @@ def test_any_partitioning_and_order_gives_the_same_bits(
 
 
 @pytest.mark.usefixtures("cluster")
+def test_sessions_are_paired_where_a_persons_rows_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their steps, in any order of rows, or by the order of rows over several files."""
+    monkeypatch.setattr(ray_engine, "_ROWS_A_TASK", 150)
+    rng, rows = np.random.default_rng(0), 600
+    frame = pl.DataFrame({"t": np.arange(rows) // 30, "person": np.arange(rows) % 30, "x": rng.random(rows),
+                          "go": rng.choice(["yes", "no"], rows), "r": rng.random(rows)})  # fmt: skip
+    frame = frame.filter(pl.Series(rng.random(rows) > 0.1)).with_columns(visit=pl.col("t") // 7)
+    frame.sample(fraction=1, shuffle=True, seed=0).write_parquet(tmp_path / "shuffled.parquet")
+    frame[:200].write_csv(tmp_path / "first.csv")
+    frame[200:].write_parquet(tmp_path / "second.parquet")
+    declared: dict[str, Any] = {"episode": "visit", "state": "x", "action": "go", "actions": ["no", "yes"],
+                                "reward": "r", "box": (0, 1), "count": 30}  # fmt: skip
+    returns = Returns(
+        (lambda states: np.tile([0.2, 0.8], (len(states), 1)),), lambda states: np.full((len(states), 2), 0.5), None,
+        Box.of((0, 1)), 2, (0.0, 1.0), (0.0, 9.0), 0.9, False,
+    )  # fmt: skip
+    in_order = [tmp_path / "first.csv", tmp_path / "second.parquet"]
+    for sources, step in (((frame, tmp_path / "shuffled.parquet"), "t"), ((frame, in_order), None)):
+        local, spread = (Sessions.read(source, **declared, step=step, engine=engine)  # type: ignore[arg-type]
+                         for source, engine in zip(sources, ("local", "ray"), strict=True))  # fmt: skip
+        assert spread.not_private == local.not_private
+        assert np.array_equal(spread.mean(returns), local.mean(returns))
+
+
+@pytest.mark.usefixtures("cluster")
 def test_no_rows_at_all() -> None:
     frame, read = kept("ratings")
     for rows in (frame.clear(), frame.with_columns(rating=pl.lit(None, pl.Float64))):
@@ -271,6 +299,7 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 OWN = """if True:
     import gc, polars, ray
     from quietq.feedback.ratings import Ratings
+from quietq.feedback.returns import Returns
     from quietq.feedback.row_statistics import Marginals
     ratings = polars.DataFrame({"person": [1, 1, 2], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
     Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=2, engine="ray")

@@ -1,5 +1,6 @@
 """Values of policies from others' sessions: what is computed, what one person can do to it, and what intervals hold."""
 
+import dataclasses
 import functools
 import math
 from functools import partial
@@ -18,6 +19,8 @@ from quietq import (
     Sessions,
     choose_policy,
     evaluate_policies,
+    load,
+    publish,
     registry,
 )
 from quietq.audit.worst_rows import worst_rows
@@ -25,7 +28,10 @@ from quietq.feedback.returns import SQUARES, ActionShares, Returns
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import policy_values
 from quietq.mechanisms.evaluate_policies import question_of
+from quietq.mechanisms.evaluated_policies import EvaluatedPolicies
 from quietq.mechanisms.noisy_max import NoisyMax, largest_exactly
+from quietq.mechanisms.private_policy import PrivatePolicy
+from quietq.mechanisms.release_file import write_release
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 
@@ -155,6 +161,7 @@ def test_a_better_model_makes_intervals_narrower():
     assert better["bold"].high - better["bold"].low < 0.95 * (plain["bold"].high - plain["bold"].low)
     gain = ask(against="cautious")
     assert list(gain.values) == ["bold"]
+    assert gain([0.1, 0.9]).shape == (2, 1)
     assert gain["bold"].value == pytest.approx(plain.difference("bold", "cautious").value, abs=0.02)
 
 
@@ -332,6 +339,44 @@ def test_it_is_released_once_certified_and_charged():
         ask(BUDGET)
 
 
+def test_values_can_be_published_and_files_that_are_none_are_refused(tmp_path):
+    sessions = read(live(behaviour, 400, np.random.default_rng(0)), 400)
+    ask = partial(evaluate_policies, sessions, POLICIES, BUDGET, returns=(-8, 12))
+    found = ask(behaviour=Cells.between([0, 0.5, 1]))
+    publish(found, tmp_path / "values.qq")
+    loaded = load(tmp_path / "values.qq")
+    assert isinstance(loaded, EvaluatedPolicies)
+    assert (loaded.values, loaded.noise, loaded.confidence) == (found.values, found.noise, found.confidence)
+    assert np.array_equal(loaded([0.2, 0.7]), np.tile(found.table[:, 0], (2, 1)))
+    with pytest.raises(InvalidInput, match="Only a certified release may leave"):
+        publish(ask(behaviour=behaviour, simulate=1), tmp_path / "simulated.qq")
+    for change in (
+        {"names": ("one",)}, {"names": ("one", "one")}, {"table": found.table[:, ::-1].copy()}, {"noise": -1.0},
+        {"confidence": 1.5}, {"names": ("a", "b", "c"), "table": np.vstack([found.table, found.table[:1]])},
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match="not a release"):
+            write_release(dataclasses.replace(found, **change), tmp_path / "forged.qq")
+
+
+def test_a_published_agent_is_a_policy(tmp_path):
+    weights = (np.array([[1.0], [-1.0]]),)
+    certificate = evaluate_policies(
+        read(live(behaviour, 40, np.random.default_rng(0)), 40), POLICIES, Budget(1, 1e-5), returns=(-8, 12),
+        behaviour=behaviour, simulate=1,
+    ).certificate  # fmt: skip
+    agent = PrivatePolicy("tanh", "values", weights, (np.array([-0.5, 0.5]),), Box.of((0, 1)), certificate)
+    sessions = read(live(behaviour, 400, np.random.default_rng(0)), 400)
+    ask = partial(evaluate_policies, sessions, budget=BUDGET, returns=(-8, 12), behaviour=behaviour, simulate=1)
+    by_hand = ask({"agent": lambda states: np.where(states > 0.5, [1.0, 0.0], [0.0, 1.0])})
+    assert ask({"agent": agent}).values == by_hand.values
+    for wrong, sentence in (
+        (dataclasses.replace(agent, box=Box.of((0, 0.5))), "an agent for states in"),
+        (dataclasses.replace(agent, weights=(np.ones((3, 1)),), biases=(np.zeros(3),)), "chooses among 2 actions"),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            ask({"agent": wrong})
+
+
 def wrong_shape(states):
     return np.ones(len(states))
 
@@ -362,6 +407,8 @@ def failing(states):
         ({"discount": 1.5}, "discount must lie between 0 and 1"),
         ({"confidence": 1.0}, "confidence must lie between 0 and 1"),
         ({"against": "nobody"}, "against must be one of at least two policies"),
+        ({"against": "bold"}, "returns must be a range around 0"),
+        ({"policies": {"a\n": "0"}}, "Names of policies must be printable"),
         ({"budget": Budget(1, 0)}, "delta must be above 0"),
     ],
 )

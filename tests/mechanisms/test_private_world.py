@@ -13,7 +13,9 @@ from linear_people import MATRIX, PUSH, read, rows_of
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, PrivateWorld, WorldModel, load, privatise, publish
 from quietq.mechanisms.moments import FIRST_ROUNDS, RATE_ROUNDS, ROUNDS
+from quietq.worlds import jax_world
 from quietq.worlds.cross_entropy import plan_linear
+from quietq.worlds.learned_world import LearnedWorld
 from quietq.worlds.private_world import PrivateWorldEnv, Simulator
 
 BUDGET, PEOPLE = Budget(4.0, 1e-5), 300
@@ -176,3 +178,27 @@ def test_sessions_without_ends_never_end():
     assert world.ends is None
     assert "end" not in world.known
     assert not Simulator(world).step(np.full((4, 2), 0.5), np.zeros(4, int), np.full((4, 4), 0.5)).ends.any()
+
+
+def test_the_compiled_form_moves_as_the_environment_does(world):
+    learned, rng = LearnedWorld(world, steps=9), np.random.default_rng(5)
+    draws = rng.random((7, learned.draws), dtype=np.float32)
+    state = learned.start(draws, np)
+    assert state.shape == (7, 3)
+    after, over = learned.move(state, np.zeros(7, int), draws, np)
+    step = jax.jit(jax_world.step_with, static_argnums=0)
+    for i in range(7):
+        chance = jnp.asarray(draws[i])
+        begin = jax_world.reset_with(learned, chance)
+        assert np.asarray(begin.position) == pytest.approx(state[i], abs=1e-3)
+        found, terminated, cut = step(learned, begin, jnp.int32(0), chance)
+        assert np.asarray(found.position) == pytest.approx(after[i], abs=1e-3)
+        assert (bool(terminated), bool(cut)) == (bool(over[i]), False)
+    assert np.array_equal(learned.reward(after, np), after[:, 2])
+    with pytest.raises(InvalidInput, match="released already"):
+        learned.relation(5)
+
+
+def test_numbers_are_not_compiled(pushed):
+    with pytest.raises(InvalidInput, match="actions of a list"):
+        LearnedWorld(pushed)

@@ -23,6 +23,7 @@ _ROWS_AT_ONCE = 250_000  # few enough for the processor's cache
 _PARTITIONS = 64
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio; odd, so that multiplying keeps numbers distinct
 _PERSON_BITS = np.uint64(40)
+_STEP_BITS = 16
 
 
 class Grouped(NamedTuple):
@@ -147,9 +148,34 @@ def _order_by_three(frame: pl.DataFrame) -> np.ndarray | None:
     if _identity(frame) != [NUMBER] or any(one.null_count() or not one.dtype.is_numeric() for one in columns):
         return None
     keys = [column.to_numpy() for column in columns]
-    order = np.lexsort(keys[::-1])
-    differ = np.logical_or.reduce([np.diff(key[order]) != 0 for key in keys])  # NaN is in no order
-    return order if differ.all() and not any(np.isnan(key).any() for key in keys) else None
+    if any(np.isnan(key).any() for key in keys):  # which is in no order
+        return None
+    order = _order_by_bits(keys)
+    return order if order is not None else _if_rises(np.lexsort(keys[::-1]), keys, keys[0])
+
+
+def _order_by_bits(keys: list[np.ndarray]) -> np.ndarray | None:
+    """The same where the first column are hashes and the second small whole numbers; people are in another order then.
+
+    Sorts by one integer made of the first bits of all three; None, too, in the rare case that this is too coarse.
+    """
+    number, hashed, *rest = keys
+    step = rest[0] - rest[0].min() if rest else np.zeros(1)
+    if hashed.dtype != np.uint64 or step.max() >= 2.0**_STEP_BITS or (step != np.rint(step)).any():
+        return None
+    people = number.astype(np.uint64) * _MIXER >> np.uint64(36)
+    names = hashed >> np.uint64(64 - 36 + _STEP_BITS) << np.uint64(_STEP_BITS)
+    return _if_rises(np.argsort(people << np.uint64(36) | names | step.astype(np.uint64)), keys, people)
+
+
+def _if_rises(order: np.ndarray, keys: list[np.ndarray], people: np.ndarray) -> np.ndarray | None:
+    """The order, if it keeps people apart, and puts each one's rows in the order of all keys, without ties."""
+    number, *others = (key[order] for key in keys)
+    rises = np.zeros(len(order) - 1, bool)
+    for key in reversed(others):
+        rises = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & rises)
+    apart = np.diff(people[order]) != 0
+    return order if (apart | ((number[1:] == number[:-1]) & rises)).all() else None
 
 
 def _take(frame: pl.DataFrame, order: np.ndarray) -> pl.DataFrame:

@@ -25,7 +25,7 @@ from quietq.privacy.errors import InvalidInput
 Policy = Callable[[np.ndarray], np.ndarray]
 """From states, shape (states, d), to the probability of each action, shape (states, actions)."""
 SQUARES = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
-"""How much squares count beside the numbers themselves: the most that costs no sensitivity (docs/theory.md, 12)."""
+"""How much squares count beside the numbers themselves: the most that costs no sensitivity (docs/theory.md, 13)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,35 +55,44 @@ class Steps(Schema):
         begins[starts] = True
         if "episode" in columns:
             begins[1:] |= columns["episode"][1:] != columns["episode"][:-1]
-        episode = np.cumsum(begins) - 1
+        episode = np.cumsum(begins, dtype=np.int32) - 1
         begin = np.flatnonzero(begins)[episode]
-        found = self._rows(columns, begins, begin) | {"episode": episode.astype(np.int32)}
-        usable = np.logical_and.reduce([np.isfinite(column) for column in found.values()])
-        kept = np.flatnonzero(usable & ~_over(columns, begin))
-        found = {name: column[kept] for name, column in found.items()}
-        last = np.append(found["episode"][1:] != found["episode"][:-1], True)[: len(kept)]
+        place, follows = self._places(columns, begins, begin)
+        states = [name for name in columns if _is_state(name)]
+        whole = _whole([columns[name] for name in states])
+        told = [name for name in columns if name not in ("place", "episode", "step", *states)]
+        usable = whole & _whole([columns[name] for name in told]) & ~_over(columns, begin)
+        if self.pairs:
+            usable[:-1] &= whole[1:]
+            usable &= follows
+        kept = np.flatnonzero(usable)
+        found = {name: columns[name][kept] for name in (*states, *told)}
+        if self.pairs:
+            found |= {f"n{name[1:]}": columns[name][kept + 1] for name in states}
+        found |= {"episode": episode[kept], "step": place[kept].astype(np.int32)}
+        last = np.append(np.diff(found["episode"]) != 0, True)[: len(kept)]
         end = found.get("end", np.zeros(len(kept))) > 0
         cut = found["cut"] > 0 if "cut" in found else last & ~end
         found |= {"end": end.astype(np.int8), "cut": (cut & ~end).astype(np.int8)}
-        found["first"] = (kept == begin[kept]).astype(np.int8)
+        found["first"] = begins[kept].astype(np.int8)
         if "action" in found:
             found["action"] = found["action"].astype(np.int32)
         person = person[kept]
-        return np.flatnonzero(np.append(True, person[1:] != person[:-1])[: len(person)]), found
+        return np.flatnonzero(np.append(True, np.diff(person) != 0)[: len(person)]), found
 
-    def _rows(self, columns: Columns, begins: np.ndarray, begin: np.ndarray) -> dict[str, np.ndarray]:
-        """Each row as a transition, with NaN where there is none."""
-        found = {name: column for name, column in columns.items() if name not in ("episode", "step", "place")}
-        place = np.arange(len(begin)) - begin
-        follows = np.append(~begins[1:], False)
+    def _places(self, columns: Columns, begins: np.ndarray, begin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Each row's place in its episode, and whether the next row is the next step."""
+        place, follows = np.arange(len(begin)) - begin, np.append(~begins[1:], False)
         if "step" in columns and self.every is not None:
             number = (columns["step"] - columns["step"][begin]) / self.every
-            place = np.rint(np.clip(number, 0, 2**31 - 1)).astype(np.int64)
+            place = np.rint(np.clip(number, 0, 2**31 - 1))
             follows[:-1] &= np.abs(np.diff(number) - 1) <= _FINEST
-        if self.pairs:
-            for name in filter(_is_state, list(found)):
-                found[f"n{name[1:]}"] = np.where(follows, np.roll(found[name], -1), np.nan)
-        return found | {"step": place.astype(np.int32)}
+        return place, follows
+
+
+def _whole(columns: list[np.ndarray]) -> np.ndarray:
+    """Where none of them is NaN."""
+    return np.logical_and.reduce([~np.isnan(column) for column in columns])
 
 
 def _is_state(name: str) -> bool:

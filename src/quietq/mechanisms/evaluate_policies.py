@@ -7,13 +7,14 @@ from typing import Any
 from quietq.feedback.returns import Policy
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Cells
+from quietq.mechanisms.evaluated_policies import LONGEST, ChosenPolicy, EvaluatedPolicies
 from quietq.mechanisms.given_policies import AnyPolicy, policy_of, values_at_points
 from quietq.mechanisms.mechanism import Mechanism
-from quietq.mechanisms.policy_values import ChosenPolicy, EvaluatedPolicies, PolicyChoice, PolicyValues, Question
+from quietq.mechanisms.policy_values import PolicyChoice, PolicyValues, Question
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.evaluation import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_delta
-from quietq.privacy.checks import instance, real
+from quietq.privacy.checks import instance, real, shown
 
 
 @shows_nothing
@@ -29,10 +30,11 @@ def evaluate_policies(
     agent; or the name of an action that is always taken. `returns` is the range that each person's mean weighted
     return, over their episodes, is held to: declare it from what you know of the task. `per_step` divides an
     episode's return by its number of steps. `against` names the policy that all others are compared with: then it is
-    their advantage over that one which is held to the range and released, with narrower intervals. `behaviour` is the
-    policy by which actions were chosen, unless a column of the sessions says how probable each was; public `Cells` of
-    states have it learnt, for a tenth of the budget, as shares of actions in each cell. `model` is a public function
-    like a policy, of the values of actions: a good one makes intervals narrower, and a bad one wider, not wrong.
+    their advantage over that one which is held to the range, around 0, and released, with narrower intervals than a
+    difference of two values has. `behaviour` is the policy by which actions were chosen, unless a column of the
+    sessions says how probable each was; public `Cells` of states have it learnt, for a tenth of the budget, as shares
+    of actions in each cell. `model` is a public function like a policy, of the values of actions: a good one makes
+    intervals narrower, and a bad one wider, not wrong.
 
     >>> import polars
     >>> rows = polars.DataFrame({"person": range(400), "x": [0.5] * 400, "go": [0, 1] * 200, "y": [0.0, 1.0] * 200})
@@ -110,7 +112,11 @@ def question_of(
         values_at_points("model", model, box, len(names))
     if against is not None and (against not in asked_of or len(asked_of) < 2):
         raise InvalidInput(f"against must be one of at least two policies, {list(asked_of)}, not {against!r}.")
-    other = None if against is None else asked_of.pop(against)
+    if against is not None and low != -high:
+        raise InvalidInput(f"Advantages have either sign: returns must be a range around 0, not {returns!r}.")
+    if bad := [name for name in asked_of if not name.isprintable() or not 0 < len(name) <= LONGEST]:
+        raise InvalidInput(f"Names of policies must be printable, and of 1 to {LONGEST} letters, not {shown(bad[0])}.")
+    other = None if against is None else (against, asked_of.pop(against))
     return Question(
         tuple(asked_of), tuple(asked_of.values()), behaviour, model, (low, high), discount, bool(per_step), other,
         sessions,

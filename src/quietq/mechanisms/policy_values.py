@@ -4,16 +4,16 @@ Theorem. Each person's return under each of m policies is held to a range of hal
 episodes (`feedback.returns`). (a) Replacing one of N people moves the m means, and beside them `SQUARES` times the
 means of squares, by at most 2 sqrt(m) C/N together: Gaussian noise of that over mu is mu-GDP, and squares cost nothing.
 (b) The largest of the m means with exponential noise of scale 4C/(N epsilon) each is epsilon-DP (`noisy_max`). Proofs
-are in `docs/theory.md`, section 12, and so is that of the intervals: they hold the noise and, for people who are a
+are in `docs/theory.md`, section 13, and so is that of the intervals: they hold the noise and, for people who are a
 sample, the sampling error (Maurer & Pontil 2009), all of them together with the stated probability. What the range cuts
 off is not in them, and neither is the error of probabilities that had to be learnt.
 """
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +22,7 @@ from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns
 from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.statistic import Vector
 from quietq.feedback.trajectories import Cells
+from quietq.mechanisms.evaluated_policies import ChosenPolicy, EvaluatedPolicies
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
 from quietq.mechanisms.noisy_max import NoisyMax
@@ -30,7 +31,6 @@ from quietq.mechanisms.weights import Independent
 from quietq.noise.box import Box
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Assumption, Budget, Certificate
-from quietq.privacy.account import Receipted
 from quietq.privacy.checks import count
 from quietq.privacy.norms import NORMS, Norm, Record
 from quietq.privacy.words import plural
@@ -39,49 +39,6 @@ LEARNING = 0.1
 """The share of mu squared that goes into probabilities that have to be learnt."""
 LEAST = 0.01
 """Of the probabilities that are learnt: no person's step counts more than a hundred times."""
-
-
-class PolicyValue(NamedTuple):
-    """A policy's value, and the ends of its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, eq=False)
-class EvaluatedPolicies(Receipted):
-    """Released values of policies, with intervals that hold all at once, and the certificate."""
-
-    values: Mapping[str, PolicyValue]
-    confidence: float
-    noise: float
-    """The standard deviation of the noise in each value."""
-    certificate: Certificate = field(repr=False)
-
-    def __getitem__(self, policy: str) -> PolicyValue:
-        return self.values[policy]
-
-    def difference(self, one: str, other: str) -> PolicyValue:
-        """How much better one is than the other: where both lie in their intervals, so does this in its own."""
-        first, second = self[one], self[other]
-        return PolicyValue(first.value - second.value, first.low - second.high, first.high - second.low)
-
-    def to_dict(self) -> dict[str, Any]:
-        values = {name: one._asdict() for name, one in self.values.items()}
-        return {"values": values, "confidence": self.confidence, "noise": self.noise,
-                "certificate": self.certificate.to_dict()}  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class ChosenPolicy(Receipted):
-    """The policy that was found best, with the certificate."""
-
-    name: str
-    certificate: Certificate = field(repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"chosen": self.name, "certificate": self.certificate.to_dict()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +52,8 @@ class Question:
     returns: tuple[float, float]
     discount: float
     per_step: bool
-    against: Policy | None
+    against: tuple[str, Policy] | None
+    """What all others are compared with, if anything."""
     sessions: Any = field(repr=False)
     """Only what is public of them is looked at here."""
 
@@ -115,7 +73,7 @@ class Question:
         rewards = self.sessions.low, self.sessions.high
         return Returns(
             self.policies, behaviour, self.model, self.box, self.actions, rewards, self.returns, self.discount,
-            self.per_step, self.against, squares,
+            self.per_step, None if self.against is None else self.against[1], squares,
         )  # fmt: skip
 
 
@@ -157,6 +115,8 @@ class PolicyValues(_OfReturns):
             f"what holding returns to [{low:g}, {high:g}] cuts off,{further} and people without a usable session "
             "count as the middle of that range.",
         )
+        if question.against is not None:
+            self.remarks = (f"Values are advantages over the policy {question.against[0]!r}.", *self.remarks)
 
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, float]]:
         question, mu, behaviour = self.question, self.budget.mu, self.question.behaviour
@@ -173,9 +133,9 @@ class PolicyValues(_OfReturns):
         (answer, sigma), (low, high) = released, self.question.returns
         middle, half = (low + high) / 2, self.question.half
         mean, width = intervals(answer, sigma, self.people, self.confidence)
-        ends = [np.clip(middle + half * end, low, high).tolist() for end in (mean, mean - width, mean + width)]
-        values = {name: PolicyValue(*ends) for name, *ends in zip(self.question.names, *ends, strict=True)}
-        return EvaluatedPolicies(values, self.confidence, half * sigma, certificate)
+        table = np.stack([mean, mean - width, mean + width], axis=-1)
+        table = np.clip(middle + half * table, low, high)
+        return EvaluatedPolicies(self.question.names, table, self.confidence, half * sigma, self.box, certificate)
 
 
 class PolicyChoice(_OfReturns):

@@ -31,6 +31,25 @@ _PARTS = ("reward", "ends")
 _MODEL = ("offset", "weights", "knots")
 _FIT = ("weights", "gram", "residual", "left", "right")
 _FIRST = ("first", "spread")
+_NUMBERS = ("rate", "reward_error", "missed", "missed_error")
+GO = 0.5
+"""What is missed by less is good enough: fixed on another cart than those that are reported."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The next state that is expected, in the unit box: a value that can be sent to other processes."""
+
+    spaces: Spaces
+    feature_map: FeatureMap
+    moved: tuple[int, ...]
+    weights: Float[np.ndarray, "features moved"]
+
+    def __call__(self, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, "*some states"]:
+        found = self.feature_map(self.spaces.join(states, actions))
+        after = states.copy()
+        after[..., self.moved] += (self.weights[0] + found @ self.weights[1:]) / 2
+        return np.clip(after, 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +84,10 @@ class PrivateWorld(Publishable):
     """The log-odds of an end, where `ends` says 0."""
     reward_error: float
     """How far noise may have moved rewards, as a root mean square over states, in their own units; 0 if known."""
+    missed: float
+    """How far off the dynamics are after some steps of people's own episodes: 0 is exact, 1 useless. Noised."""
+    missed_error: float
+    """The deviation of that noise."""
     box: Box
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
     known: tuple[str, ...] = ()
@@ -75,14 +98,21 @@ class PrivateWorld(Publishable):
     def of(
         cls, spaces: Spaces, feature_map: FeatureMap, moved: tuple[int, ...], moves: Fit,
         first: tuple[np.ndarray, np.ndarray] | None,
-        parts: dict[str, PrivateModel], rate: float, reward_error: float, model: WorldModel,
-        certificate: Certificate,
+        parts: dict[str, PrivateModel], model: WorldModel, certificate: Certificate, **numbers: Any,
     ) -> "PrivateWorld":  # fmt: skip
         begin = (None, None) if first is None else first
         return cls(
-            spaces, feature_map, moved, *moves, *begin, parts.get("reward"), parts.get("ends"), rate,
-            reward_error, spaces.box, certificate, model.known, model,
+            spaces, feature_map, moved, *moves, *begin, parts.get("reward"), parts.get("ends"), box=spaces.box,
+            certificate=certificate, known=model.known, model=model, **numbers,
         )  # fmt: skip
+
+    @property
+    def go(self) -> bool:
+        """Whether the dynamics are good enough to train in, by the private check that was paid for with the release.
+
+        It plays people's own episodes again; it does not look at rewards, nor at where episodes end.
+        """
+        return self.missed < GO
 
     # What a step does, in the unit box.
 
@@ -101,11 +131,10 @@ class PrivateWorld(Publishable):
             actions = [np.full((*points.shape[:-1], self.spaces.numbers), 0.5)]
         else:
             actions = [np.full(points.shape[:-1], i) for i in range(self.spaces.actions)]
-        moved = []
+        moved, predict = [], Prediction(self.spaces, self.feature_map, self.moved, self.weights)
         for action in actions:
-            after = points.copy()
-            after[..., self.moved] += self.features_of(points, action) @ self.weights / 2
-            moved.append(np.clip(after, 0.0, 1.0) * np.array(self.box.width) + np.array(self.box.low))
+            after = predict(points, action)
+            moved.append(after * np.array(self.box.width) + np.array(self.box.low))
         return np.concatenate(moved, axis=-1)
 
     def typical(self) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, " states"]]:
@@ -145,7 +174,7 @@ class PrivateWorld(Publishable):
         details: Details = {
             "feature_map": self.feature_map.describe(), "moved": list(self.moved), "known": list(self.known),
             "actions": spaces.actions, "low": spaces.low, "high": spaces.high, "rate": self.rate,
-            "reward_error": self.reward_error,
+            "reward_error": self.reward_error, "missed": self.missed, "missed_error": self.missed_error,
             "action_box": None if acting is None else [list(acting.low), list(acting.high)],
         }  # fmt: skip
         arrays = {name: getattr(self, name) for name in _FIT}
@@ -160,13 +189,13 @@ class PrivateWorld(Publishable):
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateWorld":
         details, arrays, box = stored.details, stored.arrays, stored.box
-        own = ("feature_map", "moved", "known", "actions", "low", "high", "rate", "reward_error", "action_box", *_PARTS)
+        own = ("feature_map", "moved", "known", "actions", "low", "high", *_NUMBERS, "action_box", *_PARTS)
         require(set(details) == set(own), f"its details must be {sorted(own)}")
         known = tuple(name for name in ("reward", "end", "start") if name in (details["known"] or ()))
         require(list(known) == details["known"], "what is known must be of reward, end and start")
         try:
-            feature_map, rate, acting = map_of(details["feature_map"]), real("rate", details["rate"]), None
-            error = real("reward_error", details["reward_error"])
+            feature_map, acting = map_of(details["feature_map"]), None
+            numbers: dict[str, Any] = {name: real(name, details[name]) for name in _NUMBERS}
             if details["action_box"] is not None:
                 acting = Box(*(tuple(ends) for ends in details["action_box"]))
             spaces = Spaces(box, details["actions"], acting, details["low"], details["high"])
@@ -181,7 +210,7 @@ class PrivateWorld(Publishable):
         require(rising and moved and sorted(set(moved)) == moved, "its moved coordinates must be some of the box's")
         _check(spaces, feature_map, len(moved), fit, begin)
         return cls(
-            spaces, feature_map, tuple(moved), **fit, **begin, **parts, rate=rate, reward_error=error, box=box,
+            spaces, feature_map, tuple(moved), **fit, **begin, **parts, **numbers, box=box,
             certificate=stored.certificate, known=known,
         )  # fmt: skip
 

@@ -16,6 +16,7 @@ from jaxtyping import Float, Shaped
 
 from quietq.mechanisms import signature
 from quietq.mechanisms.container import hash_of, pack, read, replace_file, unpack
+from quietq.mechanisms.evaluated_policies import EvaluatedPolicies
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.network_reward import NetworkReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable, PrivateWeights
@@ -33,6 +34,7 @@ NOT_PRIVATE = "NOT PRIVATE"
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
 _CLASSES: tuple[type[Publishable], ...] = (
+    EvaluatedPolicies,
     PrivateTable, PrivateKnots, PrivateSum, PrivateWeights, PrivateCells, PrivateModel, NetworkReward, FittedReward,
     PrivateNetwork, PrivatePolicy, PrivateWorld,
 )  # fmt: skip

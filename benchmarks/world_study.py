@@ -1,0 +1,125 @@
+"""Private worlds from sessions: true return of what was planned in them, delta = 1e-5."""
+
+import argparse
+import time
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+import quietq as qq
+from benchmarks.study import ROOT, Case, Numbers, Study
+from benchmarks.world_systems import Cart
+from benchmarks.world_tasks import CARTPOLE, PENDULUM, LookAhead
+from quietq.worlds.cross_entropy import plan_linear
+from quietq.worlds.private_world import Simulator
+
+NAME = "worlds"
+MADE_OF = (
+    *(ROOT / "src" / "quietq" / room for room in ("privacy", "noise", "feedback", "mechanisms")),
+    *(ROOT / "src" / "quietq" / "worlds" / f"{name}.py" for name in ("private_world", "cross_entropy")),
+    *(ROOT / "benchmarks" / f"{name}.py" for name in ("world_tasks", "world_systems")),
+)
+DELTA = 1e-5
+EPISODES = 20
+CASES: tuple[tuple[str, float, int, float | None], ...] = (
+    ("CartPole-v1", 1.0, 500, 490.0),
+    ("CartPole-v1", 0.5, 1000, 475.0),
+    ("CartPole-v1", 2.0, 250, 475.0),
+    ("Pendulum-v1", 1.0, 1000, -170.0),
+    ("CartPole-v1, near the cliff", 1.0, 350, None),
+    ("rare harm", 1.0, 4000, None),
+    ("rare harm", 100.0, 4000, None),
+    ("another cart", 1.0, 500, None),
+)
+"""Task, epsilon, people and what the mean true return is to reach. Settings were fixed on the other cart."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--task", nargs="+", choices=sorted({task for task, *_ in CASES}))
+
+
+def study(options: argparse.Namespace) -> Study:
+    cases = [
+        replace(_case(*case), wanted=options.task is None or case[0] in options.task) for case in CASES
+    ]  # fmt: skip
+    remarks = (
+        "Random behaviour, one episode per person (at most 200 steps); learned dynamics, rewards, ends and starts. "
+        "CartPole: linear policies by cross-entropy; Pendulum: look-ahead by cross-entropy. 'missed' is the private "
+        "check; of rare harm, errors of both coefficients over what they are, and over the stated error. The other "
+        "cart (`benchmarks/world_systems.py`) is what settings were fixed on.",
+    )
+    return Study(NAME, "people", cases, remarks)
+
+
+def _case(task: str, epsilon: float, people: int, target: float | None) -> Case:
+    labels = {"task": task, "epsilon": epsilon, "people": people}
+
+    def measure(draw: int) -> Numbers:
+        return TASKS[task](people, qq.Budget(epsilon, DELTA), draw)
+
+    return Case(labels, measure, MADE_OF, target)
+
+
+def _cartpole(people: int, budget: qq.Budget, draw: int) -> Numbers:
+    sessions = CARTPOLE.read(CARTPOLE.collect(people, draw), people)
+    world, seconds = _release(sessions, budget, draw)
+    policy = plan_linear(world, seed=draw)
+    return {"return": CARTPOLE.play(policy, EPISODES, draw), "missed": world.missed, "seconds": seconds}
+
+
+def _cart(people: int, budget: qq.Budget, draw: int) -> Numbers:
+    cart = Cart()
+    world, seconds = _release(cart.read(cart.collect(people, draw), people), budget, draw)
+    policy = plan_linear(world, seed=draw)
+    return {"return": cart.play(policy, EPISODES, draw), "missed": world.missed, "seconds": seconds}
+
+
+def _pendulum(people: int, budget: qq.Budget, draw: int) -> Numbers:
+    sessions = PENDULUM.read(PENDULUM.collect(people, draw), people)
+    world, seconds = _release(sessions, budget, draw, qq.WorldModel(degree=PENDULUM.degree))
+    policy = LookAhead(Simulator(world, halt=None, noise=False), seed=draw)
+    return {"return": PENDULUM.play(policy, EPISODES // 2, draw), "missed": world.missed, "seconds": seconds}
+
+
+def _harm(people: int, budget: qq.Budget, draw: int, steps: int = 20) -> Numbers:
+    """A reward of -1 with probability 0.02 (1 + x), and of 0 else."""
+    rng = np.random.default_rng(draw)
+    x = rng.random((people, steps + 1))
+    harm = -(rng.random((people, steps)) < 0.02 * (1 + x[:, :-1])).astype(float)
+    rows = pl.DataFrame(
+        {"who": np.repeat(np.arange(people), steps), "step": np.tile(np.arange(steps), people),
+         "x": x[:, :-1].ravel(), "after": x[:, 1:].ravel(), "push": rng.integers(0, 2, people * steps),
+         "reward": harm.ravel()}
+    )  # fmt: skip
+    sessions = qq.Sessions.read(
+        rows, person="who", step="step", state="x", next_state="after", action="push", actions=[0, 1],
+        reward="reward", low=-1, high=0, box=(0, 1), count=people,
+    )  # fmt: skip
+    world, seconds = _release(sessions, budget, draw)
+    places = np.linspace(0, 1, 201)
+    assert world.reward is not None
+    found = np.polyfit(places, world.reward(places).mean(axis=-1), 1)
+    asked = np.polyfit(x[:, :-1].ravel(), harm.ravel(), 1)  # of these very people, without noise
+    errors = np.abs(found - asked)
+    return {
+        "error over coefficient": float((errors / np.abs(asked)).max()),
+        "error over stated": float(errors.max() / world.reward_error), "seconds": seconds,
+    }  # fmt: skip
+
+
+def _release(
+    sessions: qq.Sessions, budget: qq.Budget, draw: int, model: qq.WorldModel | None = None
+) -> tuple[qq.PrivateWorld, float]:
+    begin = time.perf_counter()
+    world = qq.privatise(sessions, budget, world=model, simulate=draw)
+    return world, time.perf_counter() - begin
+
+
+TASKS = {
+    "CartPole-v1": _cartpole,
+    "CartPole-v1, near the cliff": _cartpole,
+    "Pendulum-v1": _pendulum,
+    "rare harm": _harm,
+    "another cart": _cart,
+}
