@@ -9,7 +9,6 @@ from quietq.mechanisms.world_model import WorldModel
 class RandomLinear(System):
     """s' = A s + B a + noise in three dimensions, a little unstable, with ends far out; matrices are drawn once."""
 
-    name = "random linear"
     box = [(-2.0, 2.0)] * 3
     low, high, steps = 0.0, 1.0, 60
     action_box = [(-1.0, 1.0)]  # noqa: RUF012

@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 class System(ABC):
     """A law of people's sessions, and what is declared of it."""
 
-    name: ClassVar[str]
+    name: str
     box: ClassVar[list[tuple[float, float]]]
     low: ClassVar[float]
     high: ClassVar[float]

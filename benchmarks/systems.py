@@ -4,7 +4,7 @@ No setting of any method was chosen on them: for that, see `development_systems.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class Recommender(System):
     box = [(-1.0, 1.0)] * 8
     low, high, steps, ends = 0.0, 1.0, 20, False
     action_box = [(-1.0, 1.0)] * 8
-    items = _catalogue()
+    items: ClassVar[Array] = _catalogue()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def start(self, rng: Rng, people: Array) -> Array:
         taste = rng.standard_normal((len(people), 8))

@@ -65,7 +65,7 @@ def train(steps: Steps, settings: Settings, seed: int) -> "Network":
         each = np.ones((len(begin), 1))
         found, _, spread = regress(each[..., None], begin, each, BUDGET.mu * math.sqrt(STARTS), 1.0, rng)
         first = (found[0] + 1) / 2, np.sqrt(np.diag(spread)) / 2
-    arrays = [(np.asarray(matrix, float), np.asarray(bias, float)) for matrix, bias in weights]
+    arrays = [(np.asarray(matrix, float), np.asarray(bias, float)) for matrix, bias in list(weights)]  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
     return Network(system, arrays, scale, settings["penalty"], first)
 
 

@@ -14,7 +14,7 @@ from quietq.feedback.transition_statistics import NormalisedMoments, square, tri
 from quietq.mechanisms import moments, rounds
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.moments import Moments
-from quietq.mechanisms.rounds import mean_query
+from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.world_model import WorldModel
 
 AMPLE, PEOPLE, STEPS = Budget(10.0, 1e-6), 20, 4
@@ -130,7 +130,7 @@ class Unnoised(Moments):
                 raw = square(feedback.mean(NormalisedMoments(looked, scales)))
                 values, vectors = np.linalg.eigh(raw)
                 white = (vectors / np.sqrt(np.maximum(values, 1e-6))).T @ scales
-                return mean_query(NormalisedMoments(looked, white), PEOPLE, 1.0).numbers(feedback)
+                return mean_of_people(NormalisedMoments(looked, white), PEOPLE, 1.0).numbers(feedback)
 
             try:
                 query = steps.send((yield first._replace(numbers=looks)))
