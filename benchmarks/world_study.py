@@ -32,7 +32,7 @@ CASES: tuple[tuple[str, float, int, float | None], ...] = (
     ("rare harm", 100.0, 4000, None),
     ("another cart", 1.0, 500, None),
 )
-"""Task, epsilon, people and what the mean true return is to reach. Settings were fixed on the other cart."""
+"""Task, epsilon, people and what the mean true return is to reach."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +46,8 @@ def study(options: argparse.Namespace) -> Study:
     remarks = (
         "Random behaviour, one episode per person (at most 200 steps); learned dynamics, rewards, ends and starts. "
         "CartPole: linear policies by cross-entropy; Pendulum: look-ahead by cross-entropy. 'missed' is the private "
-        "check; of rare harm, errors of both coefficients over what they are, and over the stated error. The other "
-        "cart (`benchmarks/world_systems.py`) is what settings were fixed on.",
+        "check; of rare harm, errors of both coefficients over what they are, and over the stated error. Some "
+        "settings were found on these tasks: see [sessions.md](sessions.md).",
     )
     return Study(NAME, "people", cases, remarks)
 

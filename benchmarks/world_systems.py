@@ -1,7 +1,6 @@
-"""Systems that settings of private worlds were fixed on; none of them is reported.
+"""A system that settings of private worlds were fixed on, and that is not reported with targets.
 
-A cart with a pole of other masses, lengths, forces and ends than Gymnasium's, random linear systems, and a mass on a
-spring whose reward is rare. All are simulated for many people at once.
+A cart with a pole of other masses, lengths, forces and ends than Gymnasium's, simulated for many people at once.
 """
 
 from dataclasses import dataclass
