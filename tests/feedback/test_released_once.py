@@ -25,8 +25,8 @@ from quietq import (
 from quietq.feedback import Ratings
 from quietq.ledger import Ledger
 from quietq.mechanisms import privatise
-from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact import LazyUniform
+from quietq.noise.exact_normals import Chance
 from quietq.privacy import Cost, Receipt
 
 BUDGET = Budget(0.9, 1e-4)
@@ -151,7 +151,7 @@ def test_what_failed_after_the_draw_does(noise: Any, monkeypatch: pytest.MonkeyP
         raise KeyboardInterrupt
 
     group = crowd()
-    monkeypatch.setattr(SystemEntropy, "normals", cut)
+    monkeypatch.setattr(Chance, "digits", cut)
     monkeypatch.setattr(LazyUniform, "refine", cut)
     with pytest.raises(KeyboardInterrupt):
         privatise(group, BUDGET, noise=noise)

@@ -29,6 +29,7 @@ from quietq.feedback.trajectories import Cells
 from quietq.ledger import Ledger
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact import LazyUniform
+from quietq.noise.exact_normals import Chance
 from quietq.privacy import Cost
 
 HASH = "ab" * 32
@@ -122,7 +123,7 @@ def test_an_error_after_the_charge_gives_nothing_back(ledger: Ledger, noise: str
         seen.append(len(ledger.balance("ratings").bookings))  # from a connection of its own: it is there for good
         raise Fails
 
-    monkeypatch.setattr(SystemEntropy, "normals", looked_at)
+    monkeypatch.setattr(Chance, "digits", looked_at)
     monkeypatch.setattr(SystemEntropy, "uniforms", looked_at)
     monkeypatch.setattr(LazyUniform, "refine", looked_at)
     mechanism = GaussianProcessMechanism.for_relation(FIFTY, share, levels=4, account=account)
