@@ -50,25 +50,29 @@ def forked(body: Callable[[], None]) -> int:
         os._exit(1)
 
 
-def killed_at_event(number: int, body: Callable[[], None], count_into: Path | None = None) -> int:
-    """The child's status: it kills itself when its interpreter calls or returns for the `number`-th time."""
+def killed_at_event(at: tuple[int, int] | None, body: Callable[[], None], count_into: Path | None = None) -> int:
+    """The child's status: it kills itself when its interpreter calls or returns for so many times in this stage.
+
+    Stages end with the charge and with the release: how many events a draw takes is chance.
+    """
 
     def counted() -> None:
-        seen = charged = 0
+        seen = [0]
 
-        def tick(frame: FrameType, event: str, _: object) -> None:
-            nonlocal seen, charged
-            seen += 1
-            if seen == number:
+        def tick(frame: FrameType, event: str, called: object) -> None:
+            seen[-1] += 1
+            if (len(seen) - 1, seen[-1]) == at:
                 os.kill(os.getpid(), signal.SIGKILL)
-            if event == "return" and frame.f_code.co_name == "charge":
-                charged = seen
+            charged = event == "return" and frame.f_code.co_name == "charge"
+            written = event == "c_return" and called is os.fsync
+            if (charged and len(seen) == 1) or (written and len(seen) == 2):
+                seen.append(0)
 
         sys.setprofile(tick)
         body()
         sys.setprofile(None)
         if count_into is not None:
-            count_into.write_text(f"{charged} {seen}")
+            count_into.write_text(" ".join(map(str, seen)))
 
     return os.waitpid(forked(counted), 0)[1]
 
@@ -130,23 +134,22 @@ class Trials:
             self._server.execute("DROP TABLE IF EXISTS quietq_ledger")  # waits for what a killed child left running
         return kill(lambda: life(url, release)), check(url, release)
 
-    def events(self) -> tuple[int, int]:
-        """How many there are up to the charge, and in all."""
+    def events(self) -> list[int]:
+        """How many there are in each stage."""
         counted = self._folder / "events"
-        assert self.run(lambda body: killed_at_event(-1, body, counted)) == (0, "noted")
-        charged, events = counted.read_text().split()
-        return int(charged), int(events)
+        assert self.run(lambda body: killed_at_event(None, body, counted)) == (0, "noted")
+        return [int(number) for number in counted.read_text().split()]
 
 
 def kill_at_events(trials: Trials, number: int) -> Counter[str]:
     """As many before the charge as after it, where there is less to do and more to go wrong."""
-    (charged, events), came = trials.events(), Counter[str]()
-    half = number // 2
-    before = [1 + trial * charged // half for trial in range(half)]
-    for at in before + [charged + (1 + 2 * trial) * (events - charged) // (2 * half) for trial in range(half)]:
-        status, how_far = trials.run(lambda body, at=at: killed_at_event(at, body))
-        assert status == signal.SIGKILL or at > 0.95 * events  # some events fewer, if something was still cached
-        came[how_far] += 1
+    came = Counter[str]()
+    shares = (number // 2, number // 5, 3 * number // 10)
+    for stage, (events, share) in enumerate(zip(trials.events(), shares, strict=True)):
+        for at in [1 + trial * events // share for trial in range(share)]:
+            status, how_far = trials.run(lambda body, at=(stage, at): killed_at_event(at, body))
+            assert status == signal.SIGKILL or (stage == 1 and at > events / 2)  # this draw took fewer
+            came[how_far] += 1
     return came
 
 
