@@ -159,10 +159,11 @@ class ClippedFit(Vector):
         answers = self.loss.answers(starts, columns, self.features)
         return answers if self.basis is None else answers._replace(design=exact_product(answers.design, self.basis))
 
-    def solve(self, design: Float[np.ndarray, "answers rank"]) -> Float[np.ndarray, "answers rank"]:
+    def solve(self, design: Float[np.ndarray, "*people answers rank"]) -> Float[np.ndarray, "*people answers rank"]:
         """From responses to posterior means."""
         spread = design * self.variances
-        return np.linalg.solve(spread @ design.T + self.loss.noise * np.eye(len(spread)), spread)
+        noise = self.loss.noise * np.eye(spread.shape[-2])
+        return np.linalg.solve(spread @ np.swapaxes(design, -1, -2) + noise, spread)
 
 
 def clipped(vectors: Float[np.ndarray, "people rank"], clip: float) -> Float[np.ndarray, "people size"]:

@@ -54,13 +54,13 @@ class Fits(FeatureModel):
     def _simulated(self) -> tuple[np.ndarray, float]:
         """What people's own models show of the true one, as a matrix, and how long they are."""
         rng, fit = np.random.default_rng(0), self._fit(self._not_stretched, 1.0)
-        answers = fit.answers(*self.loss.example(rng, _SIMULATED, ROWS))
-        shown, squares = np.zeros((self.basis.size, self.basis.size)), 0.0
-        for design in np.split(answers.design, answers.starts[1:]):
-            solved, truth = fit.solve(design), np.sqrt(self.basis.variances) * rng.standard_normal(self.basis.size)
-            shown += solved.T @ design / _SIMULATED
-            said = design @ truth + math.sqrt(self.loss.noise) * rng.standard_normal(len(design))
-            squares += float(((said @ solved) ** 2).sum()) / _SIMULATED
+        rows, size = fit.answers(*self.loss.example(rng, _SIMULATED, ROWS)).design, self.basis.size
+        design = rows.reshape(_SIMULATED, -1, size)
+        solved, truth = fit.solve(design), np.sqrt(self.basis.variances) * rng.standard_normal((_SIMULATED, size))
+        shown = solved.reshape(-1, size).T @ rows / _SIMULATED
+        said = np.einsum("paf,pf->pa", design, truth)
+        said += math.sqrt(self.loss.noise) * rng.standard_normal(said.shape)
+        squares = float((np.einsum("pa,paf->pf", said, solved) ** 2).sum()) / _SIMULATED
         if not self._looks_first:  # where states lie is not known: features are taken for alike
             shown = np.diag(shown).mean() * np.eye(len(shown))
         return shown, math.sqrt(squares)
