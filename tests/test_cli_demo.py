@@ -26,6 +26,7 @@ KEPT = {
 }
 
 
+@pytest.mark.slow  # the README's own block runs it in every test run
 def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["quietq.cli.demo"], "AUDITED", 5000)
     code, out, err = quietq("demo --quick --out here --json")

@@ -58,6 +58,7 @@ def test_text_has_the_parameters_of_the_listing() -> None:
     assert method.paths(SPACES, 5000) == 5000 // 64 == 78  # rounds
 
 
+@pytest.mark.slow
 def test_the_optimiser_is_pytorchs_rmsprop() -> None:
     rng, transformation = np.random.default_rng(0), Published.code().transformation()
     ours = jnp.asarray(rng.normal(size=20), jnp.float32)

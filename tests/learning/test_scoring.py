@@ -81,6 +81,7 @@ def test_vector_environments_play_their_share_of_episodes(mode: AutoresetMode, e
     assert agent.evaluate(episodes=1).returns == [2.0] * 2
 
 
+@pytest.mark.slow
 def test_a_default_takes_seconds_and_prints_nothing(single: Agent, elsewhere: Any, capsys: Any) -> None:
     agent = elsewhere(Clock(100))
     agent.evaluate(episodes=1)  # compiles

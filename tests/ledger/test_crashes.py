@@ -153,7 +153,7 @@ def kill_at_events(trials: Trials, number: int) -> Counter[str]:
     return came
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_killed_at_any_call(kind: str, request: pytest.FixtureRequest, tmp_path: Path):
     came = kill_at_events(Trials(request, kind, tmp_path), 10)
     assert set(came) >= {"not opened", "opened", "charged", "released"}, came

@@ -90,6 +90,7 @@ def test_people_differ_from_the_mean_by_what_is_said():
     assert np.array_equal(crowd(points), crowd(points))  # so that both states of a pair are seen by the same people
 
 
+@pytest.mark.slow
 def test_more_people_and_more_budget_are_better():
     survey = Survey("ratings", 5, 2)
     few, many = (expected(survey, people, BUDGET, draws=2) for people in (40, 640))

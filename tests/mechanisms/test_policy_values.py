@@ -440,3 +440,33 @@ def test_sessions_that_cannot_be_asked():
             evaluate_policies(read(rows, 2000, **change), {"a": "0"}, BUDGET, returns=(0, 1), behaviour=behaviour)
     with pytest.raises(InvalidInput, match="A choice is pure"):
         choose_policy(read(rows, 9), POLICIES, BUDGET, returns=(0, 1), behaviour=Cells.states(2))
+
+
+def test_nobody_touches_what_is_said_of_others():
+    """Functions are asked person by person, on copies; a failure says nothing of the state that it failed at."""
+    sizes: list[int] = []
+
+    def writes(states):
+        sizes.append(len(states))
+        states[:] = 0
+        return np.tile([0.5, 0.5], (len(states), 1))
+
+    def halves(states):
+        sizes.append(len(states))
+        return np.zeros(len(states), int)
+
+    sessions = read(live(behaviour, 30, np.random.default_rng(0)), 30)
+    alone, after = (sessions.mean(statistic((*before, bold))) for before in ((), (writes,)))
+    assert after[1] == pytest.approx(alone[0], abs=1e-9)
+    assert len(sizes) == 30
+    sessions.mean(ActionShares(Cells(1, halves), Box.of((0, 1)), 2))
+    assert len(sizes) == 60
+
+    def sometimes(states):
+        if len(states) != 32 and len(states) > 1:
+            raise InvalidInput(f"secret {states}")
+        return np.tile([0.5, 0.5], (len(states), 1))
+
+    with pytest.raises(InvalidInput, match="A policy or model failed at some people's states") as caught:
+        evaluate_policies(sessions, {"a": sometimes}, BUDGET, returns=(-8, 12), behaviour=behaviour)
+    assert caught.value.__context__ is None

@@ -64,12 +64,12 @@ class Returns(Vector):
         people = len(starts)
         rows = Episodes.of(starts, columns)
         states = states_of(columns, self.box)
-        weights, values = self._weights(states, columns), self._modelled(states)
+        weights, values = self._weights(starts, states, columns), self._modelled(starts, states)
         rewards = self.rewards[0] + (self.rewards[1] - self.rewards[0]) * columns["reward"]
         number = np.bincount(rows.person, minlength=people)
 
         def mean(policy: Policy) -> Float[np.ndarray, " people"]:
-            probable = probabilities(policy, states, self.actions)
+            probable = probabilities(policy, states, self.actions, starts)
             expected = 0.0 if values is None else (probable * values).sum(axis=1)
             told = 0.0 if values is None else _taken(values, columns)
             total = rows.returns(_taken(probable, columns) * weights, rewards, expected, told, self.discount)
@@ -82,16 +82,20 @@ class Returns(Vector):
             found = np.where(number[:, None] > 0, np.clip((2 * means - low - high) / (high - low), -1, 1), 0.0)
         return np.hstack([found, SQUARES * found**2]) if self.squares else found
 
-    def _weights(self, states: Float[np.ndarray, "rows d"], columns: Columns) -> Float[np.ndarray, " rows"]:
+    def _weights(
+        self, starts: Starts, states: Float[np.ndarray, "rows d"], columns: Columns
+    ) -> Float[np.ndarray, " rows"]:
         """One over the probability with which each action was chosen; 0 where that is impossible."""
         if self.behaviour is None:
             chosen = columns["propensity"]
         else:
-            chosen = _taken(probabilities(self.behaviour, states, self.actions), columns)
+            chosen = _taken(probabilities(self.behaviour, states, self.actions, starts), columns)
         return np.where(chosen > 0, 1 / np.where(chosen > 0, chosen, 1.0), 0.0)
 
-    def _modelled(self, states: Float[np.ndarray, "rows d"]) -> Float[np.ndarray, "rows actions"] | None:
-        return None if self.model is None else asked(self.model, states, self.actions)
+    def _modelled(
+        self, starts: Starts, states: Float[np.ndarray, "rows d"]
+    ) -> Float[np.ndarray, "rows actions"] | None:
+        return None if self.model is None else asked(self.model, states, self.actions, starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +113,8 @@ class ActionShares(Vector):
         object.__setattr__(self, "size", self.cells.count * self.actions)
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        cell = self.cells.index(states_of(columns, self.box))
+        each = of_each(states_of(columns, self.box), starts)  # a rule must not see several people at once
+        cell = np.concatenate([np.zeros(0, int), *(self.cells.index(states.copy()) for states in each)])
         counts = np.diff(starts, append=len(cell))
         person = np.repeat(np.arange(len(starts)), counts)
         place = person * self.size + cell * self.actions + columns["action"]
@@ -167,16 +172,40 @@ def states_of(columns: Columns, box: Box) -> Float[np.ndarray, "rows d"]:
     return np.stack(sides, axis=-1)
 
 
-def asked(function: Policy, states: Float[np.ndarray, "rows d"], actions: int) -> Float[np.ndarray, "rows actions"]:
-    """What a function of states says of each action."""
-    found = np.asarray(function(states), np.float64)
-    if found.shape != (len(states), actions):
+def asked(
+    function: Policy, states: Float[np.ndarray, "rows d"], actions: int, starts: Starts | None = None
+) -> Float[np.ndarray, "rows actions"]:
+    """What a function of states says of each action.
+
+    With `starts` it is asked of one person's states at a time, on a copy: in one batch the last bits of what it says of
+    a state may hang on how many others there are. If it fails there, what it says of that is not passed on.
+    """
+    if starts is None:
+        return _shaped(function(states), len(states), actions)
+    found, failed = [np.zeros((0, actions))], False
+    try:
+        found += [_shaped(function(part.copy()), len(part), actions) for part in of_each(states, starts)]
+    except Exception:
+        failed = True
+    if failed:
+        raise InvalidInput("A policy or model failed at some people's states: it must take every state of the box.")
+    return np.concatenate(found)
+
+
+def of_each(states: Float[np.ndarray, "rows d"], starts: Starts) -> list[np.ndarray]:
+    """Person by person."""
+    return np.split(states, starts[1:]) if len(starts) else []
+
+
+def _shaped(found: object, rows: int, actions: int) -> Float[np.ndarray, "rows actions"]:
+    values = np.asarray(found, np.float64)
+    if values.shape != (rows, actions):
         raise InvalidInput(f"A policy or model must give {actions} numbers for each state, one for each action.")
-    return found
+    return values
 
 
-def probabilities(policy: Policy, states: Float[np.ndarray, "rows d"], actions: int) -> np.ndarray:
-    return np.clip(asked(policy, states, actions), 0.0, 1.0)
+def probabilities(policy: Policy, states: Float[np.ndarray, "rows d"], actions: int, starts: Starts) -> np.ndarray:
+    return np.clip(asked(policy, states, actions, starts), 0.0, 1.0)
 
 
 def _taken(values: Float[np.ndarray, "rows actions"], columns: Columns) -> Float[np.ndarray, " rows"]:

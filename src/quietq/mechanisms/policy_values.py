@@ -89,7 +89,10 @@ class _OfReturns(Mechanism):
         low, high = question.returns
         self.conditions = (
             Assumption(f"Each person's return was held to [{low:g}, {high:g}], once over all of their episodes.", True),
-            Assumption("Policies, probabilities and model look at one state at a time and remember nothing.", False),
+            Assumption(
+                "Policies, probabilities, cells and model look at one state at a time, never fail and keep nothing.",
+                False,
+            ),
         )
 
     @property

@@ -216,6 +216,7 @@ class PrivateWorld(Publishable):
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         require(set(kinds_of(norm)) <= MEANS, "its noise must be that of means over people")
+        require(certificate.method == "world/moments", "its certificate must be that of a world")
 
     def in_words(self) -> list[str]:
         return ["This is a world: its values are the expected next state, for each action one after the other."]

@@ -7,7 +7,7 @@ from typing import Any
 
 from quietq.feedback.spaces import Spaces
 from quietq.noise.box import Box as Box
-from quietq.noise.feature_maps import FeatureMap, Polynomials, Term
+from quietq.noise.feature_maps import FeatureMap, Polynomials, Term, is_data
 from quietq.noise.feature_maps.feature_map import MOST_TERMS
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput
@@ -43,6 +43,11 @@ class WorldModel:
     def __post_init__(self) -> None:
         count("degree", self.degree, most=6)
         instance("features", self.features, FeatureMap | None, "a public feature map, e.g. Fourier.draw(...)")
+        if self.features is not None and not is_data(self.features):
+            raise InvalidInput(
+                f"features must be one of quietq's own public maps, and {type(self.features).__name__} is code, which "
+                "could look at several people at once: take one of them, or leave features out."
+            )
         for name in ("reward", "end", "start"):
             instance(name, getattr(self, name), Callable | None, "a function")
         if not all(type(i) is int and i >= 0 and callable(one) for i, one in dict(self.moves).items()):
