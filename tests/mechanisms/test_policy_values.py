@@ -467,6 +467,8 @@ def test_nobody_touches_what_is_said_of_others():
             raise InvalidInput(f"secret {states}")
         return np.tile([0.5, 0.5], (len(states), 1))
 
+    account = Accountant(BUDGET)
     with pytest.raises(InvalidInput, match="A policy or model failed at some people's states") as caught:
-        evaluate_policies(sessions, {"a": sometimes}, BUDGET, returns=(-8, 12), behaviour=behaviour)
+        evaluate_policies(sessions, {"a": sometimes}, BUDGET, returns=(-8, 12), behaviour=behaviour, account=account)
     assert caught.value.__context__ is None
+    assert account.spent_mu == pytest.approx(BUDGET.mu)  # or failures would answer questions for nothing

@@ -66,6 +66,8 @@ def _names(episode: Any, metadata: Any, person: str, rows: int) -> pl.Series:
     given = np.asarray(infos[person] if person in infos else [metadata.get(person)] * rows)
     if given.dtype.kind == "f":
         raise rounded_names(person, given.dtype)
+    if given.size != len(given) or len(given) not in (rows - 1, rows):
+        raise InvalidInput(f"infos[{person!r}] of a Minari episode must have one name for each step.")
     values = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in given.reshape(-1).tolist()]
     return texts_of((values + values[-1:] * rows)[:rows])  # infos may have no entry for the final state
 

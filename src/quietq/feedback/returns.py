@@ -188,7 +188,10 @@ def asked(
     except Exception:
         failed = True
     if failed:
-        raise InvalidInput("A policy or model failed at some people's states: it must take every state of the box.")
+        raise InvalidInput(
+            "A policy or model failed at some people's states, so what was charged stays charged: it must take every "
+            "state of the box."
+        )
     return np.concatenate(found)
 
 

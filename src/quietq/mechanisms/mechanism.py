@@ -115,6 +115,8 @@ class Mechanism(ABC):
     remarks: tuple[str, ...] = ()
     error_unit: ClassVar[str] = "root mean square, in units of the reward"
     """Of what `expected_error` tells."""
+    asks_code: ClassVar[bool] = False
+    """Whether functions of the caller's see people's rows: where they fail may tell of them, so it must cost."""
     sampled: SampledRounds | None = None
     """What is asked of whom, where rounds look at a random part of the people."""
 

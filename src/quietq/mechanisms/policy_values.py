@@ -80,7 +80,7 @@ class Question:
 class _OfReturns(Mechanism):
     """What both have in common."""
 
-    releases, takes = "policies", "sessions"
+    releases, takes, asks_code = "policies", "sessions", True
 
     def __init__(self, question: Question, budget: Budget) -> None:
         self.question, self.budget = question, budget

@@ -110,7 +110,8 @@ class PrivateWorld(Publishable):
     def go(self) -> bool:
         """Whether the dynamics are good enough to train in, by the private check that was paid for with the release.
 
-        It plays people's own episodes again; it does not look at rewards, nor at where episodes end.
+        It plays people's own episodes again; it does not look at rewards, nor at where episodes end. Take it for a
+        warning: near the fewest people that a task needs it does not tell good worlds from bad ones reliably.
         """
         return self.missed < GO
 
@@ -191,8 +192,9 @@ class PrivateWorld(Publishable):
         details, arrays, box = stored.details, stored.arrays, stored.box
         own = ("feature_map", "moved", "known", "actions", "low", "high", *_NUMBERS, "action_box", *_PARTS)
         require(set(details) == set(own), f"its details must be {sorted(own)}")
-        known = tuple(name for name in ("reward", "end", "start") if name in (details["known"] or ()))
-        require(list(known) == details["known"], "what is known must be of reward, end and start")
+        given = details["known"] if isinstance(details["known"], list) else None
+        known = tuple(name for name in ("reward", "end", "start") if name in (given or ()))
+        require(list(known) == given, "what is known must be a list of reward, end and start")
         try:
             feature_map, acting = map_of(details["feature_map"]), None
             numbers: dict[str, Any] = {name: real(name, details[name]) for name in _NUMBERS}
@@ -201,6 +203,7 @@ class PrivateWorld(Publishable):
             spaces = Spaces(box, details["actions"], acting, details["low"], details["high"])
         except (InvalidInput, TypeError, ValueError) as error:
             raise InvalidRelease(f"This is not a release: {error}") from error
+        require(numbers["missed_error"] >= 0 and numbers["reward_error"] >= 0, "its errors must not be below 0")
         parts, names = _parts(stored, spaces, known)
         stored.expect(own, names)
         fit = {name: arrays[name] for name in _FIT}

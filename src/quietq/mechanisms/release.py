@@ -123,14 +123,14 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
     run = _Run(mechanism, feedback)
     run.certify(account)  # in rehearsal: what it refuses costs nothing
     numbers = None
-    if run.queries[0].fraction == 1:
+    if run.queries[0].fraction == 1 and not mechanism.asks_code:
         numbers = _or_say("nothing was spent", run.look, SystemEntropy())
     if feedback.once is not None:
         receipt = feedback.once.spend(account, run.cost, mechanism.relation)
     else:
         receipt = None if account is None else account.charge(run.cost, mechanism.relation)
     charged = "answers were drawn before, so what was charged stays charged, and nothing was released"
-    if numbers is None:  # a failure must not be a free draw of other people
+    if numbers is None:  # a failure must not be a free draw of other people, nor a free answer
         numbers = _or_say(charged, run.look, SystemEntropy())
     released = _or_say(charged, run.answer, numbers, SystemEntropy())
     return mechanism.result(released, run.certify(account)).with_receipt(receipt)
