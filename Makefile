@@ -33,8 +33,10 @@ paper: $(VENV)/.paper
 programs:
 	sh tests/programs.sh
 
+# Some of it: make bench BENCH=noise; `make bench BENCH=--help` lists the names.
+BENCH ?=
 bench: $(VENV)/.test
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,13 +1,15 @@
-"""Runs every benchmark; fails if a limit is exceeded.
+"""Runs every benchmark, or those that are named; fails if a limit is exceeded.
 
-A new module offers `rows() -> list[Row]`, opens with a docstring for its heading and joins MODULES. What takes hours is
-a study, which runs by its name alone: `python -m benchmarks families --draws 20` (see `study.py`).
+A new module offers `rows() -> list[Row]`, opens with a docstring for its heading and joins MODULES; programs that it
+needs are in its NEEDS. What takes hours is a study, which runs by its name alone: `python -m benchmarks families
+--draws 20` (see `study.py`).
 """
 
 import argparse
 import json
 import os
 import platform
+import shutil
 import sys
 from dataclasses import asdict, fields
 from importlib.metadata import version
@@ -47,40 +49,55 @@ HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
 def main(arguments: list[str]) -> int:
     """Measures, prints, writes benchmarks/results/*.json and docs/benchmarks.md; 1 if a limit is exceeded."""
-    over = _study(arguments) if arguments else _measure_all()
+    chosen = _parser().parse_args(arguments)
+    studied = next((one for one in STUDIES if chosen.name == one.NAME), None)
+    if studied is not None:
+        over = _study(studied, chosen)
+    else:
+        named = [module for module in MODULES if chosen.name in (None, _name(module))]
+        if missing := [need for module in named for need in getattr(module, "NEEDS", ()) if shutil.which(need) is None]:
+            print(f"These programs must be installed first: {', '.join(missing)}.", file=sys.stderr)
+            return 2
+        over = [_measure(module) for module in named]
     (ROOT / "docs").mkdir(exist_ok=True)
     (ROOT / "docs" / "benchmarks.md").write_text(_page())
-    return int(over)
+    return int(any(over))
 
 
-def _measure_all() -> bool:
-    machine = {
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "jax": version("jax"),
-        "cpus": os.cpu_count(),
-    }
-    measured = {module: module.rows() for module in MODULES}
-    for module, rows in measured.items():
-        _console().print(_table(_title(module), [HEADINGS, *(row.cells() for row in rows)]))
-        RESULTS.mkdir(exist_ok=True)
-        entries = [asdict(row) | {"verdict": row.verdict} for row in rows]
-        (RESULTS / f"{_name(module)}.json").write_text(json.dumps(machine | {"rows": entries}, indent=2) + "\n")
-    return any(row.verdict == "over" for rows in measured.values() for row in rows)
-
-
-def _study(arguments: list[str]) -> bool:
-    """One study, by its name; it has targets but no limits, so it never fails."""
-    parser = argparse.ArgumentParser("python -m benchmarks")
-    names = parser.add_subparsers(dest="name", required=True)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks", description="Without a name, everything that takes minutes is measured, one by one."
+    )
+    names = parser.add_subparsers(dest="name", metavar="NAME")
+    for module in MODULES:
+        names.add_parser(_name(module), help=_title(module))
     for module in STUDIES:
         options = names.add_parser(module.NAME, help=_title(module))
         options.add_argument("--draws", type=int, default=20)
         options.add_argument("--minutes", type=float, default=float("inf"), help="stop then, and go on the next time")
         options.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else")
         module.add_options(options)
-    chosen = parser.parse_args(arguments)
-    module = next(one for one in STUDIES if chosen.name == one.NAME)
+    return parser
+
+
+def _measure(module: ModuleType) -> bool:
+    """Whether a limit is exceeded. What was measured is kept before the next begins."""
+    rows = module.rows()
+    _console().print(_table(_title(module), [HEADINGS, *(row.cells() for row in rows)]))
+    machine = {
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "jax": version("jax"),
+        "cpus": os.cpu_count(),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    entries = [asdict(row) | {"verdict": row.verdict} for row in rows]
+    (RESULTS / f"{_name(module)}.json").write_text(json.dumps(machine | {"rows": entries}, indent=2) + "\n")
+    return any(row.verdict == "over" for row in rows)
+
+
+def _study(module: ModuleType, chosen: argparse.Namespace) -> list[bool]:
+    """One study; it has targets but no limits, so it never fails."""
     study = module.study(chosen)
     rows = run(study, chosen.draws, lambda text: None if chosen.json else print(text, flush=True), chosen.minutes)
     if chosen.json:
@@ -89,7 +106,7 @@ def _study(arguments: list[str]) -> bool:
         _console().print(f"{_title(module)}:")
         for number, lines in tables(_stored(study.name)).items():
             _console().print(f"\n{number}", _table("", lines))
-    return False
+    return []
 
 
 def _console() -> Console:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from benchmarks.row import Row
 from quietq import Box, Budget, GaussianProcessMechanism, people
 from quietq.publishing import PrivateNetwork, publish
 
+NEEDS = ("wrk",)
+"""It makes the load on the server (apt install wrk)."""
 CONNECTIONS, SECONDS, SOAK, WARM = 16, 15, 60, 3
 _SCRIPT = """
 wrk.method, wrk.body = METHOD, BODY
@@ -63,8 +64,6 @@ class Load:
 
 def rows() -> list[Row]:
     """Every measurement of this module."""
-    if shutil.which("wrk") is None:
-        raise RuntimeError("The load on the server is made by wrk, which is not installed: apt install wrk.")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         publish(agent(1), folder / "agent.qq")

@@ -151,3 +151,19 @@ def test_version_and_help(quietq):
 
     assert quietq("--version")[1].strip() == __version__
     assert "calibrate" in quietq("--help")[1]
+
+
+def test_help_has_every_command_in_one_group():
+    import typer
+
+    from quietq.cli.app import GROUPS, app
+
+    grouped = [name for group in GROUPS.values() for name in group]
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert len(set(grouped)) == len(grouped)
+    assert set(commands) <= set(grouped)
+
+
+def test_a_mistyped_world_is_asked_about(quietq):
+    for typed, meant in (("wlak", "walk"), ("cartpole-v1", "CartPole-v1")):
+        assert quietq(f"train none {typed}")[2].rstrip().endswith(f"Did you mean {meant!r}?")

@@ -200,6 +200,7 @@ def _parquet(data):
         ("ann,'0.5','0.7'\n", "among the 3: the first line must name the columns"),
         ("state,0.5,0.7\n", "among the 3: the first line must name the columns"),
         ("state\n", "no column 'person'; the columns are 'state'"),
+        ("persons,state,rating\n", "Did you mean 'persons'?"),
     ],
 )
 def test_a_first_line_that_may_be_somebodys_is_never_shown(tmp_path, text, says):

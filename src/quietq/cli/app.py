@@ -18,6 +18,17 @@ import quietq as qq
 from quietq.registry import MECHANISMS
 
 
+GROUPS = {
+    "Make people's data private": ("reward", "world", "evaluate-policies"),
+    "Before you spend anything": ("demo", "plan", "calibrate", "limits"),
+    "Train": ("train", "methods", "worlds"),
+    "Publish": ("publish", "verify", "keygen", "serve"),
+    "Keep budgets": ("ledger",),
+    "Attack": ("audit", "reconstruct"),
+}
+"""The commands, by what a person wants."""
+
+
 class Commands(TyperGroup):
     """A group of commands, which prints its help where none is named."""
 
@@ -26,12 +37,18 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"rich_markup_mode": None, **settings, "invoke_without_command": True})
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """By what a person wants, where that is said; each with its first sentence."""
+        for title, group in (GROUPS if ctx.parent is None else {"Commands": self.list_commands(ctx)}).items():
+            found = [(name, self.commands[name]) for name in group if name in self.commands]
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in found])
+
 
 app = typer.Typer(
     name="quietq",
     cls=Commands,
     help="Learn from a reward that belongs to people, and publish the result without giving any of them away.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help fits on a page, and needs no import of rich
     context_settings={"max_content_width": 120},

@@ -5,8 +5,9 @@ Numbers are kept between 1e-100 and 1e100 in size, so that nothing computed from
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -43,6 +44,13 @@ def shown(value: object) -> str:
         return "a number of thousands of digits"
     text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question for whoever may have mistyped a name; nothing if none is near."""
+    near = {one.casefold(): one for one in known}
+    found = get_close_matches(name.casefold(), near, 1)
+    return f" Did you mean {near[found[0]]!r}?" if found else ""
 
 
 def real(name: str, value: object) -> float:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Float32
 
 from quietq import registry
 from quietq.noise.box import Box as PublicBox
-from quietq.privacy.checks import instance, numbers, shown
+from quietq.privacy.checks import did_you_mean, instance, numbers, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.worlds.world import World, find_world, flat
 
@@ -149,9 +149,10 @@ def find_place(
     except gymnasium.error.DependencyNotInstalled as error:
         raise InvalidInput(f"The environment {name!r} needs more than is installed: {error}") from error
     except gymnasium.error.UnregisteredEnv as error:
-        known = ", ".join(registry.WORLDS)
+        known, ids = ", ".join(registry.WORLDS), (*registry.WORLDS, *gymnasium.registry)
         raise InvalidInput(
             f"There is no world called {name!r}: quietq has {known}, and Gymnasium none of that id."
+            + did_you_mean(name, ids)
         ) from error
     except Exception as error:  # of the environment's own code, which may quote what it holds
         raise InvalidInput(

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from quietq import registry
 from quietq.noise.box import Box
+from quietq.privacy.checks import did_you_mean
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 
@@ -112,4 +113,5 @@ def find_world(name: str) -> World:
     """The world of that name, with its own constants."""
     if name in registry.WORLDS:
         return registry.WORLDS[name].load()()
-    raise InvalidInput(f"There is no world called {name!r}: the known ones are {', '.join(registry.WORLDS)}.")
+    known = f"the known ones are {', '.join(registry.WORLDS)}."
+    raise InvalidInput(f"There is no world called {name!r}: {known}{did_you_mean(name, registry.WORLDS)}")
