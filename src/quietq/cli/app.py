@@ -17,7 +17,6 @@ from typer.core import TyperGroup
 import quietq as qq
 from quietq.registry import MECHANISMS
 
-
 GROUPS = {
     "Make people's data private": ("reward", "world", "evaluate-policies"),
     "Before you spend anything": ("demo", "plan", "calibrate", "limits"),
