@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # Files in their own order: by their numbers of tests, the longest would come last and leave one core idle.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo examples test test-slow paper programs bench lint clean
+.PHONY: demo docs examples test test-slow paper programs bench lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/quietq demo --out runs/demo
@@ -38,6 +38,11 @@ BENCH ?=
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(BENCH)
 
+# All pages as a site in runs/site, without the network; a warning is an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo 'Open runs/site/index.html.'
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -53,6 +58,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.paper: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[report,train]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml

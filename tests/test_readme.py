@@ -1,4 +1,4 @@
-"""README.md as a newcomer follows it: every block, in order, in one folder, on what the demo leaves there.
+"""README.md and the first pages as a newcomer follows them: every block, in order, on what the demo leaves there.
 
 A block in Python shares its names with the other blocks of its section and with nothing else. A server has a process of
 its own; all else runs in this one, because starting and compiling would take most of the time. `QUICKER` says what is
@@ -82,7 +82,9 @@ def steps_of(page: str) -> list[Step]:
     return steps
 
 
-STEPS = steps_of((ROOT / "README.md").read_text(encoding="utf-8"))
+PAGES = ("README.md", "docs/agents.md", "docs/quick-start.md", "docs/functions.md")
+"""In the order in which one stands on what another left."""
+STEPS = [step for page in PAGES for step in steps_of((ROOT / page).read_text(encoding="utf-8"))]
 
 
 class Newcomer:
