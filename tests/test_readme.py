@@ -21,6 +21,8 @@ from unittest import mock
 
 import pytest
 
+import quietq
+
 for package in ("statsmodels", "polars", "matplotlib", "jax", "stable_baselines3", "fastapi", "sqlalchemy"):
     pytest.importorskip(package)
 
@@ -218,3 +220,11 @@ def test_all_pages_that_are_pointed_to_are_there() -> None:
         if not (page.parent / target).exists()
     ]
     assert pointers == []
+
+
+def test_the_site_has_every_page_and_every_public_name() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f": {page.name}\n" not in menu] == []
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    names = re.findall(r"(?m)^::: [\w.]+\.(\w+)$", reference)
+    assert sorted(names) == sorted(set(quietq.__all__) - {"__version__"})
