@@ -28,7 +28,7 @@ from quietq.privacy import (
     norms,
     weak_delta,
 )
-from quietq.privacy.certificate import CHOSEN
+from quietq.privacy.certificate import CHOSEN, FAIR
 from quietq.privacy.checks import instance
 from quietq.privacy.relations import sup_radius
 
@@ -196,6 +196,7 @@ class InLoopMethod(Method):
                 Assumption("Values were clipped and rounded to a public grid, noise/128 or coarser; beyond that, "
                            "because compiled code adds in float32, floating-point noise is taken for ideal Gaussian "
                            "noise.", False),
+                FAIR,
             ),
             remarks=("Scores, returns and learning curves look at the true reward and are not covered.",),
         )  # fmt: skip
