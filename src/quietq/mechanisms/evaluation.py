@@ -210,7 +210,7 @@ class Evaluation:
         )
         trusted = (
             "A trajectory's cells depend on no other trajectory.",
-            "Weights were computed to within 1e-7 of their smooth bound, and that to twelve digits: the noise covers it.",
+            "Weights were computed to within 1e-7 of their bound, and that to twelve digits, which the noise covers.",
         )
         return Certificate(
             method=self.method,
