@@ -12,10 +12,12 @@ from hypothesis import given, strategies as st
 from scipy.stats import beta, gamma, kstest
 
 from quietq import Budget, FeatureKernel, RkhsBall, privatise
+from quietq.mechanisms.noisy_max import largest_exactly
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide
 from quietq.noise.increments import IncrementBody
+from quietq.noise.rounding import rounding_step
 from quietq.privacy.relations import LipschitzBall
 
 STEP = 2.0**-20
@@ -172,6 +174,62 @@ def test_enclosures_hold_the_real_result(x, y):
             assert (
                 float(found.high - found.low) <= 1e-27 * max(abs(float(found.high)), 1e-27) or found.low == found.high
             )
+
+
+def explains(released, secret, scale):
+    """Which of these could be the secret + scale times Laplace noise of 52 bits: Mironov's (2012) attack."""
+    z = (released - secret) / scale
+    place = np.rint(np.exp(-np.abs(z)) * 2.0**52 - 0.5)
+    tried = [secret - np.sign(z) * scale * np.log((place + off + 0.5) * 2.0**-52) for off in range(-24, 25)]
+    return np.logical_or.reduce([one == released for one in tried])
+
+
+def share_guessed(release, scale, draws):
+    """How often 0 and 1 are told apart: by which of them could have led to the number, or else by a guess of 0."""
+    right = []
+    for secret in (0.0, 1.0):
+        released = release(np.full(draws, secret))
+        one, other = explains(released, 0.0, scale), explains(released, 1.0, scale)
+        right.append(np.where(one == other, secret == 0.0, one == (secret == 0.0)))
+    return float(np.mean(right))
+
+
+@pytest.mark.parametrize(
+    ("body", "draws"),
+    [
+        (Ball(1, {}), 120),
+        pytest.param(Ball(1, {}), 2000, marks=pytest.mark.slow),
+        pytest.param(IncrementBody(LipschitzBall(0.5, 1.0), 1), 2000, marks=pytest.mark.slow),
+    ],
+)
+def test_low_order_bits_of_pure_noise_tell_nothing(body, draws):
+    """They give naive Laplace noise away, though it is a hundred times larger than what it hides."""
+    scale, entropy, source = 100.0, SeededEntropy(10), seeded_bits(11)
+
+    def naive(values):
+        uniforms = (np.floor(entropy.uniforms(values.shape) * 2**52) + 0.5) * 2.0**-52
+        signs = np.where(entropy.uniforms(values.shape) < 0.5, -1.0, 1.0)
+        return values - signs * scale * np.log(uniforms)
+
+    def exact(values):
+        step = rounding_step(scale)
+        return np.array([body.add_exactly(one, 1 / scale, step, source)[0] for one in values[:, None]])
+
+    assert share_guessed(naive, scale, draws) > 0.7
+    assert abs(share_guessed(exact, scale, draws) - 0.5) < 5.5 * 0.5 / math.sqrt(2 * draws)
+
+
+def test_the_largest_is_decided_by_as_many_bits_as_it_takes(monkeypatch):
+    """Noise that is the same for 700 binary places: in float64 it would be a tie, and here it is none."""
+    places = [(1 << 1023) + (1 << 300) * more for more in (1, 0, 2)]
+    asked = iter(
+        [
+            lambda n, place=place, used=[0]: (used.append(used[-1] + n), (place >> (1024 - used[-1])) % (1 << n))[1]
+            for place in places
+        ]
+    )
+    monkeypatch.setattr("quietq.mechanisms.noisy_max.LazyUniform", lambda: LazyUniform(next(asked)))
+    assert largest_exactly(np.zeros(3), 0.4) == 1  # the smallest uniform has the largest exponential
 
 
 def test_what_is_open_is_asked_for_more_bits():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from quietq.noise.exact_normals import Chance, Normals, Uniforms, _draw_whole, _even_runs, _keep, draw_normals
+from quietq.noise.exact_normals import Chance, Level, Normals, Uniforms, _draw_whole, _even_runs, _keep, draw_normals
 
 
 def seeded(seed: int, kind: type = np.uint64) -> Chance:
@@ -59,7 +59,7 @@ class Bytes:
     """A reader of random bytes, and the numbers of the algorithm one by one, with nothing but fractions and lists."""
 
     def __init__(self, seed: int) -> None:
-        eighths = np.frombuffer(np.random.default_rng(seed).bytes(2**16), np.uint8) & 0xE0  # often the same
+        eighths = np.frombuffer(np.random.default_rng(seed).bytes(2**24), np.uint8) & 0xE0  # often the same
         self._bytes, self._at = eighths.tobytes(), 0
 
     def read(self, n: int) -> bytes:
@@ -159,5 +159,123 @@ def test_no_value_is_out_of_reach():
     assert normals.between(0, 1)[0] == 15 + Fraction(int.from_bytes(b"\x10" * 8, "little"), 2**64)
 
 
+@pytest.mark.parametrize("number", [0.3, 0.5, 1 - 2.0**-53, 1e-30])
+def test_a_number_is_below_a_level_as_often_as_it_says(number):
+    """By as many digits as it takes, the same as fractions say."""
+    chance = Chance(Bytes(9).read, np.uint8)
+    uniforms = Uniforms(400, chance)
+    places = 20  # of the level's own digits, and zeros after them
+    level = [int(Level(number, chance).digit(place, 0)) for place in range(places)]
+    assert Fraction(int.from_bytes(bytes(level), "big"), 256**places) == Fraction(number)
+    uniforms.digits[0] = np.where(np.arange(400) % 2, uniforms.digits[0], np.uint8(level[0]))
+    below = uniforms.below(Level(number, chance), np.arange(400))
+    digits = np.stack(uniforms.digits, axis=1)
+    assert below.tolist() == [
+        Fraction(int.from_bytes(row.tobytes(), "big"), 256 ** len(row)) < Fraction(number) for row in digits
+    ]
+    assert digits.shape[1] > 1
+
+
 def test_there_may_be_no_numbers_at_all():
     assert draw_normals(0, Chance()).about().shape == (0,)
+
+
+class Bulk:
+    """The same draw of many numbers at once, with lists and loops, in the order in which the bits are asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self.read = Bytes(seed).read
+
+    def uniforms(self, size: int) -> list[list[int]]:
+        return [[one] for one in self.read(size)]
+
+    def coins(self, size: int) -> list[bool]:
+        bits = "".join(f"{byte:08b}" for byte in self.read(-(-size // 8)))
+        return [bit == "1" for bit in bits[:size]]
+
+    def digit(self, numbers: list[list[int]], i: int, place: int) -> int:
+        if len(numbers[i]) == place:  # one more digit of each of them
+            for number, one in zip(numbers, self.read(len(numbers)), strict=True):
+                number.append(one)
+        return numbers[i][place]
+
+    def below(self, numbers: list[list[int]], others: list[list[int]], at: list[int]) -> list[bool]:
+        less, undecided, place = [False] * len(numbers), list(range(len(numbers))), 0
+        while undecided:
+            mine = [self.digit(numbers, i, place) for i in undecided]
+            theirs = [self.digit(others, at[i], place) for i in undecided]
+            for i, one, other in zip(undecided, mine, theirs, strict=True):
+                less[i] = one < other
+            undecided = [i for i, one, other in zip(undecided, mine, theirs, strict=True) if one == other]
+            place += 1
+        return less
+
+    def happens(self, size: int) -> list[bool]:
+        return self.below(self.uniforms(size), [list(ROOT)], [0] * size)
+
+    def in_a_row(self, times: list[int], happens) -> list[int]:
+        left, kept = list(times), [True] * len(times)
+        while index := [i for i in range(len(left)) if kept[i] and left[i] > 0]:
+            for i, happened in zip(index, happens(index), strict=True):
+                kept[i], left[i] = happened, left[i] - 1
+        return [i for i in range(len(left)) if kept[i]]
+
+    def even_runs(self, start: list[list[int]], index: list[int], also=None) -> list[bool]:
+        even, going, last, at = [True] * len(index), list(range(len(index))), start, list(index)
+        while going:
+            if also is not None:
+                happened = also([index[i] for i in going])
+                going = [i for i, one in zip(going, happened, strict=True) if one]
+                at = [i for i, one in zip(at, happened, strict=True) if one]
+            fresh = self.uniforms(len(going))
+            on = [i for i, one in enumerate(self.below(fresh, last, at)) if one]
+            going, last, at = [going[i] for i in on], fresh, on
+            for i in going:
+                even[i] = not even[i]
+        return even
+
+    def whole(self, tries: int) -> list[int]:
+        k, going = [0] * tries, list(range(tries))
+        while going:
+            going = [i for i, one in zip(going, self.happens(len(going)), strict=True) if one]
+            for i in going:
+                k[i] += 1
+        return [k[i] for i in self.in_a_row([one * (one - 1) for one in k], lambda index: self.happens(len(index)))]
+
+    def keep(self, whole: list[int], x: list[list[int]]) -> list[int]:
+        def below_half(index: list[int]) -> list[bool]:
+            happens = self.coins(len(index))
+            chosen = [i for i, one in zip(index, happens, strict=True) if one]
+            below = iter(self.below(self.uniforms(len(chosen)), x, chosen))
+            return [one and next(below) for one in happens]
+
+        kept = [i for i, one in enumerate(self.even_runs(x, list(range(len(x))), below_half)) if one]
+        rows = self.in_a_row([whole[i] for i in kept], lambda index: self.even_runs(x, [kept[i] for i in index]))
+        return [kept[i] for i in rows]
+
+    def normals(self, size: int) -> list[tuple[bool, int, list[int]]]:
+        left, parts = size, []
+        while left > 0:
+            proposed = self.whole(min(2 * left + left // 8 + 16, 2**15))
+            fractions = self.uniforms(len(proposed))
+            kept = self.keep(proposed, fractions)[:left]
+            parts.append((proposed, fractions, kept))
+            left -= len(kept)
+        signs = iter(self.coins(size))
+        most = max(len(fractions[0]) for _, fractions, _ in parts)
+        for place in range(most):
+            for _, fractions, kept in parts:
+                self.digit(fractions, kept[0], place)
+        return [(next(signs), proposed[i], fractions[i]) for proposed, fractions, kept in parts for i in kept]
+
+
+@pytest.mark.parametrize("size", [1, 60, 600, pytest.param(40_000, marks=pytest.mark.slow)])
+def test_draws_in_bulk_are_what_lists_make_of_the_same_bits(size):
+    """With digits of eight values, so that comparisons go on to many of them."""
+    found = draw_normals(size, Chance(Bytes(8).read, np.uint8))
+    digits = np.stack(found.fraction.digits, axis=1).tolist()
+    expected = Bulk(8).normals(size)
+    assert found.sign.tolist() == [-1.0 if minus else 1.0 for minus, _, _ in expected]
+    assert found.whole.tolist() == [whole for _, whole, _ in expected]
+    assert digits == [fraction[: len(digits[0])] for _, _, fraction in expected]
+    assert len(digits[0]) > 1

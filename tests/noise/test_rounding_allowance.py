@@ -19,7 +19,7 @@ from quietq.feedback.feedback import Summed
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms import GaussianProcessMechanism
 from quietq.noise import Additive, BandLimited, Exponential, FeatureKernel, Kernel, Product
-from quietq.noise.allowance import worst_norm
+from quietq.noise.allowance import FLOAT64, worst_norm
 from quietq.noise.box import Box
 from quietq.noise.grid_path import grid_points
 from quietq.privacy.relations import LipschitzBall, RkhsBall
@@ -178,6 +178,57 @@ def test_the_allowance_for_float64_is_small(kernel: Kernel) -> None:
     mechanism = GaussianProcessMechanism(kernel, 1.0, BUDGET)
     stretch = kernel.stretch if isinstance(kernel, BandLimited) else 1.0
     assert stretch < mechanism.sensitivity < stretch * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(("count", "slope", "points"), [(50, 1.0, 2049), (50, 0.1, 1025), (2000, 1.0, 65537)])
+def test_a_table_has_as_many_points_as_the_slope_needs(count: int, slope: float, points: int) -> None:
+    """Between a state and the nearest point, a reward changes by no more than a 256th of the noise."""
+    ball, kinks = people(count, 0, 0.5, slope), np.sort(np.random.default_rng(6).random(40))
+
+    def steep(states: np.ndarray) -> np.ndarray:  # full slope everywhere, up and down
+        return slope * (np.searchsorted(kinks, states) % 2 * 2 - 1) * np.abs(states[:, None] - kinks).min(axis=1)
+
+    private = privatise(steep, Budget(0.9, 1e-5), relation=ball, **PATH)
+    table = private.values  # type: ignore[attr-defined]
+    assert table.shape == (points,)
+    states = np.random.default_rng(7).random(5000)
+    nearest = np.rint(states * (points - 1)) / (points - 1)
+    sigma = private.certificate.sigma
+    assert sigma is not None
+    assert np.abs(steep(states) - steep(nearest)).max() <= sigma / 256 * (1 + 1e-6)
+    simulated = privatise(steep, Budget(0.9, 1e-5), relation=ball, simulate=1, **PATH)
+    assert simulated.values.shape == (65537,)  # type: ignore[attr-defined]
+    undeclared = privatise(steep, Budget(0.9, 1e-5), relation=LipschitzBall(ball.radius, ball.lipschitz), **PATH)
+    assert undeclared.values.shape == (65537,)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("slope", [3.0, 1e5, 1e8])
+def test_a_mean_of_people_is_as_exact_as_it_is_taken_to_be(slope: float) -> None:
+    """Against fractions, in boxes whose points fall beside those of the grid, and for the steepest of slopes."""
+    rng, levels, crowd, box = np.random.default_rng(8), 9, 60, Box.of((-1.7, 0.3))
+    worst = Fraction(0)
+    for low, high in ((-1.0, 1.0), (0.1, 0.7)):
+        extension, count = Extension(1, low=low, high=high, slope=slope * (high - low), levels=levels), crowd + 3
+        tally = extension.empty()
+        x, ratings = np.sort(rng.random((crowd, 4)), axis=1), rng.choice([low, high, rng.uniform(low, high)], 4 * crowd)
+        extension.add(tally, np.arange(0, 4 * crowd, 4), {"x0": x.ravel(), "rating": ratings})
+        begin, kinks, parts, rests = tally.sums
+        steps = [Fraction(int(a)) + Fraction(int(b), 2**24) + Fraction(int(c), 2**48)
+                 for a, b, c in zip(*(np.concatenate([[0], np.cumsum(kinks[0])]).cumsum()[: 2**levels + 1],
+                                      np.cumsum(parts[0]), np.cumsum(rests[0])), strict=True)]  # fmt: skip
+        middle = (Fraction(low) + Fraction(high)) / 2
+        start = crowd * Fraction(low) + Fraction(int(begin[0]), 2**32) * (Fraction(high) - Fraction(low))
+        rise = Fraction(extension.slope) / 2 / 2**levels
+        exact = [(start + rise * step + (count - crowd) * middle) / count for step in steps]
+        group = Ratings(box=box, count=count, sums=Summed(extension, tally), not_private={}, low=low, high=high,
+                        asked=extension)  # fmt: skip
+        states = grid_points(box, levels + 1)
+        found, units = group.functions()[0](states), box.to_unit(states) * 2**levels
+        for value, unit in zip(found.tolist(), units.tolist(), strict=True):
+            at = min(int(unit), 2**levels - 1)
+            expected = exact[at] + (Fraction(unit) - at) * (exact[at + 1] - exact[at])
+            worst = max(worst, abs(Fraction(value) - expected) / Fraction(max(abs(low), abs(high))))
+    assert 2.0**-56 < worst <= Fraction(FLOAT64)
 
 
 def exact_values(rows: list[list[tuple[Fraction, Fraction]]], levels: int, slope: int) -> list[Fraction]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool
 
-from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from quietq.noise.entropy import Entropy, SeededEntropy
+from quietq.noise.exact_normals import Chance, Level, Uniforms
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,11 @@ class Draw:
         return self if self.seeds is None else replace(self, seeds=(*self.seeds, number))
 
     def who(self, people: int) -> Bool[np.ndarray, " people"]:
-        entropy = SystemEntropy() if self.seeds is None else SeededEntropy(_one(self.seeds))
-        return entropy.uniforms((people,)) < self.fraction
+        """For a draw that protects, with exactly that probability: by as many bits as the comparison takes."""
+        if self.seeds is not None:
+            return SeededEntropy(_one(self.seeds)).uniforms((people,)) < self.fraction
+        chance = Chance()
+        return Uniforms(people, chance).below(Level(self.fraction, chance), np.arange(people))
 
 
 def _one(seeds: tuple[int, ...]) -> int:

@@ -31,6 +31,7 @@ few times by 2^-53, however many rows there are. The slack in the noise, a milli
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -96,7 +97,7 @@ class Extension(Statistic):
         tally.people += len(starts)
 
     def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "dimension grid"]:
-        """To some places of float64; one person's range only cuts rounding errors off."""
+        """To some places of float64 (`noise.allowance.FLOAT64`); one person's range only cuts rounding errors off."""
         begin, kinks, parts, rests = tally.sums
         carried, rests = np.divmod(np.cumsum(rests, axis=1), _PARTS)
         cells, parts = np.divmod(np.cumsum(parts, axis=1) + carried, _PARTS)
@@ -104,7 +105,8 @@ class Extension(Statistic):
         rises = self.slope / 2 / 2**self.levels * (cells + (parts * _PARTS + rests) / _PARTS**2)
         share = 1 / self.dimension
         low, high, middle = self.low * share, self.high * share, (self.low + self.high) / 2 * share
-        starts = np.array([tally.people * low + total / _SHARES * (high - low) for total in begin])
+        span = Fraction(high) - Fraction(low)
+        starts = np.array([float(tally.people * Fraction(low) + Fraction(total, _SHARES) * span) for total in begin])
         summed = np.clip(starts[:, None] + rises, tally.people * low, tally.people * high)
         # Once more: the division may round up by a last place, and no refusal may hang on that.
         return np.clip((summed + (count - tally.people) * middle) / count, low, high)

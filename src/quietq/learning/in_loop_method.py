@@ -1,5 +1,6 @@
 """Methods that noise as they go: a relation, a budget, noise for the whole run, and the certificate of many rounds."""
 
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -9,12 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning.method import Method, Moment, Spaces, Transition
-from quietq.learning.protect import watched
+from quietq.learning.protect import STEPS, room, watched
 from quietq.noise import Entropy
 from quietq.noise.allowance import size_bound
+from quietq.noise.entropy import ExactEntropy
 from quietq.privacy import (
     Assumption,
     Budget,
@@ -28,7 +30,7 @@ from quietq.privacy import (
     norms,
     weak_delta,
 )
-from quietq.privacy.certificate import CHOSEN
+from quietq.privacy.certificate import CHOSEN, FAIR
 from quietq.privacy.checks import instance
 from quietq.privacy.relations import sup_radius
 
@@ -42,9 +44,10 @@ ROUNDS = 3  # rounds of an audited training, where the method has rounds: their 
 
 
 class Draw(NamedTuple):
-    """The noise of a run in float32, as compiled code takes it. No number is rounded to less than it was."""
+    """The noise of a run, as compiled code takes it. No number is rounded to less than it was."""
 
-    normals: Float[np.ndarray, "..."]
+    normals: Float[np.ndarray, "..."] | Int[np.ndarray, "..."]
+    """Whole numbers of steps (`protect`), exact; or in float32, for simulation."""
     scale: Float[np.ndarray, ""]  # of the noise, in the method's norm
     radius: Float[np.ndarray, ""]  # the most that one reward differs between neighbours
     largest: Float[np.ndarray, ""]  # rewards are clipped to it
@@ -77,6 +80,13 @@ class UnitNoise:
 
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         return np.full(shape, 0.5)
+
+
+class UnitSteps(UnitNoise):
+    """Ones in place of exact noise, of its type."""
+
+    def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]:
+        return np.full(shape, 2**STEPS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +136,13 @@ class InLoopMethod(Method):
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """All noise of one run, and its `scale`: what the certificate states is read off it."""
-        _, budget = self.promised()
+        (_, budget), shape = self.promised(), self.noise_shape(spaces, steps)
+        if isinstance(entropy, ExactEntropy):  # of more than 32 bits the remainder is enough
+            normals = entropy.whole_normals(shape, 2.0**STEPS * room(math.prod(shape), budget.mu)).astype(np.int32)
+        else:
+            normals = entropy.normals(shape).astype(np.float32)
         return Draw(
-            entropy.normals(self.noise_shape(spaces, steps)).astype(np.float32),
+            normals,
             not_below(self.sensitivity(spaces, steps) / budget.mu),
             not_below(self.radius),
             np.asarray(self.largest, np.float32),
@@ -191,11 +205,12 @@ class InLoopMethod(Method):
                 *self.conditions(steps),
                 Assumption(f"Rewards were clipped to {self.largest:g} in size, and the noise covers rounding errors of "
                            "float32.", True),
-                Assumption("Noise was drawn in float64 from the operating system's generator, outside compiled code, "
-                           "and each number was used once.", True),
-                Assumption("Values were clipped and rounded to a public grid, noise/128 or coarser; beyond that, "
-                           "because compiled code adds in float32, floating-point noise is taken for ideal Gaussian "
-                           "noise.", False),
+                Assumption("Noise of exactly its law was drawn from the operating system's generator, outside compiled "
+                           "code, in whole numbers of a public step, noise/262144, and each number was used once.",
+                           True),
+                Assumption("Values were clipped and rounded to whole numbers of that step, which the noise covers, and "
+                           "added to it without rounding.", True),
+                FAIR,
             ),
             remarks=("Scores, returns and learning curves look at the true reward and are not covered.",),
         )  # fmt: skip

@@ -1,15 +1,20 @@
 """Noise added inside a compiled loop: the normals come from outside, the scale is public.
 
-Floating-point noise leaks through low-order bits unless what is released is rounded to a public grid that is far
-coarser than the last place. In float32 that takes some care: the value is first clipped to 4096 times the noise's size
-(a projection, so no two neighbours get farther apart), where the last place is 2^-11 of that size at the most, and the
-sum is rounded to between 1/64 and 1/128 of it. Both are fixed by the public scale alone.
+Floating-point noise leaks through low-order bits, so noise that protects is added in whole numbers. Theorem. Let the
+value be clipped to 4096 times the noise's size (a projection, so no two neighbours get farther apart) and then rounded
+to whole multiples k of a step, the public size times 2^-18; let n be a normal of deviation 2^18 `room`, in real
+numbers, rounded. Then k + n is round(k + 2^18 room z), because k is whole: exact Gaussian noise on k, and all that
+follows is post-processing. Rounding moves neighbours' k apart by at most a step each, which `room` covers. Integers of
+32 bits add exactly, and where they overflow the result is the remainder of k + n, a function of it.
+
+Simulated noise, in float32, is added as it is, and the sum is rounded to between 1/64 and 1/128 of its size.
 
 Sums of private numbers (`total`) err by no more than the noise covers, however many terms they have.
 
 Nobody looks on, unless within `watched`: the audit measures there what was about to be noised, against its noise.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,11 +23,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 SLACK = 1 + 1e-5
 """Sensitivities are summed in float32: this much more noise covers their rounding errors many times over."""
 LARGEST = 2.0**12
+STEPS = 18
+"""The size of the noise is 2^18 steps: values of 4096 times that are whole numbers of 31 bits."""
 SMALLEST = 1e-20  # scales from here to its inverse are used
 _FINER = 6  # bits
 
@@ -31,7 +38,7 @@ class Protected(NamedTuple):
     """One call of `protect`, as it was made: while compiled code is traced, these are tracers of that trace."""
 
     value: Float[Array, "..."]  # THE SECRET, before noise
-    normals: Float[Array, "..."]
+    normals: Float[Array, "..."] | Int[Array, "..."]
     scale: Float[Array | np.ndarray, ""] | float
 
 
@@ -70,9 +77,11 @@ def watched(instead: Callable[[Protected], Array] | None = None) -> Iterator[lis
 
 
 def protect(
-    value: Float[Array, "*shape"], normals: Float[Array, "*shape"], scale: Float[Array | np.ndarray, ""] | float
+    value: Float[Array, "*shape"],
+    normals: Float[Array, "*shape"] | Int[Array, "*shape"],
+    scale: Float[Array | np.ndarray, ""] | float,
 ) -> Float[Array, "*shape"]:
-    """value + scale * normals, clipped and rounded.
+    """value + scale * normals, clipped and rounded; whole normals are in steps of 2^-18.
 
     It fails closed: where the scale is no ordinary number (0, not finite, or out of float32's easy range) the result is
     0, and a value that is not finite counts as 0.
@@ -83,9 +92,22 @@ def protect(
     usable = (scale >= SMALLEST) & (scale <= 1 / SMALLEST)  # False for NaN
     safe = jnp.where(usable, scale, 1.0)
     value = jnp.where(jnp.isfinite(value), value, 0.0)
+    value = jnp.clip(value, -LARGEST * safe, LARGEST * safe)
+    if jnp.issubdtype(normals.dtype, jnp.integer):
+        step = safe * 2.0**-STEPS  # a power of two: exact
+        return jnp.where(usable, (jnp.round(value / step).astype(jnp.int32) + normals).astype(jnp.float32) * step, 0.0)
     step = jnp.ldexp(jnp.float32(1), jnp.frexp(safe)[1] - 1 - _FINER)  # exp2 is not exact, even for whole numbers
-    noised = jnp.clip(value, -LARGEST * safe, LARGEST * safe) + safe * normals
-    return jnp.where(usable, jnp.round(noised / step) * step, 0.0)
+    return jnp.where(usable, jnp.round((value + safe * normals) / step) * step, 0.0)
+
+
+def room(numbers: int, mu: float) -> float:
+    """How much larger noise of so many numbers in all must be, because what it goes on was rounded before.
+
+    Theorem. A round of D numbers whose noise has size s, with rewards worth mu_j of it, is worth
+    (mu_j + 2^-18 sqrt(D))/room after rounding: both neighbours' numbers move by half a step, 2^-18 s, at the most. All
+    rounds together are worth the root of the sum of squares, at most (mu + 2^-18 sqrt(numbers))/room (Minkowski).
+    """
+    return 1 + SLACK * math.sqrt(numbers) * 2.0**-STEPS / mu
 
 
 def total(terms: Float[Array, "terms *shape"]) -> Float[Array, "*shape"]:

@@ -93,7 +93,8 @@ class _Piecewise:
             checkpoint.prepare(training.folder)
             self.fingerprint = self._identify(rewards, keys, probe)
         if training.resume:
-            self._take_up(Runs(keys, rewards, training.noise(seeded=True)))  # noise for its shapes
+            noise = training.shaped() if training.releases else training.noise(seeded=True)
+            self._take_up(Runs(keys, rewards, noise))  # of which only the shapes count
         else:
             self._start(Runs(keys, rewards, None))
 

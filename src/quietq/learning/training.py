@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 
 from quietq.learning import checkpoint
 from quietq.learning.cache import disk_cache
-from quietq.learning.in_loop_method import UnitNoise
+from quietq.learning.in_loop_method import UnitSteps
 from quietq.learning.method import Method, Noise, Spaces, some_states
 from quietq.learning.report import Event, reporting
 from quietq.noise import Entropy, SeededEntropy, SystemEntropy
@@ -156,10 +156,8 @@ class Training:
         Where a budget would be lost if the program failed, it is traced before, with ones for noise.
         """
         if self.releases:
-            one = self.method.draw(self.spaces, self.steps, UnitNoise())
-            ones = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.members, *leaf.shape)), one)
             try:
-                trace(runs._replace(noise=ones))
+                trace(runs._replace(noise=self.shaped()))
             except QuietqError:
                 raise
             except Exception as error:
@@ -175,6 +173,11 @@ class Training:
             if budget is None:
                 raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
             self.receipt = self.account.charge(Cost.gaussian(budget.mu), relation)
+
+    def shaped(self) -> Noise:
+        """Ones in place of noise that protects, of its shapes and types."""
+        one = self.method.draw(self.spaces, self.steps, UnitSteps())
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.members, *leaf.shape)), one)
 
     def noise(self, seeded: bool) -> Noise:
         """The noise of every run, stacked; the same for all seeds of one draw."""

@@ -26,11 +26,13 @@ from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, larges
 from quietq.mechanisms.least_squares import LeastSquares, Ridge, Weighted
 from quietq.mechanisms.private_function import PrivateCells
 from quietq.mechanisms.smooth_sensitivity import Admissible, smooth_bound
-from quietq.noise import Box, SeededEntropy, SystemEntropy
+from quietq.noise import Box, SeededEntropy
+from quietq.noise.exact_sum import add_exactly
 from quietq.noise.rounding import largest_value, round_release, rounding_step
+from quietq.noise.whitening import as_they_are
 from quietq.privacy import Budget, Cost, InvalidInput, PrivacyWarning, QuietqError, Trajectories, weak_delta
 from quietq.privacy.account import Account, Receipted, accounted
-from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, FAIR, Assumption, Certificate
 from quietq.privacy.checks import instance, numbers, positive, positive_delta, real
 
 Regression = Literal["lsw", "lsl"]
@@ -151,7 +153,7 @@ class Evaluation:
         pair = Admissible.for_budget(self.budget, fit.dimension, self.share)
         bound = smooth_bound(lambda k: fit.reach(visits.counts, k, people), people, pair.beta)
         least, scale = fit.least(people) / pair.alpha, SLACK / pair.alpha  # public: the noise is never below `least`
-        receipt, entropy = None, SystemEntropy()
+        receipt = None
         if simulate is None:
             one = ONE_EACH if once is None else ONE_COUNTED
             certificate = self._certificate(fit.dimension, least, scale, pair.beta, account, one)
@@ -161,13 +163,16 @@ class Evaluation:
             elif account is not None:
                 receipt = account.charge(cost, self.relation)
         else:
-            entropy = SeededEntropy(simulate)
             remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
             certificate = Certificate(method=self.method, standing="none", reproducible=True, remarks=(remark,))
-        noise = scale * bound * entropy.normals((fit.dimension,))
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
-        most = largest_value(least)
-        weights = round_release(np.clip(fit.estimate(visits), -most, most), noise, least)
+        most, step = largest_value(least), rounding_step(least)
+        weights = np.clip(fit.estimate(visits), -most, most)
+        if simulate is None:
+            weights = add_exactly(as_they_are(weights, step), scale * bound, step)
+        else:
+            noise = scale * bound * SeededEntropy(simulate).normals((fit.dimension,))
+            weights = round_release(weights, noise, least)
         released = ReleasedValue(np.clip(weights, -most, most), self.cells, self._arrays[0], certificate)
         return released.with_receipt(receipt)
 
@@ -195,16 +200,17 @@ class Evaluation:
         relation = self.relation
         cut = "" if relation.horizon is None else f", trajectories cut after {relation.horizon} steps"
         clipped = f"clipped to {relation.largest_reward:g} in size{cut}"
-        rounded = f"clipped to {largest_value(least):g} in size and rounded to multiples of {rounding_step(least):g}"
+        most, step = largest_value(least), rounding_step(least)
         enforced = (
             f"Rewards were {clipped}, and each trajectory counted once in a cell.",
             f"There were {relation.count} trajectories, as declared.",
             "The size of the noise follows the data by a smooth bound, and is not released.",
-            "Noise was drawn once, in float64, from the operating system's generator.",
+            "Noise of exactly its law was drawn once from the operating system's generator.",
+            f"Weights were clipped to {most:g} in size, and the sum was rounded to multiples of {step:g}.",
         )
         trusted = (
             "A trajectory's cells depend on no other trajectory.",
-            f"Weights were {rounded}; beyond that, floating-point numbers are taken for exact.",
+            "Weights were computed to within 1e-7 of their bound, and that to twelve digits, which the noise covers.",
         )
         return Certificate(
             method=self.method,
@@ -220,6 +226,7 @@ class Evaluation:
                 one,
                 CHOSEN,
                 *(Assumption(sentence, False) for sentence in trusted),
+                FAIR,
                 accounted(account),
             ),
             remarks=("An (epsilon, delta) guarantee only: it has no mu, and its noise has no public size.",),

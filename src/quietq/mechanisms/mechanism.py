@@ -56,6 +56,8 @@ class Task:
     """A bound on the size of all values, if it was declared."""
     accuracy: float | None = None
     """How far off values are at the most, if they are less exact than float64."""
+    fewest: bool = False
+    """Whether a table is to have no more points than a reward of the declared slope needs."""
     pieces: int | None = None
     """Between knots, if a number was asked for."""
     asked: bool = False

@@ -20,13 +20,13 @@ from quietq.mechanisms.laws import Gaussian, Law
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
 from quietq.mechanisms.private_function import PrivateFunction, PrivateSum, PrivateTable
 from quietq.noise import Entropy, Exponential, Kernel
-from quietq.noise.allowance import check_allowance, finest_levels, largest_and_error, worst_norm
+from quietq.noise.allowance import check_allowance, finest_levels, largest_and_error, needed_levels, worst_norm
 from quietq.noise.box import Box, box_for
 from quietq.noise.evaluation import check_outputs, on_grid
 from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length, grid_of_normals
 from quietq.noise.rounding import check_values
 from quietq.noise.whitening import Whitened, on_grid_axes, step_of
-from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation
+from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall, Relation
 from quietq.privacy.checks import count
 from quietq.privacy.norms import kernel_in_words
 
@@ -76,10 +76,14 @@ class InKernel(Mechanism):
         levels: int | None = None,
         largest: float | None = None,
         accuracy: float | None = None,
+        slope: float | None = None,
     ) -> None:
-        """`radius` is the most that neighbours differ by in the kernel's norm, before rounding."""
+        """`radius` is the most that neighbours differ by in the kernel's norm, before rounding.
+
+        With the reward's `slope` per width, a table has no more points than that needs; else as many as it may.
+        """
         self.relation, self.budget, self.kernel, self.box = relation, budget, kernel, box
-        self.outputs, self._exact = getattr(relation, "actions", 1), accuracy is None
+        self.outputs, self._exact, self._slope = getattr(relation, "actions", 1), accuracy is None, slope
         self.largest, self.error = largest_and_error(self.size(radius), radius, relation.people, largest, accuracy)
         allowance = 2 * self.error * self.prepare(radius, levels)
         check_allowance(allowance, radius, self.error)
@@ -118,7 +122,20 @@ class InKernel(Mechanism):
         if refusal := cls.unfit(task, kernel):
             return task.refuse(refusal)
         radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
-        return [cls(task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy)]
+        return [
+            cls(
+                task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy,
+                slope=_declared_slope(task) if task.fewest else None,
+            )
+        ]  # fmt: skip
+
+
+def _declared_slope(task: Task) -> float | None:
+    """Of the reward, per width of the box: of people whose mean it is, one of them can change it by twice that."""
+    ball = task.relation
+    if task.slope is None and isinstance(ball, LipschitzBall) and ball.people is not None:
+        return ball.lipschitz * ball.people / 2
+    return task.slope
 
 
 def best_kernel(relation: Relation) -> Kernel:
@@ -138,6 +155,8 @@ class Path(InKernel):
             raise InvalidInput(f"There is no exact path for {kernel_in_words(self.kernel.describe())}.")
         if levels is None:
             finest = _FINEST[max(map(len, self.kernel.tables))]
+            if self._slope is not None:
+                finest = min(finest, needed_levels(self.kernel, self.size(radius), self._slope))
             levels = finest_levels(self.kernel, self.error, radius, finest, self.outputs)
         self.levels = count("levels", levels)
         check_grid(self.kernel, self.levels)

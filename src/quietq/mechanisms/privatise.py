@@ -67,7 +67,10 @@ def privatise(
     instance("world", world, WorldModel | None, "a WorldModel(degree=..., reward=..., ...)")
     if world is not None and task.spaces is None:
         raise InvalidInput("world is for Sessions, of which a world is made: leave it out.")
-    mechanism = choose(noise, replace(task, pieces=pieces, world=world, gaussian=account is not None, sample=sample))
+    task = replace(
+        task, pieces=pieces, world=world, gaussian=account is not None, sample=sample, fewest=simulate is None
+    )
+    mechanism = choose(noise, task)
     if mechanism.cost.delta != 0 and (sentence := weak_delta(budget.delta, task.relation.people)):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if simulate is not None:

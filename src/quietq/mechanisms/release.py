@@ -19,7 +19,7 @@ from quietq.noise.evaluation import shows_nothing
 from quietq.noise.rounding import check_size, check_values, largest_value
 from quietq.privacy import Cost, InvalidInput, SampledRounds
 from quietq.privacy.account import Account, accounted
-from quietq.privacy.certificate import CHOSEN, Certificate
+from quietq.privacy.certificate import CHOSEN, FAIR, Certificate
 from quietq.privacy.checks import LARGEST, SMALLEST, numbers as checked_numbers
 from quietq.privacy.errors import EngineFailed
 from quietq.privacy.norms import MOST_QUERIES
@@ -85,7 +85,9 @@ class _Run:
     def certify(self, account: Account | None) -> Certificate:
         """States what was promised; refused if a query's sensitivity is below what the relation comes to."""
         mechanism, cost, budget = self.mechanism, self.cost, self.mechanism.budget
-        finest = min((query.law for query in self.queries), key=lambda law: law.sigma)
+        # Of each kind of noise the finest: steps are powers of two, so what it says of rounding is true of the others.
+        laws = {type(query.law): query.law for query in sorted(self.queries, key=lambda query: -query.law.sigma)}
+        drawn = [one for law in laws.values() for one in law.conditions(mechanism.largest, mechanism.error)]
         return Certificate(
             method=f"{mechanism.releases}/{mechanism.name}",
             standing="certified",
@@ -100,7 +102,8 @@ class _Run:
                 *self.feedback.assumptions,
                 CHOSEN,
                 *mechanism.conditions,
-                *finest.conditions(mechanism.largest, mechanism.error),
+                *dict.fromkeys(drawn),
+                FAIR,
                 accounted(account),
             ),
             remarks=mechanism.remarks,

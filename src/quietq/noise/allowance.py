@@ -24,11 +24,16 @@ from quietq.privacy.norms import FEWEST
 from quietq.privacy.relations import LipschitzBall
 
 FLOAT64 = 2.0**-49
-"""How exact float64 values are taken to be, as a part of their largest: sixteen roundings."""
+"""How exact float64 values are taken to be, as a part of their largest: sixteen roundings.
+
+A mean of people's functions has at most fourteen: the value at 0 one, the rise from there two, of twice that size, four
+sums and a division, and five in the straight line between two grid points, where the slope is of the steepest."""
 SHARE = 0.1
 """Grids are as fine as they may be, as long as the allowance for rounding is no larger part of the sensitivity."""
 COARSEST = 4
 """levels"""
+FEWEST_LEVELS = 10
+"""Of tables whose values are exact enough for them: 1,025 points cost nothing."""
 
 
 def size_bound(radius: float, people: int | None) -> float:
@@ -66,6 +71,21 @@ def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int,
         if 2 * error * worst_norm(kernel, levels, outputs) <= SHARE * sensitivity:
             return levels
     return min(COARSEST, finest)
+
+
+def needed_levels(kernel: Kernel, sigma: float, slope: float) -> int:
+    """The fewest levels that lose nothing of a reward of at most this slope per width, beside noise of this size.
+
+    A table is read at the nearest point, at most half a cell away: what the reward changes by on that way is at most
+    a 256th of sigma, which adds less than 1e-5 to the root mean square error. And what the noise forgets from one point
+    to the next is at most a part of 1/16, so that averages over the table have all that is in the path.
+
+    >>> from quietq.noise import Exponential
+    >>> needed_levels(Exponential(4.0), sigma=0.078, slope=1.0)
+    11
+    """
+    steepest = max(factor.beta for table in kernel.tables for factor in table)
+    return max(math.ceil(math.log2(max(128 * slope / sigma, 16 * steepest))), FEWEST_LEVELS)
 
 
 def check_allowance(allowance: float, sensitivity: float, error: float) -> None:

@@ -104,9 +104,13 @@ class Box:
         return np.clip(low + points * (high - low), low, high)
 
     def check_levels(self, levels: int) -> None:
-        """Refuses 2^levels cells if rounding both ends of one, to a last place each, could steepen slopes by more."""
+        """Refuses 2^levels cells if rounding both ends of one could steepen slopes by more.
+
+        Each end is rounded by half a last place when it is added to the low end, and by a whole one when the width,
+        which may be twice as large as the ends, is multiplied.
+        """
         for a, b in zip(self.low, self.high, strict=True):
-            if 2 * max(math.ulp(a), math.ulp(b)) * 2.0**levels > (b - a) * _STEEPER:
+            if 3 * max(math.ulp(a), math.ulp(b)) * 2.0**levels > (b - a) * _STEEPER:
                 raise InvalidInput(
                     f"levels {levels} is too fine for domain ({a!r}, {b!r}), where last digits of states would blur "
                     "the grid: use fewer levels, or subtract the low end from the states."

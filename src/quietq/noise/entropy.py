@@ -1,11 +1,9 @@
-"""Normals in float64: from the operating system for methods that noise as they go, from a seed for simulation only.
+"""Where random numbers come from: the operating system, or a seed, for simulation only.
 
-Releases have exact noise (`noise.exact_sum`, `noise.exact`). Normals for methods that noise as they go come from the
-kernel's cryptographic generator, 64 bits each, by inverting the normal distribution in float64. The sign has a bit of
-its own and the tail probability 52 bits; one draw in 4096, beyond 3.67 sigma, gets 64 bits more. So values reach 12.5
-sigma on either side, and up to 11.4 sigma less lies between neighbouring ones than the rounding that every released
-value goes through; what lies beyond has a probability of 1e-29 a draw, and is part of the idealisation that their
-certificates state.
+Noise that protects is exact (`noise.exact_sum`, `noise.exact`); methods that noise as they go take it in whole numbers.
+Normals in float64 are for what is not certified: 64 bits of the kernel's cryptographic generator each, by inverting the
+normal distribution. The sign has a bit of its own and the tail probability 52 bits; one draw in 4096, beyond 3.67
+sigma, gets 64 bits more. So values reach 12.5 sigma on either side.
 """
 
 import hashlib
@@ -15,9 +13,11 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import ndtri
 
+from quietq.noise.exact_sum import add_exactly
+from quietq.noise.whitening import as_they_are
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 
@@ -44,10 +44,20 @@ class Entropy(Protocol):
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]: ...
 
 
+@runtime_checkable
+class ExactEntropy(Protocol):
+    """A source of noise that is exact: normals times a deviation, rounded to whole numbers and not before."""
+
+    def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]: ...
+
+
 class SystemEntropy:
     """Normals from the operating system's cryptographic generator; every call is fresh."""
 
     reproducible = False
+
+    def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]:
+        return add_exactly(as_they_are(np.zeros(shape), 1.0), deviation, 1.0).astype(np.int64)
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         size = math.prod(shape)

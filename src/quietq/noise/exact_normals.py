@@ -61,7 +61,7 @@ class Uniforms:
             self.digits.append(self.chance.digits(self.size))
         return self.digits[place][index]
 
-    def below(self, other: "Uniforms | _Constant", index: Int[np.ndarray, " size"]) -> Bool[np.ndarray, " size"]:
+    def below(self, other: "Uniforms | _Root | Level", index: Int[np.ndarray, " size"]) -> Bool[np.ndarray, " size"]:
         """Which of these numbers are below those of the other ones, by as many digits as it takes."""
         less, open_, place = np.zeros(self.size, dtype=bool), np.arange(self.size), 0
         while open_.size:
@@ -79,7 +79,7 @@ class Uniforms:
 
 
 @dataclass(frozen=True)
-class _Constant:
+class _Root:
     """exp(-1/2), as many times as you like."""
 
     chance: Chance
@@ -87,6 +87,18 @@ class _Constant:
     def digit(self, place: int, index: Any) -> Any:
         bits = self.chance.bits
         return self.chance.kind(_root_places(bits * (place + 1)) % (1 << bits))
+
+
+@dataclass(frozen=True)
+class Level:
+    """A number below 1, as many times as you like: a uniform number is below it with exactly that probability."""
+
+    number: float
+    chance: Chance
+
+    def digit(self, place: int, index: Any) -> Any:
+        bits = self.chance.bits
+        return self.chance.kind(math.floor(Fraction(self.number) * (1 << bits * (place + 1))) % (1 << bits))
 
 
 @lru_cache(maxsize=64)
@@ -138,7 +150,7 @@ def draw_normals(size: int, chance: Chance) -> Normals:
 
 def _draw_whole(tries: int, chance: Chance) -> Int[np.ndarray, " kept"]:
     """Whole numbers k with probability proportional to exp(-k^2/2): exp(-1/2) k times, and k (k - 1) times more."""
-    root = _Constant(chance)
+    root = _Root(chance)
 
     def happens(size: int) -> np.ndarray:  # with probability exp(-1/2)
         return Uniforms(size, chance).below(root, np.arange(size))

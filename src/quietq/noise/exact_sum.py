@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.exact_normals import Chance, draw_normals
+from quietq.noise.exact_normals import Chance, Normals, draw_normals
 from quietq.noise.whitening import ROUNDINGS, Whitened
 
 ROOM = 1 + 2.0**-19
@@ -46,11 +46,14 @@ def _round(
         rounded = np.rint(sums)
         clear = 0.5 - np.abs(sums - rounded) > off  # not where a number is infinite or none
     for i in np.flatnonzero(~clear).tolist():
-        value, places, ends = whitened.exactly(start + i), 1, (0, 1)
-        while ends[0] != ends[1]:
-            ends = tuple(
-                math.floor(value + Fraction(scale) * end + Fraction(1, 2)) for end in normals.between(i, places)
-            )
-            places += 1
-        rounded[i] = ends[0]
+        rounded[i] = round_exactly(whitened.exactly(start + i), Fraction(scale), normals, i)
     return rounded
+
+
+def round_exactly(value: Fraction, scale: Fraction, normals: Normals, i: int) -> int:
+    """value + scale times the i-th normal, rounded, by as many of its digits as it takes."""
+    places, ends = 1, (0, 1)
+    while ends[0] != ends[1]:
+        ends = tuple(math.floor(value + scale * end + Fraction(1, 2)) for end in normals.between(i, places))
+        places += 1
+    return ends[0]

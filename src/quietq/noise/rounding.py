@@ -34,16 +34,6 @@ def largest_value(sigma: float) -> float:
     return rounding_step(sigma) * 2.0 ** (52 - _COARSER_THAN_LAST_PLACE)
 
 
-def rounding_in_words(sigma: float, largest: float | None = None, error: float | None = None) -> str:
-    """What a certificate says of floating-point noise: trusted, because a refusal by size would depend on the data."""
-    computed = "" if error is None else f" were computed to within {error:g}, which the noise covers,"
-    return (
-        f"The numbers that noise was added to stay below {largest_value(sigma) if largest is None else largest:g} in "
-        f"size whatever the data is,{computed} and were rounded with it to multiples of {rounding_step(sigma):g}; "
-        "beyond that, floating-point noise is taken for ideal noise."
-    )
-
-
 def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
     """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
     bounded = (

@@ -11,8 +11,9 @@ _NEVER_ENFORCED = (
     "and changes as the relation says",
     "depend on the reward through",
     "depend on the private reward through",
+    "random bits are fair",
     "taken for ideal",
-    "taken for exact",
+    "computed to within",
     "gave one trajectory",
     "depend on no other trajectory",
     "under two names",
@@ -62,6 +63,8 @@ CHOSEN = Assumption(
     "Box or items, bounds, numbers of people, settings and budget were chosen without the private data.", enforced=False
 )
 """No code can see it, so every certified promise trusts somebody for it, in these words."""
+FAIR = Assumption("The operating system's random bits are fair, independent and known to nobody.", enforced=False)
+"""What all noise that protects is made of."""
 
 
 def check_assumptions(assumptions: tuple[Assumption, ...]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from quietq.privacy.assumption import (
     CHOSEN as CHOSEN,
+    FAIR as FAIR,
     Assumption as Assumption,
     InvalidCertificate as InvalidCertificate,
     flag,

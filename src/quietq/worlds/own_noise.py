@@ -14,11 +14,11 @@ from gymnasium.spaces import Box as BoxSpace, Discrete
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.weights import Independent
 from quietq.noise.allowance import check_allowance, finest_levels, size_bound, worst_norm
-from quietq.noise.box import UNIT, Box, Domain
+from quietq.noise.box import Box, Domain
 from quietq.noise.entropy import SystemEntropy
+from quietq.noise.exact_path import ExactPath
 from quietq.noise.kernels import Exponential
-from quietq.noise.rounding import exact_rounding, largest_value, round_release, rounding_in_words
-from quietq.noise.sorted_path import SortedPath, SortedPoints
+from quietq.noise.rounding import exact_rounding, largest_value
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import count, positive
@@ -108,18 +108,15 @@ class OwnNoise(ABC):
     @property
     def drawn(self) -> tuple[Assumption, ...]:
         """What a certificate says of draw and rounding."""
-        return (
-            Assumption("Noise was drawn in float64 from the operating system's generator.", True),
-            Assumption(rounding_in_words(self.sigma, self.largest, self.error), False),
-        )
+        return exact_rounding(self.sigma, self.largest, self.error)
 
-    def _clip(self, value: float) -> np.ndarray:
+    def _clip(self, value: float) -> float:
         # Clipping is a projection, so no two neighbours get farther apart, and no refusal has to look at the size.
-        return np.clip(np.array([value]), -self.largest, self.largest)
+        return min(max(value, -self.largest), self.largest)
 
 
 class PathNoise(OwnNoise):
-    """Noise for a LipschitzBall: a path, one for each action that matters, at states that keep their distance.
+    """Noise for a LipschitzBall: an exact path, one for each action that matters, at states that keep their distance.
 
     Between two states that are very near the path hardly changes, so rounding errors of their rewards would stand out:
     without bound, if any two floating-point numbers would do. A state nearer than `gap` to one whose reward was
@@ -155,8 +152,7 @@ class PathNoise(OwnNoise):
         self.sensitivity = radius + allowance
         self._actions = _actions(env, relation) if by_action else None
         paths = 1 if self._actions is None else int(self._actions.n)
-        self._paths = [SortedPath(kernel, 1.0, UNIT) for _ in range(paths)]
-        self._released = [SortedPoints() for _ in range(paths)]
+        self._paths = [ExactPath(kernel, self.gap, self.sensitivity / terms.budget.mu) for _ in range(paths)]
         self.domain = list(zip(self._box.low, self._box.high, strict=True))
         self.norm = kernel.describe()
         self.how = (
@@ -186,29 +182,17 @@ class PathNoise(OwnNoise):
     def known(self, at: Place) -> float | None:
         """What was released before for this state, or for the nearest that is too near to it."""
         unit, path = at
-        _, value, *neighbours = self._released[path].find(unit)
-        if value is not None:
-            return value
-        near = [(abs(point - unit), known) for point, known in filter(None, neighbours)]
-        distance, value = min(near, default=(math.inf, 0.0), key=lambda pair: pair[0])
-        return value if distance < self.gap else None
+        return self._paths[path].nearest(unit)
 
     def release(self, at: Place, value: float) -> float:
         unit, path = at
-        noise, points = self.sigma * self._paths[path]([unit]), self._released[path]
-        released = float(round_release(self._clip(value), noise, self.sigma)[0])
-        points.insert(points.find(unit)[0], unit, released)
-        return released
+        return self._paths[path].add(unit, self._clip(value))
 
 
 class IndependentNoise(OwnNoise):
     """Noise for a SupBall: fresh for each of n observed rewards, and exact."""
 
     method = "independent-gaussian"
-
-    @property
-    def drawn(self) -> tuple[Assumption, ...]:
-        return exact_rounding(self.sigma, self.largest, self.error)
 
     def _prepare(self, terms: Terms) -> None:
         if terms.rewards is None or terms.state is not None or terms.box is not None:
@@ -227,7 +211,8 @@ class IndependentNoise(OwnNoise):
     def release(self, at: Place, value: float) -> float:
         self.check_left()
         self.left -= 1
-        return float(Gaussian(self.sigma, Independent(self.norm)).add(self._clip(value), SystemEntropy())[0])
+        law = Gaussian(self.sigma, Independent(self.norm))
+        return float(law.add(np.array([self._clip(value)]), SystemEntropy())[0])
 
 
 def noise_for(terms: Terms) -> OwnNoise:

@@ -23,7 +23,7 @@ from gymnasium.vector import VectorEnv
 from quietq.noise.evaluation import coarse_type
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.budget import Budget, weak_delta
-from quietq.privacy.certificate import CHOSEN, Assumption, Certificate
+from quietq.privacy.certificate import CHOSEN, FAIR, Assumption, Certificate
 from quietq.privacy.checks import instance
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
@@ -161,6 +161,7 @@ def _certificate(noise: OwnNoise, independent: Assumption, charged: Assumption) 
             Assumption(noise.how, True),
             Assumption(f"Rewards were clipped to {noise.largest:g} in size.", True),
             *noise.drawn,
+            FAIR,
             charged,
         ),
     )

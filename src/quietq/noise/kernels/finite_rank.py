@@ -27,6 +27,7 @@ _POINTS = 64
 _ROUNDING = 1e-9  # of the largest feature; matrix products round differently in batches of another size
 _ROUNDING_SHORT = 1e-4  # for maps in float32
 _RIDGE = 1e-8
+_CONTRACTS = 2.0**-21
 _WIDEST = 1000.0  # half width of a band: some 3200 terms, and projecting on them takes the better part of a minute
 
 
@@ -196,7 +197,11 @@ class BandLimited(FiniteRank):
     @cached_property
     def _projection(self) -> np.ndarray:
         e = self.features(self.sample_points)
-        return np.linalg.solve(e @ e.T + _RIDGE * np.eye(len(e)), e).T
+        found = np.linalg.solve(e @ e.T + _RIDGE * np.eye(len(e)), e).T
+        # A system of condition 1e10: what it is solved to must still be a contraction, for all that noise has room for.
+        if not np.linalg.norm(found @ e, 2) <= 1 + _CONTRACTS:
+            raise InvalidInput(f"half_width {self.half_width!r} is too wide to project functions exactly enough.")
+        return found
 
     def project(self, values: np.ndarray) -> Float[np.ndarray, "features ..."]:
         """By ridge: a contraction on the terms."""
