@@ -98,8 +98,8 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
             lines.append(f"Releases of {balance.source!r} protect {balance.unit}.")
         if balance.bookings and None not in (balance.budget, balance.apart):
             lines.append(
-                f"Those of {balance.source!r} so far are {_pair(*balance.spending.spent)} together, if none of them was "
-                f"decided by what came out of others; else {_pair(*balance.spending.promised)}, as was promised."
+                f"Those of {balance.source!r} so far are {_pair(*balance.spending.spent)} together, if none of them "
+                f"was decided by what came out of others; else {_pair(*balance.spending.promised)}, as was promised."
             )
         if balance.without_release:
             times = ", ".join(f"{charge.at} (id {charge.id})" for charge in balance.without_release)
