@@ -1,5 +1,6 @@
 """`quietq ledger`, and the options by which other commands charge a ledger."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,8 +77,7 @@ def create(
     books = Ledger.create(_without_password(url))
     books.open(source, budget, apart)
     head, balance = books.verify(), books.balance(source)
-    total = "({:g}, {:g})-DP".format(*balance.spending.promised)
-    opened = f"Source {source!r} is open: everything released under it is {total} together."
+    opened = f"Source {source!r} is open: everything released under it is {_pair(*balance.spending.promised)} together."
     answer(as_json, {"head": head, "source": balance.to_json()}, opened, _noted(head))
 
 
@@ -96,6 +96,11 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     for balance in found:
         if balance.unit is not None:
             lines.append(f"Releases of {balance.source!r} protect {balance.unit}.")
+        if balance.bookings and None not in (balance.budget, balance.apart):
+            lines.append(
+                f"Those of {balance.source!r} so far are {_pair(*balance.spending.spent)} together, if none of them "
+                f"was decided by what came out of others; else {_pair(*balance.spending.promised)}, as was promised."
+            )
         if balance.without_release:
             times = ", ".join(f"{charge.at} (id {charge.id})" for charge in balance.without_release)
             charges = plural(len(balance.without_release), "charge")
@@ -132,6 +137,14 @@ def verify(
     record = {"head": found, "noted": head, "entries": len(books.history())}
     whole = "Every entry follows from the one before" + (", and the noted one is among them." if head else ".")
     answer(as_json, record, whole, _noted(found))
+
+
+def _pair(epsilon: float, delta: float) -> str:
+    """Five digits, and never fewer than there are: rounded up."""
+    shown = f"{epsilon:.5g}"
+    if float(shown) < epsilon:
+        shown = f"{epsilon + 10.0 ** (math.floor(math.log10(epsilon)) - 4):.5g}"
+    return f"({shown}, {delta:g})-DP"
 
 
 def _noted(head: str) -> str:

@@ -54,6 +54,10 @@ READ: dict[str, tuple[Any, str]] = {
         "Most that a person's reward changes over the whole width of the box; public. For one coordinate, or with "
         "--features additive.",
     ),
+    "presence": (
+        bool,
+        "Protect only whether a person took part: a WEAKER promise than replacing what they said, for half the noise.",
+    ),
     "features": (
         Literal["additive", "columns"],
         "additive: one function of each coordinate, summed, which cannot hold interactions. columns: linear in the "
@@ -80,6 +84,11 @@ RESULT: Options = {
     "source": option(str, SOURCE),
 }
 ADDITIVE = "Additive: it is a sum of one function of each coordinate, and cannot hold interactions of two of them."
+
+WEAKER = (
+    "Presence: protected is whether any one person took part, against the neutral middle in their place. What they "
+    "said is protected half as well: count twice the epsilon for that."
+)
 
 
 def _parameters(kind: str) -> dict[str, inspect.Parameter]:
@@ -145,12 +154,13 @@ def reward(values: dict[str, Any]) -> None:
         "plot": None if plot is None else str(plot), "options": _plain(given), "not_private": group.not_private,
     }  # fmt: skip
     written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
-    additive = [ADDITIVE] if given.get("features") == "additive" else []
+    further = [ADDITIVE] if given.get("features") == "additive" else []
+    further += [WEAKER] if given.get("presence") else []
     answer(
         as_json,
         record,
         private.certificate,
-        *additive,
+        *further,
         written,
         f"Not private, for you only: {_in_words(group.not_private)}",
     )

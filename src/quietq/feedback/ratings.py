@@ -17,7 +17,14 @@ from quietq.noise.kernels import Additive, Exponential, FeatureKernel
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall, OnePerson, Relation, RkhsBall, people as people_relation
+from quietq.privacy.relations import (
+    LipschitzBall,
+    OnePerson,
+    Relation,
+    RkhsBall,
+    RkhsPresence,
+    people as people_relation,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -41,6 +48,8 @@ class Ratings(Feedback):
     high: float
     asked: Extension | RidgeFit | None = None
     """What is asked of each person, once; None where a model is fitted to all rows."""
+    presence: bool = False
+    """Whether only a person's presence is protected, the weaker promise."""
 
     @classmethod
     def read(
@@ -62,6 +71,7 @@ class Ratings(Feedback):
         norm: float | None = None,
         ridge: float = 0.1,
         levels: int = 16,
+        presence: bool = False,
         engine: Engine = "local",
         progress: Progress | None = None,
     ) -> "Ratings":
@@ -72,8 +82,9 @@ class Ratings(Feedback):
         `features=Splines(additive=True)`. Instead of a box, `items` is a public list (or a file with a name in each
         line) of what the one `state` column names. If ratings depend on an `action`, a column of one of the public list
         `actions`, the reward has a value per action. `features` is a public map that the model is made of; leave it
-        out unless you know better, or have embeddings: `features=Columns(prefix="e")`. `progress` is told the number of
-        rows read so far.
+        out unless you know better, or have embeddings: `features=Columns(prefix="e")`. `presence` asks for a weaker
+        promise and gets half the noise: a person against the neutral middle in their place, so that it is hidden
+        whether they took part, and what they said half as well. `progress` is told the number of rows read so far.
         """
         from quietq.feedback.schema import Category, Field, Number, Schema
 
@@ -88,6 +99,11 @@ class Ratings(Feedback):
         asked, loss = None, None
         fields: dict[str, Field] = dict(states.fields("x", columns))
         if action is not None or items is not None or _is_map(public) or (len(columns) > 1 and features is None):
+            if presence:
+                raise InvalidInput(
+                    "presence is for ratings of one coordinate, additive splines and weights of features, where each "
+                    "person is a function around a middle; one model of everybody's rows has none: leave it out."
+                )
             loss = Squared(len(columns), (low, high))
             if action is not None and actions is not None:
                 names = named("actions", actions)
@@ -99,7 +115,8 @@ class Ratings(Feedback):
         schema = Schema("ratings", person, fields)
         read = read_people(source, schema, first, count, engine=engine, progress=progress, keep=loss is not None)  # type: ignore[arg-type]
         gives, used = ("function", None) if loss is None else ("rows", states.features)
-        return cls(box=states.box, low=low, high=high, asked=asked, gives=gives, loss=loss, features=used, **read)
+        public = {"box": states.box, "low": low, "high": high, "presence": presence}
+        return cls(**public, asked=asked, gives=gives, loss=loss, features=used, **read)
 
     @property
     def slope(self) -> float | None:
@@ -111,13 +128,15 @@ class Ratings(Feedback):
             case None:
                 return OnePerson(self.count)
             case RidgeFit(features, bound):
-                return RkhsBall.of_people(self.count, features, bound)
+                return RkhsBall.of_people(self.count, features, bound, presence=self.presence)
             case Extension(dimension, low, high, slope):
                 if dimension == 1:
-                    return people_relation(self.count, low, high, slope)
-                balls = [LipschitzBall((high - low) / dimension / self.count, 2 * slope / self.count)] * dimension
-                kernel = Additive((Exponential(balls[0].best_beta()),) * dimension)
-                return RkhsBall(kernel.radius_of(balls), kernel, people=self.count)
+                    return people_relation(self.count, low, high, slope, presence=self.presence)
+                reach = 1 if self.presence else 2
+                ball = LipschitzBall(reach * (high - low) / 2 / dimension / self.count, reach * slope / self.count)
+                kernel = Additive((Exponential(ball.best_beta()),) * dimension)
+                kind = RkhsPresence if self.presence else RkhsBall
+                return kind(kernel.radius_of([ball] * dimension), kernel, people=self.count)
 
     @property
     def largest(self) -> float:

@@ -78,7 +78,7 @@ class Balance:
         return [(self.source, *row, self.opened[:10]) for row in rows]
 
     def to_json(self) -> dict[str, Any]:
-        amounts = ("promised", "spent_apart", "remaining_apart")
+        amounts = ("promised", "spent", "spent_apart", "remaining_apart")
         return {
             "source": self.source,
             "opened": self.opened,

@@ -36,8 +36,11 @@ from quietq.privacy.limits import (
 from quietq.privacy.published import PublishedCheck as PublishedCheck, PublishedTheorem as PublishedTheorem
 from quietq.privacy.relations import (
     LipschitzBall as LipschitzBall,
+    LipschitzPresence as LipschitzPresence,
+    Presence as Presence,
     Relation as Relation,
     RkhsBall as RkhsBall,
+    RkhsPresence as RkhsPresence,
     SupBall as SupBall,
     Trajectories as Trajectories,
     people as people,

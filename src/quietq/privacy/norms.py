@@ -20,6 +20,8 @@ from quietq.privacy.words import UNKNOWN, in_words, listed, plural
 
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
 MOST_QUERIES = 10_000
+OF_PRESENCE = {"lipschitz-presence": "lipschitz-ball", "rkhs-presence": "rkhs-ball"}
+"""Weaker promises, whose neighbours lie in a ball like that of the stronger ones: its radius is what differs."""
 UNIT_ROUNDING = 2.0**-24  # of float32
 FEWEST = 1024
 """Rewards in float32 are clipped to twice the radius times the people, or times this if they are fewer."""
@@ -87,9 +89,9 @@ NORMS = Norms("norm", "What is certified must be measured in a norm that is know
 
 def largest_difference(norm: Record, relation: Record) -> float:
     """The most that neighbours differ by in this norm; refused if the norm is unknown, or has no such bound."""
-    known = NORMS.find(norm)
+    known, kind = NORMS.find(norm), relation.get("kind")
     try:
-        found = known.difference(norm, relation)
+        found = known.difference(norm, {**relation, "kind": OF_PRESENCE.get(kind, kind)})  # type: ignore[arg-type]
     except InvalidInput:
         raise
     except (*UNKNOWN, ArithmeticError, np.linalg.LinAlgError) as error:

@@ -1,8 +1,9 @@
 """Neighbouring relations: which two reward functions, or which two sets of trajectories, must look alike.
 
-All are of the kind "replace". For the balls, r and r' are neighbours when their difference lies in a ball, so what
-protects is noise scaled to the ball's radius in the noise kernel's own norm (`rkhs_radius`). A kernel is anything that
-can bound a Lipschitz ball in its norm; the kernels themselves live in `quietq.noise`.
+All are of the kind "replace", but for those of the weaker kind "presence", which are asked for by their name: one
+person against the neutral middle, half as far apart. For the balls, r and r' are neighbours when their difference lies
+in a ball, so what protects is noise scaled to the ball's radius in the noise kernel's own norm (`rkhs_radius`). A
+kernel is anything that can bound a Lipschitz ball in its norm; the kernels themselves live in `quietq.noise`.
 
 A relation is one class: its fields with their checks, what neighbours may differ by, and its words. Certificates and
 ledgers keep it as JSON (`describe`), so what they ask of it is answered from JSON.
@@ -17,7 +18,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from quietq.privacy.checks import Checked, count, instance, optional, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.kinds import Kinds, Record
-from quietq.privacy.norms import NORMS, KernelNorm, kernel_in_words
+from quietq.privacy.norms import NORMS, OF_PRESENCE, KernelNorm, kernel_in_words
 from quietq.privacy.words import in_words, plural
 
 
@@ -75,8 +76,33 @@ class Relation(Checked, ABC):
             "c, its radius is c times that of the weights), or use 'reward'."
         )
 
+    @staticmethod
+    def of_whom(number: int | None) -> str:
+        """Which people the words are about, in brackets after them."""
+        if number is None:
+            return ""
+        return " (replacing the one person)" if number == 1 else f" (replacing any one of {number:d} people)"
+
     def __str__(self) -> str:
         return relation_in_words(self.describe())
+
+
+class Presence(Relation):
+    """One person, whatever they gave, against nobody in their place: the neutral middle. The number of people stays.
+
+    A weaker promise than that of replacing them, and half as far apart, where what each person adds lies around a
+    middle: replacing somebody is two such steps, so it is worth twice its epsilon or mu to them (docs/theory.md).
+    """
+
+    unit = "any one person's presence, which is a weaker promise than any one person"
+
+    @staticmethod
+    def of_whom(number: int | None) -> str:
+        one = "the one person" if number == 1 else f"any one of {number:d} people"
+        return (
+            f" (PRESENCE ONLY, the weaker promise: {one} against the neutral middle in their place; replacing what "
+            "they gave by anything else may give away twice as much)"
+        )
 
 
 RELATIONS: Kinds[type[Relation]] = Kinds("relation", "A certified relation must be one of those that are known here")
@@ -148,6 +174,19 @@ class LipschitzBall(Relation):
         return record["radius"]
 
 
+@dataclass(frozen=True)
+class LipschitzPresence(Presence, LipschitzBall):
+    """A LipschitzBall of what one person does who is there or not.
+
+    >>> here = people(50, low=0, high=0.5, slope=1, presence=True)
+    >>> (here.radius, here.lipschitz)
+    (0.005, 0.02)
+    """
+
+    kind = "lipschitz-presence"
+    fields: ClassVar = {**LipschitzBall.fields, "people": count}
+
+
 def _kernel(name: str, value: object) -> object:
     if isinstance(value, NoiseKernel) or (isinstance(value, Mapping) and isinstance(value.get("kind"), str)):
         return value
@@ -176,10 +215,15 @@ class RkhsBall(Relation):
         super().__post_init__()
 
     @classmethod
-    def of_people(cls, n: int, kernel: NoiseKernel, norm: float, actions: int = 1) -> "RkhsBall":
-        """The mean of n people's functions, each of kernel norm at most `norm`: replacing one moves it by 2 norm/n."""
-        n = count("people", n)
-        return cls(positive("2 norm/people", 2 * positive("norm", norm) / n), kernel, people=n, actions=actions)
+    def of_people(
+        cls, n: int, kernel: NoiseKernel, norm: float, actions: int = 1, *, presence: bool = False
+    ) -> "RkhsBall":
+        """The mean of n people's functions, each of kernel norm at most `norm`: replacing one moves it by 2 norm/n.
+
+        Of `presence`, the weaker promise, it is norm/n.
+        """
+        n, kind, reach = count("people", n), RkhsPresence if presence else RkhsBall, 1 if presence else 2
+        return kind(positive("2 norm/people", reach * positive("norm", norm) / n), kernel, people=n, actions=actions)
 
     def describe(self) -> dict[str, object]:
         return {**super().describe(), "kernel": self.kernel.describe()}
@@ -206,6 +250,14 @@ class RkhsBall(Relation):
         if not isinstance(known, KernelNorm) or known.largest_value is None:
             return Relation.sup_radius(record)
         return record["radius"] * known.largest_value(record["kernel"])
+
+
+@dataclass(frozen=True)
+class RkhsPresence(Presence, RkhsBall):
+    """An RkhsBall of what one person does who is there or not: functions around 0, the neutral middle."""
+
+    kind = "rkhs-presence"
+    fields: ClassVar = {**RkhsBall.fields, "people": count}
 
 
 @dataclass(frozen=True)
@@ -261,12 +313,13 @@ class OnePerson(Relation):
         return f"what {plural(record['people'], 'person', 'people')} gave, of whom one may have given anything else"
 
 
-def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> LipschitzBall:
+def people(n: int, low: float, high: float, slope: float, actions: int = 1, *, presence: bool = False) -> LipschitzBall:
     """The relation "replace one of n people", when the reward is the mean of theirs.
 
     Each person's reward lies in [low, high] and changes by at most `slope` over the width of the box (it must be
     *enforced*, not hoped for: `quietq.feedback` does). Replacing one moves the mean by at most (high - low)/n, with
-    slope at most 2 slope/n.
+    slope at most 2 slope/n. With `presence`, a weaker promise, a person is there or is the middle of the range instead:
+    half of both.
 
     >>> people(50, low=0, high=0.5, slope=1).radius
     0.01
@@ -276,8 +329,9 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
         raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
     positive("high - low", high - low)
     positive("2 slope/(high - low)", 2 * slope / (high - low))  # beta, in the caller's own words
-    radius = positive("(high - low)/people", (high - low) / n)
-    return LipschitzBall(radius, positive("2 slope/people", 2 * slope / n), actions=actions, people=n)
+    kind, reach = (LipschitzPresence, 1) if presence else (LipschitzBall, 2)
+    radius = positive("(high - low)/people", (high - low) / n) * reach / 2
+    return kind(radius, positive("2 slope/people", reach * slope / n), actions=actions, people=n)
 
 
 def sup_radius(record: Record) -> float:
@@ -290,7 +344,13 @@ def relation_in_words(record: Record) -> str:
     >>> relation_in_words({"kind": "sup-ball", "radius": 1.0, "people": None})
     'rewards that differ by at most 1 anywhere'
     """
-    return in_words(lambda: RELATIONS[record["kind"]].words(record) + _of_people(record.get("people")), record)
+    return in_words(lambda: _in_words(RELATIONS[record["kind"]], record), record)
+
+
+def is_presence(record: Record) -> bool:
+    """Whether a relation is of the weaker kind."""
+    kind = record.get("kind")
+    return isinstance(kind, str) and kind in OF_PRESENCE
 
 
 def unit_of(record: Record) -> str:
@@ -308,7 +368,5 @@ def _each(actions: int) -> str:
     return "" if actions == 1 else f" for each of {actions:d} actions"
 
 
-def _of_people(number: int | None) -> str:
-    if number is None:
-        return ""
-    return " (replacing the one person)" if number == 1 else f" (replacing any one of {number:d} people)"
+def _in_words(known: type[Relation], record: Record) -> str:
+    return known.words(record) + known.of_whom(record.get("people"))

@@ -20,6 +20,7 @@ from quietq.cli.report.reward_picture import plot_reward
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.limits import guess
+from quietq.privacy.relations import is_presence
 from quietq.worlds import WALK, plan
 
 RETURNS = {"the agent": "return", "the best policy": "best", "random actions": "random", "the worst policy": "worst"}
@@ -59,10 +60,13 @@ def write_release_report(
 def _promised(certificate: Certificate) -> list[Part]:
     people = (certificate.relation or {}).get("people")
     who = "any one person" if people is None else f"any one of {people} people"
+    presence = is_presence(certificate.relation or {})
+    if presence:
+        who = f"the presence of {who}"
     assumptions = [(one.text, "enforced" if one.enforced else "trusted") for one in certificate.assumptions]
     return [
         WORDS["promised"].format(who=who, epsilon=certificate.epsilon, delta=certificate.delta),
-        WORDS["guess"].format(percent=100 * guess(certificate)),
+        WORDS["presence" if presence else "guess"].format(percent=100 * guess(certificate)),
         WORDS["assumptions"],
         Table(("assumption", "by"), assumptions),
         *(f"Note: {remark}" for remark in certificate.remarks),

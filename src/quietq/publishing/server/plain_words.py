@@ -8,7 +8,7 @@ from typing import Any
 
 from quietq.mechanisms.release_file import NOT_PRIVATE, OpenedFile
 from quietq.privacy import Budget, Certificate, InvalidInput, cap_any_dp, cap_gdp, guess
-from quietq.privacy.relations import relation_in_words
+from quietq.privacy.relations import is_presence, relation_in_words
 from quietq.privacy.words import plural
 
 _SCALE = "(0 is the worst policy, 1 the best)"
@@ -59,6 +59,11 @@ def _who(relation: dict[str, Any]) -> tuple[str, list[str]]:
         )
         return "the reward", ["Protected is the difference between two rewards.", counted]
     one = "the one person behind it" if people == 1 else f"any one of {people} people"
+    if is_presence(relation):
+        weaker = (
+            "This is the weaker of two promises: what such a person said, rather than something else, is hidden half"
+        )
+        return "whether one person took part", [f"Protected is whether {one} took part.", f"{weaker} as well."]
     return "one person's data", [f"Protected is {one}."]
 
 
@@ -81,18 +86,21 @@ def _not_private(certificate: Certificate) -> list[str]:
 
 def _cap(certificate: Certificate) -> dict[str, Any] | None:
     """What no algorithm with this promise can beat, where the number of people is known: replacing all of them one by
-    one leads from any reward to its opposite. Of trajectories no policy is learned, so there is no score.
+    one leads from any reward to its opposite, in twice as many steps where they are taken away first. Of trajectories
+    no policy is learned, so there is no score.
     """
-    people = (certificate.relation or {}).get("people")
+    relation = certificate.relation or {}
+    people = relation.get("people")
     if certificate.standing != "certified" or not isinstance(people, int):
         return None
     assert certificate.epsilon is not None
     assert certificate.delta is not None
+    steps = 2 * people if is_presence(relation) else people
     try:
         if certificate.mu is not None:
-            score = cap_gdp(certificate.mu, people)
+            score = cap_gdp(certificate.mu, steps)
         else:
-            score = cap_any_dp(Budget(certificate.epsilon, certificate.delta), people)
+            score = cap_any_dp(Budget(certificate.epsilon, certificate.delta), steps)
     except InvalidInput:  # a budget beyond what can be computed with
         return None
     return {"score": score, "sentence": _cap_in_words(score, people)}
