@@ -11,6 +11,7 @@ from quietq import Accountant, Budget, Exponential, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.laws import Gaussian, KNorm
 from quietq.mechanisms.mechanism import Mechanism, Query
+from quietq.mechanisms.noisy_max import NoisyMax
 from quietq.mechanisms.path import GridShape
 from quietq.mechanisms.private_function import PrivateTable
 from quietq.mechanisms.release import release, simulate
@@ -137,6 +138,23 @@ def test_pure_queries_add_up():
     assert certificate.norm["kind"] == "pure-queries"
     with pytest.raises(InvalidInput, match="with the 1 before it"):
         release(PureTwice(0.5), tent())
+
+
+class PureBoth(PureTwice):
+    """Two looks, of which the second lets out only where an increment is the largest."""
+
+    def run(self):
+        first = yield Query(self._increments, 1.0, self.law)
+        yield Query(self._increments, 1.0, NoisyMax(1 / self.law.rate, self.law.body.norm))
+        return to_curve(first)[[0, 0, 1, 1, 2, 2, 3, 3, 4]]
+
+
+def test_certificates_speak_of_every_kind_of_noise():
+    both, twice = (release(mechanism, tent()).certificate.assumptions for mechanism in (PureBoth(), PureTwice()))
+    told = [sum(words in one.text for one in both) for words in ("exactly its law", "which number is the largest")]
+    assert told == [1, 1]
+    assert sum("exactly its law" in one.text for one in twice) == 1
+    assert sum("random bits are fair" in one.text for one in both) == 1
 
 
 def test_distances_are_those_of_the_laws():

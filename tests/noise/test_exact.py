@@ -15,7 +15,7 @@ from quietq import Budget, FeatureKernel, RkhsBall, privatise
 from quietq.mechanisms.noisy_max import largest_exactly
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide
+from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide, whole_in_cube
 from quietq.noise.increments import IncrementBody
 from quietq.noise.rounding import rounding_step
 from quietq.privacy.relations import LipschitzBall
@@ -145,6 +145,19 @@ def test_exact_increments_have_the_law():
     simulated = body.draws(0.9, SeededEntropy(9), 20_000)
     for one, other in zip(noise.T, simulated.T, strict=True):
         assert kstest(one, other).pvalue > 1e-6
+
+
+def test_whole_noise_in_a_cube_agrees_with_many_digits_and_has_the_law():
+    source, lengths = seeded_bits(12), []
+    for _ in range(150):
+        asked: list[int] = []
+        found = whole_in_cube(3, 1000.0, lambda n, asked=asked: asked.append(source(n)) or asked[-1])
+        with mpmath.workdps(60):
+            uniforms = [(mpmath.mpf(bits) + 0.5) / 2**128 for bits in asked]
+            length = -mpmath.fsum(map(mpmath.log, uniforms[:4])) * 1000
+            assert found.tolist() == [int(mpmath.nint(length * (2 * one - 1))) for one in uniforms[4:]]
+        lengths.append(np.abs(found).max() / 1000)
+    assert kstest(lengths, gamma(3).cdf).pvalue > 1e-6
 
 
 def test_a_point_on_the_edge_is_decided_in_whole_numbers():

@@ -26,8 +26,8 @@ from quietq.privacy.relations import LipschitzBall
 FLOAT64 = 2.0**-49
 """How exact float64 values are taken to be, as a part of their largest: sixteen roundings.
 
-A mean of people's functions has at most fourteen: the value at 0 one, the rise from there two, of twice that size, four
-sums and a division, and five in the straight line between two grid points, where the slope is of the steepest."""
+A mean of people's functions has at most fourteen: the value at 0 one, the rise from there two, of twice that size, two
+sums, a product and a division, and five in the straight line between two grid points, where that is steepest."""
 SHARE = 0.1
 """Grids are as fine as they may be, as long as the allowance for rounding is no larger part of the sensitivity."""
 COARSEST = 4

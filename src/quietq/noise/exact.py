@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 Answer = TypeVar("Answer")
 RandomBits = Callable[[int], int]
@@ -156,6 +156,22 @@ def round_exactly(
         return [number.multiple(value, step) for number, value in zip(noise(), flat, strict=True)]
 
     return (np.array(decide(multiples, uniforms), dtype=np.float64) * step).reshape(values.shape)
+
+
+def whole_in_cube(
+    numbers: int, scale: float, random_bits: RandomBits = secrets.randbits
+) -> Int[np.ndarray, " numbers"]:
+    """Noise of density exp(-max|z|/scale), rounded to whole numbers: Gamma(numbers + 1) times a point of the cube.
+
+    On numbers that are whole themselves, that is the ideal sum, rounded.
+    """
+    lengths, point = ([LazyUniform(random_bits) for _ in range(size)] for size in (numbers + 1, numbers))
+
+    def noise() -> list[Enclosure]:
+        length = exponentials(lengths) * scale
+        return [length * (2 * uniform.enclosure() + -1) for uniform in point]
+
+    return round_exactly(np.zeros(numbers), noise, [*lengths, *point], 1.0).astype(np.int64)
 
 
 @lru_cache(maxsize=64)
