@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
+    auto_study,
     catalogue_study,
     family_study,
     learning,
@@ -41,8 +42,8 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
-    family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study, world_study,
-    world_tuning, world_peer_study,
+    auto_study, family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study,
+    world_study, world_tuning, world_peer_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 

@@ -27,6 +27,7 @@ class Increments(OnKnots):
     name = "k-norm"
     pure = True
     looked_at = "increments between"
+    tried = (4, 6, 8, 12, 16)
     remarks = (
         "The reward's level was not looked at, so values are up to a constant; that matters where episodes can end "
         "early, and noise 'path' or 'knots' has a level.",

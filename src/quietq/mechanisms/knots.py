@@ -33,13 +33,17 @@ from quietq.privacy.norms import NORMS, Norm, Record, largest_difference
 
 MOST_PIECES = 8
 _MOST_VERTICES = 200_000
-_PIECES = (4, 6, 8)  # that are tried
+KINK = 90**-0.5
+"""Root mean square, over where it lies, of what straight lines between knots lose at a kink by which the slope changes
+by 1: in units of 1/pieces^(3/2)."""
 
 
 class OnKnots(Mechanism):
     """Noise on what a function is at equally spaced knots of an interval, straight lines between them."""
 
     looked_at: ClassVar[str] = "values at"
+    tried: ClassVar[tuple[int, ...]] = (4, 6, 8)
+    """Numbers of pieces, where none was asked for."""
 
     def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
         self.relation = self.ball = ball
@@ -77,7 +81,8 @@ class OnKnots(Mechanism):
         return self.sigma
 
     def expected_error(self) -> float:
-        return math.hypot(self.noise_error(), self._slope / (2 * self.pieces**1.5))
+        """With one kink of half the declared slope up and down, which is what a mean over people may well have."""
+        return math.hypot(self.noise_error(), KINK * self._slope / self.pieces**1.5)
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:
@@ -95,7 +100,7 @@ class OnKnots(Mechanism):
             return []  # nothing is known of the detail that knots would lose
         found: list[Mechanism] = []
         refusal: InvalidInput | None = None
-        for pieces in _PIECES if task.pieces is None else (count("pieces", task.pieces),):
+        for pieces in cls.tried if task.pieces is None else (count("pieces", task.pieces),):
             try:
                 found.append(cls(ball, task.budget, box_for(1, task.domain), pieces, task))
             except InvalidInput as error:  # too many pieces, or too fine for values of this accuracy
