@@ -64,14 +64,14 @@ def _case(task: str, epsilon: float, people: int, target: float | None) -> Case:
 def _cartpole(people: int, budget: qq.Budget, draw: int) -> Numbers:
     sessions = CARTPOLE.read(CARTPOLE.collect(people, draw), people)
     world, seconds = _release(sessions, budget, draw)
-    policy = plan_linear(world, seed=draw)
+    policy = plan_linear(world, steps=500, seed=draw)
     return {"return": CARTPOLE.play(policy, EPISODES, draw), "seconds": seconds}
 
 
 def _cart(people: int, budget: qq.Budget, draw: int) -> Numbers:
     cart = Cart()
     world, seconds = _release(cart.read(cart.collect(people, draw), people), budget, draw)
-    policy = plan_linear(world, seed=draw)
+    policy = plan_linear(world, steps=cart.steps, seed=draw)
     return {"return": cart.play(policy, EPISODES, draw), "seconds": seconds}
 
 

@@ -100,7 +100,7 @@ class Simulator:
         if world.model.moves:
             after = self._known_moves(states, actions, after, columns, xp)
         far = world.far(features, self._inverse, xp) > (math.inf if self.halt is None else self.halt)
-        return Step(after, self._rewards(states, actions, after, xp), self._ends(after, xp), far)
+        return Step(after, self.rewards(states, actions, after, xp), self.ends(after, xp), far)
 
     def _known_moves(self, states: Array, actions: Array, after: Array, columns: list[Array], xp: Any) -> Array:
         box, given = self.world.box, self._actions(actions, xp)
@@ -114,7 +114,7 @@ class Simulator:
         acting = self.world.spaces.action_box
         return actions if acting is None else xp.asarray(acting.low) + actions * xp.asarray(acting.width)
 
-    def _rewards(self, states: Array, actions: Array, after: Array, xp: Any) -> Array:
+    def rewards(self, states: Array, actions: Array, after: Array, xp: Any = np) -> Array:
         world, part = self.world, self.world.reward
         if part is None:
             assert world.model.reward is not None
@@ -125,7 +125,7 @@ class Simulator:
             return values
         return xp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
 
-    def _ends(self, after: Array, xp: Any) -> Array:
+    def ends(self, after: Array, xp: Any = np) -> Array:
         part = self.world.ends
         if part is None:
             if self.world.model.end is None:
