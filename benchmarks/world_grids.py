@@ -33,7 +33,7 @@ def _network(steps: Steps, settings: Settings, seed: int) -> Policy:
     return network(steps, settings, seed)
 
 
-_HALTS = (4.0, 16.0, 64.0, None)
+_HALTS = (5.0, 10.0, 20.0, None)
 TWIN = "no privacy"
 METHODS: dict[str, Method] = {
     "quietq": Method(world_peers.quietq, {"halt": (None,)}),

@@ -23,9 +23,11 @@ from quietq.privacy.errors import InvalidInput
 from quietq.worlds.cross_entropy import LinearPolicy
 from quietq.worlds.private_world import Simulator
 
-WIDER, REWARDS, ENDS = 5.0, 1.0, 2.0
+WIDER, REWARDS, ENDS = 10.0, 1.0, 2.0
 """How many times farther from the released world than its known noise says another one may be; how far off rewards may
 be, in units of their range; and by how much each term may move the log-odds of an end."""
+FAR = 10.0
+"""An episode is over, with nothing more to gain, so many deviations of people's states away from their mean."""
 _NEWTON, _STEPS = 8, 30
 """Steps of Newton's, and of expectation and maximisation."""
 _NOTHING = 1e-12
@@ -60,6 +62,7 @@ class Played:
     ) -> Float[np.ndarray, " people"]:  # fmt: skip
         """In expectation over ends, each person for themselves."""
         spaces, states, weights = self.world.spaces, first[:, None], weights[:, None]
+        middle, deviation = self.world.typical()
         alive, total = np.ones(states.shape[:-1]), np.zeros(states.shape[:-1])
         for _ in range(self.steps):
             actions = self.policy.acts(states)
@@ -71,7 +74,8 @@ class Played:
             if ends is not None:
                 end = _chance(_odds(end) + _times(_bends(found.states), ends))
             total += alive * worth
-            alive = alive * (1 - end)
+            far = (np.abs(found.states - middle) > FAR * deviation).any(axis=-1)
+            alive = np.where(far, 0.0, alive * (1 - end))
             alive, states = np.where(alive < _OVER, 0.0, alive), found.states
             if not alive.any():
                 break

@@ -21,8 +21,8 @@ from quietq.privacy.errors import InvalidInput
 Array = Any
 """A NumPy or a JAX array."""
 ENSEMBLE = 8
-"""Plausible worlds that plans are to hold in. They take the place of a halt, which keeps plans from goals at the rim of
-people's steps: both were compared on development systems."""
+"""Plausible worlds that plans are to hold in. They do better than a halt, which keeps plans from goals at the rim of
+people's steps: both were compared on the development systems."""
 
 
 class Step(NamedTuple):
@@ -43,7 +43,7 @@ class Simulator:
 
     world: PrivateWorld
     halt: float | None = None
-    """Steps are halted where features are so many times farther out than people's; None for never."""
+    """Steps are halted so many deviations of people's states away from their mean; None for never."""
     noise: bool = True
     """Whether states scatter as people's did around what features explain."""
 
@@ -59,8 +59,8 @@ class Simulator:
         return 2 * self.world.spaces.states
 
     @cached_property
-    def _inverse(self) -> Float[np.ndarray, "features features"]:
-        return np.linalg.inv(self.world.gram)
+    def _typical(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.world.typical()
 
     @cached_property
     def _scatter(self) -> Float[np.ndarray, "moved moved"]:
@@ -99,7 +99,8 @@ class Simulator:
         after = xp.stack(columns, axis=-1)
         if world.model.moves:
             after = self._known_moves(states, actions, after, columns, xp)
-        far = world.far(features, self._inverse, xp) > (math.inf if self.halt is None else self.halt)
+        middle, deviation = self._typical
+        far = xp.any(xp.abs(after - middle) > (math.inf if self.halt is None else self.halt) * deviation, axis=-1)
         return Step(after, self.rewards(states, actions, after, xp), self.ends(after, xp), far)
 
     def _known_moves(self, states: Array, actions: Array, after: Array, columns: list[Array], xp: Any) -> Array:
@@ -140,7 +141,7 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
 
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
     known noise, so that what is learned holds in all of them; 1 is the released world alone. With a number for `halt` a
-    step is halted where people's steps say nothing (so many times farther out than theirs): the episode ends there,
+    step is halted where nobody was, so many deviations of people's states away from their mean: the episode ends there,
     worth the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
     """
 
