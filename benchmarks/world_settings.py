@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 PLANS: dict[str, dict[str, dict[str, Any]]] = {
     "as they are": {"": {}},
-    "halt": {"5": {"halt": 5.0}, "15": {"halt": 15.0}},
+    "halt": {"5": {"halt": 5.0}, "20": {"halt": 20.0}, "none": {"halt": None}},
     "plausible worlds": {"none": {"ensemble": False}},
 }
 

@@ -20,9 +20,9 @@ from quietq.privacy.errors import InvalidInput
 
 Array = Any
 """A NumPy or a JAX array."""
-ENSEMBLE = 8
-"""Plausible worlds that plans are to hold in. They do better than a halt, which keeps plans from goals at the rim of
-people's steps: both were compared on the development systems."""
+ENSEMBLE, HALT = 8, 10.0
+"""Plausible worlds that plans are to hold in, and so many deviations of people's states away from their mean nobody was.
+Both were chosen on the development systems; nearer halts keep plans from goals at the rim of people's steps."""
 
 
 class Step(NamedTuple):
@@ -42,7 +42,7 @@ class Simulator:
     """A private world as pure functions of arrays: states (..., d) in the unit box, and uniform numbers for chance."""
 
     world: PrivateWorld
-    halt: float | None = None
+    halt: float | None = HALT
     """Steps are halted so many deviations of people's states away from their mean; None for never."""
     noise: bool = True
     """Whether states scatter as people's did around what features explain."""
@@ -140,15 +140,15 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
     """A private world for Gymnasium; any number of copies may be made of it.
 
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
-    known noise, so that what is learned holds in all of them; 1 is the released world alone. With a number for `halt` a
-    step is halted where nobody was, so many deviations of people's states away from their mean: the episode ends there,
+    known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted
+    where nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends there,
     worth the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
 
     def __init__(
-        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = None,
+        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = HALT,
         noise: bool = True, discount: float = 1.0, seed: int = 0, render_mode: str | None = None,
     ) -> None:  # fmt: skip
         instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
