@@ -20,7 +20,7 @@ NAME = "go"
 SYSTEMS: dict[str, System] = DEVELOPMENT | REPORTED
 PEOPLE = {
     "random linear 0": 150, "heavy pole": 280, "tanks": 300, "spring": 150, "bowl": 180, "boiler": 300,
-    "rare find": 3000, "CartPole-v1": 350, "glucose": 600, "MountainCarContinuous-v0": 80, "rare harm": 4000,
+    "rare find": 3000, "CartPole-v1": 350, "glucose": 500, "MountainCarContinuous-v0": 180, "rare harm": 4000,
 }  # fmt: skip
 """About where half of the plans are good."""
 WHOLE, CHECK = qq.Budget(1, 1e-5), 0.1

@@ -108,8 +108,11 @@ class OwnWorlds(Vector):
             terms, odds = ENDS * _bends(after), _odds(self.played.simulator.ends(after[:, None])[:, 0])
             ended = columns["end"] > 0
             ends = ENDS * np.stack([_own_odds(terms[own], odds[own], ended[own]) for own in people])
-        found = self.played.returns(states[starts], np.stack(weights), rewards, ends)
-        return np.where(np.isnan(found), 0.0, np.where(found >= self.wanted, 0.5, -0.5))[:, None]
+        return self.says(self.played.returns(states[starts], np.stack(weights), rewards, ends))[:, None]
+
+    def says(self, returns: Float[np.ndarray, " people"]) -> Float[np.ndarray, " people"]:
+        """Who has no return counts for neither."""
+        return np.where(np.isnan(returns), 0.0, np.where(returns >= self.wanted, 0.5, -0.5))
 
 
 def _bends(points: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some terms"]:

@@ -21,7 +21,8 @@ from quietq.privacy.errors import InvalidInput
 Array = Any
 """A NumPy or a JAX array."""
 ENSEMBLE, HALT = 8, 10.0
-"""Plausible worlds that plans are to hold in, and so many deviations of people's states away from their mean nobody was.
+"""Plausible worlds that plans are to hold in, and how many deviations away from the mean of people's states nobody was.
+
 Both were chosen on the development systems; nearer halts keep plans from goals at the rim of people's steps."""
 
 
@@ -140,9 +141,9 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
     """A private world for Gymnasium; any number of copies may be made of it.
 
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
-    known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted
-    where nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends there,
-    worth the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
+    known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted where
+    nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, worth
+    the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
