@@ -23,6 +23,7 @@ from benchmarks import (
     auto_study,
     catalogue_study,
     family_study,
+    go_study,
     learning,
     noise,
     peer_study,
@@ -34,6 +35,7 @@ from benchmarks import (
     serving,
     settings_study,
     world_peer_study,
+    world_settings,
     world_study,
     world_tuning,
 )
@@ -43,7 +45,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
     auto_study, family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study,
-    world_study, world_tuning, world_peer_study,
+    world_study, world_tuning, world_peer_study, world_settings, go_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 

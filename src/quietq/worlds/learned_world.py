@@ -7,12 +7,12 @@ reward of the last step is one more coordinate of the state, behind all others, 
 from dataclasses import dataclass, field
 from typing import Any
 
-from quietq.mechanisms.private_world import HALT, PrivateWorld
+from quietq.mechanisms.private_world import PrivateWorld
 from quietq.noise.box import Box
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
-from quietq.worlds.private_world import Simulator
+from quietq.worlds.private_world import HALT, Simulator
 from quietq.worlds.world import Array, World
 
 
@@ -20,7 +20,8 @@ from quietq.worlds.world import Array, World
 class LearnedWorld(World):
     """A private world with a list of actions. It is what was released, so training in it costs nothing more.
 
-    A halt is an end with the least reward: give it to worlds whose rewards are not below 0, or set it to None.
+    It is the released world alone, without others that are plausible. A halt is an end with the least reward: give it
+    to worlds whose rewards are not below 0.
     """
 
     private: PrivateWorld
