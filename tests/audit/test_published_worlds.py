@@ -21,7 +21,7 @@ from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.moments import Moments
 from quietq.mechanisms.release import simulate
 
-FEW, MANY = 120, 900
+FEW, MANY = 200, 900
 """Releases a side."""
 NEAR, FAR = (0, 0, 0.0, 0.0, 0, 0.0, 0), (0, 0, 1.0, 0.0, 1, 1.0, 1)
 """One step each, of visit, step, x, after, push, reward and end: at rest, or from one end of the box to the other."""
@@ -50,11 +50,15 @@ def test_all_numbers_of_a_file_are_seen():
 
 @both
 def test_published_worlds_keep_the_promise_unless_whitening_looks_at_people(broken, monkeypatch):
+    """By few releases, and at the usual confidence; the slow tests are surer."""
     monkeypatch.setattr(moments, "ROUNDS", 2)
-    one = mechanism(Unnoised if broken else Moments)
-    finding = neighbours(one, [NEAR], [FAR]).audit_file(FEW, seed=1)
-    check(finding, broken)
-    assert finding.mu_lower > 0.5
+    found = neighbours(mechanism(Unnoised if broken else Moments), [NEAR], [FAR])
+    assert found.audit_file(60 if broken else 40, seed=1).verdict == ("refuted" if broken else "consistent")
+
+
+@pytest.mark.slow
+def test_whitening_that_looks_at_people_is_seen_in_a_file():
+    check(neighbours(mechanism(Unnoised), [NEAR], [FAR]).audit_file(FEW, seed=1), True)
 
 
 @pytest.mark.slow
