@@ -94,8 +94,8 @@ class _OfReturns(Mechanism):
                 False,
             ),
             Assumption(
-                "Policies, probabilities, cells and model were not made from these people's data, unless from releases of "
-                "it, which add up.",
+                "Policies, probabilities, cells and model were not made from these people's data, but for releases "
+                "of it, which add up.",
                 False,
             ),
         )
