@@ -1,15 +1,24 @@
 """`quietq world`, in this process: sessions in, a private world out."""
 
+import importlib
 import json
 import os
+import re
+import shlex
+import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 import quietq as qq
+from quietq.cli import main
 from quietq.mechanisms import moments, rounds
+from quietq.worlds.check_plan import CheckedPlan
 from quietq.worlds.private_world import PrivateWorldEnv
+
+cli_world = importlib.import_module("quietq.cli.world")
 
 PEOPLE, STEPS = 30, 4
 PAIRED = "--person who --step step --state x --box 0 1 --action push --actions 0 --actions 1 --low 0 --high 1"
@@ -42,16 +51,20 @@ def rows(tmp_path):
 
 
 def test_a_private_world_in_a_file(quietq, rows, tmp_path):
-    words = f"world rows.parquet {PAIRED} --end end --people 30 {PROMISE} --out world.qq --plot world.png --json"
-    code, out, err = quietq(words)
+    words = f"world rows.parquet {PAIRED} --end end --people 30 {PROMISE} --wanted 3 --steps 5 --out world.qq"
+    code, out, err = quietq(f"{words} --plot world.png --json")
     assert (code, err) == (0, "")
     found = json.loads(out)
     world = qq.load(tmp_path / "world.qq")
     assert isinstance(world, qq.PrivateWorld)
-    for name in ("go", "missed", "missed_error", "reward_error"):
-        assert found[name] == getattr(world, name)
+    assert found["reward_error"] == world.reward_error
     assert found["certificate"] == world.certificate.to_dict()
-    assert (found["certificate"]["method"], found["certificate"]["epsilon"]) == ("world/moments", 2.0)
+    check = found["check"]
+    assert (check["wanted"], check["steps"], check["go"]) == (3.0, 5, check["expected"] - check["error"] >= 3)
+    assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "plan/check"]
+    spent = [one["certificate"]["mu"] ** 2 / qq.Budget(2, 1e-4).mu ** 2 for one in (found, check)]
+    assert spent == pytest.approx([0.9, 0.1])
+    assert sum(spent) <= 1
     assert [len(found["spreads"][name]) for name in ("coordinates", "noise", "residual", "explained")] == [1] * 4
     assert (found["options"]["box"], found["options"]["files"]) == ([[0.0, 1.0]], ["rows.parquet"])
     assert (found["not_private"]["transitions"], found["not_private"]["people_present"]) == (120, 30)
@@ -67,9 +80,7 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
     assert (code, err) == (0, "")
     world = qq.load(tmp_path / "world.qq")
     assert isinstance(world, qq.PrivateWorld)
-    assert out.startswith("GO: people's own episodes" if world.go else "NO GO: people's own episodes")
     for words in (
-        f"{world.missed:.2g} off",
         "Steps of x: noise moves what is expected by about",
         "Rewards, from 0 to 1: noise may have moved them by about",
         "Episodes never end.",
@@ -79,6 +90,15 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
     ):
         assert words in out
     assert (world.spaces.numbers, world.ends) == (1, None)
+
+
+def test_the_verdict_in_words():
+    certificate = qq.Certificate(method="plan/check", standing="none", sigma=1.0)
+    plan = CheckedPlan(12.34, 0.5, 15.0, 0.0, 20.0, certificate)
+    said = cli_world._verdict(cli_world.Checked(plan, 12.0, 50))
+    assert said.startswith("NO GO: by people's own steps, a plan that was made in this world is worth 12.3 in 50 steps")
+    assert said.endswith("with noise of deviation 0.5; wanted: 12. The world itself promises 15.")
+    assert cli_world._verdict(cli_world.Checked(plan, 11.0, 50)).startswith("GO: ")
 
 
 @pytest.mark.filterwarnings("default:No row of the sessions")
@@ -116,6 +136,10 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
         ("--out rows.parquet", "must be different files"),
         ("--out nowhere/world.qq", "a folder that can be written to"),
         ("--plot world.gif", ".png or .svg"),
+        ("--steps 5", "say with --wanted what it must be worth"),
+        ("--wanted nan", "wanted must be a finite number"),
+        ("--wanted 1 --steps 0", "steps must be"),
+        ("--wanted 1 --delta 0", "delta must be above 0"),
         ("--ledger none.db", "There is no ledger"),
         ("--source people", "--ledger"),
         ("--propensity reward", "No such option: --propensity"),
@@ -151,9 +175,10 @@ def test_a_ledger_is_charged_once_and_a_failure_after_that_is_told(quietq, rows,
     assert "The budget was spent, but the release could not be written to world.qq: " in err
     (charge,) = qq.Ledger(tmp_path / "books.db").balance("them").bookings
     assert (charge.mu, charge.method) == (qq.Budget(2, 1e-4).mu, "world")
-    code, out, err = quietq(words)
-    assert (code, out) == (2, "")
-    assert "nothing was booked" in err
+    for again in (words, f"{words} --wanted 3"):
+        code, out, err = quietq(again)
+        assert (code, out) == (2, "")
+        assert "nothing was booked" in err
     assert not (tmp_path / "world.qq").exists()
 
 
@@ -169,3 +194,24 @@ def test_spreads_are_those_of_the_steps(rows, tmp_path):
     assert found.explained[0] == pytest.approx(0.06, rel=0.5)  # half a push, and a tenth of how x scatters
     with pytest.raises(qq.InvalidInput, match="names must name the 1 coordinates"):
         plot_world(world, tmp_path / "world.png", names=["x", "y"])
+
+
+def test_the_page_for_users(quietq, tmp_path, monkeypatch):
+    """Its commands, on fewer people; `test_readme.py` runs its Python."""
+    page = (Path(__file__).parents[1] / "docs" / "sessions.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"(?ms)^```console\n(.*?)^```$", page)
+    rng = np.random.default_rng(0)
+    columns = ("place", "speed", "next place", "next speed", "reward")
+    steps = {"who": np.repeat(np.arange(30), 3), "step": np.tile(np.arange(3), 30), "push": rng.integers(0, 2, 90)}
+    frame = pl.DataFrame({**steps, **{name: rng.random(90) for name in columns}}).with_columns(end=pl.lit(0))
+    frame.write_parquet(tmp_path / "sessions.parquet")
+    check, release = (shlex.split(one.replace("\\\n", " ")) for one in block.split("$ ")[1:])
+    for command in (check, release):
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as done:
+            main()
+        assert not done.value.code
+    world = qq.load(tmp_path / "world.qq")
+    assert isinstance(world, qq.PrivateWorld)
+    assert world.certificate.relation == {"kind": "one-person", "people": 400}
+    assert (tmp_path / "world.png").exists()

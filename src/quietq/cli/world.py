@@ -1,8 +1,9 @@
 """`quietq world`."""
 
+import math
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import quietq as qq
 from quietq.cli.app import answer, number
@@ -25,7 +26,11 @@ from quietq.cli.session_options import SESSIONS, read_sessions
 
 if TYPE_CHECKING:
     from quietq.mechanisms import PrivateWorld
+    from quietq.privacy import Account
+    from quietq.worlds.check_plan import CheckedPlan
 
+CHECKED = 0.1
+"""Of mu squared, for the check of a plan."""
 OPTIONS: Options = {
     **{name: one for name, one in SESSIONS.items() if name != "propensity"},
     "next_state": option(
@@ -45,6 +50,11 @@ OPTIONS: Options = {
         metavar="LOW HIGH",
     ),
     "degree": option(int, "Of the polynomials of state and action that changes of the state are made of; default 1."),
+    "wanted": option(
+        float, "Return that a plan must be worth: a tenth of the budget (of mu squared) then pays for a private go or "
+        "no-go.",
+    ),
+    "steps": option(int, "Of an episode of that plan; default 300."),
     **PROMISE,
     **results("world"),
     **JSON,
@@ -54,6 +64,7 @@ OPTIONS: Options = {
 def world(values: dict[str, Any]) -> None:
     as_json, check, given = values.pop("json", False), values.pop("check", False), dict(values)
     files, plot = values.get("files", []), values.pop("plot", None)
+    wanted = _read_wanted(values)
     model = qq.WorldModel(**{name: values.pop(name) for name in ("degree",) if name in values})
     if check:
         sessions = read_sessions(values)
@@ -69,39 +80,106 @@ def world(values: dict[str, Any]) -> None:
         sessions = read_sessions(values, progress=told)
         _warn_of_bad_rows(sessions)
         say("Making the world private")
-        private = qq.privatise(sessions, budget, world=model, account=account)
-    name = publish(private, out)
+        whole, part = budget, None
+        if wanted is not None:
+            whole, part, account = _divide(budget, account)
+        private = qq.privatise(sessions, whole, world=model, account=account)
+        name = publish(private, out)
+        checked = None
+        if wanted is not None and part is not None:
+            say("Checking a plan")
+            checked = _check(private, sessions, part, account, wanted, out)
     names = given.get("state", ["state"])
-    plot = draw(plot, partial(_plot, private, names))
+    plot = draw(plot, partial(_plot, private, names, checked))
     record = {
-        **_record(private), "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
+        **_record(private, checked), "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
         "plot": None if plot is None else str(plot), "options": plain({**given, "files": [*map(str, files)]}),
         "not_private": sessions.not_private,
     }  # fmt: skip
     written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
-    counts = counts_in_words(sessions.not_private)
-    answer(as_json, record, *_in_words(private, names), "", private.certificate, written, counts)
+    lines = [*_in_words(private, names), "", private.certificate]
+    if checked is not None:
+        lines = [_verdict(checked), *lines, f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP."]
+    answer(as_json, record, *lines, written, counts_in_words(sessions.not_private))
 
 
-def _record(private: "PrivateWorld") -> dict[str, Any]:
+class Checked(NamedTuple):
+    """A private go or no-go, and what was wanted."""
+
+    plan: "CheckedPlan"
+    wanted: float
+    steps: int
+
+    @property
+    def go(self) -> bool:
+        return self.plan.go(self.wanted)
+
+
+def _read_wanted(values: dict[str, Any]) -> tuple[float, int] | None:
+    """The return that is wanted, and for episodes of how many steps."""
+    from quietq.privacy.checks import count, real
+
+    wanted, steps = values.pop("wanted", None), values.pop("steps", None)
+    if wanted is None and steps is not None:
+        raise qq.InvalidInput("--steps are those of a plan that is checked: say with --wanted what it must be worth.")
+    return None if wanted is None else (real("wanted", wanted), count("steps", 300 if steps is None else steps))
+
+
+def _divide(budget: qq.Budget, account: "Account | None") -> "tuple[qq.Budget, qq.Budget, Account]":
+    """What pays for the world and what for its check, from one account that covers both; refused if it does not."""
+    if budget.is_pure:
+        raise qq.InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
+    if account is None:
+        account = qq.Accountant(budget)
+    elif account.remaining_mu < budget.mu:
+        raise qq.BudgetExhausted(
+            f"World and check together are mu = {budget.mu:g}, and mu = {account.remaining_mu:g} is left; nothing was "
+            "booked."
+        )
+    parts = (budget.mu * math.sqrt(share) * (1 - 1e-9) for share in (1 - CHECKED, CHECKED))  # rounding adds up too
+    whole, part = (qq.Budget.from_mu(mu, budget.delta) for mu in parts)
+    return whole, part, account
+
+
+def _check(
+    private: "PrivateWorld", sessions: "qq.Sessions", budget: qq.Budget, account: "Account | None",
+    wanted: tuple[float, int], out: Path,
+) -> Checked:  # fmt: skip
+    """Of the best linear policy that is found in the world."""
+    value, steps = wanted
+    try:
+        plan = qq.plan_linear(private, steps=steps)
+        return Checked(qq.check_plan(private, sessions, plan, budget, steps=steps, account=account), value, steps)
+    except qq.QuietqError as error:
+        raise qq.QuietqError(f"The world is released, and written to {out}, but it was not checked: {error}") from error
+
+
+def _record(private: "PrivateWorld", checked: Checked | None) -> dict[str, Any]:
     from quietq.cli.report.world_picture import spreads
 
-    told = {name: getattr(private, name) for name in ("go", "missed", "missed_error", "reward_error")}
     moved = {name: column.tolist() for name, column in spreads(private)._asdict().items()}
-    return {**told, "spreads": {"coordinates": list(private.moved), **moved}}
+    moved["coordinates"] = list(private.moved)
+    verdict = None
+    if checked is not None:
+        verdict = {"go": checked.go, "wanted": checked.wanted, "steps": checked.steps, **checked.plan.to_dict()}
+    return {"reward_error": private.reward_error, "spreads": moved, "check": verdict}
+
+
+def _verdict(checked: Checked) -> str:
+    plan, wanted = checked.plan, number(checked.wanted, 3)
+    expected, error, promised = (number(one, 3) for one in (plan.expected, plan.error, plan.promised))
+    return (
+        f"{'GO' if checked.go else 'NO GO'}: by people's own steps, a plan that was made in this world is worth "
+        f"{expected} in {checked.steps} steps, with noise of deviation {error}; wanted: {wanted}. The world itself "
+        f"promises {promised}."
+    )
 
 
 def _in_words(private: "PrivateWorld", names: list[str]) -> list[str]:
     """What was released, for whoever has to decide whether to train in it."""
     from quietq.cli.report.world_picture import spreads
-    from quietq.mechanisms.private_world import GO
 
-    verdict = "GO" if private.go else "NO GO"
-    lines = [
-        f"{verdict}: people's own episodes, played again in the released dynamics, end {number(private.missed, 2)} off "
-        f"(0 is exact, 1 useless, below {GO:g} is go), with noise of deviation {number(private.missed_error, 2)}."
-    ]
-    found = spreads(private)
+    lines, found = [], spreads(private)
     for place, i in enumerate(private.moved):
         noise, residual = (number(float(one[place]), 2) for one in (found.noise, found.residual))
         lines.append(
@@ -135,10 +213,12 @@ def _warn_of_bad_rows(sessions: "qq.Sessions") -> None:
     )
 
 
-def _plot(private: "PrivateWorld", names: list[str], plot: Path) -> None:
+def _plot(private: "PrivateWorld", names: list[str], checked: Checked | None, plot: Path) -> None:
     from quietq.cli.report.world_picture import plot_world
 
-    plot_world(private, plot, names=names)
+    if checked is None:
+        return plot_world(private, plot, names=names)
+    plot_world(private, plot, names=names, check=checked.plan, wanted=checked.wanted)
 
 
 add_command(

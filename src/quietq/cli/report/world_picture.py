@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.cli.report.look import STYLES, checked, new_figure, plain, save_released
-from quietq.mechanisms.private_world import GO, PrivateWorld
+from quietq.mechanisms.private_world import PrivateWorld
 from quietq.privacy.errors import InvalidInput
+from quietq.worlds.check_plan import CheckedPlan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,24 +45,32 @@ def spreads(world: PrivateWorld) -> Spreads:
     )
 
 
-def plot_world(world: PrivateWorld, path: str | os.PathLike[str], *, names: Sequence[str] | None = None) -> None:
+def plot_world(
+    world: PrivateWorld, path: str | os.PathLike[str], *, names: Sequence[str] | None = None,
+    check: CheckedPlan | None = None, wanted: float | None = None,
+) -> None:  # fmt: skip
     """Draws a private world to a PNG or SVG file; `names` are those of the state's coordinates.
 
-    Above, for each coordinate that is learned: what noise alone is expected to do to a step, how people's steps scatter
-    by themselves, and how much of them is explained, in widths of the box. Below, the check: how far off people's own
-    episodes end in the released dynamics, with twice the deviation of its noise.
+    For each coordinate that is learned: what noise alone is expected to do to a step, how people's steps scatter by
+    themselves, and how much of them is explained, in widths of the box. Below, if there is one, the check of a plan:
+    what it is worth by people's own steps, with twice the deviation of the noise, beside what the world promises and
+    what is wanted.
     """
     target, dimension = checked(path), world.box.dimension
     if names is not None and len(names) != dimension:
         raise InvalidInput(f"names must name the {dimension} coordinates of states, not {len(names)}.")
     shown = world.moved[:MOST_COORDINATES]
-    figure = new_figure(8.4, 3.6 + 0.34 * len(shown))
-    above, below = figure.subplots(2, 1, height_ratios=(0.9 + 0.34 * len(shown), 1.0))
+    rows = 0.9 + 0.34 * len(shown)
+    figure = new_figure(8.4, 1.7 + rows + (1.6 if check is not None else 0.0))
+    panels = figure.subplots(1 if check is None else 2, 1, height_ratios=[rows, 1.0][: 1 if check is None else 2])
+    above, *below = np.ravel(panels)
     _draw_spreads(above, world, [f"coordinate {i + 1}" if names is None else names[i] for i in shown])
     if len(shown) < len(world.moved):
         above.set_title(f"the first {len(shown)} of {len(world.moved)} coordinates that are learned", fontsize=11)
-    _draw_check(below, world)
-    save_released(figure, target, "A private world: its steps, and the check of them", world.certificate)
+    if check is not None:
+        _draw_check(below[0], check, wanted)
+    heading = "A private world: its steps" + ("" if check is None else ", and the check of a plan")
+    save_released(figure, target, heading, world.certificate)
 
 
 def _draw_spreads(panel: "Axes", world: PrivateWorld, names: list[str]) -> None:
@@ -78,14 +87,18 @@ def _draw_spreads(panel: "Axes", world: PrivateWorld, names: list[str]) -> None:
     panel.legend(fontsize=10, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
 
-def _draw_check(panel: "Axes", world: PrivateWorld) -> None:
-    """Go to the left of the line, no go to the right."""
-    verdict = "go" if world.go else "no go"
-    panel.axvspan(0, GO, color=STYLES[2][0], alpha=0.12, lw=0)
-    panel.axvline(GO, color="black", linewidth=1.0, linestyle=":")
-    error = 2 * world.missed_error
-    panel.errorbar([world.missed], [0], xerr=[error], fmt="o", color=STYLES[0][0], markersize=8, capsize=4)
+def _draw_check(panel: "Axes", check: CheckedPlan, wanted: float | None) -> None:
+    """Go to the right of what is wanted, no go to the left."""
+    panel.errorbar(
+        [check.expected], [0], xerr=[2 * check.error], fmt="o", color=STYLES[0][0], markersize=8, capsize=4,
+        label="by people's own steps, ± 2 σ of the noise",
+    )  # fmt: skip
+    panel.plot([check.promised], [0], "D", color=STYLES[1][0], markersize=7, label="in the released world")
+    verdict = ""
+    if wanted is not None:
+        verdict = "go" if check.go(wanted) else "no go"
+        panel.axvline(wanted, color="black", linewidth=1.0, linestyle=":", label="wanted")
     panel.set_yticks([0], [verdict])
     panel.set_ylim(-1, 1)
-    panel.set_xlim(min(-0.05, world.missed - 1.1 * error), max(1.05, world.missed + 1.1 * error))
-    plain(panel, "missed after some steps: 0 is exact, 1 useless; ± 2 σ of the noise")
+    plain(panel, "return of the plan")
+    panel.legend(fontsize=10, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
