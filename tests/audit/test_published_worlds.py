@@ -34,7 +34,8 @@ def mechanism(kind: type[Moments] = Moments, model: WorldModel | None = DYNAMICS
 def neighbours(one: Any, *rows: Any) -> WorstRows:
     """By hand, and nearly as far apart as those that a search finds."""
     crowd = Crowd(read, made_up())
-    return WorstRows(one, *(crowd.with_rows(list(own)) for own in rows), Movement("by hand", 1.0, 1.0, "hand"))
+    before, after = (crowd.with_rows(list(own)) for own in rows)
+    return WorstRows(one, before, after, Movement("by hand", 1.0, 1.0, "hand"))
 
 
 def test_all_numbers_of_a_file_are_seen():

@@ -12,6 +12,7 @@ import polars as pl
 from quietq import (
     Additive,
     BandLimited,
+    Box,
     Budget,
     Exponential,
     FeatureKernel,
