@@ -78,6 +78,7 @@ def test_a_model_of_everybodys_rows(quietq, monkeypatch):
     assert "of the promised mu" in out
 
 
+@pytest.mark.slow
 def test_a_world_of_everybodys_sessions(quietq, monkeypatch):
     for module, names in ((rounds, ["ROUNDS"]), (moments, ["ROUNDS", "FIRST_ROUNDS", "RATE_ROUNDS"])):
         for name in names:

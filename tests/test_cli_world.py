@@ -15,7 +15,7 @@ import pytest
 import quietq as qq
 from quietq.cli import main
 from quietq.mechanisms import moments, rounds
-from quietq.worlds.check_plan import CheckedPlan
+from quietq.worlds.plan_check import GO, CheckedPlan
 from quietq.worlds.private_world import PrivateWorldEnv
 
 cli_world = importlib.import_module("quietq.cli.world")
@@ -60,7 +60,7 @@ def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     assert found["reward_error"] == world.reward_error
     assert found["certificate"] == world.certificate.to_dict()
     check = found["check"]
-    assert (check["wanted"], check["steps"], check["go"]) == (3.0, 5, check["expected"] - check["error"] >= 3)
+    assert (check["wanted"], check["go"]) == (3.0, check["share"] >= GO)
     assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "plan/check"]
     spent = [one["certificate"]["mu"] ** 2 / qq.Budget(2, 1e-4).mu ** 2 for one in (found, check)]
     assert spent == pytest.approx([0.9, 0.1])
@@ -94,11 +94,13 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
 
 def test_the_verdict_in_words():
     certificate = qq.Certificate(method="plan/check", standing="none", sigma=1.0)
-    plan = CheckedPlan(12.34, 0.5, 15.0, 0.0, 20.0, certificate)
-    said = cli_world._verdict(cli_world.Checked(plan, 12.0, 50))
-    assert said.startswith("NO GO: by people's own steps, a plan that was made in this world is worth 12.3 in 50 steps")
-    assert said.endswith("with noise of deviation 0.5; wanted: 12. The world itself promises 15.")
-    assert cli_world._verdict(cli_world.Checked(plan, 11.0, 50)).startswith("GO: ")
+    said = cli_world._verdict(CheckedPlan(0.8, 0.05, 12.0, 15.0, certificate))
+    assert said.startswith(
+        "GO: by their own steps, a plan that was made in this world is worth at least 12 for a share"
+    )
+    assert said.endswith("0.8 of the people, with noise of deviation 0.05; from 0.3 on it is a go. The world itself "
+                         "promises 15.")  # fmt: skip
+    assert cli_world._verdict(CheckedPlan(-0.1, 0.5, 11.0, 50.0, certificate)).startswith("NO GO: ")
 
 
 @pytest.mark.filterwarnings("default:No row of the sessions")

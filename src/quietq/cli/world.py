@@ -3,7 +3,7 @@
 import math
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import quietq as qq
 from quietq.cli.app import answer, number
@@ -27,7 +27,7 @@ from quietq.cli.session_options import SESSIONS, read_sessions
 if TYPE_CHECKING:
     from quietq.mechanisms import PrivateWorld
     from quietq.privacy import Account
-    from quietq.worlds.check_plan import CheckedPlan
+    from quietq.worlds import CheckedPlan
 
 CHECKED = 0.1
 """Of mu squared, for the check of a plan."""
@@ -88,7 +88,7 @@ def world(values: dict[str, Any]) -> None:
         checked = None
         if wanted is not None and part is not None:
             say("Checking a plan")
-            checked = _check(private, sessions, part, account, wanted, out)
+            checked = _check(private, sessions, part, account, *wanted, out)
     names = given.get("state", ["state"])
     plot = draw(plot, partial(_plot, private, names, checked))
     record = {
@@ -101,18 +101,6 @@ def world(values: dict[str, Any]) -> None:
     if checked is not None:
         lines = [_verdict(checked), *lines, f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP."]
     answer(as_json, record, *lines, written, counts_in_words(sessions.not_private))
-
-
-class Checked(NamedTuple):
-    """A private go or no-go, and what was wanted."""
-
-    plan: "CheckedPlan"
-    wanted: float
-    steps: int
-
-    @property
-    def go(self) -> bool:
-        return self.plan.go(self.wanted)
 
 
 def _read_wanted(values: dict[str, Any]) -> tuple[float, int] | None:
@@ -129,49 +117,47 @@ def _divide(budget: qq.Budget, account: "Account | None") -> "tuple[qq.Budget, q
     """What pays for the world and what for its check, from one account that covers both; refused if it does not."""
     if budget.is_pure:
         raise qq.InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
-    if account is None:
-        account = qq.Accountant(budget)
-    elif account.remaining_mu < budget.mu:
-        raise qq.BudgetExhausted(
-            f"World and check together are mu = {budget.mu:g}, and mu = {account.remaining_mu:g} is left; nothing was "
-            "booked."
-        )
+    from quietq.privacy import Cost
+
+    account = qq.Accountant(budget) if account is None else account
+    if not account.spending.covers(both := Cost.gaussian(budget.mu)):
+        raise qq.BudgetExhausted(f"{account.spending.shortage(both)}; nothing was booked.")
     parts = (budget.mu * math.sqrt(share) * (1 - 1e-9) for share in (1 - CHECKED, CHECKED))  # rounding adds up too
     whole, part = (qq.Budget.from_mu(mu, budget.delta) for mu in parts)
     return whole, part, account
 
 
 def _check(
-    private: "PrivateWorld", sessions: "qq.Sessions", budget: qq.Budget, account: "Account | None",
-    wanted: tuple[float, int], out: Path,
-) -> Checked:  # fmt: skip
+    private: "PrivateWorld", sessions: "qq.Sessions", budget: qq.Budget, account: "Account | None", wanted: float,
+    steps: int, out: Path,
+) -> "CheckedPlan":  # fmt: skip
     """Of the best linear policy that is found in the world."""
-    value, steps = wanted
     try:
         plan = qq.plan_linear(private, steps=steps)
-        return Checked(qq.check_plan(private, sessions, plan, budget, steps=steps, account=account), value, steps)
+        return qq.check_plan(private, sessions, plan, wanted, budget, steps=steps, account=account)
     except qq.QuietqError as error:
         raise qq.QuietqError(f"The world is released, and written to {out}, but it was not checked: {error}") from error
 
 
-def _record(private: "PrivateWorld", checked: Checked | None) -> dict[str, Any]:
+def _record(private: "PrivateWorld", checked: "CheckedPlan | None") -> dict[str, Any]:
     from quietq.cli.report.world_picture import spreads
 
     moved = {name: column.tolist() for name, column in spreads(private)._asdict().items()}
     moved["coordinates"] = list(private.moved)
-    verdict = None
-    if checked is not None:
-        verdict = {"go": checked.go, "wanted": checked.wanted, "steps": checked.steps, **checked.plan.to_dict()}
-    return {"reward_error": private.reward_error, "spreads": moved, "check": verdict}
+    check = None if checked is None else checked.to_dict()
+    return {"reward_error": private.reward_error, "spreads": moved, "check": check}
 
 
-def _verdict(checked: Checked) -> str:
-    plan, wanted = checked.plan, number(checked.wanted, 3)
-    expected, error, promised = (number(one, 3) for one in (plan.expected, plan.error, plan.promised))
+def _verdict(checked: "CheckedPlan") -> str:
+    from quietq.worlds.plan_check import GO
+
+    share, error, wanted, promised = (
+        number(one, 3) for one in (checked.share, checked.error, checked.wanted, checked.promised)
+    )
     return (
-        f"{'GO' if checked.go else 'NO GO'}: by people's own steps, a plan that was made in this world is worth "
-        f"{expected} in {checked.steps} steps, with noise of deviation {error}; wanted: {wanted}. The world itself "
-        f"promises {promised}."
+        f"{'GO' if checked.go else 'NO GO'}: by their own steps, a plan that was made in this world is worth at least "
+        f"{wanted} for a share {share} of the people, with noise of deviation {error}; from {GO:g} on it is a go. The "
+        f"world itself promises {promised}."
     )
 
 
@@ -213,12 +199,10 @@ def _warn_of_bad_rows(sessions: "qq.Sessions") -> None:
     )
 
 
-def _plot(private: "PrivateWorld", names: list[str], checked: Checked | None, plot: Path) -> None:
+def _plot(private: "PrivateWorld", names: list[str], checked: "CheckedPlan | None", plot: Path) -> None:
     from quietq.cli.report.world_picture import plot_world
 
-    if checked is None:
-        return plot_world(private, plot, names=names)
-    plot_world(private, plot, names=names, check=checked.plan, wanted=checked.wanted)
+    plot_world(private, plot, names=names, check=checked)
 
 
 add_command(

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from quietq.cli.report.look import STYLES, checked, new_figure, plain, save_released
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.check_plan import CheckedPlan
+from quietq.worlds.plan_check import GO, CheckedPlan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,14 +47,13 @@ def spreads(world: PrivateWorld) -> Spreads:
 
 def plot_world(
     world: PrivateWorld, path: str | os.PathLike[str], *, names: Sequence[str] | None = None,
-    check: CheckedPlan | None = None, wanted: float | None = None,
+    check: CheckedPlan | None = None,
 ) -> None:  # fmt: skip
     """Draws a private world to a PNG or SVG file; `names` are those of the state's coordinates.
 
     For each coordinate that is learned: what noise alone is expected to do to a step, how people's steps scatter by
     themselves, and how much of them is explained, in widths of the box. Below, if there is one, the check of a plan:
-    what it is worth by people's own steps, with twice the deviation of the noise, beside what the world promises and
-    what is wanted.
+    for which share of the people it is worth what was wanted, with twice the deviation of the noise.
     """
     target, dimension = checked(path), world.box.dimension
     if names is not None and len(names) != dimension:
@@ -68,7 +67,7 @@ def plot_world(
     if len(shown) < len(world.moved):
         above.set_title(f"the first {len(shown)} of {len(world.moved)} coordinates that are learned", fontsize=11)
     if check is not None:
-        _draw_check(below[0], check, wanted)
+        _draw_check(below[0], check)
     heading = "A private world: its steps" + ("" if check is None else ", and the check of a plan")
     save_released(figure, target, heading, world.certificate)
 
@@ -87,18 +86,13 @@ def _draw_spreads(panel: "Axes", world: PrivateWorld, names: list[str]) -> None:
     panel.legend(fontsize=10, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
 
-def _draw_check(panel: "Axes", check: CheckedPlan, wanted: float | None) -> None:
-    """Go to the right of what is wanted, no go to the left."""
-    panel.errorbar(
-        [check.expected], [0], xerr=[2 * check.error], fmt="o", color=STYLES[0][0], markersize=8, capsize=4,
-        label="by people's own steps, ± 2 σ of the noise",
-    )  # fmt: skip
-    panel.plot([check.promised], [0], "D", color=STYLES[1][0], markersize=7, label="in the released world")
-    verdict = ""
-    if wanted is not None:
-        verdict = "go" if check.go(wanted) else "no go"
-        panel.axvline(wanted, color="black", linewidth=1.0, linestyle=":", label="wanted")
-    panel.set_yticks([0], [verdict])
+def _draw_check(panel: "Axes", check: CheckedPlan) -> None:
+    """Go to the right of the line, no go to the left."""
+    error = 2 * check.error
+    panel.axvspan(GO, 1, color=STYLES[2][0], alpha=0.12, lw=0)
+    panel.axvline(GO, color="black", linewidth=1.0, linestyle=":")
+    panel.errorbar([check.share], [0], xerr=[error], fmt="o", color=STYLES[0][0], markersize=8, capsize=4)
+    panel.set_yticks([0], ["go" if check.go else "no go"])
     panel.set_ylim(-1, 1)
-    plain(panel, "return of the plan")
-    panel.legend(fontsize=10, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    panel.set_xlim(min(-0.05, check.share - 1.1 * error), max(1.05, check.share + 1.1 * error))
+    plain(panel, f"share of people for whom the plan is worth at least {check.wanted:.4g}; ± 2 σ of the noise")
