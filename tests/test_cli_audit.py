@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("jax")
 
 from quietq import Budget, audit as room, privatise, publish
-from quietq.mechanisms import rounds
+from quietq.mechanisms import moments, rounds
 from quietq.publishing.server.audits import audit_beside, parse_audit
 from quietq.worlds import WALK, walk_reward
 
@@ -76,6 +76,18 @@ def test_a_model_of_everybodys_rows(quietq, monkeypatch):
     assert code == 0
     assert "Never exceeded. With the noise held fixed, the worst rows of one person moved the farthest query" in out
     assert "of the promised mu" in out
+
+
+@pytest.mark.slow
+def test_a_world_of_everybodys_sessions(quietq, monkeypatch):
+    for module, names in ((rounds, ["ROUNDS"]), (moments, ["ROUNDS", "FIRST_ROUNDS", "RATE_ROUNDS"])):
+        for name in names:
+            monkeypatch.setattr(module, name, 1)
+    result = found(quietq, "sessions --people 10 --runs 40 --tries 4 --view file")
+    assert (result["method"], result["world"], result["verdict"]) == ("world/moments", "sessions", "consistent")
+    assert (result["view"], result["score"]) == ("the published file", "learned")
+    assert not result["sensitivity"]["exceeds"]
+    assert 0.9 < result["sensitivity"]["share"] <= 1
 
 
 def test_in_words(quietq):

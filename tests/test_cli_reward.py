@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from quietq import InvalidInput, load
-from quietq.registry import FEEDBACK, Entry
+from quietq.registry import FEEDBACK, Kind
 
 cli_reward = importlib.import_module("quietq.cli.reward")
 
@@ -207,7 +207,7 @@ def counted(monkeypatch, tmp_path):
 
     monkeypatch.setattr(module, "Counted", Counted, raising=False)
     monkeypatch.setitem(sys.modules, "counted", module)
-    monkeypatch.setitem(FEEDBACK, "counted", Entry("counted:Counted"))
+    monkeypatch.setitem(FEEDBACK, "counted", Kind("counted:Counted"))
 
     def reward(**options):
         seen.clear()

@@ -55,6 +55,13 @@ class World(Entry):
     gymnasium_id: str
 
 
+@dataclass(frozen=True)
+class Kind(Entry):
+    """A kind of feedback, and what is made private of it."""
+
+    releases: Literal["reward", "world"] = "reward"
+
+
 METHODS = {
     "none": Method("quietq.learning.deep_q:NoNoise", "none", "nowhere",
                    "Deep Q-learning on the true reward, to compare with."),
@@ -100,8 +107,9 @@ MECHANISMS = {
 ENVIRONMENT = Entry("quietq.worlds.private_world:PrivateWorldEnv")
 """The Gymnasium form of a private world, which is in a room further on."""
 FEEDBACK = {
-    "ratings": Entry("quietq.feedback.ratings:Ratings"),
-    "comparisons": Entry("quietq.feedback.comparisons:Comparisons"),
+    "ratings": Kind("quietq.feedback.ratings:Ratings"),
+    "comparisons": Kind("quietq.feedback.comparisons:Comparisons"),
+    "sessions": Kind("quietq.feedback.sessions:Sessions", releases="world"),
 }
 _OTHER_METHODS = {
     "gaussian-process": "quietq.mechanisms.gaussian_process",
@@ -112,6 +120,11 @@ _OTHER_METHODS = {
     "plan/check": "quietq.worlds.plan_check",
 }
 """Methods that a certificate names but nobody chooses by name, with their modules."""
+
+
+def feedback_for(released: str) -> list[str]:
+    """The kinds of feedback of which a reward, or a world, is made."""
+    return [name for name, entry in FEEDBACK.items() if entry.releases == released]
 
 
 def holds(table: Mapping[str, Entry], kind: type) -> bool:

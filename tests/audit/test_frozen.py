@@ -15,7 +15,7 @@ from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.frozen_step import FrozenStep, Search, frozen_sensitivity
 from quietq.audit.neighbours import Look, moves
-from quietq.audit.plan import models_of_all_kinds, plan_checks, sensitivities
+from quietq.audit.plan import model_title, models_of_all_kinds, plan_checks, sensitivities
 from quietq.learning import GradientNoise, InLoopMethod, InputNoise, NetworkValueNoise, NoNoise, OutputNoise, ValueNoise
 from quietq.learning.method import Spaces
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
@@ -49,7 +49,7 @@ LEAST = {
 }
 
 # Models of everybody's rows: checked in `test_worst_rows.py` too, with fewer rounds.
-MODELS = {f"reward, {noise} of {kind}": 0.9 for kind, noise in models_of_all_kinds()}
+MODELS = {model_title(kind, noise): 0.9 for kind, noise in models_of_all_kinds()}
 LEAST |= MODELS
 
 # Other forms of methods that are checked anyway.

@@ -44,8 +44,9 @@ def plan(kind: str, mechanism: type[Rounds] = Rounds, budget: Budget = AMPLE) ->
     return mechanism(Task.of(read(source), budget))
 
 
-QUICK = {"rounds": ("ratings", "comparisons of segments"), "fits": ("ratings of items",), "network": ()}
-"""The most peculiar kinds; all others are slow tests, and the network is replayed in `test_network_reward.py`."""
+QUICK = {"rounds": ("ratings", "comparisons of segments"), "fits": ("ratings of items",), "network": (), "moments": ()}
+"""The most peculiar kinds; all others are slow tests. `test_network_reward.py` replays the network, and
+`test_worst_sessions.py` moments, with fewer rounds."""
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ HONEST = Answers.read(ANSWERS, count=5)
 
 @pytest.fixture(autouse=True)
 def the_lines(monkeypatch):
-    monkeypatch.setitem(registry.FEEDBACK, "answers", registry.Entry("head_count:Answers"))
+    monkeypatch.setitem(registry.FEEDBACK, "answers", registry.Kind("head_count:Answers"))
     monkeypatch.setitem(registry.MECHANISMS, "mean", registry.Entry("head_count:NoisyMean"))
 
 

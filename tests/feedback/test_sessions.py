@@ -154,6 +154,15 @@ def test_actions_may_be_continuous_and_steps_hours_apart():
     assert people.columns["step"].tolist() == [0, 1, 2]
 
 
+def test_a_row_without_a_step_is_as_if_it_were_not_there():
+    """The gap shows in the numbers of the others, unless any later one is the next."""
+    rows = pl.DataFrame({"person": ["a"] * 4, "day": [0.0, None, 2.0, 3.0], "x": [0.0, 0.2, 0.4, 0.6], "go": [1] * 4})
+    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "count": 1, "step": "day"}
+    for every, paired in ((1.0, [(0.4, 0.6)]), (None, [(0.0, 0.4), (0.4, 0.6)])):
+        (people,) = read(rows, **declared, every=every).sums.groups
+        assert list(zip(people.columns["s0"].tolist(), people.columns["n0"].tolist(), strict=True)) == paired
+
+
 CELL = st.none() | st.floats() | st.sampled_from([0.0, 0.5, 1.0, 1e300])
 ROW = st.tuples(st.sampled_from(["v0", "v1", "", None]), CELL, CELL, CELL, CELL,
                 st.sampled_from(["low", "high", "both", None]), CELL, CELL)  # fmt: skip

@@ -138,7 +138,7 @@ def test_sessions_are_evaluated_alike_and_once():
     released = method.release(sessions)
     assert "one episode counted" in str(released.certificate)
     assert "gave one trajectory" not in str(released.certificate)
-    with pytest.raises(BudgetExhausted, match="was released already"):
+    with pytest.raises(BudgetExhausted, match="were released already"):
         method.release(sessions)
     account = Accountant(None, apart=Budget(2.0, 1e-5))
     method.release(as_sessions(data, 300), account=account)

@@ -26,8 +26,8 @@ class Halved(Rounds):
         return fitted._replace(weights=0 * fitted.weights)
 
 
-def test_every_kind_of_feedback_is_simulated():
-    assert list(SIMULATED) == list(registry.FEEDBACK)
+def test_every_kind_of_feedback_that_rewards_are_made_of_is_simulated():
+    assert list(SIMULATED) == registry.feedback_for("reward")
 
 
 def rows_of(monkeypatch, kind, rewards, dimension=1, **asked):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 from one_person import ADVERSARIES, with_one
 
-from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, Ratings, load, privatise, publish
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, MissingExtra, Ratings, load, privatise, publish
 from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.draw import Draw
 from quietq.feedback.feedback import Drawn
@@ -23,7 +24,7 @@ from quietq.mechanisms.release import release, simulate
 from quietq.mechanisms.rounds import Rounds
 from quietq.mechanisms.weights import Independent
 from quietq.noise.entropy import SeededEntropy
-from quietq.privacy import Certificate, Cost, SampledRounds
+from quietq.privacy import Certificate, Cost, SampledRounds, sampling
 
 pytest.importorskip("dp_accounting")
 BUDGET, SAMPLE, ROUNDS, PEOPLE = Budget(1.0, 1e-5), 0.3, 6, 50
@@ -47,7 +48,7 @@ def read(people: int = 2000) -> Ratings:
     return Ratings.read(rows.with_columns(rating=rating), box=box, low=0, high=1, count=people, state=["a", "b"])
 
 
-def test_a_release(tmp_path):
+def test_a_release(tmp_path, monkeypatch):
     people, account = read(), Accountant(BUDGET, apart=Budget(1.5, 1e-4))
     private = privatise(people, BUDGET, sample=SAMPLE, account=account)
     certificate, states = private.certificate, np.random.default_rng(0).random((500, 2))
@@ -58,6 +59,11 @@ def test_a_release(tmp_path):
     assert (account.spent_mu, account.spending.spent_apart) == (0.0, (1.0, 1e-5))
     publish(private, tmp_path / "reward.qq")
     assert load(tmp_path / "reward.qq").certificate == certificate
+    with monkeypatch.context() as patch:  # where dp-accounting is not installed, nobody can tell whether it is valid
+        patch.setitem(sys.modules, "dp_accounting", None)
+        sampling._composed.cache_clear()
+        with pytest.raises(MissingExtra, match=r"A sample of people needs dp-accounting: .*accounting\]"):
+            load(tmp_path / "reward.qq")
     for what, forged in forgeries(certificate.to_dict()):
         with pytest.raises(InvalidInput):
             raise AssertionError(f"{what} was taken: {Certificate.from_dict(forged)}")

@@ -107,6 +107,14 @@ def test_items_are_found_by_name():
         Categorical(("tea", "milk")).numbers_of("mud")
 
 
+def test_items_have_whole_places():
+    """What lies between two items is none of them, and is not rounded to one."""
+    items = Categorical(("tea", "milk"))
+    assert items.numbers_of([0, 1.0]) == [0, 1.0]
+    with pytest.raises(InvalidInput, match=r"by their whole place in the list, from 0 on, not 0\.4"):
+        items.numbers_of([[0.0], [0.4]])
+
+
 @pytest.mark.parametrize("dimension", [1, 2, 8, 16])
 def test_the_prior_is_a_share_of_one(dimension):
     terms, variances = smooth_prior(dimension)

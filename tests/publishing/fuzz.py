@@ -106,7 +106,7 @@ def main(trials: int, seed: int) -> None:
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
             try:
                 back = load(path, features=features(kind))
-                values = back(states(back.box))
+                values = back(states(back))
                 assert np.isfinite(values).all(), path.read_bytes()
                 assert back.certificate is not None
                 assert str(back.certificate)

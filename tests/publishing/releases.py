@@ -1,8 +1,10 @@
 """Releases of every kind to test with, and ways to take their files apart."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -18,9 +20,10 @@ from quietq import (
     GaussianProcessMechanism,
     Product,
     Ratings,
+    Sessions,
     people,
 )
-from quietq.mechanisms import RewardModel, privatise
+from quietq.mechanisms import RewardModel, moments, privatise, rounds
 from quietq.mechanisms.container import pack
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateCells, PrivateTable
@@ -38,7 +41,7 @@ NETWORKS = ("mlp", "splines", "policy", "grid", "agent")
 POLICIES = ("choosing policy", "moving policy")
 AGENTS = (*NETWORKS, *POLICIES)
 MODELS = ("model", "catalogue")
-KINDS = (*FUNCTIONS, *MODELS, "fitted", "cells", *AGENTS)
+KINDS = (*FUNCTIONS, *MODELS, "world", "fitted", "cells", *AGENTS)
 TRAINING = {
     "world": "walk",
     "episode": 50,
@@ -62,6 +65,8 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
         return policy(kind, make("table", simulate))  # type: ignore[arg-type]
     if kind in MODELS:
         return model(kind, simulate)
+    if kind == "world":
+        return world(simulate)
     if kind == "cells":
         covered = make("table", simulate)
         assert isinstance(covered, PrivateTable)
@@ -99,6 +104,17 @@ def model(kind: str, simulate: int | None) -> Publishable:
     return privatise(given, BUDGET, simulate=simulate)
 
 
+@cache
+def world(simulate: int | None) -> Publishable:
+    """Of people who are all at the secret, and stay there or go away."""
+    away, here = {"after": [SECRET, 1.0] * 20, "end": [0, 1] * 20, "go": [0, 1] * 20}, ("x", "y", "below", "reward")
+    frame = pl.DataFrame({"person": range(40), **away, **{name: [SECRET] * 40 for name in here}})
+    read: dict[str, Any] = {"state": ["x", "y"], "next_state": ["after", "below"], "action": "go", "reward": "reward"}
+    sessions = Sessions.read(frame, **read, actions=[0, 1], end="end", box=[(-1, 3), (0, 1)], count=40)
+    with mock.patch.object(moments, "ROUNDS", 2), mock.patch.object(rounds, "ROUNDS", 2):
+        return privatise(sessions, BUDGET, simulate=simulate)
+
+
 def network(kind: str, covered: PrivateTable) -> PrivateNetwork:
     """Made from released numbers alone, so that what covers them covers it."""
     numbers = covered.values
@@ -129,9 +145,10 @@ def numbers(thing: Publishable) -> list[np.ndarray]:
     return [array for name, array in thing.to_arrays()[1].items() if name not in PUBLIC]
 
 
-def states(box: Box) -> np.ndarray:
-    unit = np.random.default_rng(1).uniform(size=(50, box.dimension))
-    return box.from_unit(unit if box.dimension > 1 else unit[:, 0])
+def states(thing: Any) -> np.ndarray:
+    box, unit = thing.box, np.random.default_rng(1).uniform(size=(50, thing.box.dimension))
+    found = box.from_unit(unit if box.dimension > 1 else unit[:, 0])
+    return found if getattr(thing, "items", None) is None else np.rint(found)
 
 
 def features(kind: str) -> FeatureKernel | None:

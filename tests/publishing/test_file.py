@@ -33,7 +33,7 @@ def test_round_trip(tmp_path, kind):
     for ours, theirs in zip(numbers(private), numbers(back), strict=True):
         assert ours.tobytes() == theirs.tobytes()
         assert not theirs.flags.writeable
-    x = states(private.box)
+    x = states(private)
     assert private(x).tobytes() == back(x).tobytes()
     assert release.values(x.reshape(len(x), -1)).tobytes() == private(x).tobytes()
     assert publish(back, tmp_path / "again.qq") == name
@@ -53,12 +53,16 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record["details"]) <= {
         *("levels", "kernel", "form", "size", "output", "draws", "training", "activation", "clip"),
         *("feature_map", "low", "high"),
+        *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "reward_error"),
     }
     assert set(record["details"].get("kernel", ())) <= {
         *("kind", "half_width", "tolerance", "rank", "phi", "dimension")
     }
     allowed = {"values", "weights", "check", "mean", "covariance", "edges", "action_range", "normal", "knots", "offset"}
-    assert set(header) <= allowed | {"weight.0", "weight.1", "bias.0", "bias.1"}
+    allowed |= {"weight.0", "weight.1", "bias.0", "bias.1"}
+    allowed |= {"gram", "residual", "left", "right", "first", "spread"}  # of a world
+    allowed |= {f"{part}.{name}" for part in ("reward", "ends") for name in ("offset", "weights", "knots")}
+    assert set(header) <= allowed
     assert str(SECRET) not in metadata["quietq"]
     assert np.float64(SECRET).tobytes() not in data
     assert not any(word in metadata["quietq"] for word in ("seed", "key", "entropy"))

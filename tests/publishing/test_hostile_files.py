@@ -96,7 +96,7 @@ def test_hostile_fields(tmp_path):
                     back = load(path)
                 except InvalidRelease:
                     continue
-                assert np.isfinite(back(states(back.box))).all()
+                assert np.isfinite(back(states(back))).all()
 
 
 def test_hostile_headers(tmp_path):

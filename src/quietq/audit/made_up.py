@@ -1,7 +1,7 @@
 """People who are made up, of every kind of feedback in the registry: what is fitted to their rows can be audited.
 
-They like what lies near one place, so that a model learns something, and there is room for two people more: for one
-whose rows an adversary chooses, and for that one once again, if somebody counts them twice.
+They like what lies near one place, or are pushed about, so that a model learns something, and there is room for two
+people more: for one whose rows an adversary chooses, and for that one once again, if somebody counts them twice.
 """
 
 from collections.abc import Callable
@@ -77,9 +77,33 @@ def _segments(people: int, dimension: int, rng: np.random.Generator) -> Crowd:
     return partial(read, segment="pair", length=2), rows
 
 
+def _sessions(people: int, dimension: int, rng: np.random.Generator) -> Crowd:
+    """Two visits of each, at which everybody is pushed along the first coordinate, and rests beyond an edge."""
+    visits, shape = np.arange(_ROWS) // 3, (people - 2, dimension)
+    state, rows = rng.random(shape), []
+    for step in range(_ROWS):
+        state = np.where(step == 3, rng.random(shape), state)
+        push = rng.integers(0, 2, people - 2)
+        after = 0.9 * state + 0.05 + rng.normal(0, 0.02, shape)
+        after[:, 0] += 0.1 * (2 * push - 1)
+        after = np.clip(after, 0.0, 1.0)
+        rows.append(np.column_stack([state, after, push, _liking(after), after[:, 0] > 0.9]))
+        state = after
+    states, nexts = ([f"{name}{i}" for i in range(dimension)] for name in ("x", "next"))
+    table = np.stack(rows, axis=1).reshape(-1, 2 * dimension + 3)
+    told = {"visit": np.tile(visits, people - 2), "step": np.tile(np.arange(_ROWS), people - 2)}
+    names = [*states, *nexts, "push", "reward", "end"]
+    read = _reader(
+        "sessions", people, dimension, episode="visit", step="step", state=states, next_state=nexts, action="push",
+        actions=[0, 1], reward="reward", low=0.0, high=1.0, end="end",
+    )  # fmt: skip
+    return read, _frame(people, names, table, **told)
+
+
 MADE_UP: dict[str, Callable[[int, int, np.random.Generator], Crowd]] = {
     "ratings": _ratings,
     "comparisons": _comparisons,
+    "sessions": _sessions,
     "ratings of items": _items,
     "ratings per action": _actions,
     "choices among three": _options,

@@ -133,7 +133,7 @@ def plan_everything(runs: int, budget: Budget, people: int, folder: Path | None)
         yield PlannedAudit(f"reward, one person's {kind}", attack)
     for kind, noise in models_of_all_kinds():
         attack = partial(_attack_rows, kind, noise, people, budget, runs)
-        yield PlannedAudit(f"reward, {noise} of {kind}", attack)
+        yield PlannedAudit(model_title(kind, noise), attack)
     for name, kind in noising_methods().items():
         times, view, score = WORTH.get(name, (1, EVERY, "mean"))
         method = kind(relation=relation, budget=budget)
@@ -181,8 +181,13 @@ def _attack_rows(
 
 
 def _check_rows(kind: str, noise: str, budget: Budget, seed: int) -> Movement:
-    name = f"reward, {noise} of {kind}"
-    return worst_rows(*made_up(kind, _PEOPLE), budget, noise=noise, name=name, seed=seed).movement
+    crowd, name = made_up(kind, _PEOPLE), model_title(kind, noise)
+    return worst_rows(*crowd, budget, noise=noise, name=name, seed=seed).movement
+
+
+def model_title(kind: str, noise: str) -> str:
+    """What tables call a model, or a world, of everybody's rows."""
+    return f"{MECHANISMS[noise].load().releases}, {noise} of {kind}"
 
 
 def _attack_somebody(
@@ -226,7 +231,7 @@ def plan_checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Check]
     }
     found["reward, one of many people"] = partial(frozen_people, budget, count=_PEOPLE, seed=seed)
     for kind, noise in models_of_all_kinds():
-        found[f"reward, {noise} of {kind}"] = partial(_check_rows, kind, noise, budget, seed)
+        found[model_title(kind, noise)] = partial(_check_rows, kind, noise, budget, seed)
     for name, (method, same) in _forms(promise).items():
         found[name] = partial(frozen_sensitivity, method, WALK, same=same, name=name, seed=seed)
     for kind in ("lsw", "lsl"):

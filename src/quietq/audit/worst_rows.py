@@ -11,19 +11,22 @@ they come or on how the name is spelt. The farthest pairs are then made private 
 seed.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from quietq.audit.distinguisher import Expected
-from quietq.audit.draws import BestTest
-from quietq.audit.finding import Attack, Finding, Movement
+from quietq.audit.draws import BestTest, audit_draws
+from quietq.audit.finding import Attack, Finding, Movement, Promise
 from quietq.audit.frozen_release import Frozen, Release
 from quietq.audit.row_search import Crowd, Read, RowSearch
 from quietq.feedback.feedback import Feedback
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.publishable import Publishable
 from quietq.mechanisms.release import simulate
 from quietq.privacy import Budget
 
@@ -39,15 +42,41 @@ class WorstRows:
 
     def audit(self, runs: int = 1000, **options: Any) -> Finding:
         """Releases both as often as that, by simulation, and tells them apart by the likelihood ratio."""
-        test, relation = BestTest(self.mechanism, self.one, self.other), self.mechanism.relation
-        seen = "every noisy answer of a release"
-        kind = type(self.one).__name__.lower()
-        by = f"worst rows ({self.movement.by})"
-        attack = Attack(f"reward/{self.mechanism.name}", kind, str(relation), by, seen, "likelihood ratio")
+        test = BestTest(self.mechanism, self.one, self.other)
         if self.movement.together is not None and self.mechanism.cost.mu is not None:
             mu = self.movement.together * self.mechanism.cost.mu  # in one transcript, and about that in others
             options = {"expected": Expected(-(mu**2) / 2, mu, mu**2 / 2, mu), **options}
-        return test.audit(runs, attack, **options)
+        return test.audit(runs, self._attack("every noisy answer of a release", "likelihood ratio"), **options)
+
+    def audit_file(self, runs: int = 1000, release: Release = simulate, **options: Any) -> Finding:
+        """The same for somebody who has the published file alone, by a score that is learned on a quarter of them."""
+
+        def draw(side: int, seed: int) -> Float[np.ndarray, " numbers"]:
+            return numbers_in_file(release(self.mechanism, (self.one, self.other)[side], seed))
+
+        attack, promise = self._attack("the published file", "learned"), Promise.of_mechanism(self.mechanism)
+        return audit_draws(draw, None, runs, attack, promise, **options)
+
+    def _attack(self, seen: str, score: str) -> Attack:
+        method, kind = f"{self.mechanism.releases}/{self.mechanism.name}", type(self.one).__name__.lower()
+        by = f"worst rows ({self.movement.by})"
+        return Attack(method, kind, str(self.mechanism.relation), by, seen, score)
+
+
+def numbers_in_file(released: Publishable) -> Float[np.ndarray, " numbers"]:
+    """All that a file holds of a release besides its certificate, which says nothing of anybody: a row of numbers."""
+    details, arrays = released.to_arrays()
+    return np.array([*_numbers(details), *(one for name in sorted(arrays) for one in np.ravel(arrays[name]))], float)
+
+
+def _numbers(told: object) -> Iterator[float]:
+    if isinstance(told, Mapping):
+        told = [told[name] for name in sorted(told)]
+    if isinstance(told, list):
+        for one in told:
+            yield from _numbers(one)
+    elif isinstance(told, int | float):
+        yield float(told)
 
 
 def worst_rows(

@@ -33,6 +33,7 @@ ROWS: Options = {
     "noise": option(str, "Kind of noise for a model of everybody's rows; default auto, a public rule."),
     "dimension": option(int, "Coordinates of a state; default 2."),
     "tries": option(int, "How long to search for the worst rows; default 40."),
+    "view": option(Literal["answers", "file"], "What is seen: every noisy answer (default), or the published file."),
 }
 CACHE: Options = {"cache": option(bool, "Keep results, and go on where an audit was stopped.", "--cache/--no-cache")}
 OUT: Options = {"out": option(Path, "Folder for the table and the plot; default runs/audit.")}
@@ -55,8 +56,9 @@ def _commands() -> Iterator[LazyCommand]:
     for name, entry in METHODS.items():
         if entry.standing != "none":
             yield LazyCommand(name, entry.summary, partial(_options, name), partial(audit, name))
-    for name in FEEDBACK:
-        summary = f"A model of everybody's {name}: one person's are replaced by the worst that a search finds."
+    for name, kind in FEEDBACK.items():
+        made = "A world" if kind.releases == "world" else "A model"
+        summary = f"{made} of everybody's {name}: one person's are replaced by the worst that a search finds."
         yield LazyCommand(name, summary, partial(_options, name), partial(audit_rows, name))
 
 
@@ -122,7 +124,8 @@ def audit_rows(kind: str, values: dict[str, Any]) -> None:
         open_release(release)  # refused now rather than after the audit
     with _bar(kind) as progress:
         worst = worst_rows(*crowd, budget, noise=values.get("noise", "auto"), tries=tries, seed=seed)
-        finding = worst.audit(runs, seed=seed, confidence=confidence, progress=progress)
+        attack = worst.audit_file if values.get("view") == "file" else worst.audit
+        finding = attack(runs, seed=seed, confidence=confidence, progress=progress)
     sensitivity = worst.movement.to_dict()
     _tell(finding, _frozen_in_words(worst.movement), release, values.get("json", False), sensitivity=sensitivity)
 

@@ -7,7 +7,8 @@ import quietq as qq
 from quietq.cli.app import answer, number, show_table
 from quietq.cli.ledger import LEDGER, SOURCE, open_account
 from quietq.cli.options import JSON, Options, add_command, dashed, option
-from quietq.cli.session_options import NEEDED, SESSIONS, read_sessions
+from quietq.cli.releasing import NEEDED
+from quietq.cli.session_options import SESSIONS, read_sessions
 
 OPTIONS: Options = {
     **SESSIONS,

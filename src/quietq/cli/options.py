@@ -74,8 +74,8 @@ class LazyCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As usual, but `--box LOW HIGH` is one value: typer has no pairs that may be repeated."""
         words = list(args)
-        for place in reversed([place for place, word in enumerate(words) if word == "--box"]):
-            words[place : place + 3] = [f"--box={' '.join(words[place + 1 : place + 3])}"]
+        for place in reversed([place for place, word in enumerate(words) if word in ("--box", "--action-box")]):
+            words[place : place + 3] = [f"{words[place]}={' '.join(words[place + 1 : place + 3])}"]
         return super().parse_args(ctx, words)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -104,12 +104,13 @@ def add_command(
     app.command(name, cls=Command)(lambda: None)
 
 
-def read_pair(text: str) -> tuple[float, float]:
+def read_pair(text: str, name: str = "box") -> tuple[float, float]:
     """What `--box` has for one coordinate."""
     try:
         low, high = map(float, text.split())
     except ValueError:
-        raise qq.InvalidInput(f"--box must be two numbers, LOW and HIGH, e.g. --box -1 1, not {text!r}.") from None
+        box = dashed(name)
+        raise qq.InvalidInput(f"{box} must be two numbers, LOW and HIGH, e.g. {box} -1 1, not {text!r}.") from None
     return low, high
 
 

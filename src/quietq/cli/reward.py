@@ -6,34 +6,46 @@ and needs an entry here only for an option of another form.
 """
 
 import inspect
-import os
-import sys
-import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import quietq as qq
-from quietq.cli.app import KINDS_OF_NOISE, answer, warn
-from quietq.cli.ledger import LEDGER, SOURCE, open_account
-from quietq.cli.options import JSON, Options, add_command, dashed, option, read_pair
-from quietq.registry import FEEDBACK
+from quietq.cli.app import KINDS_OF_NOISE, answer
+from quietq.cli.ledger import open_account
+from quietq.cli.options import JSON, Options, add_command, dashed, option
+from quietq.cli.releasing import (
+    NEEDED,
+    NOTHING_SPENT,
+    PROMISE,
+    check_outputs,
+    check_pairs,
+    counts_in_words,
+    draw,
+    plain,
+    publish,
+    read_boxes,
+    reading,
+    require,
+    results,
+    warn_of_rows,
+)
+from quietq.registry import FEEDBACK, feedback_for
 
 if TYPE_CHECKING:
     from quietq.mechanisms import PrivateFunction
 
-NEEDED = "  [required]"
 FILES: Options = {
     "files": Annotated[
         list[Path] | None, typer.Argument(metavar="FILES", help="CSV or Parquet, one row per rating or comparison.")
     ],
-    "kind": option(Literal[tuple(FEEDBACK)], "What the rows are; default ratings."),
+    "kind": option(Literal[tuple(feedback_for("reward"))], "What the rows are; default ratings."),
 }
-PROMISE: Options = {
-    "epsilon": option(float, "Privacy budget: how much any one person's data may matter, above 0." + NEEDED),
-    "delta": option(float, "Probability that the promise fails; well below 1/people." + NEEDED),
+HOW: Options = {
+    **PROMISE,
     "noise": option(str, KINDS_OF_NOISE),
     "sample": option(float, "Which part of the people each round looks at, e.g. 0.05: for a million and more."),
 }
@@ -76,15 +88,7 @@ READ: dict[str, tuple[Any, str]] = {
 METAVARS = {"box": "LOW HIGH", "option": "NAME=COLUMN,COLUMN", "items": "FILE", "actions": "FILE"}
 PARAMETERS = {"people": "count", "option": "options"}
 """What `read` calls an option; all others have the name of its parameter."""
-RESULT: Options = {
-    "check": option(bool, "Only read and count rows; nothing is spent, and no --epsilon, --delta or --out needed."),
-    "out": option(Path, "The file that may leave: the private reward and its certificate." + NEEDED),
-    "plot": option(Path, "A picture of the private reward, .png or .svg."),
-    "ledger": option(str, LEDGER),
-    "source": option(str, SOURCE),
-}
 ADDITIVE = "Additive: it is a sum of one function of each coordinate, and cannot hold interactions of two of them."
-
 WEAKER = (
     "Presence: protected is whether any one person took part, against the neutral middle in their place. What they "
     "said is protected half as well: count twice the epsilon for that."
@@ -99,23 +103,20 @@ def _parameters(kind: str) -> dict[str, inspect.Parameter]:
 
 
 def _options() -> Options:
-    takes = {kind: _parameters(kind) for kind in FEEDBACK}
+    takes = {kind: _parameters(kind) for kind in feedback_for("reward")}
     further = {name: (str, f"Column {name}.") for one in takes.values() for name in one if name not in READ}
-    options = {**FILES, **PROMISE}
+    options = {**FILES, **HOW}
     for name, (form, sentence) in {**READ, **further}.items():
-        kinds = [kind for kind in FEEDBACK if name in takes[kind]]
-        panel = f"Options of {' and '.join(kinds)}" if len(kinds) < len(FEEDBACK) else None
+        kinds = [kind for kind in takes if name in takes[kind]]
+        panel = f"Options of {' and '.join(kinds)}" if len(kinds) < len(takes) else None
         if kinds:
             metavar = METAVARS.get(name, "COLUMN" if sentence.startswith("Column") else None)
             needed = all(takes[kind][name].default is inspect.Parameter.empty for kind in kinds)
             options[name] = option(form, sentence + NEEDED * needed, metavar=metavar, rich_help_panel=panel)
-    return {**options, **RESULT, **JSON}
+    return {**options, **results("reward"), **JSON}
 
 
 def reward(values: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
     as_json, kind, files = values.pop("json", False), values.setdefault("kind", "ratings"), values.pop("files", [])
     values |= {name: _spelt_out(values[name], files) for name in ("state", "left", "right") if name in values}
     given = dict(values)
@@ -125,92 +126,66 @@ def reward(values: dict[str, Any]) -> None:
     if values.pop("check", False):
         counts = FEEDBACK[kind].load().read(files, **arguments).not_private
         _warn_of_bad_rows(counts, arguments["count"])
-        spent = "Nothing was spent, and nothing written."
-        answer(as_json, {"not_private": counts}, spent, f"Not private, for you only: {_in_words(counts)}")
-        return
-    _require("A private reward needs", values, "epsilon", "delta", "out")
-    budget, out, plot = qq.Budget(values["epsilon"], values["delta"]), values["out"], values.get("plot")
+        return answer(as_json, {"not_private": counts}, NOTHING_SPENT, counts_in_words(counts))
+    require("A private reward needs", values, "epsilon", "delta", "out")
+    budget, out = qq.Budget(values["epsilon"], values["delta"]), values["out"]
     account = open_account(values.get("ledger"), values.get("source"), "reward")
-    _check_outputs(files, out, plot)
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(f"Reading {kind}")
-        group = FEEDBACK[kind].load().read(
-            files, **arguments,
-            progress=lambda rows: progress.update(task, description=f"Reading {kind}: {rows:,} rows"),
-        )  # fmt: skip
+    check_outputs(files, out, values.get("plot"))
+    with reading(kind) as (told, say):
+        group = FEEDBACK[kind].load().read(files, **arguments, progress=told)
         _warn_of_bad_rows(group.not_private, arguments["count"])
-        progress.update(task, description="Making the reward private")
+        say("Making the reward private")
         private = qq.privatise(
             group, budget, noise=values.get("noise", "auto"), sample=values.get("sample"), account=account
         )
-    if out.exists():
-        warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
-    name = qq.publish(private, out)
-    plot = _plot(private, plot, given)
+    name = publish(private, out)
+    plot = draw(values.get("plot"), partial(_plot, private, given))
     record = {
         "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
-        "plot": None if plot is None else str(plot), "options": _plain(given), "not_private": group.not_private,
+        "plot": None if plot is None else str(plot), "options": plain(given), "not_private": group.not_private,
     }  # fmt: skip
     written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
     further = [ADDITIVE] if given.get("features") == "additive" else []
     further += [WEAKER] if given.get("presence") else []
-    answer(
-        as_json,
-        record,
-        private.certificate,
-        *further,
-        written,
-        f"Not private, for you only: {_in_words(group.not_private)}",
-    )
-
-
-def _in_words(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in counts.items())
+    answer(as_json, record, private.certificate, *further, written, counts_in_words(group.not_private))
 
 
 def _warn_of_bad_rows(counts: dict[str, int], people: int) -> None:
-    """What looks like a mistake in what was declared. It goes by the raw data, so nothing is refused."""
     rows, used, present = counts["rows"], counts["used_rows"], counts["people_present"]
     clipped = max((number for name, number in counts.items() if name.startswith("clipped_")), default=0)
-    for wrong, sentence in (
-        (used < rows / 2, f"only {used:,} of {rows:,} rows can be used: check columns, --box, lists and choices"),
-        (clipped > used / 2, f"{clipped:,} ratings lie outside --low and --high: check these"),
-        (present < people / 2, f"only {present:,} of {people:,} people have a usable row: check --people"),
-    ):
-        if wrong:
-            warn(f"{sentence}. This comes from the raw data and is for you alone.")
+    warn_of_rows(
+        [
+            (used < rows / 2, f"only {used:,} of {rows:,} rows can be used: check columns, --box, lists and choices"),
+            (clipped > used / 2, f"{clipped:,} ratings lie outside --low and --high: check these"),
+            (present < people / 2, f"only {present:,} of {people:,} people have a usable row: check --people"),
+        ]
+    )
 
 
 add_command(
     "reward", "Make people's mean reward private, once: ratings or comparisons in, a file that may be published out.",
     _options, reward,
 )  # fmt: skip
-_NOT_READ = {*FILES, *PROMISE, *RESULT}
+_NOT_READ = {*FILES, *HOW, *results("reward")}
 
 
 def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     """What `read` is called with; whatever it cannot use is refused, and so is what is missing."""
-    takes, names, boxes = _parameters(kind), _coordinates(given), [read_pair(text) for text in given.get("box", ())]
+    check_pairs(given)
+    takes, names = _parameters(kind), _coordinates(given)
     if wrong := [name for name in given if name not in takes]:
-        other = [one for one in FEEDBACK if not set(wrong) - set(_parameters(one))]
+        other = [one for one in feedback_for("reward") if not set(wrong) - set(_parameters(one))]
         instead = f", or say --kind {other[0]}" if other else ""
         it = "it" if len(wrong) == 1 else "them"
         raise qq.InvalidInput(f"{kind} have no {dashed(*wrong)}: leave {it} out{instead}.")
-    _require(f"{kind} need", given, *(name for name, one in takes.items() if one.default is one.empty))
-    if boxes and len(boxes) not in (1, len(names)):
-        raise qq.InvalidInput(
-            f"--box must be given once, for all coordinates, or once for each of the {len(names)}, in their order, "
-            f"not {len(boxes)} times."
-        )
+    require(f"{kind} need", given, *(name for name, one in takes.items() if one.default is one.empty))
     if "slope" in given and len(names) > 1 and given.get("features") != "additive":
         raise qq.InvalidInput(
             "--slope is for one coordinate or --features additive, and a model with interactions has no use for it: "
             "leave it out."
         )
     read: dict[str, Callable[[Any], Any]] = {
-        "box": lambda _: boxes * len(names) if len(boxes) == 1 else boxes,
+        "box": lambda words: read_boxes("box", words, len(names)),
         "features": lambda name: qq.Splines(additive=True) if name == "additive" else qq.Columns(),
         "option": lambda words: dict(map(_read_option, words)),
         "items": _read_names,
@@ -260,49 +235,10 @@ def _read_names(words: list[str]) -> Any:
     return words[0] if len(words) == 1 else words
 
 
-def _require(sentence: str, given: dict[str, Any], *names: str) -> None:
-    if missing := [name for name in names if name not in given]:
-        raise qq.InvalidInput(f"{sentence} {dashed(*missing)}.")
-
-
-def _plain(given: dict[str, Any]) -> dict[str, Any]:
-    """As JSON has it."""
-    pairs = {"box": [read_pair(text) for text in given["box"]]} if "box" in given else {}
-    return {name: str(value) if isinstance(value, Path) else value for name, value in {**given, **pairs}.items()}
-
-
-def _plot(private: "PrivateFunction", plot: Path | None, given: dict[str, Any]) -> Path | None:
-    """The picture that was written; the release stands without it."""
-    if plot is None:
-        return None
+def _plot(private: "PrivateFunction", given: dict[str, Any], plot: Path) -> None:
     from quietq.cli.report import plot_reward
 
     actions = given.get("actions")
-    try:
-        if actions is not None and len(actions) == 1:  # a file
-            actions = [line.strip() for line in Path(actions[0]).read_text("utf-8").splitlines() if line.strip()]
-        plot_reward(private, plot, names=_coordinates(given), actions=actions)
-    except (OSError, qq.QuietqError) as error:
-        warn(f"the release is written, but its picture is not: {error}")
-        return None
-    return plot
-
-
-def _check_outputs(files: list[Path], out: Path, plot: Path | None) -> None:
-    """Before anything is read or spent: can the results be written, and over nothing that is needed?"""
-    from quietq.mechanisms.container import check_target
-
-    sources = {path.resolve() for path in files}
-    results = {"out": out} if plot is None else {"out": out, "plot": plot}
-    if len({*sources, *(path.resolve() for path in results.values())}) < len(sources) + len(results):
-        raise qq.InvalidInput("out, plot and the files to read must be different files.")
-    for name, path in results.items():
-        if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-            raise qq.InvalidInput(f"{name} must name a file in a folder that can be written to, not {str(path)!r}.")
-        with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
-            pass
-    check_target(out)
-    if plot is not None:
-        from quietq.cli.report.look import checked  # says what to install, if it has to, before anything is spent
-
-        checked(plot)
+    if actions is not None and len(actions) == 1:  # a file
+        actions = [line.strip() for line in Path(actions[0]).read_text("utf-8").splitlines() if line.strip()]
+    plot_reward(private, plot, names=_coordinates(given), actions=actions)

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 import quietq as qq
-from quietq.cli.options import Options, dashed, option, read_pair
+from quietq.cli.options import Options, option
+from quietq.cli.releasing import NEEDED, check_pairs, read_boxes, require
 
-NEEDED = "  [required]"
 SESSIONS: Options = {
     "files": Annotated[list[Path] | None, typer.Argument(metavar="FILES", help="CSV or Parquet, one row per step.")],
     "people": option(int, "How many people there are; public, not counted from any rows." + NEEDED),
@@ -37,19 +37,23 @@ SESSIONS: Options = {
 
 def read_sessions(given: dict[str, Any], **more: Any) -> "qq.Sessions":
     """Takes what concerns sessions out of `given`, and reads them."""
-    told = {name: given.pop(name) for name in SESSIONS if name in given}
-    if missing := [name for name in ("people", "box", "actions", "low", "high") if name not in told]:
-        raise qq.InvalidInput(f"Sessions need {dashed(*missing)}.")
+    told = {name: given.pop(name) for name in (*SESSIONS, "next_state", "action_box") if name in given}
+    check_pairs(told)
+    listed = () if "action_box" in told else ("actions",)
+    require("Sessions need", told, "people", "box", *listed, "low", "high")
     files, count = told.pop("files", []), told.pop("people")
     if not files:
         raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per step.")
-    states, boxes = told.pop("state", ["state"]), [read_pair(text) for text in told.pop("box")]
-    if len(boxes) not in (1, len(states)):
-        raise qq.InvalidInput(
-            f"--box must be given once, for all coordinates, or once for each of the {len(states)}, in their order, "
-            f"not {len(boxes)} times."
-        )
-    actions = told.pop("actions")
-    declared = {"action": "action", "reward": "reward", "actions": actions[0] if len(actions) == 1 else actions}
-    box = boxes * len(states) if len(boxes) == 1 else boxes
-    return qq.Sessions.read(files, state=states, box=box, count=count, **{**declared, **told, **more})
+    states, acting = told.pop("state", ["state"]), told.pop("action", "action")
+    columns = [acting] if isinstance(acting, str) else acting
+    box = read_boxes("box", told.pop("box"), len(states))
+    if "action_box" in told:
+        told["action_box"] = read_boxes("action_box", told["action_box"], len(columns))
+    if "actions" in told:
+        actions = told["actions"]
+        told["actions"] = actions[0] if len(actions) == 1 else actions
+        if len(columns) > 1:
+            raise qq.InvalidInput(f"Actions of a list are in one column: --action must be given once, not {columns!r}.")
+        acting = columns[0]
+    declared = {"action": acting, "reward": "reward", "state": states, "box": box, "count": count}
+    return qq.Sessions.read(files, **{**declared, **told, **more})

@@ -50,7 +50,7 @@ class Kept:
             return people if draw is None else drawn(people, draw.of_part(number))
 
         try:
-            return _tally(enumerate(self.groups), statistic, asked)
+            return _tally(list(enumerate(self.groups)), statistic, asked)
         except QuietqError:
             raise
         except Exception as error:
@@ -86,7 +86,10 @@ def _tally(parts: Iterable[_Part], statistic: Statistic, grouped: Callable[[_Par
 
 
 def _each(parts: Iterable[_Part], work: Callable[[_Part], _Made]) -> Iterator[_Made]:
-    """What is made of each part, in turn, some at a time."""
+    """What is made of each part, in turn, some at a time; where there is but one, without the cost of a thread."""
+    if isinstance(parts, list) and len(parts) == 1:
+        yield work(parts[0])
+        return
     with ThreadPoolExecutor(_WORKERS) as pool:
         waiting: list[Future[_Made]] = []
         for part in parts:

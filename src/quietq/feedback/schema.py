@@ -281,8 +281,11 @@ class Schema:
             good = pl.lit(True) if field.optional else field.good(pl.col(name)).fill_null(False)
             reason = f"bad_{field.what}"
             checks[reason] = checks[reason] & good if reason in checks else good
-        clipped = {f"clipped_{field.what}s": (field.outside(pl.col(name)) & field.good(pl.col(name))).fill_null(False)
-                   for name, field in self.fields.items() if isinstance(field, Number) and field.clips}  # fmt: skip
+        clipped: dict[str, pl.Expr] = {}
+        for name, field in self.fields.items():
+            if isinstance(field, Number) and field.clips:
+                outside = (field.outside(pl.col(name)) & field.good(pl.col(name))).fill_null(False)
+                clipped[f"clipped_{field.what}s"] = clipped.get(f"clipped_{field.what}s", pl.lit(False)) | outside
         found = frame.select(**checks, **clipped)
         good = found.select(pl.all_horizontal(*checks)).to_series()
         counts = {"rows": batch.height}

@@ -42,7 +42,7 @@ class Sessions(Feedback):
     """The range of rewards, of which the column `reward` is the unit interval."""
     columns: tuple[str, ...]
     """What statistics see of each transition."""
-    once: Once = field(default_factory=lambda: Once("These people's sessions"))
+    once: Once = field(default_factory=lambda: Once("These people's sessions", several=True))
 
     @classmethod
     def read(
@@ -80,7 +80,8 @@ class Sessions(Feedback):
         episode's last step is a cut unless it is an end. `propensity` is the probability, or density, with which the
         action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `count` are public and declared by you:
         what lies outside is moved to the nearer end. A transition of which something is missing is left out, and no
-        other one is made up of the rows around it. Of a Minari data set only `person` has to be named, as its infos or
+        other one is made up of the rows around it; but a row without a person, an episode or a step is as if it were
+        not there. Of a Minari data set only `person` has to be named, as its infos or
         its episodes' metadata call it.
         """
         from quietq.feedback import minari_frames

@@ -125,7 +125,7 @@ SIMULATED: dict[str, Callable[[Rewards, int, Survey, int], Feedback]] = {
     "ratings": simulate_ratings,
     "comparisons": simulate_comparisons,
 }
-"""By the names of `quietq.registry.FEEDBACK`: so many people, what they are asked, and a seed."""
+"""By the names of `quietq.registry.FEEDBACK`, where a reward is made of it: people, what they are asked, and a seed."""
 
 
 def _frame(people: int, rows: int, columns: dict[str, np.ndarray]) -> object:

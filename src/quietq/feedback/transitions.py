@@ -1,7 +1,9 @@
 """From each person's rows to transitions: rows of an episode are paired *after* all rows of the person have met.
 
-A row that cannot be used stays until then, as a gap: the rows around it are no transition. Everything here goes by a
-person's own rows, so nobody's company changes how they are paired.
+A row with a cell that cannot be used stays until then, as a gap: the rows around it are no transition. A row without a
+person, an episode or a step has no place, and is left out; the numbers of the other steps show that there is a gap,
+unless any later step is the next (`every=None`). Everything here goes by a person's own rows, so nobody's company
+changes how they are paired.
 """
 
 from dataclasses import dataclass

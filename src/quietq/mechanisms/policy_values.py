@@ -94,6 +94,11 @@ class _OfReturns(Mechanism):
                 "Policies, probabilities, cells and model look at one state at a time, never fail and keep nothing.",
                 False,
             ),
+            Assumption(
+                "Policies, probabilities, cells and model were not made from these people's data, but for releases "
+                "of it, which add up.",
+                False,
+            ),
         )
 
     @property

@@ -26,7 +26,7 @@ from quietq.mechanisms.private_policy import PrivatePolicy
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.mechanisms.publishable import InvalidRelease, Publishable, Stored, require
 from quietq.noise import Box, FeatureKernel
-from quietq.privacy import Certificate, InvalidInput, QuietqError
+from quietq.privacy import Certificate, InvalidInput, MissingExtra, QuietqError
 from quietq.version import __version__
 
 FORMAT = 4
@@ -170,6 +170,8 @@ def _certificate(record: object) -> Certificate:
     try:
         with np.errstate(all="ignore"):  # absurd numbers may overflow on the way to being refused
             return Certificate.from_dict(record)
+    except MissingExtra:  # it may be valid: what would tell is not installed
+        raise
     except (QuietqError, ArithmeticError, ValueError, TypeError) as error:
         raise InvalidRelease(f"This is not a release: its certificate is not valid. {error}") from error
 

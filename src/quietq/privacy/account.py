@@ -205,23 +205,26 @@ class Once:
     """How a refusal begins, e.g. "These people's reward"."""
     name: str = field(default_factory=lambda: os.urandom(16).hex())
     process: tuple[str, int] = field(default_factory=lambda: (_started, os.getpid()))
+    several: bool = False
+    """Whether that is more than one thing."""
 
     def check(self, account: Account | None) -> None:
         """Raises BudgetExhausted if there was a release, or might have been one, that this account does not know of."""
         here = self.process == (_started, os.getpid())
+        belongs, it, was = ("belong", "them", "were") if self.several else ("belongs", "it", "was")
         if not here and not (account is not None and account.persists):
             raise BudgetExhausted(
-                f"{self.what} belongs to another process, which may have released it, and only a ledger counts for "
+                f"{self.what} {belongs} to another process, which may have released {it}, and only a ledger counts for "
                 "both: give every release the same Ledger's account."
             )
         if self.name not in _spent:
             return
         before, _ = _spent[self.name]
         if account is None or before is None:
-            raise BudgetExhausted(f"{self.what} was released already, and releases add up: {_ADVICE}")
+            raise BudgetExhausted(f"{self.what} {was} released already, and releases add up: {_ADVICE}")
         if before.book != account.book:
             raise BudgetExhausted(
-                f"{self.what} was released before and charged to another account, and two accounts do not add up: "
+                f"{self.what} {was} released before and charged to another account, and two accounts do not add up: "
                 "give this release the same account."
             )
 
@@ -229,7 +232,7 @@ class Once:
         """What was released carries that along into another process; what was not cannot know what comes later."""
         before, _ = _spent.get(self.name, (None, 0))
         known = (False, None) if self.name not in _spent else (True, None if before is None else before.book)
-        return _arrived, (self.what, self.name, self.process, *known)
+        return _arrived, (self.what, self.name, self.process, self.several, *known)
 
     def spend(self, account: Account | None, cost: Cost, relation: Relation | None) -> Receipt:
         """Marks a release and charges the account, if there is one; a refused charge leaves no mark."""
@@ -253,9 +256,9 @@ class _Elsewhere(NamedTuple):
     book: object
 
 
-def _arrived(what: str, name: str, process: tuple[str, int], released: bool, book: object) -> Once:
+def _arrived(what: str, name: str, process: tuple[str, int], several: bool, released: bool, book: object) -> Once:
     """A mark that was pickled, with what was known of it then."""
     if released:
         with _lock:
             _spent.setdefault(name, (None if book is None else _Elsewhere(book), 1))
-    return Once(what, name, process)
+    return Once(what, name, process, several)

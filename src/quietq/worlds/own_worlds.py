@@ -56,7 +56,7 @@ class Played:
 
     def returns(
         self, first: Float[np.ndarray, "people states"], weights: Float[np.ndarray, "people features moved"],
-        rewards: Float[np.ndarray, "people terms"] | None = None, ends: Float[np.ndarray, "people terms"] | None = None,
+        rewards: Float[np.ndarray, "people terms"] | None = None, ends: Float[np.ndarray, "people bends"] | None = None,
     ) -> Float[np.ndarray, " people"]:  # fmt: skip
         """In expectation over ends, each person for themselves; where nobody was, nothing more is gained."""
         spaces, states, weights = self.world.spaces, first[:, None], weights[:, None]

@@ -213,8 +213,7 @@ class Reader:
 
 def _outputs(private: Released) -> tuple[int, ...]:
     """The shape of what the reward says of one place."""
-    box = private.box
-    return private(flat(np.array([box.low]) + np.array([box.width]) / 2)).shape[1:]
+    return private(flat(np.array([private.box.low]))).shape[1:]
 
 
 def _rows(actions: object, size: int, width: int) -> Float[np.ndarray, "batch width"]:

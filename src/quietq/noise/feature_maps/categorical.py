@@ -47,9 +47,13 @@ class Categorical(FeatureMap):
         return {item: i for i, item in enumerate(self.items)}
 
     def numbers_of(self, states: object) -> Any:
-        """Places in the list, from names of items; numbers are taken as they are."""
+        """Places in the list, from names of items; numbers are places already, and must be whole."""
         given = np.asarray(states)
         if given.dtype.kind not in "UOT":
+            if given.dtype.kind == "f" and (between := given[np.isfinite(given) & (given != np.rint(given))]).size:
+                raise InvalidInput(
+                    f"states must be items, by name or by their whole place in the list, from 0 on, not {between[0]}."
+                )
             return states
         unknown = [str(name) for name in given.flat if name not in self._places]
         if unknown:

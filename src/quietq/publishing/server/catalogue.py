@@ -47,6 +47,7 @@ class ReleaseRecord(Marked):
     name: str = Field(description="The name of its file.")
     what: Literal["agent", "function"]
     box: Sides
+    items: int | None = Field(description="How many items there are, if a state is an item's whole place, from 0 on.")
     outputs: int = Field(description="How many values each state has.")
     actions: int | None = Field(
         description="How many actions an agent chooses among; null where the values are the action itself."
@@ -142,7 +143,7 @@ def _open(file: ServedFile, key: bytes | None) -> Served:
     record = ReleaseRecord(
         **marks, id=release.hash[:ID_DIGITS], hash=release.hash, name=file.name, what=release.what,
         box=Sides(low=list(release.box.low), high=list(release.box.high)),
-        outputs=outputs, actions=release.function.choices,
+        items=_count(getattr(release.function, "items", None)), outputs=outputs, actions=release.function.choices,
         epsilon=certificate.epsilon, delta=certificate.delta, version=release.version,
         signer=None if release.signer is None else fingerprint(release.signer), signer_checked=key is not None,
     )  # fmt: skip
@@ -150,3 +151,7 @@ def _open(file: ServedFile, key: bytes | None) -> Served:
         **marks, certificate=certificate.to_dict(), text=str(certificate), audit=audit, **explain(release)
     )
     return Served(release, record, told)
+
+
+def _count(items: tuple[str, ...] | None) -> int | None:
+    return None if items is None else len(items)

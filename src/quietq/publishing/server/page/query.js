@@ -13,7 +13,8 @@ export function showFields(chosen) {
   release = chosen;
   turn++;
   find("fields").replaceChildren(...release.box.map(([low, high], axis) => {
-    const limits = { min: low, max: high, step: (high - low) / 100, value: release.along(axis, 0.5) };
+    const step = release.items === null ? (high - low) / 100 : 1;
+    const limits = { min: low, max: high, step, value: release.along(axis, 0.5) };
     const input = element("input", { id: `state-${axis}`, type: "number", autocomplete: "off", ...limits });
     input.setAttribute("aria-describedby", "ask-error");
     return labelled(`${release.stateName(axis)}, from ${short(low)} to ${short(high)}`, input);

@@ -27,10 +27,11 @@ export class Release {
     return this.dimensions === 1 ? "state" : `coordinate ${axis}`;
   }
 
-  /** The number at this share of the way through the box along one coordinate. */
+  /** The number at this share of the way through the box along one coordinate; of items, the nearest one's. */
   along(axis, share) {
     const [low, high] = this.box[axis];
-    return Math.min(Math.max(low + (high - low) * share, low), high);
+    const there = Math.min(Math.max(low + (high - low) * share, low), high);
+    return this.items === null ? there : Math.round(there);
   }
 }
 

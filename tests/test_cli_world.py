@@ -1,0 +1,219 @@
+"""`quietq world`, in this process: sessions in, a private world out."""
+
+import importlib
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import quietq as qq
+from quietq.cli import main
+from quietq.mechanisms import moments, rounds
+from quietq.worlds.plan_check import GO, CheckedPlan
+from quietq.worlds.private_world import PrivateWorldEnv
+
+cli_world = importlib.import_module("quietq.cli.world")
+
+PEOPLE, STEPS = 30, 4
+PAIRED = "--person who --step step --state x --box 0 1 --action push --actions 0 --actions 1 --low 0 --high 1"
+PROMISE = "--epsilon 2 --delta 1e-4"
+
+
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "ROUNDS", 3)
+    for name, fewer in {"ROUNDS": 3, "FIRST_ROUNDS": 2, "RATE_ROUNDS": 2}.items():
+        monkeypatch.setattr(moments, name, fewer)
+
+
+def logged() -> pl.DataFrame:
+    """A point that is pushed back and forth; the last row of each holds the final state."""
+    rng, rows = np.random.default_rng(0), []
+    for person in range(PEOPLE):
+        x = rng.random()
+        for step in range(STEPS + 1):
+            push = int(rng.integers(2))
+            rows.append((f"p{person}", step, x, push if step < STEPS else None, 2 * push - 1.0, x, 0))
+            x = float(np.clip(0.9 * x + 0.1 * push + rng.normal(0, 0.01), 0, 1))
+    return pl.DataFrame(rows, schema=["who", "step", "x", "push", "force", "reward", "end"], orient="row")
+
+
+@pytest.fixture
+def rows(tmp_path):
+    logged().write_parquet(tmp_path / "rows.parquet")
+    return tmp_path / "rows.parquet"
+
+
+def test_a_private_world_in_a_file(quietq, rows, tmp_path):
+    words = f"world rows.parquet {PAIRED} --end end --people 30 {PROMISE} --wanted 3 --steps 5 --out world.qq"
+    code, out, err = quietq(f"{words} --plot world.png --json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    world = qq.load(tmp_path / "world.qq")
+    assert isinstance(world, qq.PrivateWorld)
+    assert found["reward_error"] == world.reward_error
+    assert found["certificate"] == world.certificate.to_dict()
+    check = found["check"]
+    assert (check["wanted"], check["go"]) == (3.0, check["share"] >= GO)
+    assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "plan/check"]
+    spent = [one["certificate"]["mu"] ** 2 / qq.Budget(2, 1e-4).mu ** 2 for one in (found, check)]
+    assert spent == pytest.approx([0.9, 0.1])
+    assert sum(spent) <= 1
+    assert [len(found["spreads"][name]) for name in ("coordinates", "noise", "residual", "explained")] == [1] * 4
+    assert (found["options"]["box"], found["options"]["files"]) == ([[0.0, 1.0]], ["rows.parquet"])
+    assert (found["not_private"]["transitions"], found["not_private"]["people_present"]) == (120, 30)
+    assert (found["out"], found["plot"]) == ("world.qq", "world.png")
+    assert (tmp_path / "world.png").read_bytes().startswith(b"\x89PNG")
+    assert isinstance(world.env(), PrivateWorldEnv)
+
+
+def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
+    logged().write_csv(tmp_path / "rows.csv")
+    acting = PAIRED.replace("--action push --actions 0 --actions 1", "--action force --action-box -1 1 --degree 2")
+    code, out, err = quietq(f"world rows.csv {acting} --people 30 {PROMISE} --out world.qq")
+    assert (code, err) == (0, "")
+    world = qq.load(tmp_path / "world.qq")
+    assert isinstance(world, qq.PrivateWorld)
+    for words in (
+        "Steps of x: noise moves what is expected by about",
+        "Rewards, from 0 to 1: noise may have moved them by about",
+        "Episodes never end.",
+        "certified to be (2, 0.0001)-differentially private",
+        "May be published: world.qq",
+        "Not private, for you only: used rows 150",
+    ):
+        assert words in out
+    assert (world.spaces.numbers, world.ends) == (1, None)
+
+
+def test_the_verdict_in_words():
+    certificate = qq.Certificate(method="plan/check", standing="none", sigma=1.0)
+    said = cli_world._verdict(CheckedPlan(0.8, 0.05, 12.0, 15.0, certificate))
+    assert said.startswith(
+        "GO: by their own steps, a plan that was made in this world is worth at least 12 for a share"
+    )
+    assert said.endswith("0.8 of the people, with noise of deviation 0.05; from 0.3 on it is a go. The world itself "
+                         "promises 15.")  # fmt: skip
+    assert cli_world._verdict(CheckedPlan(-0.1, 0.5, 11.0, 50.0, certificate)).startswith("NO GO: ")
+
+
+@pytest.mark.filterwarnings("default:No row of the sessions")
+def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
+    code, out, err = quietq(f"world rows.parquet {PAIRED} --people 30 --check")
+    assert (code, err) == (0, "")
+    assert out.startswith("Nothing was spent, and nothing written.")
+    assert "transitions 120" in out
+    wrong = PAIRED.replace("--box 0 1", "--box 0.8 1").replace("--actions 0 --actions 1", "--actions up --actions down")
+    code, out, err = quietq(f"world rows.parquet {wrong} --people 90 --every 2 --check --json")
+    assert (code, json.loads(out)["not_private"]["transitions"]) == (0, 0)
+    assert "states lie outside --box: check these" in err
+    assert "only 0 of 150 rows begin a whole step: check columns, --step" in err
+    assert "only 0 of 90 people have a whole step" in err
+    assert os.listdir(tmp_path) == ["rows.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("--people 10", "more people in the data than the 10"),
+        ("--state there", "no column 'there'"),
+        ("--box 0", "--box must be two numbers"),
+        ("--box 0 1 --box 0 1", "once for each of the 1, in their order, not 3 times."),
+        ("--action-box 0", "--action-box must be two numbers, LOW and HIGH, e.g. --action-box -1 1, not"),
+        ("--action-box 0 1", "actions, a public list, or else an action_box"),
+        ("--action step", "Actions of a list are in one column"),
+        ("--next-state x --next-state reward", "next_state has 2 columns"),
+        ("--degree 0", "degree must be"),
+        ("--degree 99", "degree must be"),
+        ("--delta 0", "delta must be above 0"),
+        ("--epsilon -1", "epsilon must be"),
+        ("--every 0", "every must be"),
+        ("--low 1", "high must be above low"),
+        ("--out rows.parquet", "must be different files"),
+        ("--out nowhere/world.qq", "a folder that can be written to"),
+        ("--plot world.gif", ".png or .svg"),
+        ("--steps 5", "say with --wanted what it must be worth"),
+        ("--wanted nan", "wanted must be a finite number"),
+        ("--wanted 1 --steps 0", "steps must be"),
+        ("--wanted 1 --delta 0", "delta must be above 0"),
+        ("--ledger none.db", "There is no ledger"),
+        ("--source people", "--ledger"),
+        ("--propensity reward", "No such option: --propensity"),
+        ("--engine rays", "--engine"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_leave_nothing_behind(quietq, rows, tmp_path, change, words):
+    code, out, err = quietq(f"world rows.parquet {PAIRED} --people 30 {PROMISE} --out world.qq {change}")
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert words in err
+    assert os.listdir(tmp_path) == ["rows.parquet"]
+
+
+def test_what_is_missing_is_named(quietq, rows):
+    assert "A private world needs --epsilon, --delta and --out." in quietq("world rows.parquet")[2]
+    assert "Sessions need --people, --box, --actions, --low and --high." in quietq("world rows.parquet --check")[2]
+    assert "There must be a file to read" in quietq(f"world {PAIRED} --people 30 --check")[2]
+
+
+def test_a_ledger_is_charged_once_and_a_failure_after_that_is_told(quietq, rows, tmp_path, monkeypatch):
+    pytest.importorskip("sqlalchemy")
+    assert quietq("ledger create books.db --source them --epsilon 2 --delta 1e-4")[0] == 0
+    words = f"world rows.parquet {PAIRED} --people 30 {PROMISE} --ledger books.db --out world.qq"
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(qq, "publish", fail)
+        code, out, err = quietq(words)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "The budget was spent, but the release could not be written to world.qq: " in err
+    (charge,) = qq.Ledger(tmp_path / "books.db").balance("them").bookings
+    assert (charge.mu, charge.method) == (qq.Budget(2, 1e-4).mu, "world")
+    for again in (words, f"{words} --wanted 3"):
+        code, out, err = quietq(again)
+        assert (code, out) == (2, "")
+        assert "nothing was booked" in err
+    assert not (tmp_path / "world.qq").exists()
+
+
+def test_spreads_are_those_of_the_steps(rows, tmp_path):
+    pytest.importorskip("matplotlib")
+    from quietq.cli.report.world_picture import plot_world, spreads
+
+    read = {"person": "who", "step": "step", "state": "x", "action": "push", "actions": [0, 1], "reward": "reward"}
+    sessions = qq.Sessions.read(rows, **read, box=(0, 1), count=PEOPLE)
+    world = qq.privatise(sessions, qq.Budget(50, 1e-4), simulate=0)
+    found = spreads(world)
+    assert found.residual[0] == pytest.approx(0.01, rel=0.5)
+    assert found.explained[0] == pytest.approx(0.06, rel=0.5)  # half a push, and a tenth of how x scatters
+    with pytest.raises(qq.InvalidInput, match="names must name the 1 coordinates"):
+        plot_world(world, tmp_path / "world.png", names=["x", "y"])
+
+
+def test_the_page_for_users(quietq, tmp_path, monkeypatch):
+    """Its commands, on fewer people; `test_readme.py` runs its Python."""
+    page = (Path(__file__).parents[1] / "docs" / "sessions.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"(?ms)^```console\n(.*?)^```$", page)
+    rng = np.random.default_rng(0)
+    columns = ("place", "speed", "next place", "next speed", "reward")
+    steps = {"who": np.repeat(np.arange(30), 3), "step": np.tile(np.arange(3), 30), "push": rng.integers(0, 2, 90)}
+    frame = pl.DataFrame({**steps, **{name: rng.random(90) for name in columns}}).with_columns(end=pl.lit(0))
+    frame.write_parquet(tmp_path / "sessions.parquet")
+    check, release = (shlex.split(one.replace("\\\n", " ")) for one in block.split("$ ")[1:])
+    for command in (check, release):
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as done:
+            main()
+        assert not done.value.code
+    world = qq.load(tmp_path / "world.qq")
+    assert isinstance(world, qq.PrivateWorld)
+    assert world.certificate.relation == {"kind": "one-person", "people": 400}
+    assert (tmp_path / "world.png").exists()
