@@ -69,7 +69,8 @@ class Polynomials(FeatureMap):
 
     def __call__(self, points: Any, xp: Any = np) -> Any:
         # Coordinates and features come first in memory, so that each product runs along all states.
-        u = 2 * xp.stack([points[..., i] for i in range(self.dimension)]) - 1
+        one = points.ndim == 1
+        u = 2 * (points if one else xp.stack([points[..., i] for i in range(self.dimension)])) - 1
         degrees = [xp.ones_like(u), math.sqrt(3) * u]
         for k in range(2, self._most + 1):
             first, second = math.sqrt(4 * k * k - 1) / k, (k - 1) / k * math.sqrt((2 * k + 1) / (2 * k - 3))
@@ -81,7 +82,8 @@ class Polynomials(FeatureMap):
             for factor in factors[1:]:
                 block *= xp.take(table, factor, axis=0)
             blocks.append(block)
-        return xp.moveaxis(xp.concatenate(blocks), 0, -1)
+        found = blocks[0] if len(blocks) == 1 else xp.concatenate(blocks)
+        return found if one else xp.moveaxis(found, 0, -1)
 
 
 def _terms(given: Any) -> tuple[Term, ...]:
