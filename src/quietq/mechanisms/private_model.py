@@ -73,7 +73,7 @@ class PrivateModel(PrivateFunction):
         fitted = features @ weights + (offset if weights.ndim > 1 else offset[0])
         if self.low is None or self.high is None:
             return fitted
-        return xp.clip(self.low + (self.high - self.low) * (0.5 + fitted), self.low, self.high)
+        return xp.minimum(xp.maximum(self.low + (self.high - self.low) * (0.5 + fitted), self.low), self.high)
 
     def to_arrays(self) -> tuple[Details, Arrays]:
         details, arrays = super().to_arrays()

@@ -99,7 +99,10 @@ class Simulator:
             after = within(states + change, xp)
         else:
             after = self._with_known_moves(states, actions, change, xp)
-        far = world.far(features, self._inverse, xp) > (math.inf if self.halt is None else self.halt)
+        if self.halt is None:
+            far = xp.zeros(states.shape[:-1], bool)
+        else:
+            far = world.far(features, self._inverse, xp) > self.halt
         return Step(after, self._rewards(states, actions, after, xp), self._ends(after, xp), far)
 
     def _with_known_moves(self, states: Array, actions: Array, change: Array, xp: Any) -> Array:
@@ -136,7 +139,7 @@ class Simulator:
                 return xp.zeros(after.shape[:-1])
             return xp.where(xp.asarray(self.world.model.end(self.raw(after, xp))), 1.0, 0.0)
         odds = part.read(after, part.offset, part.weights, part.knots, xp) + self.world.rate
-        return 1 / (1 + xp.exp(-xp.clip(odds, -50, 50)))
+        return 1 / (1 + xp.exp(xp.minimum(xp.maximum(-odds, -50), 50)))
 
 
 class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):

@@ -63,6 +63,12 @@ class Polynomials(FeatureMap):
             for number, terms in by_number.items()
         ]
 
+    @cached_property
+    def _all_factors(self) -> np.ndarray:
+        """The same in one table, a row for each factor; where a term has fewer, they are 1."""
+        most = max(map(len, self._factors))
+        return np.hstack([np.pad(factors, ((0, most - len(factors)), (0, 0))) for factors in self._factors])
+
     def moments(self) -> Moments:
         constant = np.array([not term for term in self.terms], float)
         return constant, np.diag(1 - constant)
@@ -76,6 +82,8 @@ class Polynomials(FeatureMap):
             first, second = math.sqrt(4 * k * k - 1) / k, (k - 1) / k * math.sqrt((2 * k + 1) / (2 * k - 3))
             degrees.append((first * u) * degrees[-1] - second * degrees[-2])
         table = xp.concatenate(degrees)
+        if one and xp is np:
+            return np.multiply.reduce(table.take(self._all_factors), axis=0)
         blocks = []
         for factors in self._factors:
             block = xp.take(table, factors[0], axis=0)
