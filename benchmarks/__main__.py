@@ -20,6 +20,7 @@ from rich.table import Table
 from benchmarks import (
     catalogue_study,
     family_study,
+    go_study,
     learning,
     noise,
     peer_study,
@@ -32,6 +33,7 @@ from benchmarks import (
     settings_study,
     world_peer_study,
     world_ppo_study,
+    world_settings,
     world_study,
     world_tuning,
 )
@@ -41,7 +43,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
     family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study, world_study,
-    world_tuning, world_peer_study, world_ppo_study,
+    world_tuning, world_peer_study, world_ppo_study, world_settings, go_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 

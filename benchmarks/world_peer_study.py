@@ -46,8 +46,8 @@ def study(options: argparse.Namespace) -> Study:
                     Case(labels, _measure(name, system, people, settings), made_of, settings=settings, wanted=wanted)
                 )
     remark = (
-        "quietq has the default halt, or none, and nothing else to set; its twin has the same features and known "
-        f"parts, and no halt. Peers have the best of {world_tuning.TRIALS} trials on the development systems. One "
+        "quietq has nothing to set; its twin has the same features and known "
+        f"parts. Peers have the best of {world_tuning.TRIALS} trials on the development systems. One "
         "person is replaced, for all of them. Laws: `benchmarks/systems.py`."
     )
     return Study(NAME, "people", cases, (remark,))

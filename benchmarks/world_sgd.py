@@ -148,7 +148,10 @@ class Network:
         middle, spread = self.first
         return np.clip(middle + spread * rng.standard_normal((number, len(middle))), 0.0, 1.0)
 
-    def step(self, states: Array, actions: Array, draws: Array) -> Imagined:
+    def plausible(self, number: int, rng: Rng) -> None:
+        """Members of the ensemble are averaged, and paid for where they differ."""
+
+    def step(self, states: Array, actions: Array, draws: Array, worlds: Array | None = None) -> Imagined:
         spaces, model = self.spaces, self.system.model
         points = 2 * spaces.join(states, actions) - 1
         found = values(self.weights, points.reshape(-1, points.shape[-1]), np)

@@ -204,8 +204,8 @@ def _warn_if_elsewhere(model: Any, certificate: Certificate) -> None:
         return
     if any(not isinstance(one, Certificate) or _promise(one) != _promise(certificate) for one in found):
         warnings.warn(
-            "The model's environment is not one of trained_on, by PrivateReward or a private world's env, so it is your "
-            "word alone that the model was trained on that.",
+            "The model's environment is not one of trained_on, by PrivateReward or a private world's env, so it is "
+            "your word alone that the model was trained on that.",
             PrivacyWarning,
             stacklevel=4,
         )
