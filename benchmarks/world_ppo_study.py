@@ -38,8 +38,7 @@ def ppo(world: qq.PrivateWorld, steps: int, seed: int) -> Policy:
 
 
 def sac(world: qq.PrivateWorld, steps: int, seed: int) -> Policy:
-    """Without halts, as plans for this task: people have been everywhere."""
-    return _of(stable_baselines3.SAC, world.env(steps=steps, halt=None), 20_000, seed, SAC)
+    return _of(stable_baselines3.SAC, world.env(steps=steps), 20_000, seed, SAC)
 
 
 def _of(kind: Any, env: Any, total: int, seed: int, settings: dict[str, Any]) -> Policy:
@@ -89,7 +88,7 @@ def _case(name: str) -> Case:
         begin = time.process_time()
         policy = learn(world, steps, draw)
         seconds = time.process_time() - begin
-        return {"return": task.play(policy, EPISODES, draw), "missed": world.missed, "seconds": seconds}
+        return {"return": task.play(policy, EPISODES, draw), "seconds": seconds}
 
     made_of = (*MADE_OF, ROOT / "src" / "quietq" / "worlds", ROOT / "benchmarks" / "world_ppo_study.py")
     return Case({"task": task.name, "learner": name, "people": people}, measure, made_of, target)
