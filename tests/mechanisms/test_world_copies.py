@@ -100,7 +100,7 @@ def test_stable_baselines_is_told_where_episodes_end(numbers):
         assert over.tolist() == [step % 3 == 0] * 6
         for i in np.flatnonzero(over):
             assert infos[i]["TimeLimit.truncated"]
-            assert not np.array_equal(infos[i]["terminal_observation"], seen[i])
+            assert not np.array_equal(infos[i]["terminal_observation"], np.asarray(seen)[i])
     assert env.get_attr("certificate") == [numbers.certificate] * 6
 
 
