@@ -23,12 +23,9 @@ from quietq.privacy.errors import InvalidInput
 from quietq.worlds.cross_entropy import LinearPolicy
 from quietq.worlds.private_world import Simulator
 
-WIDER = 3.0
-"""Worlds are taken to be so many times farther from the released one than its known noise says: they are by 2 to 4 on
-the development systems, where laws are not quite what features can say."""
-REWARDS, ENDS = 3.0, 2.0
-"""How much farther still rewards are taken to be off, since their release is shrunk, and by how much each term may move
-the log-odds of an end."""
+WIDER, REWARDS, ENDS = 5.0, 1.0, 2.0
+"""How many times farther from the released world than its known noise says another one may be; how far off rewards may
+be, in units of their range; and by how much each term may move the log-odds of an end."""
 _NEWTON, _STEPS = 8, 30
 """Steps of Newton's, and of expectation and maximisation."""
 _NOTHING = 1e-12
@@ -83,11 +80,10 @@ class Played:
 
 @dataclass(frozen=True, eq=False)
 class OwnWorlds(Vector):
-    """Each person's return of a plan, in their own world, held to a range: from -1/2 to 1/2."""
+    """Whether a plan is worth as much as is wanted in each person's own world: 1/2 if it is, and -1/2 if not."""
 
     played: Played
-    low: float
-    high: float
+    wanted: float
     size: int = 1
     bound: float = 0.5
 
@@ -105,7 +101,7 @@ class OwnWorlds(Vector):
         rewards = ends = None
         if world.reward is not None:
             terms = _bends(spaces.join(states, actions))
-            scale = REWARDS * WIDER * world.reward_error / (spaces.high - spaces.low) / np.sqrt(terms.shape[1])
+            scale = REWARDS / np.sqrt(terms.shape[1])
             differ = columns["reward"] - self.played.rewards(states[:, None], actions[:, None])[:, 0]
             rewards = np.stack([scale * _own(scale * terms[own], differ[own][:, None])[:, 0] for own in people])
         if world.ends is not None:
@@ -113,7 +109,7 @@ class OwnWorlds(Vector):
             ended = columns["end"] > 0
             ends = ENDS * np.stack([_own_odds(terms[own], odds[own], ended[own]) for own in people])
         found = self.played.returns(states[starts], np.stack(weights), rewards, ends)
-        return np.clip((found - self.low) / (self.high - self.low), 0.0, 1.0)[:, None] - 0.5
+        return np.where(np.isnan(found), 0.0, np.where(found >= self.wanted, 0.5, -0.5))[:, None]
 
 
 def _bends(points: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some terms"]:
