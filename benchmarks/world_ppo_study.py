@@ -90,5 +90,7 @@ def _case(name: str) -> Case:
         seconds = time.process_time() - begin
         return {"return": task.play(policy, EPISODES, draw), "seconds": seconds}
 
-    made_of = (*MADE_OF, ROOT / "src" / "quietq" / "worlds", ROOT / "benchmarks" / "world_ppo_study.py")
+    acting = ("world_copies", "stable_baselines", "learned_world")
+    made_of = (*MADE_OF, *(ROOT / "src" / "quietq" / "worlds" / f"{one}.py" for one in acting),
+               ROOT / "benchmarks" / "world_ppo_study.py")  # fmt: skip
     return Case({"task": task.name, "learner": name, "people": people}, measure, made_of, target)
