@@ -38,7 +38,7 @@ def ppo(world: qq.PrivateWorld, steps: int, seed: int) -> Policy:
 
 
 def sac(world: qq.PrivateWorld, steps: int, seed: int) -> Policy:
-    return _of(stable_baselines3.SAC, world.env(steps=steps), 20_000, seed, SAC)
+    return _of(stable_baselines3.SAC, world.env(steps=steps), 10_000, seed, SAC)
 
 
 def _of(kind: Any, env: Any, total: int, seed: int, settings: dict[str, Any]) -> Policy:
