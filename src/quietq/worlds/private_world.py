@@ -21,9 +21,10 @@ from quietq.privacy.errors import InvalidInput
 
 Array = Any
 """A NumPy or a JAX array."""
-ENSEMBLE = 8
-"""Plausible worlds that plans are to hold in. They take the place of a halt, which keeps plans from goals at the rim of
-people's steps: both were compared on development systems."""
+ENSEMBLE, HALT = 8, 10.0
+"""Plausible worlds that plans are to hold in, and how many deviations away from the mean of people's states nobody was.
+
+Both were chosen on the development systems; nearer halts keep plans from goals at the rim of people's steps."""
 
 
 class Step(NamedTuple):
@@ -43,8 +44,8 @@ class Simulator:
     """A private world as pure functions of arrays: states (..., d) in the unit box, and uniform numbers for chance."""
 
     world: PrivateWorld
-    halt: float | None = None
-    """Steps are halted where features are so many times farther out than people's; None for never."""
+    halt: float | None = HALT
+    """Steps are halted so many deviations of people's states away from their mean; None for never."""
     noise: bool = True
     """Whether states scatter as people's did around what features explain."""
 
@@ -64,8 +65,8 @@ class Simulator:
         return np.array(self.world.box.low), np.array(self.world.box.width)
 
     @cached_property
-    def _inverse(self) -> Float[np.ndarray, "features features"]:
-        return np.linalg.inv(self.world.gram)
+    def _typical(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.world.typical()
 
     @cached_property
     def _scatter(self) -> Float[np.ndarray, "moved moved"]:
@@ -103,9 +104,10 @@ class Simulator:
         else:
             after = self._with_known_moves(states, actions, change, xp)
         if self.halt is None:
-            far = xp.zeros(states.shape[:-1], bool)
+            far = xp.zeros(after.shape[:-1], bool)
         else:
-            far = world.far(features, self._inverse, xp) > self.halt
+            middle, deviation = self._typical
+            far = xp.any(xp.abs(after - middle) > self.halt * deviation, axis=-1)
         return Step(after, self.rewards(states, actions, after, xp), self.ends(after, xp), far)
 
     def _with_known_moves(self, states: Array, actions: Array, change: Array, xp: Any) -> Array:
@@ -149,15 +151,15 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
     """A private world for Gymnasium; any number of copies may be made of it.
 
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
-    known noise, so that what is learned holds in all of them; 1 is the released world alone. With a number for `halt` a
-    step is halted where people's steps say nothing (so many times farther out than theirs): the episode ends there,
-    worth the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
+    known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted where
+    nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, worth
+    the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
 
     def __init__(
-        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = None,
+        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = HALT,
         noise: bool = True, discount: float = 1.0, seed: int = 0, render_mode: str | None = None,
     ) -> None:  # fmt: skip
         instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
