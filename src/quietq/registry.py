@@ -104,8 +104,8 @@ MECHANISMS = {
     "moments": Entry("quietq.mechanisms.moments:Moments"),
 }
 """The kinds of noise; a certificate calls them `reward/KIND`, or `world/KIND` where a world is released."""
-ENVIRONMENT = Entry("quietq.worlds.private_world:PrivateWorldEnv")
-"""The Gymnasium form of a private world, which is in a room further on."""
+ENVIRONMENT = Entry("quietq.worlds.world_copies:environment")
+"""What makes the Gymnasium form of a private world, in a room further on."""
 FEEDBACK = {
     "ratings": Kind("quietq.feedback.ratings:Ratings"),
     "comparisons": Kind("quietq.feedback.comparisons:Comparisons"),

@@ -1,6 +1,7 @@
 """A reward in any dimension that may leave: weights of public features, and how the box was stretched for them."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,8 +23,14 @@ def stretch(points: Any, knots: Any, xp: Any = np) -> Any:
     """Points of the unit box, each coordinate moved along straight lines through its knots; two knots move nothing."""
     if knots.shape[1] == 2:
         return points
-    grid = xp.linspace(0.0, 1.0, knots.shape[1])
-    return xp.stack([xp.interp(points[..., i], grid, ends) for i, ends in enumerate(knots)], axis=-1)
+    grid = _grid(knots.shape[1]) if xp is np else xp.linspace(0.0, 1.0, knots.shape[1])
+    moved = [xp.interp(points[..., i], grid, ends) for i, ends in enumerate(knots)]
+    return np.array(moved) if xp is np and points.ndim == 1 else xp.stack(moved, axis=-1)
+
+
+@cache
+def _grid(number: int) -> Float[np.ndarray, " number"]:
+    return np.linspace(0.0, 1.0, number)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +73,7 @@ class PrivateModel(PrivateFunction):
         fitted = features @ weights + (offset if weights.ndim > 1 else offset[0])
         if self.low is None or self.high is None:
             return fitted
-        return xp.clip(self.low + (self.high - self.low) * (0.5 + fitted), self.low, self.high)
+        return xp.minimum(xp.maximum(self.low + (self.high - self.low) * (0.5 + fitted), self.low), self.high)
 
     def to_arrays(self) -> tuple[Details, Arrays]:
         details, arrays = super().to_arrays()

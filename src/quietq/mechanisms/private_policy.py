@@ -1,8 +1,8 @@
-"""A policy that another library trained on a private reward: its network in NumPy, from observations to actions.
+"""A policy that another library trained on a private reward, or in a private world: its network in NumPy.
 
-Theorem (post-processing). Training looks at the released reward, so the policy is covered by the reward's certificate,
-if nothing else that is private was looked at: not by training, and not by whoever chose this policy among others. No
-code can see that, and so every certified policy states it as trusted (`TRAINED`).
+Theorem (post-processing). Training looks at what was released, so the policy is covered by that certificate, if nothing
+else that is private was looked at: not by training, and not by whoever chose this policy among others. No code can see
+that, and so every certified policy states it as trusted (`TRAINED`).
 
 What is stored are numbers and the names of a few well-known functions. Nothing in a file is code.
 """
@@ -108,7 +108,10 @@ class PrivatePolicy(Publishable):
         require(TRAINED in certificate.assumptions, "a policy's certificate must state what it trusts training for")
 
     def in_words(self) -> list[str]:
-        whose = "This policy was trained on a private reward: the promise, and the box that it names, are the reward's."
+        what = "world" if self.certificate.method.startswith("world/") else "reward"
+        whose = (
+            f"This policy was trained on a private {what}: the promise, and the box that it names, are the {what}'s."
+        )
         return [whose, _WORDS[self.output]]
 
     @property

@@ -28,8 +28,8 @@ def publish(
 ) -> str:
     """Writes an agent, a private reward or a private function to a file, whole or not at all; gives its hash.
 
-    A model of Stable-Baselines3 leaves as its policy: `trained_on` is the private reward (or the PrivateReward
-    environment) that it was trained on, whose certificate goes along, and `box` the observations that it may be asked
+    A model of Stable-Baselines3 leaves as its policy: `trained_on` is the private reward or world (or the environment
+    of either) that it was trained on, whose certificate goes along, and `box` the observations that it may be asked
     about, where the environment gives them no bounds. That nothing else private was used is then your word.
 
     Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks

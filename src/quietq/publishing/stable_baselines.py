@@ -1,4 +1,4 @@
-"""A model of Stable-Baselines3 as a policy that may leave: its numbers, and the certificate of its reward.
+"""A model of Stable-Baselines3 as a policy that may leave: its numbers, and the certificate of its reward or world.
 
 It is read without torch or Stable-Baselines3 being imported: whoever has a model has both. Policies, layers and spaces
 come from closed lists, because whatever else a model computes would be lost; and what was read must act as the model
@@ -21,6 +21,8 @@ from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.worlds.independence import with_assumption
 from quietq.worlds.own_reward import OwnReward
 from quietq.worlds.private_reward import PrivateReward
+from quietq.worlds.private_world import PrivateWorldEnv
+from quietq.worlds.world_copies import WorldCopies
 
 NO_BOUND = 1e10
 """Observations that may be larger count as unbounded: no environment means it."""
@@ -45,7 +47,7 @@ _ACTIVATIONS: dict[str, tuple[Activation, dict[str, float]]] = {
 
 
 def policy_of(model: Any, trained_on: object, box: Domain | None = None) -> PrivatePolicy:
-    """The policy of a model that was trained on this private reward, checked to act as the model does."""
+    """The policy of a model that was trained on this private reward or world, checked to act as the model does."""
     certificate = with_assumption(_certificate_of(trained_on), TRAINED)
     observations, name = model.observation_space, _name(model.policy)
     if name not in _ACTORS:
@@ -68,13 +70,13 @@ def policy_of(model: Any, trained_on: object, box: Domain | None = None) -> Priv
 def _certificate_of(trained_on: object) -> Certificate:
     if trained_on is None:
         raise InvalidInput(
-            "A model has no certificate of its own: say with trained_on which private reward, or PrivateReward "
-            "environment, it was trained on."
+            "A model has no certificate of its own: say with trained_on which private reward, private world or "
+            "environment of these it was trained on."
         )
-    if not isinstance(trained_on, Publishable | PrivateReward | OwnReward):
+    if not isinstance(trained_on, Publishable | PrivateReward | OwnReward | PrivateWorldEnv | WorldCopies):
         raise InvalidInput(
-            "trained_on must be the private reward that the model was trained on, as privatise returns it, or a "
-            f"PrivateReward environment, not {type(trained_on).__name__}."
+            "trained_on must be the private reward or world that the model was trained on, as privatise returns it, or "
+            f"an environment of it, not {type(trained_on).__name__}."
         )
     if trained_on.certificate is None:
         raise InvalidInput("trained_on has no certificate: fit it to released rewards that have one.")
@@ -190,7 +192,7 @@ def _check(policy: PrivatePolicy, model: Any) -> None:
 
 
 def _warn_if_elsewhere(model: Any, certificate: Certificate) -> None:
-    """Says so if the model's environment, as far as it can be seen, gives another reward."""
+    """Says so if the model's environment, as far as it can be seen, gives another reward, or is another world."""
     env = model.get_env()
     if env is None:
         return
@@ -202,8 +204,8 @@ def _warn_if_elsewhere(model: Any, certificate: Certificate) -> None:
         return
     if any(not isinstance(one, Certificate) or _promise(one) != _promise(certificate) for one in found):
         warnings.warn(
-            "The model's environment is not a PrivateReward of trained_on, so it is your word alone that the model was "
-            "trained on that reward.",
+            "The model's environment is not one of trained_on, by PrivateReward or a private world's env, so it is "
+            "your word alone that the model was trained on that.",
             PrivacyWarning,
             stacklevel=4,
         )

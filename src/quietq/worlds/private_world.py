@@ -15,6 +15,7 @@ from gymnasium.spaces import Box, Discrete
 from jaxtyping import Float, Float32
 
 from quietq.mechanisms.private_world import PrivateWorld
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, positive, shown
 from quietq.privacy.errors import InvalidInput
 
@@ -60,6 +61,10 @@ class Simulator:
         return 2 * self.world.spaces.states
 
     @cached_property
+    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(self.world.box.low), np.array(self.world.box.width)
+
+    @cached_property
     def _typical(self) -> tuple[np.ndarray, np.ndarray]:
         return self.world.typical()
 
@@ -75,8 +80,8 @@ class Simulator:
 
     def raw(self, states: Array, xp: Any = np) -> Array:
         """States of the unit box in their own units."""
-        box = self.world.box
-        return xp.asarray(box.low) + states * xp.asarray(box.width)
+        low, width = self._sides
+        return low + states * width
 
     def start(self, draws: Float[Array, "*copies draws"], xp: Any = np) -> Array:
         box, states = self.world.box, self.world.spaces.states
@@ -94,21 +99,26 @@ class Simulator:
         change = xp.squeeze(features[..., None, :] @ (world.weights if weights is None else weights), -2) / 2
         if self.noise:
             change = change + _normals(draws, len(moved), xp) @ self._scatter
-        columns = [states[..., i] for i in range(world.spaces.states)]
-        for place, i in enumerate(moved):
-            columns[i] = xp.clip(columns[i] + change[..., place], 0.0, 1.0)
-        after = xp.stack(columns, axis=-1)
-        if world.model.moves:
-            after = self._known_moves(states, actions, after, columns, xp)
-        middle, deviation = self._typical
-        far = xp.any(xp.abs(after - middle) > (math.inf if self.halt is None else self.halt) * deviation, axis=-1)
+        if len(moved) == world.spaces.states:
+            after = within(states + change, xp)
+        else:
+            after = self._with_known_moves(states, actions, change, xp)
+        if self.halt is None:
+            far = xp.zeros(after.shape[:-1], bool)
+        else:
+            middle, deviation = self._typical
+            far = xp.any(xp.abs(after - middle) > self.halt * deviation, axis=-1)
         return Step(after, self.rewards(states, actions, after, xp), self.ends(after, xp), far)
 
-    def _known_moves(self, states: Array, actions: Array, after: Array, columns: list[Array], xp: Any) -> Array:
+    def _with_known_moves(self, states: Array, actions: Array, change: Array, xp: Any) -> Array:
         box, given = self.world.box, self._actions(actions, xp)
+        columns = [states[..., i] for i in range(self.world.spaces.states)]
+        for place, i in enumerate(self.world.moved):
+            columns[i] = within(columns[i] + change[..., place], xp)
+        after = xp.stack(columns, axis=-1)
         for i, move in self.world.model.moves.items():
             value = move(self.raw(states, xp), given, self.raw(after, xp))
-            columns[i] = xp.clip((value - box.low[i]) / box.width[i], 0.0, 1.0)
+            columns[i] = within((value - box.low[i]) / box.width[i], xp)
         return xp.stack(columns, axis=-1)
 
     def _actions(self, actions: Array, xp: Any) -> Array:
@@ -134,7 +144,7 @@ class Simulator:
                 return xp.zeros(after.shape[:-1])
             return xp.where(xp.asarray(self.world.model.end(self.raw(after, xp))), 1.0, 0.0)
         odds = part.read(after, part.offset, part.weights, part.knots, xp) + self.world.rate
-        return 1 / (1 + xp.exp(-xp.clip(odds, -50, 50)))
+        return 1 / (1 + xp.exp(xp.minimum(xp.maximum(-odds, -50), 50)))
 
 
 class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
@@ -182,40 +192,51 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
         self._state, self._left = self.simulator.start(self.np_random.random(self.simulator.draws)), self.steps
         if self.members is not None:
             self._weights = self.members[self.np_random.integers(len(self.members))]
-        return self._seen(), {}
+        return self.seen(self._state), {}
 
     def step(self, action: Any) -> tuple[Float32[np.ndarray, " d"], float, bool, bool, dict[str, Any]]:
         if not self._left:
             raise ResetNeeded("There is no episode: call reset first.")
         if not self.action_space.contains(action):
             raise InvalidInput(f"action must be in {self.action_space}, not {shown(action)}.")
-        acting = self.world.spaces.action_box
-        given = np.asarray(action)
-        if acting is not None:
-            given = np.clip((given - np.array(acting.low)) / np.array(acting.width), 0.0, 1.0)
-        found = self.simulator.step(
-            self._state, given, self.np_random.random(self.simulator.draws), weights=self._weights
-        )  # fmt: skip
+        draws = self.np_random.random(self.simulator.draws)
+        found = self.simulator.step(self._state, self.unit(np.asarray(action)), draws, weights=self._weights)
         self._state, self._left = np.asarray(found.states), self._left - 1
         reward, halted, ended = float(found.rewards), bool(found.halted), self.np_random.random() < float(found.ends)
         if halted and not ended:
             reward += self.worst(self._left)
         if halted or ended:
             left, self._left = self._left, 0
-            return self._seen(), reward, True, left == 0, {"halt": halted}
-        return self._seen(), reward, False, self._left == 0, {"halt": False}
+            return self.seen(self._state), reward, True, left == 0, {"halt": halted}
+        return self.seen(self._state), reward, False, self._left == 0, {"halt": False}
 
-    def worst(self, left: int) -> float:
+    @property
+    def certificate(self) -> Certificate:
+        """Of the world, and so of whatever is learned here."""
+        return self.world.certificate
+
+    def unit(self, actions: np.ndarray) -> np.ndarray:
+        """Actions as the simulator takes them: numbers in the unit box, or those of a list as they are."""
+        acting = self.world.spaces.action_box
+        return actions if acting is None else within((actions - np.array(acting.low)) / np.array(acting.width))
+
+    def worst(self, left: Any) -> Any:
         """What the least reward comes to for so many steps, as seen from now."""
         least = min(self.world.spaces.low, 0.0)
         if self.discount == 1:
             return least * left
         return least * self.discount * (1 - self.discount**left) / (1 - self.discount)
 
-    def _seen(self) -> Float32[np.ndarray, " d"]:
+    def seen(self, states: np.ndarray) -> Float32[np.ndarray, "*copies d"]:
+        """States as they are observed: in their own units, and within the box as float32 has it."""
         space = self.observation_space
         assert isinstance(space, Box)
-        return np.clip(self.simulator.raw(self._state).astype(np.float32), space.low, space.high)
+        return np.minimum(np.maximum(self.simulator.raw(states).astype(np.float32), space.low), space.high)
+
+
+def within(values: Array, xp: Any = np) -> Array:
+    """Held to the unit box; `clip` takes several times as long for a single state."""
+    return xp.minimum(xp.maximum(values, 0.0), 1.0)
 
 
 def _normals(draws: Array, number: int, xp: Any) -> Array:

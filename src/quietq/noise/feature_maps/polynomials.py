@@ -63,25 +63,35 @@ class Polynomials(FeatureMap):
             for number, terms in by_number.items()
         ]
 
+    @cached_property
+    def _all_factors(self) -> np.ndarray:
+        """The same in one table, a row for each factor; where a term has fewer, they are 1."""
+        most = max(map(len, self._factors))
+        return np.hstack([np.pad(factors, ((0, most - len(factors)), (0, 0))) for factors in self._factors])
+
     def moments(self) -> Moments:
         constant = np.array([not term for term in self.terms], float)
         return constant, np.diag(1 - constant)
 
     def __call__(self, points: Any, xp: Any = np) -> Any:
         # Coordinates and features come first in memory, so that each product runs along all states.
-        u = 2 * xp.stack([points[..., i] for i in range(self.dimension)]) - 1
+        one = points.ndim == 1
+        u = 2 * (points if one else xp.stack([points[..., i] for i in range(self.dimension)])) - 1
         degrees = [xp.ones_like(u), math.sqrt(3) * u]
         for k in range(2, self._most + 1):
             first, second = math.sqrt(4 * k * k - 1) / k, (k - 1) / k * math.sqrt((2 * k + 1) / (2 * k - 3))
             degrees.append((first * u) * degrees[-1] - second * degrees[-2])
         table = xp.concatenate(degrees)
+        if one and xp is np:
+            return np.multiply.reduce(table.take(self._all_factors), axis=0)
         blocks = []
         for factors in self._factors:
             block = xp.take(table, factors[0], axis=0)
             for factor in factors[1:]:
                 block *= xp.take(table, factor, axis=0)
             blocks.append(block)
-        return xp.moveaxis(xp.concatenate(blocks), 0, -1)
+        found = blocks[0] if len(blocks) == 1 else xp.concatenate(blocks)
+        return found if one else xp.moveaxis(found, 0, -1)
 
 
 def _terms(given: Any) -> tuple[Term, ...]:
