@@ -32,7 +32,6 @@ from benchmarks import (
     settings_study,
     world_peer_study,
     world_study,
-    world_tuning,
 )
 from benchmarks.row import Row
 from benchmarks.study import RESULTS, ROOT, run, tables
@@ -40,7 +39,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
     family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study, world_study,
-    world_tuning, world_peer_study,
+    world_peer_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
@@ -120,7 +119,7 @@ def _page() -> str:
         known = {field.name for field in fields(Row)}
         rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
         lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
-    shown = [module for module in STUDIES if module is not world_tuning and (RESULTS / f"{module.NAME}.json").exists()]
+    shown = [module for module in STUDIES if (RESULTS / f"{module.NAME}.json").exists()]
     if shown:
         told = "What follows are studies, each run by its own command: means ± standard errors, in brackets a target."
         lines += ["", f"{told} More correlation is better, and less regret."]
@@ -132,7 +131,8 @@ def _page() -> str:
             "",
             f"By `python -m benchmarks {module.NAME}`. {' '.join(found['remarks'])}",
         ]
-        for number, cells in tables(found).items():
+        more = getattr(module, "more_tables", lambda rows: {})
+        for number, cells in (tables(found) | more(found["rows"])).items():
             lines += ["", f"### {number[0].upper()}{number[1:]}", "", *_grid(cells)]
     return "\n".join(lines) + "\n"
 

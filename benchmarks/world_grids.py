@@ -10,7 +10,6 @@ import numpy as np
 from benchmarks import world_fqi, world_peers
 from benchmarks.session_data import Policy, Steps
 from benchmarks.world_peers import Settings
-from quietq.mechanisms.private_world import HALT
 
 Grid = dict[str, tuple[Any, ...]]
 
@@ -36,28 +35,40 @@ class Method:
         return [{name: self.grid[name][i] for name, i in zip(self.grid, place, strict=True)} for place in places]
 
     def around(self, best: list[Settings], tried: list[Settings], number: int) -> list[Settings]:
-        """New points around the best ones: each setting stays, or moves by a place of the grid."""
+        """New points around the best ones: each setting stays or moves by a place, beyond the end of its grid too."""
         rng, found = np.random.default_rng(len(tried)), []
         for attempt in range(100 * number):
             if len(found) == number:
                 break
-            near = {}
-            for name, value in best[attempt % len(best)].items():
-                place = self.grid[name].index(value) + rng.choice([-1, 0, 0, 0, 1])
-                near[name] = self.grid[name][int(np.clip(place, 0, len(self.grid[name]) - 1))]
+            near = {
+                name: _moved(name, value, self.grid[name], rng.choice([-1, 0, 0, 0, 1]))
+                for name, value in best[attempt % len(best)].items()
+            }
             if near not in [*tried, *found]:
                 found.append(near)
         return found
 
-    def at_an_end(self, settings: Settings) -> list[str]:
-        """Which settings are the least or the most of their grid, where there could be more."""
-        return [
-            name
-            for name, value in settings.items()
-            if name not in _WHOLE and value in (self.grid[name][0], self.grid[name][-1]) and (name, value) not in _LAST
-        ]
+    def at_an_end(self, settings: Settings, tried: list[Settings]) -> list[str]:
+        """Which settings are the least or the most that was tried, where there could be more."""
+        names = [name for name in settings if name not in _WHOLE and (name, settings[name]) not in _LAST]
+        values = {name: [math.inf if one[name] is None else one[name] for one in tried] for name in names}
+        return [name for name in names if settings[name] in (min(values[name]), max(values[name]))]
 
 
+def _moved(name: str, value: Any, grid: tuple[Any, ...], move: int) -> Any:
+    """One place on, or where there is none, by the last ratio once more; shares near 1 by that of what is left."""
+    place = grid.index(value) + move if value in grid else -1
+    if move == 0 or 0 <= place < len(grid):
+        return grid[place] if move else value
+    if name in _WHOLE or (name, value) in _LAST:
+        return value
+    if name in _SHARES and move > 0:
+        return float(f"{1 - (1 - value) * (1 - grid[-1]) / (1 - grid[-2]):.3g}")
+    further = value * (grid[-1] / grid[-2] if move > 0 else grid[0] / grid[1])
+    return max(1, round(further)) if isinstance(value, int) else float(f"{further:.1g}")
+
+
+_SHARES = ("dynamics", "scales", "gram", "discount")
 _WHOLE = ("white", "ensemble", "apart", "straight", "features", "scaling", "members", "optimiser", "widths", "averaged")
 """Grids that hold all there is, or that are in no order."""
 _LAST = (("halt", None), ("penalty", 0.0), ("degree", 1))
@@ -73,8 +84,7 @@ def _network(steps: Steps, settings: Settings, seed: int) -> Policy:
 _PLANNED = ("session_data", "planners", "world_peers", "world_twin")
 TWIN = "no privacy"
 METHODS: dict[str, Method] = {
-    "quietq": Method(world_peers.quietq, {"halt": (HALT,)}, _PLANNED),
-    "quietq, no halt": Method(world_peers.quietq, {"halt": (None,)}, _PLANNED),
+    "quietq": Method(world_peers.quietq, {"halt": (None,)}, _PLANNED),
     TWIN: Method(world_peers.non_private, {"halt": (None,)}, _PLANNED),
     "one-shot moments": Method(
         world_peers.one_shot,

@@ -81,7 +81,7 @@ class Search:
     def _row(self, best: list[Settings], people: int, tasks: int) -> dict[str, Any]:
         return {
             "method": self.name, "people": people, "trials": len(self.tried), "draws": tasks // ALL,
-            "settings": best[0], "at the end of its grid": METHODS[self.name].at_an_end(best[0]),
+            "settings": best[0], "at the end of what was tried": METHODS[self.name].at_an_end(best[0], self.tried),
             "mean": self.mean(best[0], people, tasks), "second best": self.mean(best[1], people, tasks),
             "systems": {
                 name: float(np.mean([self._measured(best[0], people, name, draw) for draw in range(tasks // ALL)]))
