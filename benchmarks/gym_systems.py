@@ -16,7 +16,7 @@ class CartPole(System):
 
     name, gymnasium = "CartPole-v1", "CartPole-v1"
     box = CARTPOLE.box
-    low, high, steps, recorded, actions = 0.0, 1.0, 500, 200, 2
+    low, high, steps, recorded, planning, actions = 0.0, 1.0, 500, 200, 300, 2
 
     def start(self, rng: Rng, people: Array) -> Array:
         return rng.uniform(-0.05, 0.05, (len(people), 4))

@@ -28,9 +28,9 @@ class Method:
         return found if all(len(values) == 1 for values in self.grid.values()) else None
 
     def points(self, number: int) -> list[Settings]:
-        """Different points of the grid, at random; for the same grid always the same."""
+        """Different points of the grid, at random, at most 32; for the same grid always the same."""
         sizes = [len(values) for values in self.grid.values()]
-        numbers = np.random.default_rng(20).choice(math.prod(sizes), min(number, math.prod(sizes)), replace=False)
+        numbers = np.random.default_rng(20).choice(math.prod(sizes), 32, replace=False)[:number]
         places = zip(*np.unravel_index(numbers, sizes), strict=True)
         return [{name: self.grid[name][i] for name, i in zip(self.grid, place, strict=True)} for place in places]
 

@@ -35,13 +35,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def study(options: argparse.Namespace) -> Study:
-    """Every method with the settings that were best on the development systems for about as many people."""
-    cases = []
+    """Every method with the settings that were best on the development systems."""
+    tuned, cases = {method: world_tuning.chosen(method) for method in METHODS}, []
     for name, numbers in PEOPLE.items():
         system = SYSTEMS[name]
         cases.append(_behaviour(system))
-        for method, people in [(method, people) for method in METHODS for people in numbers]:
-            if (settings := world_tuning.chosen(method, people)) is None:
+        for method, people in [(method, people) for method in tuned for people in numbers]:
+            if (settings := tuned[method]) is None:
                 continue
             wanted = method in options.method and name in options.system and people <= options.most
             labels = {"system": name, "method": method, "people": people}
@@ -52,7 +52,7 @@ def study(options: argparse.Namespace) -> Study:
     remark = (
         "quietq has nothing to set; its twin has the same features and known parts. Of each peer, "
         f"{world_tuning.AT_RANDOM + world_tuning.AROUND} settings were tried on the development systems, with "
-        f"{world_tuning.FEW} people for numbers below {world_tuning.LIMIT} and with {world_tuning.MANY:,} for others "
+        f"{world_tuning.PEOPLE} people, and the best is used for all numbers "
         "(`benchmarks/results/tune-worlds.json`, `python -m benchmarks.world_tuning`). One person is replaced, for all "
         "of them, and all see the same people. Laws: `benchmarks/systems.py` and `benchmarks/gym_systems.py`."
     )

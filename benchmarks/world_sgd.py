@@ -30,9 +30,11 @@ Weights = dict[str, Any]
 ROWS = 16
 """Of each person, at random."""
 BLOCK, BLOCKS = 250, 20
-SIZES = (6, 10, 16, 48)
-"""People who are taken at once, the most of such blocks, and sizes that inputs and outputs are filled up to with
-zeros: one compiled loop serves many systems."""
+SIZES, FEW = (10, 16, 48), 6
+"""People who are taken at once, the most of such blocks, and sizes that inputs, and outputs if they are not few, are
+filled up to with zeros: one compiled loop serves many systems."""
+RARE = -3.0
+"""The log-odds of an end, at first."""
 STARTS = 0.05
 """Of mu squared, for first states."""
 _LADDER = 0.5 ** np.arange(11)
@@ -53,11 +55,12 @@ def train(steps: Steps, settings: Settings, seed: int) -> "Network":
     mask = np.r_[np.ones(len(moved)), float(model.reward is None), 0.0]
     end = np.r_[np.zeros(len(mask) - 1), float(model.end is None and system.ends)]
     seen = inputs(some.states, some.actions)
-    sizes, outputs = settings["widths"], _filled(len(mask))
+    sizes, outputs = settings["widths"], _filled(len(mask), FEW)
     weights = _start(seen.shape[-1], (*sizes, outputs), settings["members"], rng)
+    weights["layers"][-1][1][:, len(mask) - 1] = RARE
     mu = BUDGET.mu * math.sqrt(1 - settings["scales"] - (STARTS if model.start is None else 0.0))
     weights = _descend(
-        weights, _blocks(seen), _blocks(targets), _blocks(there[..., None]),
+        weights, _blocks(seen, _filled(seen.shape[-1])), _blocks(targets, outputs), _blocks(there[..., None], 1),
         *(np.pad(one, (0, outputs - len(one))).astype(np.float32) for one in (mask, end)), len(seen),
         *_numbers(settings, mu), jax.random.key(seed, impl="rbg"),
     )  # fmt: skip
@@ -84,13 +87,12 @@ def _numbers(settings: Settings, mu: float) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def _filled(columns: int) -> int:
-    return next(size for size in SIZES if size >= columns)
+def _filled(columns: int, *sizes: int) -> int:
+    return next(size for size in (*sizes, *SIZES) if size >= columns)
 
 
-def _blocks(rows: Array) -> Array:
+def _blocks(rows: Array, columns: int) -> Array:
     """With people and columns of zeros, which no gradient comes from."""
-    columns = _filled(rows.shape[-1])
     found = np.zeros((BLOCKS * BLOCK, ROWS, columns), np.float32)
     found[: len(rows), : rows.shape[1], : rows.shape[2]] = rows
     return found.reshape(BLOCKS, BLOCK, ROWS, columns)
