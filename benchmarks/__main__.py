@@ -20,6 +20,7 @@ from rich.table import Table
 from benchmarks import (
     catalogue_study,
     family_study,
+    go_study,
     learning,
     noise,
     peer_study,
@@ -31,6 +32,7 @@ from benchmarks import (
     serving,
     settings_study,
     world_peer_study,
+    world_settings,
     world_study,
 )
 from benchmarks.row import Row
@@ -39,7 +41,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
     family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study, world_study,
-    world_peer_study,
+    world_peer_study, world_settings, go_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 

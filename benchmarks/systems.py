@@ -126,13 +126,23 @@ class Acrobot(System):
 
     @property
     def model(self) -> WorldModel:
-        """Angles follow from speeds, over the step of 0.2 s; how speeds change is learned.
+        """Angles follow from speeds, over the step of 0.2 s; how speeds change is learned. The rule of the game, that a
+        step costs 1 until the tip is a link's length above the bar, is public.
 
         Mirrored states move in mirrored ways, so only odd features count; they are the terms of the equations of motion
         and of their change over a step (tried on other people's steps than those reported).
         """
         moves = {i: partial(_turned, i) for i in range(4)}
-        return WorldModel(features=Polynomials(7, tuple(_TERMS)), moves=moves)
+        features = Polynomials(7, tuple(_TERMS))
+        return WorldModel(features=features, moves=moves, reward=self._reward, end=self._end)
+
+    def _end(self, after: Any) -> Any:
+        """-cos(one) - cos(one + two) > 1"""
+        one, sine, two, other = (after[..., i] for i in range(4))
+        return -one - (one * two - sine * other) > 1
+
+    def _reward(self, states: Any, actions: Any, after: Any) -> Any:
+        return np.where(self._end(after), 0.0, -1.0)
 
     def start(self, rng: Rng, people: Array) -> Array:
         return self._seen(rng.uniform(-0.1, 0.1, (len(people), 4)))

@@ -47,7 +47,7 @@ def world_of(
     return PrivateWorld(
         spaces=spaces, feature_map=model.feature_map(spaces), moved=moved, weights=weights, gram=gram,
         residual=residual, left=np.zeros_like(gram), right=np.eye(len(moved)), first=begin, spread=spread,
-        reward=reward, ends=ends, rate=0.0, reward_error=0.0, missed=0.0, missed_error=0.0,
+        reward=reward, ends=ends, rate=0.0, reward_error=0.0,
         box=spaces.box, certificate=NOTHING, known=model.known, model=model,
     )  # fmt: skip
 

@@ -76,7 +76,12 @@ if TYPE_CHECKING:
         people as people,
     )
     from quietq.publishing import InvalidRelease as InvalidRelease, load as load, publish as publish
-    from quietq.worlds import PrivateReward as PrivateReward, relabel as relabel
+    from quietq.worlds import (
+        PrivateReward as PrivateReward,
+        check_plan as check_plan,
+        plan_linear as plan_linear,
+        relabel as relabel,
+    )
 
 # What each room offers at the top. Rooms are imported when they are first used, so that `import quietq` is quick.
 _ROOMS = {
@@ -99,7 +104,7 @@ _ROOMS = {
         "MissingExtra NoRkhsRadius PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"
     ),
     "publishing": "InvalidRelease load publish",
-    "worlds": "PrivateReward relabel",
+    "worlds": "PrivateReward check_plan plan_linear relabel",
 }
 _WHERE = {name: f"quietq.{room}" for room, names in _ROOMS.items() for name in names.split()}
 

@@ -25,31 +25,11 @@ from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput
 
-HALT = 4.0
-"""A step is halted where its features are so many times farther from people's than theirs are on average (squared)."""
 _PARTS = ("reward", "ends")
 _MODEL = ("offset", "weights", "knots")
 _FIT = ("weights", "gram", "residual", "left", "right")
 _FIRST = ("first", "spread")
-_NUMBERS = ("rate", "reward_error", "missed", "missed_error")
-GO = 0.5
-"""What is missed by less is good enough: fixed on another cart than those that are reported."""
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """The next state that is expected, in the unit box: a value that can be sent to other processes."""
-
-    spaces: Spaces
-    feature_map: FeatureMap
-    moved: tuple[int, ...]
-    weights: Float[np.ndarray, "features moved"]
-
-    def __call__(self, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, "*some states"]:
-        found = self.feature_map(self.spaces.join(states, actions))
-        after = states.copy()
-        after[..., self.moved] += (self.weights[0] + found @ self.weights[1:]) / 2
-        return np.clip(after, 0.0, 1.0)
+_NUMBERS = ("rate", "reward_error")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,10 +64,6 @@ class PrivateWorld(Publishable):
     """The log-odds of an end, where `ends` says 0."""
     reward_error: float
     """How far noise may have moved rewards, as a root mean square over states, in their own units; 0 if known."""
-    missed: float
-    """How far off the dynamics are after some steps of people's own episodes: 0 is exact, 1 useless. Noised."""
-    missed_error: float
-    """The deviation of that noise."""
     box: Box
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
     known: tuple[str, ...] = ()
@@ -106,15 +82,6 @@ class PrivateWorld(Publishable):
             certificate=certificate, known=model.known, model=model, **numbers,
         )  # fmt: skip
 
-    @property
-    def go(self) -> bool:
-        """Whether the dynamics are good enough to train in, by the private check that was paid for with the release.
-
-        It plays people's own episodes again; it does not look at rewards, nor at where episodes end. Take it for a
-        warning: near the fewest people that a task needs it does not tell good worlds from bad ones reliably.
-        """
-        return self.missed < GO
-
     # What a step does, in the unit box.
 
     def features_of(self, states: Any, actions: Any, xp: Any = np) -> Any:
@@ -132,10 +99,11 @@ class PrivateWorld(Publishable):
             actions = [np.full((*points.shape[:-1], self.spaces.numbers), 0.5)]
         else:
             actions = [np.full(points.shape[:-1], i) for i in range(self.spaces.actions)]
-        moved, predict = [], Prediction(self.spaces, self.feature_map, self.moved, self.weights)
+        moved = []
         for action in actions:
-            after = predict(points, action)
-            moved.append(after * np.array(self.box.width) + np.array(self.box.low))
+            after = points.copy()
+            after[..., self.moved] += self.features_of(points, action) @ self.weights / 2
+            moved.append(np.clip(after, 0.0, 1.0) * np.array(self.box.width) + np.array(self.box.low))
         return np.concatenate(moved, axis=-1)
 
     def typical(self) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, " states"]]:
@@ -175,7 +143,7 @@ class PrivateWorld(Publishable):
         details: Details = {
             "feature_map": self.feature_map.describe(), "moved": list(self.moved), "known": list(self.known),
             "actions": spaces.actions, "low": spaces.low, "high": spaces.high, "rate": self.rate,
-            "reward_error": self.reward_error, "missed": self.missed, "missed_error": self.missed_error,
+            "reward_error": self.reward_error,
             "action_box": None if acting is None else [list(acting.low), list(acting.high)],
         }  # fmt: skip
         arrays = {name: getattr(self, name) for name in _FIT}
@@ -203,7 +171,7 @@ class PrivateWorld(Publishable):
             spaces = Spaces(box, details["actions"], acting, details["low"], details["high"])
         except (InvalidInput, TypeError, ValueError) as error:
             raise InvalidRelease(f"This is not a release: {error}") from error
-        require(numbers["missed_error"] >= 0 and numbers["reward_error"] >= 0, "its errors must not be below 0")
+        require(numbers["reward_error"] >= 0, "its error must not be below 0")
         parts, names = _parts(stored, spaces, known)
         stored.expect(own, names)
         fit = {name: arrays[name] for name in _FIT}

@@ -3,6 +3,8 @@
 Their compiled form, which needs JAX, is in `jax_world` and `jax_rewards`.
 """
 
+from quietq.worlds.check_plan import CheckedPlan as CheckedPlan, check_plan as check_plan
+from quietq.worlds.cross_entropy import LinearPolicy as LinearPolicy, plan_linear as plan_linear
 from quietq.worlds.environment import (
     BoundedObservation as BoundedObservation,
     RewardFunction as RewardFunction,

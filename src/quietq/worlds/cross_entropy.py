@@ -11,7 +11,7 @@ from jaxtyping import Float
 from quietq.feedback.spaces import Spaces
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.privacy.checks import count
-from quietq.worlds.private_world import Simulator
+from quietq.worlds.private_world import ENSEMBLE, Simulator
 
 _FARTHEST = 10.0
 """Deviations: states farther out count as that far."""
@@ -19,6 +19,8 @@ _KEPT = 8
 """One in so many candidates is kept."""
 _MEMORY, _LEAST = 0.2, 0.02
 """Of the last centre, and the least deviation of candidates."""
+_LAST = 5
+"""Iterations whose centres and best few are compared once more, on fresh episodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +71,30 @@ def play(
 
 
 def plan_linear(
-    world: PrivateWorld, *, steps: int = 300, iterations: int = 15, candidates: int = 100, episodes: int = 4,
-    ensemble: bool = False, seed: int = 0, **options: object,
+    world: PrivateWorld, *, steps: int = 300, iterations: int = 15, candidates: int = 100, episodes: int = ENSEMBLE,
+    ensemble: bool = True, seed: int = 0, **options: object,
 ) -> LinearPolicy:  # fmt: skip
-    """The best linear policy found, for episodes of so many steps; with `ensemble` each is in a plausible world."""
+    """The best linear policy found, for episodes of so many steps, each in a world that is plausible.
+
+    Without `ensemble` all are in the released world itself.
+    """
     simulator, rng = Simulator(world, **options), np.random.default_rng(count("seed", seed, 0))  # type: ignore[arg-type]
     spaces = world.spaces
     middle, deviation = world.typical()
     shape = (1 + spaces.states, spaces.numbers if spaces.actions is None else max(spaces.actions - 1, 1))
     centre, spread = np.zeros(shape), np.full(shape, 2.0)
-    for _ in range(iterations):
-        tried = centre + spread * rng.standard_normal((candidates, *shape))
-        policy = LinearPolicy(spaces, np.tile(tried, (episodes, 1, 1)), middle, deviation)
-        first = np.repeat(simulator.start(rng.random((episodes, simulator.draws))), candidates, axis=0)
-        weights = np.repeat(world.plausible(episodes, rng), candidates, axis=0) if ensemble else None
-        returns = play(simulator, policy, first, steps, rng, weights, candidates)
-        best = tried[np.argsort(-returns.reshape(episodes, candidates).mean(axis=0))[: candidates // _KEPT]]
+
+    def best_first(tried: np.ndarray, episodes: int) -> np.ndarray:
+        policy, alike = LinearPolicy(spaces, np.tile(tried, (episodes, 1, 1)), middle, deviation), len(tried)
+        first = np.repeat(simulator.start(rng.random((episodes, simulator.draws))), alike, axis=0)
+        weights = np.repeat(world.plausible(episodes, rng), alike, axis=0) if ensemble else None
+        returns = play(simulator, policy, first, steps, rng, weights, alike)
+        return tried[np.argsort(-returns.reshape(episodes, alike).mean(axis=0), kind="stable")]
+
+    last = []
+    for left in range(iterations - 1, -1, -1):
+        best = best_first(centre + spread * rng.standard_normal((candidates, *shape)), episodes)[: candidates // _KEPT]
         centre, spread = _MEMORY * centre + (1 - _MEMORY) * best.mean(axis=0), best.std(axis=0) + _LEAST
-    return LinearPolicy(spaces, centre, middle, deviation)
+        if left < _LAST:
+            last += [centre, *best[:3]]
+    return LinearPolicy(spaces, best_first(np.array(last), episodes * _LAST)[0], middle, deviation)

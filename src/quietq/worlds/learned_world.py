@@ -7,7 +7,7 @@ reward of the last step is one more coordinate of the state, behind all others, 
 from dataclasses import dataclass, field
 from typing import Any
 
-from quietq.mechanisms.private_world import HALT, PrivateWorld
+from quietq.mechanisms.private_world import PrivateWorld
 from quietq.noise.box import Box
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput
@@ -20,12 +20,13 @@ from quietq.worlds.world import Array, World
 class LearnedWorld(World):
     """A private world with a list of actions. It is what was released, so training in it costs nothing more.
 
-    A halt is an end with the least reward: give it to worlds whose rewards are not below 0, or set it to None.
+    It is the released world alone, without others that are plausible. A halt is an end with the least reward: give it
+    to worlds whose rewards are not below 0.
     """
 
     private: PrivateWorld
     steps: int = 200
-    halt: float | None = HALT
+    halt: float | None = None
     noise: bool = True
     name: str = "private world"  # type: ignore[misc]
     box: Box = field(init=False)  # type: ignore[misc]

@@ -14,12 +14,15 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from jaxtyping import Float, Float32
 
-from quietq.mechanisms.private_world import HALT, PrivateWorld
+from quietq.mechanisms.private_world import PrivateWorld
 from quietq.privacy.checks import count, instance, positive, shown
 from quietq.privacy.errors import InvalidInput
 
 Array = Any
 """A NumPy or a JAX array."""
+ENSEMBLE = 8
+"""Plausible worlds that plans are to hold in. They take the place of a halt, which keeps plans from goals at the rim of
+people's steps: both were compared on development systems."""
 
 
 class Step(NamedTuple):
@@ -39,7 +42,7 @@ class Simulator:
     """A private world as pure functions of arrays: states (..., d) in the unit box, and uniform numbers for chance."""
 
     world: PrivateWorld
-    halt: float | None = HALT
+    halt: float | None = None
     """Steps are halted where features are so many times farther out than people's; None for never."""
     noise: bool = True
     """Whether states scatter as people's did around what features explain."""
@@ -97,7 +100,7 @@ class Simulator:
         if world.model.moves:
             after = self._known_moves(states, actions, after, columns, xp)
         far = world.far(features, self._inverse, xp) > (math.inf if self.halt is None else self.halt)
-        return Step(after, self._rewards(states, actions, after, xp), self._ends(after, xp), far)
+        return Step(after, self.rewards(states, actions, after, xp), self.ends(after, xp), far)
 
     def _known_moves(self, states: Array, actions: Array, after: Array, columns: list[Array], xp: Any) -> Array:
         box, given = self.world.box, self._actions(actions, xp)
@@ -111,7 +114,7 @@ class Simulator:
         acting = self.world.spaces.action_box
         return actions if acting is None else xp.asarray(acting.low) + actions * xp.asarray(acting.width)
 
-    def _rewards(self, states: Array, actions: Array, after: Array, xp: Any) -> Array:
+    def rewards(self, states: Array, actions: Array, after: Array, xp: Any = np) -> Array:
         world, part = self.world, self.world.reward
         if part is None:
             assert world.model.reward is not None
@@ -122,7 +125,7 @@ class Simulator:
             return values
         return xp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
 
-    def _ends(self, after: Array, xp: Any) -> Array:
+    def ends(self, after: Array, xp: Any = np) -> Array:
         part = self.world.ends
         if part is None:
             if self.world.model.end is None:
@@ -135,16 +138,16 @@ class Simulator:
 class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
     """A private world for Gymnasium; any number of copies may be made of it.
 
-    Episodes are truncated after `steps`. With `ensemble=k` each episode is played in one of k worlds that are plausible
-    by the release's known noise, so that what is learned holds in all of them. A step is halted where people's steps
-    say nothing (`halt` times farther out than theirs; None for never): the episode ends there, worth the least reward
-    for every step that is left, discounted if `discount` says so, so that leaving never pays.
+    Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
+    known noise, so that what is learned holds in all of them; 1 is the released world alone. With a number for `halt` a
+    step is halted where people's steps say nothing (so many times farther out than theirs): the episode ends there,
+    worth the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
 
     def __init__(
-        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = 1, halt: float | None = HALT,
+        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = None,
         noise: bool = True, discount: float = 1.0, seed: int = 0, render_mode: str | None = None,
     ) -> None:  # fmt: skip
         instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
