@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks import world_fqi, world_peers
 from benchmarks.session_data import Policy, Steps
 from benchmarks.world_peers import Settings
+from quietq.worlds.private_world import HALT
 
 Grid = dict[str, tuple[Any, ...]]
 
@@ -84,14 +85,14 @@ def _network(steps: Steps, settings: Settings, seed: int) -> Policy:
 _PLANNED = ("session_data", "planners", "world_peers", "world_twin")
 TWIN = "no privacy"
 METHODS: dict[str, Method] = {
-    "quietq": Method(world_peers.quietq, {"halt": (None,)}, _PLANNED),
+    "quietq": Method(world_peers.quietq, {"halt": (HALT,)}, _PLANNED),
     TWIN: Method(world_peers.non_private, {"halt": (None,)}, _PLANNED),
     "one-shot moments": Method(
         world_peers.one_shot,
         {
             "white": (False, True),
             "ensemble": (False, True),
-            "halt": (1.0, 4.0, 16.0, 64.0, 256.0, None),
+            "halt": (2.5, 5.0, 10.0, 20.0, 40.0, None),
             "ridge": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
             "larger": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0),
             "steep": (1.0, 3.0, 10.0, 30.0),

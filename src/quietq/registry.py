@@ -109,7 +109,7 @@ _OTHER_METHODS = {
     "reward/observed": "quietq.worlds.observed",
     "policies/values": "quietq.mechanisms.policy_values",
     "policies/choice": "quietq.mechanisms.policy_values",
-    "plan/check": "quietq.worlds.check_plan",
+    "plan/check": "quietq.worlds.plan_check",
 }
 """Methods that a certificate names but nobody chooses by name, with their modules."""
 

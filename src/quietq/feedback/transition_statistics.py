@@ -124,48 +124,11 @@ class EndRates(Vector):
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         ended = (columns["end"] > 0).astype(np.float64)
-        expected = 1 / (1 + np.exp(-np.clip(self.odds(stacked(columns, "n", self.dimension)), -50, 50)))
+        odds = self.odds(stacked(columns, "n", self.dimension)[:, None])[:, 0]  # row by row, in any company
+        expected = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
         rates = np.add.reduceat(np.stack([expected, ended], axis=-1), starts, axis=0)
         rates /= np.diff(starts, append=len(ended))[:, None]
         return rates / np.maximum(np.linalg.norm(rates, axis=1, keepdims=True), self.clip)
-
-
-@dataclass(frozen=True, eq=False)
-class Rollouts(Vector):
-    """How far a released model is from where a person's episodes went: less 1/2, so from -1/2, exact, to 1/2, far off.
-
-    Each episode is played again from its first row, with its own actions, for some steps. The distance at the end is
-    a root mean square over coordinates, in units that are given, and at most 1.
-    """
-
-    spaces: Spaces
-    predict: Phi
-    """From states and actions to next states, in the unit box."""
-    units: Float[np.ndarray, " states"]
-    steps: int
-    size: int = 1
-    bound: float = 0.5
-
-    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        episode, step = columns["episode"], columns["step"]
-        rows = len(episode)
-        begins = np.append(True, episode[1:] != episode[:-1])
-        begins[starts] = True
-        first = np.flatnonzero(begins)
-        last = np.append(first[1:], rows)
-        states, after = (stacked(columns, name, self.spaces.states) for name in "sn")
-        actions = columns["action"] if self.spaces.actions is not None else stacked(columns, "a", self.spaces.numbers)
-        place, far, going = states[first], np.zeros(len(first)), np.ones(len(first), bool)
-        for t in range(self.steps):
-            row = np.minimum(first + t, rows - 1)
-            going &= (first + t < last) & (step[row] == step[first] + t)
-            there = row[going]
-            place[going] = self.predict(place[going], actions[there])
-            error = (place[going] - after[there]) / self.units
-            far[going] = np.sqrt(np.minimum((error**2).mean(axis=1), 1.0))
-        person = np.searchsorted(starts, first, side="right") - 1
-        total = np.bincount(person, far, len(starts)) / np.bincount(person, minlength=len(starts))
-        return total[:, None] - 0.5
 
 
 def triangle(matrices: Float[np.ndarray, "*some n n"]) -> Float[np.ndarray, "*some size"]:

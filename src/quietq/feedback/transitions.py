@@ -84,9 +84,10 @@ class Steps(Schema):
         """Each row's place in its episode, and whether the next row is the next step."""
         place, follows = np.arange(len(begin)) - begin, np.append(~begins[1:], False)
         if "step" in columns and self.every is not None:
-            number = (columns["step"] - columns["step"][begin]) / self.every
-            place = np.rint(np.clip(number, 0, 2**31 - 1))
-            follows[:-1] &= np.abs(np.diff(number) - 1) <= _FINEST
+            with np.errstate(over="ignore", invalid="ignore"):  # the farthest steps do not follow each other
+                number = (columns["step"] - columns["step"][begin]) / self.every
+                place = np.rint(np.clip(number, 0, 2**31 - 1))
+                follows[:-1] &= np.abs(np.diff(number) - 1) <= _FINEST
         return place, follows
 
 

@@ -38,7 +38,8 @@ from quietq.privacy.words import plural
 LEARNING = 0.1
 """The share of mu squared that goes into probabilities that have to be learnt."""
 LEAST = 0.01
-"""Of the probabilities that are learnt: no person's step counts more than a hundred times."""
+"""Of the probabilities that are learnt: no person's step counts more than a hundred times, or twice as often as there
+are actions, if that is more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +190,8 @@ class LearnedBehaviour:
     def of(cls, answer: Float[np.ndarray, " size"], cells: Cells, actions: int) -> "LearnedBehaviour":
         shares = np.maximum(answer.reshape(cells.count, actions), 0.0)
         table = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-        table = LEAST + (1 - LEAST * actions) * np.where(shares.any(axis=1, keepdims=True), table, 1 / actions)
+        least = min(LEAST, 0.5 / actions)
+        table = least + (1 - least * actions) * np.where(shares.any(axis=1, keepdims=True), table, 1 / actions)
         return cls(cells, np.vstack([table, np.full((1, actions), 1 / actions)]))
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
