@@ -38,7 +38,6 @@ from benchmarks import (
     world_ppo_study,
     world_settings,
     world_study,
-    world_tuning,
 )
 from benchmarks.row import Row
 from benchmarks.study import RESULTS, ROOT, run, tables
@@ -46,7 +45,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
     auto_study, family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study,
-    world_study, world_tuning, world_peer_study, world_settings, go_study, world_ppo_study,
+    world_study, world_peer_study, world_settings, go_study, world_ppo_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
@@ -141,7 +140,7 @@ def _page() -> str:
         known = {field.name for field in fields(Row)}
         rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
         lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
-    shown = [module for module in STUDIES if module is not world_tuning and (RESULTS / f"{module.NAME}.json").exists()]
+    shown = [module for module in STUDIES if (RESULTS / f"{module.NAME}.json").exists()]
     if shown:
         told = "What follows are studies, each run by its own command: means ± standard errors, in brackets a target."
         lines += ["", f"{told} More correlation is better, and less regret."]
@@ -153,7 +152,8 @@ def _page() -> str:
             "",
             f"By `python -m benchmarks {module.NAME}`. {' '.join(found['remarks'])}",
         ]
-        for number, cells in tables(found).items():
+        more = getattr(module, "more_tables", lambda rows: {})
+        for number, cells in (tables(found) | more(found["rows"])).items():
             lines += ["", f"### {number[0].upper()}{number[1:]}", "", *_grid(cells)]
     return "\n".join(lines) + "\n"
 

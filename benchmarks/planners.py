@@ -164,6 +164,42 @@ def items_by_turns(model: Model, system: System, seed: int, steps: int = 5) -> P
     return in_own_units(model.spaces, acts)
 
 
+@dataclass(eq=False)
+class LookAhead:
+    """In every state anew, cross-entropy over the next actions, in a model without chance; one number per action."""
+
+    model: Model
+    steps: int
+    rng: Rng
+    candidates: int = 64
+    iterations: int = 3
+    last: Array | None = None
+
+    def acts(self, states: Array) -> Array:
+        fresh = np.full((len(states), self.steps), 0.5)
+        mean = fresh if self.last is None else np.hstack([self.last[:, 1:], fresh[:, :1]])
+        spread = np.full(mean.shape, 0.4)
+        for _ in range(self.iterations):
+            drawn = self.rng.standard_normal((len(states), self.candidates, self.steps))
+            tried = np.clip(mean[:, None] + spread[:, None] * drawn, 0, 1)
+            best = np.argsort(-self._returns(states, tried), axis=1)[:, : self.candidates // 8]
+            kept = np.take_along_axis(tried, best[:, :, None], axis=1)
+            mean, spread = kept.mean(axis=1), kept.std(axis=1) + 0.02
+        self.last = mean
+        return mean[:, :1]
+
+    def _returns(self, states: Array, tried: Array) -> Array:
+        place, least = np.repeat(states[:, None], self.candidates, axis=1), min(self.model.spaces.low, 0.0)
+        draws = np.full((*place.shape[:-1], 2 * place.shape[-1]), 0.25)  # cos(pi/2) = 0: no chance
+        returns, alive = np.zeros(place.shape[:-1]), np.ones(place.shape[:-1])
+        for i in range(self.steps):
+            found = self.model.step(place, tried[:, :, i : i + 1], draws)
+            left = self.steps - 1 - i
+            returns += alive * (found.rewards + np.where(found.halted, (1 - found.ends) * least * left, 0.0))
+            alive, place = alive * (1 - found.ends) * ~found.halted, found.states
+        return returns
+
+
 def lqr(model: Model, system: System, seed: int) -> Policy:
     """The linear-quadratic regulator of a model's straight part, around where episodes begin.
 
@@ -221,6 +257,8 @@ def _to_unit(spaces: Spaces, actions: Array) -> Array:
 
 
 def plan(model: Model, system: System, seed: int) -> Policy:
-    """By a system's public kind: items by turns where there are many, and linear policies elsewhere."""
+    """By a system's public kind: looking ahead if it says so, items by turns if there are many, or linear policies."""
+    if system.ahead is not None:
+        return in_own_units(model.spaces, LookAhead(model, system.ahead, np.random.default_rng([seed, 8])).acts)
     many = system.items is not None and len(system.items) > 10
     return (items_by_turns if many else linear_by_cross_entropy)(model, system, seed)

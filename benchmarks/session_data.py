@@ -55,6 +55,8 @@ class System(ABC):
     ends: ClassVar[bool] = True
     planning: ClassVar[int | None] = None
     """How many steps plans are judged by, if not the whole episode."""
+    ahead: ClassVar[int | None] = None
+    """If actions are sought in every state anew, so many steps ahead."""
 
     @property
     def model(self) -> WorldModel:

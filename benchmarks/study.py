@@ -139,6 +139,8 @@ def tables(found: dict[str, Any]) -> dict[str, list[list[str]]]:
         for row in with_it:
             lines.setdefault(tuple(row[name] for name in labels), {})[row[across]] = row
         columns = list(dict.fromkeys(row[across] for row in with_it))
+        if not any(isinstance(column, str) for column in columns):
+            columns.sort()
         headings = [column if isinstance(column, str) else f"{across} {column}" for column in columns]
         result[number] = [
             [*labels, *headings, each],

@@ -3,8 +3,10 @@
 import argparse
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
-from benchmarks import world_tuning
+from benchmarks import world_picture, world_tuning
+from benchmarks.gym_systems import GYM
 from benchmarks.session_data import Steps, System
 from benchmarks.study import ROOT, Case, Numbers, Study
 from benchmarks.systems import REPORTED
@@ -13,50 +15,70 @@ from benchmarks.world_peers import Settings
 
 NAME = "world-peers"
 PEOPLE: dict[str, tuple[int, ...]] = {
+    "CartPole-v1": (350, 500, 1000),
+    "Pendulum-v1": (500, 1000),
     "glucose": (300, 1000),
     "recommender": (1000, 5000),
     "Acrobot-v1": (1000, 4000),
     "MountainCarContinuous-v0": (100, 300, 1000),
     "rare harm": (1000, 4000),
 }
-EPISODES = {"Acrobot-v1": 20, "MountainCarContinuous-v0": 10, "recommender": 50}
+SYSTEMS = GYM | REPORTED
+EPISODES = {"CartPole-v1": 20, "Pendulum-v1": 10, "Acrobot-v1": 20, "MountainCarContinuous-v0": 10, "recommender": 50}
 ROOMS = tuple(ROOT / "src" / "quietq" / room for room in ("privacy", "noise", "feedback", "mechanisms", "worlds"))
-MADE_OF = (*world_tuning.MADE_OF, ROOT / "benchmarks" / "systems.py")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--system", nargs="+", choices=REPORTED, default=tuple(REPORTED))
+    parser.add_argument("--system", nargs="+", choices=SYSTEMS, default=tuple(SYSTEMS))
     parser.add_argument("--method", nargs="+", choices=METHODS, default=tuple(METHODS))
     parser.add_argument("--most", type=int, default=10_000, help="of people")
 
 
 def study(options: argparse.Namespace) -> Study:
     """Every method with the settings that were best on the development systems."""
-    tuned = {name: world_tuning.chosen(name) for name in METHODS}
-    chosen = {name: settings for name, settings in tuned.items() if settings is not None}
-    cases = []
-    for system in REPORTED.values():
+    tuned, cases = {method: world_tuning.chosen(method) for method in METHODS}, []
+    for name, numbers in PEOPLE.items():
+        system = SYSTEMS[name]
         cases.append(_behaviour(system))
-        for name, settings in chosen.items():
-            for people in PEOPLE[system.name]:
-                wanted = name in options.method and system.name in options.system and people <= options.most
-                labels = {"system": system.name, "method": name, "people": people}
-                made_of = (*MADE_OF, *ROOMS) if name.startswith("quietq") else MADE_OF
-                cases.append(
-                    Case(labels, _measure(name, system, people, settings), made_of, settings=settings, wanted=wanted)
-                )
+        for method, people in [(method, people) for method in tuned for people in numbers]:
+            if (settings := tuned[method]) is None:
+                continue
+            wanted = method in options.method and name in options.system and people <= options.most
+            labels = {"system": name, "method": method, "people": people}
+            made_of = _made_of(method)
+            cases.append(
+                Case(labels, _measure(method, system, people, settings), made_of, settings=settings, wanted=wanted)
+            )
     remark = (
-        "quietq has nothing to set; its twin has the same features and known "
-        f"parts. Peers have the best of {world_tuning.TRIALS} trials on the development systems. One "
-        "person is replaced, for all of them. Laws: `benchmarks/systems.py`."
+        "quietq has nothing to set; its twin has the same features and known parts. Of each peer, "
+        f"{world_tuning.AT_RANDOM + world_tuning.AROUND} settings were tried on the development systems, with "
+        f"{world_tuning.PEOPLE} people, and the best is used for all numbers "
+        "(`benchmarks/results/tune-worlds.json`, `python -m benchmarks.world_tuning`). One person is replaced, for all "
+        "of them, and all see the same people. Laws: `benchmarks/systems.py` and `benchmarks/gym_systems.py`."
     )
     return Study(NAME, "people", cases, (remark,))
 
 
+def more_tables(rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
+    return {
+        "What 95 % intervals show: quietq's mean return less that of a peer": world_picture.differences(rows),
+        "The fewest people from whom on mean returns are 0.9 of the way from behaviour to the twin": (
+            world_picture.cliffs(rows)
+        ),
+    }
+
+
+def _made_of(method: str) -> tuple[Any, ...]:
+    modules = (*METHODS[method].made_of, "systems", "gym_systems")
+    files = tuple(ROOT / "benchmarks" / f"{module}.py" for module in modules)
+    return (*files, *ROOMS) if method.startswith("quietq") else files
+
+
 def _behaviour(system: System) -> Case:
     people = PEOPLE[system.name][-1]
-    labels = {"system": system.name, "method": "people's own behaviour", "people": people}
-    return Case(labels, lambda draw: {"return": system.value_of_behaviour(draw)}, MADE_OF)
+    labels = {"system": system.name, "method": world_picture.BEHAVIOUR, "people": people}
+    files = tuple(ROOT / "benchmarks" / f"{module}.py" for module in ("systems", "gym_systems"))
+    return Case(labels, lambda draw: {"return": system.value_of_behaviour(draw)}, files)
 
 
 def _measure(name: str, system: System, people: int, settings: Settings) -> Callable[[int], Numbers]:
@@ -70,4 +92,4 @@ def _measure(name: str, system: System, people: int, settings: Settings) -> Call
 @lru_cache(maxsize=4)
 def sessions(name: str, people: int, draw: int) -> Steps:
     """Every method sees the same people."""
-    return REPORTED[name].sessions(people, draw)
+    return SYSTEMS[name].sessions(people, draw)

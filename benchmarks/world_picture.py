@@ -1,9 +1,10 @@
 """Return against people for every system and method, from the stored results, and where each method's cliff is.
 
-`python -m benchmarks.world_picture` writes docs/world-peers.png and prints the cliffs.
+`python -m benchmarks.world_picture` writes docs/world-peers.png.
 """
 
 import json
+import math
 from typing import Any
 
 from scipy.stats import t
@@ -11,22 +12,51 @@ from scipy.stats import t
 from benchmarks.study import RESULTS, ROOT
 from benchmarks.world_grids import METHODS, TWIN
 
-BEHAVIOUR = "people's own behaviour"
+BEHAVIOUR, OURS = "people's own behaviour", "quietq"
+PEERS = tuple(name for name in METHODS if name not in (TWIN, OURS))
 ENOUGH = 0.9
 Rows = list[dict[str, Any]]
 
 
 def cliffs(rows: Rows) -> list[list[str]]:
-    """The fewest people from which on a method reaches 0.9 of the way from behaviour to the largest twin, by means."""
-    lines = [["system", *(name for name in METHODS if name != TWIN)]]
+    """Of each method, among the numbers that were measured."""
+    names = [OURS, *PEERS]
+    lines = [["system", *names]]
     for system in dict.fromkeys(row["system"] for row in rows):
         curves = _curves(rows, system)
         low, best = _last(curves.get(BEHAVIOUR)), _last(curves.get(TWIN))
         if low is None or best is None:
             continue
         goal = low + ENOUGH * (best - low)
-        lines.append([system, *(_cliff(curves.get(name), goal) for name in METHODS if name != TWIN)])
+        lines.append([system, *(_cliff(curves.get(name), goal) for name in names)])
     return lines
+
+
+def differences(rows: Rows) -> list[list[str]]:
+    """With 95 % intervals by Welch's t, and a star where one lies on one side of 0."""
+    lines = [["system", "people", *PEERS]]
+    found = {(row["system"], row["people"], row["method"]): row for row in rows}
+    for system, people, method in found:
+        if method == OURS:
+            own = found[system, people, OURS]
+            lines.append([system, f"{people:,}", *(_apart(own, found.get((system, people, name))) for name in PEERS)])
+    return lines
+
+
+def _apart(one: dict[str, Any], other: dict[str, Any] | None) -> str:
+    """Nothing is said of fewer than three draws."""
+    if other is None or min(one["draws"], other["draws"]) < 3:
+        return ""
+    variances = [row["numbers"]["return"]["standard error"] ** 2 for row in (one, other)]
+    gap = one["numbers"]["return"]["mean"] - other["numbers"]["return"]["mean"]
+    if sum(variances) == 0:
+        return f"{gap:+.1f}, draws alike"
+    freedom = sum(variances) ** 2 / sum(
+        variance**2 / (row["draws"] - 1) for variance, row in zip(variances, (one, other), strict=True)
+    )
+    half = float(t.ppf(0.975, freedom)) * math.sqrt(sum(variances))
+    digits = 1 if half >= 1 else 2
+    return f"{gap:+.{digits}f} ± {half:.{digits}f}{' *' if abs(gap) > half else ''}"
 
 
 def _curves(rows: Rows, system: str) -> dict[str, dict[int, tuple[float, float]]]:
@@ -61,36 +91,42 @@ def draw(rows: Rows) -> Any:
     from matplotlib.figure import Figure
 
     systems = list(dict.fromkeys(row["system"] for row in rows if row["method"] != BEHAVIOUR))
-    figure = Figure(figsize=(3.3 * len(systems), 3.6), layout="constrained")
-    axes = figure.subplots(1, len(systems), squeeze=False)[0]
-    for axis, system in zip(axes, systems, strict=True):
-        curves = _curves(rows, system)
-        for i, name in enumerate(METHODS):
-            curve = curves.get(name)
-            if not curve:
-                continue
-            people = sorted(curve)
-            middle, half = zip(*(curve[number] for number in people), strict=True)
-            style = {"linestyle": "--", "color": "black"} if name == TWIN else {"color": f"C{i}"}
-            beside = [number * 1.03 ** (i - 2) for number in people]  # so that intervals do not hide each other
-            axis.errorbar(beside, middle, yerr=half, marker="o", markersize=4, capsize=3, label=name, **style)
-        if (low := _last(curves.get(BEHAVIOUR))) is not None:
-            axis.axhline(low, color="grey", linestyle=":", label=BEHAVIOUR)
-        numbers = sorted({row["people"] for row in rows if row["system"] == system and row["method"] != BEHAVIOUR})
-        axis.set(title=system, xlabel="people", xscale="log", xlim=(0.8 * numbers[0], 1.25 * numbers[-1]))
-        axis.set_xticks(numbers, [f"{number:,}" for number in numbers])
-        axis.minorticks_off()
-        means = [one[0] for curve in curves.values() for one in curve.values()]
-        room = 0.25 * (max(means) - min(means))
-        axis.set_ylim(min(means) - room, max(means) + room)
-    axes[0].set_ylabel("true return (95 % intervals)")
+    across = math.ceil((len(systems) + 1) / 2)
+    figure = Figure(figsize=(3.3 * across, 6.4), layout="constrained")
+    axes = list(figure.subplots(2, across, squeeze=False).ravel())
+    for axis, system in zip(axes, systems, strict=False):
+        _panel(axis, rows, system)
+    for axis in axes[::across]:
+        axis.set_ylabel("true return, mean and 95 % interval")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    for axis in axes[len(systems) :]:
+        axis.axis("off")
+    axes[len(systems)].legend(handles, labels, loc="center", frameon=False)
     return figure
+
+
+def _panel(axis: Any, rows: Rows, system: str) -> None:
+    curves = _curves(rows, system)
+    for i, name in enumerate(METHODS):
+        curve = curves.get(name)
+        if not curve:
+            continue
+        people = sorted(curve)
+        middle, half = zip(*(curve[number] for number in people), strict=True)
+        style = {"linestyle": "--", "color": "black"} if name == TWIN else {"color": f"C{i}"}
+        beside = [number * 1.03 ** (i - 2) for number in people]  # so that intervals do not hide each other
+        axis.errorbar(beside, middle, yerr=half, marker="o", markersize=4, capsize=3, label=name, **style)
+    if (low := _last(curves.get(BEHAVIOUR))) is not None:
+        axis.axhline(low, color="grey", linestyle=":", label=BEHAVIOUR)
+    numbers = sorted({row["people"] for row in rows if row["system"] == system and row["method"] != BEHAVIOUR})
+    axis.set(title=system, xlabel="people", xscale="log", xlim=(0.8 * numbers[0], 1.25 * numbers[-1]))
+    axis.set_xticks(numbers, [f"{number:,}" for number in numbers])
+    axis.minorticks_off()
+    means = [one[0] for curve in curves.values() for one in curve.values()]
+    room = 0.25 * (max(means) - min(means))
+    axis.set_ylim(min(means) - room, max(means) + room)
 
 
 if __name__ == "__main__":
     stored = json.loads((RESULTS / "world-peers.json").read_text())["rows"]
     draw(stored).savefig(ROOT / "docs" / "world-peers.png", dpi=130)
-    for line in cliffs(stored):
-        print(" | ".join(line))

@@ -3,7 +3,8 @@
 Rio, Barlier, Colin & Thomas ("Differentially Private Deep Model-Based Reinforcement Learning", 2024): an ensemble of
 dynamics models is trained with each person's clipped gradient, over all its members together, and rewards are reduced
 by how far the members disagree. Here all people are in every step, which is the least noise for a number of steps, and
-the relation is that one is replaced. Clipping and noise are jax-privacy's.
+the relation is that one is replaced. Clipping and noise are jax-privacy's. Where people's states and changes are is
+paid for, and networks may be given the features that quietq is given, made white, and a straight part.
 """
 
 import math
@@ -21,15 +22,21 @@ from jax_privacy.noise_addition import gaussian_privatizer
 
 from benchmarks.planners import Imagined, plan
 from benchmarks.session_data import Array, Policy, Rng, Steps, System
-from benchmarks.world_peers import BUDGET, Settings, regress
+from benchmarks.world_peers import BUDGET, Settings, regress, some_rows
+from benchmarks.world_twin import with_constant
 from quietq.feedback.spaces import Spaces
 
-Weights = list[tuple[Any, Any]]
-ROWS = 32
+Weights = dict[str, Any]
+ROWS = 16
 """Of each person, at random."""
-MEMBERS = 3
-SCALES, STARTS = 0.1, 0.05
-"""Of mu squared, for how large changes are, and for first states."""
+BLOCK, BLOCKS = 250, 20
+SIZES, FEW = (10, 16, 48), 6
+"""People who are taken at once, the most of such blocks, and sizes that inputs, and outputs if they are not few, are
+filled up to with zeros: one compiled loop serves many systems."""
+RARE = -3.0
+"""The log-odds of an end, at first."""
+STARTS = 0.05
+"""Of mu squared, for first states."""
 _LADDER = 0.5 ** np.arange(11)
 
 
@@ -38,102 +45,216 @@ def network(steps: Steps, settings: Settings, seed: int) -> Policy:
 
 
 def train(steps: Steps, settings: Settings, seed: int) -> "Network":
-    system, unit, rng = steps.system, steps.unit(), np.random.default_rng([seed, 9])
-    spaces, model = system.spaces, system.model
-    moved = list(model.learned(spaces.states))
-    chosen, there = _chosen(steps.there, rng)
-    inputs = 2 * spaces.join(np.take_along_axis(unit.states, chosen[..., None], 1), _acted(unit, chosen)) - 1
-    change = 2 * np.take_along_axis(unit.after - unit.states, chosen[..., None], 1)[..., moved]
-    scale = _scales(change, there, BUDGET.mu * math.sqrt(SCALES), rng)
-    rewards, ended = (np.take_along_axis(one, chosen, 1)[..., None] for one in (unit.rewards - 0.5, steps.ended))
-    targets = np.concatenate([change / scale, 2 * rewards, ended], axis=-1)
-    learned = np.r_[np.ones(len(moved)), float(model.reward is None), float(model.end is None and system.ends)]
-    data = tuple(jnp.asarray(one, jnp.float32) for one in (inputs, targets, there))
-    weights = _start((inputs.shape[-1], *settings["widths"], targets.shape[-1]), rng)
-    mu, number = BUDGET.mu * math.sqrt(1 - SCALES - STARTS), settings["steps"]
-    noise = 2 * math.sqrt(number) / mu * settings["clip"]
-    optimiser = optax.adam(optax.linear_schedule(settings["rate"], 0.1 * settings["rate"], number))
-    moves, mask = optimiser.init(weights), jnp.asarray(learned, jnp.float32)
-    random = gaussian_privatizer(stddev=1, prng_key=jax.random.key(seed, impl="rbg")).init(weights)
-    for _ in range(number):
-        summed, random = _noisy_sum(weights, *data, mask, settings["clip"], noise, random)
-        change_, moves = optimiser.update(jax.tree.map(lambda leaf: leaf / len(inputs), summed), moves)
-        weights = optax.apply_updates(weights, change_)
+    system, rng = steps.system, np.random.default_rng([seed, 9])
+    spaces, model, some = system.spaces, system.model, some_rows(steps, ROWS, rng).unit()
+    moved, there = list(model.learned(spaces.states)), some.there.astype(float)
+    change = 2 * (some.after - some.states)[..., moved]
+    inputs, scale = _scaled(system, settings, some.states, change, there, rng)
+    rewards, ended = (2 * some.rewards - 1)[..., None], some.ended[..., None]
+    targets = np.concatenate([change / scale, rewards, ended], axis=-1)
+    mask = np.r_[np.ones(len(moved)), float(model.reward is None), 0.0]
+    end = np.r_[np.zeros(len(mask) - 1), float(model.end is None and system.ends)]
+    seen = inputs(some.states, some.actions)
+    sizes, outputs = settings["widths"], _filled(len(mask), FEW)
+    weights = _start(seen.shape[-1], (*sizes, outputs), settings["members"], rng)
+    weights["layers"][-1][1][:, len(mask) - 1] = RARE
+    mu = BUDGET.mu * math.sqrt(1 - settings["scales"] - (STARTS if model.start is None else 0.0))
+    weights = _descend(
+        weights, _blocks(seen, _filled(seen.shape[-1])), _blocks(targets, outputs), _blocks(there[..., None], 1),
+        *(np.pad(one, (0, outputs - len(one))).astype(np.float32) for one in (mask, end)), len(seen),
+        *_numbers(settings, mu), jax.random.key(seed, impl="rbg"),
+    )  # fmt: skip
     first = None
     if model.start is None:
-        begin = 2 * unit.states[:, :1] - 1
+        begin = 2 * steps.unit().states[:, :1] - 1
         each = np.ones((len(begin), 1))
-        found, _, spread = regress(each[..., None], begin, each, BUDGET.mu * math.sqrt(STARTS), 1.0, rng)
-        first = (found[0] + 1) / 2, np.sqrt(np.diag(spread)) / 2
-    arrays = [(np.asarray(matrix, float), np.asarray(bias, float)) for matrix, bias in list(weights)]  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
-    return Network(system, arrays, scale, settings["penalty"], first)
+        found = regress(each[..., None], begin, each, BUDGET.mu * math.sqrt(STARTS), 1.0, rng)
+        first = (found.slopes[0] + 1) / 2, np.sqrt(np.diag(found.left)) / 2
+    arrays = _without_padding(weights, seen.shape[-1], targets.shape[-1])
+    return Network(system, arrays, inputs, scale, settings["penalty"], settings["apart"], first)
 
 
-def _chosen(there: Array, rng: Rng) -> tuple[Array, Array]:
-    """As many steps of each person, drawn from theirs; who has fewer has some that do not count."""
-    order = np.argsort(np.where(there, rng.random(there.shape), 2.0), axis=1)[:, :ROWS]
-    return order, np.take_along_axis(there, order, 1).astype(float)
+def noise_multiplier(steps: int, mu: float) -> float:
+    """Of a clipped gradient's length, for the sum over people: another person's moves it by up to two lengths."""
+    return 2 * math.sqrt(steps) / mu
 
 
-def _acted(unit: Steps, chosen: Array) -> Array:
-    listed = unit.actions.ndim == 2
-    return np.take_along_axis(unit.actions, chosen if listed else chosen[..., None], 1)
+def _numbers(settings: Settings, mu: float) -> tuple[float, ...]:
+    kind, rate = settings["optimiser"]
+    return (
+        settings["clip"], noise_multiplier(settings["steps"], mu), float(kind == "adam"), rate, settings["steps"],
+        settings["averaged"], float(settings["straight"]),
+    )  # fmt: skip
 
 
-def _scales(change: Array, there: Array, mu: float, rng: Rng) -> Array:
-    """For each coordinate the largest rung of a ladder that more than 3 in 10 changes exceed; paid for."""
-    over = (np.abs(change)[..., None] > _LADDER) * there[..., None, None]
-    share = over.sum(axis=1) / np.maximum(there.sum(axis=1), 1)[:, None, None]
-    found = share.mean(axis=0)
-    found = found + math.sqrt(share[0].size) * math.sqrt(2) / (len(share) * mu) * rng.standard_normal(found.shape)
-    return np.array([_LADDER[np.argmax(row > 0.3)] if (row > 0.3).any() else _LADDER[-1] for row in found])
+def _filled(columns: int, *sizes: int) -> int:
+    return next(size for size in (*sizes, *SIZES) if size >= columns)
 
 
-def _start(sizes: tuple[int, ...], rng: Rng) -> Weights:
-    """All members at once, each with another start; the last layers start at 0."""
-    drawn = [rng.normal(0, pair[0] ** -0.5, (MEMBERS, *pair)).astype(np.float32) for pair in pairwise(sizes)]
-    drawn[-1] *= 0.1
-    return [(jnp.asarray(one), jnp.zeros((MEMBERS, one.shape[-1]), jnp.float32)) for one in drawn]
+def _blocks(rows: Array, columns: int) -> Array:
+    """With people and columns of zeros, which no gradient comes from."""
+    found = np.zeros((BLOCKS * BLOCK, ROWS, columns), np.float32)
+    found[: len(rows), : rows.shape[1], : rows.shape[2]] = rows
+    return found.reshape(BLOCKS, BLOCK, ROWS, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What networks see of states and actions: states in deviations from a middle, or features that are made white."""
+
+    system: System
+    middle: Array
+    deviation: Array
+    """Of states, in the unit box."""
+    features: bool
+    white: Array
+    """What makes features white, if they are taken."""
+
+    def __call__(self, states: Array, actions: Array) -> Array:
+        spaces = self.system.spaces
+        if self.features:
+            return self._features(states, actions) @ self.white[:, 1:]
+        seen = np.clip((states - self.middle) / self.deviation, -5, 5)
+        acted = spaces.join(states, actions)[..., spaces.states :]
+        return np.concatenate([seen, 2 * acted - 1], axis=-1)
+
+    def _features(self, states: Array, actions: Array) -> Array:
+        spaces = self.system.spaces
+        return with_constant(self.system.model.feature_map(spaces)(spaces.join(states, actions)))
+
+    @classmethod
+    def of(cls, system: System, middle: Array, deviation: Array, features: bool) -> "Inputs":
+        """White for independent normal states of this middle and deviation and uniform actions: nobody's are needed."""
+        found = cls(system, middle, deviation, features, np.eye(1))
+        if not features:
+            return found
+        rng, spaces = np.random.default_rng(0), system.spaces
+        states = np.clip(middle + deviation * rng.standard_normal((4096, len(middle))), 0, 1)
+        actions = rng.integers(0, spaces.actions, 4096) if spaces.actions else rng.random((4096, spaces.numbers))
+        phi = found._features(states, actions)
+        gram = phi.T @ phi / len(phi)
+        white = np.linalg.inv(np.linalg.cholesky(gram + 1e-8 * np.eye(len(gram)))).T
+        return cls(system, middle, deviation, features, white)
+
+
+def _scaled(
+    system: System, settings: Settings, states: Array, change: Array, there: Array, rng: Rng
+) -> tuple[Inputs, Array]:
+    """How large changes are, and where states are; "public" takes the box for states, "spread" its middle alone."""
+    kind, size = settings["scaling"], states.shape[-1]
+    mu, middle = BUDGET.mu * math.sqrt(settings["scales"]), np.zeros(size)
+    if kind == "place":
+        mu = mu / math.sqrt(2)
+        own = ((2 * states - 1) * there[..., None]).sum(axis=1) / there.sum(axis=1)[:, None]
+        noise = 2 * math.sqrt(size) / (len(own) * mu)
+        middle = np.clip(own.mean(axis=0) + noise * rng.standard_normal(size), -1, 1)
+    if kind == "public":
+        return Inputs.of(system, np.full(size, 0.5), np.full(size, 12**-0.5), settings["features"]), _sizes(
+            change, there, mu, rng
+        )
+    sizes = _sizes(np.concatenate([change, 2 * states - 1 - middle], axis=-1), there, mu, rng)
+    spread = sizes[change.shape[-1] :] / 2
+    return Inputs.of(system, (middle + 1) / 2, spread, settings["features"]), sizes[: change.shape[-1]]
+
+
+def _sizes(values: Array, there: Array, mu: float, rng: Rng) -> Array:
+    """For each column twice the largest rung of a ladder that more than half of all values exceed.
+
+    A person gives for each column how many of their values lie between which rungs, as shares of 1: another person's
+    move them by at most sqrt(2) for each column.
+    """
+    between = np.diff((np.abs(values)[..., None] > np.r_[np.inf, _LADDER]) * there[..., None, None], axis=-1)
+    share = (between.sum(axis=1) / there.sum(axis=1)[:, None, None]).mean(axis=0)
+    noise = math.sqrt(2 * values.shape[-1]) / (len(values) * mu)
+    over = np.cumsum(share + noise * rng.standard_normal(share.shape), axis=-1) > 0.5
+    return 2 * np.array([_LADDER[np.argmax(row)] if row.any() else _LADDER[-1] for row in over])
+
+
+def _start(inputs: int, sizes: tuple[int, ...], members: int, rng: Rng) -> Weights:
+    """All members at once, each with another start; the last layers start small, and the straight parts at 0."""
+    before, last = (_filled(inputs), *sizes), len(sizes) - 1
+    drawn = [
+        (rng.normal(0, one**-0.5, (members, rows, columns)) * (0.1 if i == last else 1)).astype(np.float32)
+        for i, (one, (rows, columns)) in enumerate(zip((inputs, *sizes), pairwise(before), strict=False))
+    ]
+    layers = [(one, np.zeros((members, one.shape[-1]), np.float32)) for one in drawn]
+    return {"layers": layers, "straight": np.zeros((members, before[0], before[-1]), np.float32)}
+
+
+def _without_padding(weights: Any, inputs: int, outputs: int) -> Weights:
+    layers = [[np.asarray(leaf, float) for leaf in pair] for pair in weights["layers"]]
+    layers[0][0] = layers[0][0][:, :inputs]
+    layers[-1] = [leaf[..., :outputs] for leaf in layers[-1]]
+    return {"layers": layers, "straight": np.asarray(weights["straight"], float)[:, :inputs, :outputs]}
 
 
 def values(weights: Weights, x: Any, xp: Any) -> Any:
     """(members, rows, outputs) of rows."""
-    hidden = xp.broadcast_to(x, (MEMBERS, *x.shape))
-    for i, (matrix, bias) in enumerate(weights):
+    layers = weights["layers"]
+    hidden = xp.broadcast_to(x, (layers[0][0].shape[0], *x.shape))
+    for i, (matrix, bias) in enumerate(layers):
         hidden = hidden @ matrix + bias[:, None, :]
-        if i < len(weights) - 1:
+        if i < len(layers) - 1:
             hidden = xp.tanh(hidden)
-    return hidden
+    return hidden + x @ weights["straight"]
 
 
-def _loss(weights: Weights, x: Any, y: Any, there: Any, mask: Any) -> Any:
+def _loss(mask: Any, end: Any, weights: Weights, x: Any, y: Any, there: Any) -> Any:
+    """The mean over a person's rows and over members: Huber's, and logistic for ends."""
     found = values(weights, x, jnp)
-    squares = optax.huber_loss(found[..., :-1], jnp.broadcast_to(y[..., :-1], found[..., :-1].shape), delta=3.0)
-    ends = optax.sigmoid_binary_cross_entropy(found[..., -1:], jnp.broadcast_to(y[..., -1:], found[..., -1:].shape))
-    rows = (jnp.concatenate([squares, ends], axis=-1) * mask).sum(axis=-1) * there
+    squares = optax.huber_loss(found, jnp.broadcast_to(y, found.shape), delta=3.0) * mask
+    log_odds = found @ end
+    ends = optax.sigmoid_binary_cross_entropy(log_odds, jnp.broadcast_to(y @ end, log_odds.shape))
+    rows = (squares.sum(axis=-1) + end.sum() * ends) * there[:, 0]
     return rows.mean(axis=0).sum() / jnp.maximum(there.sum(), 1.0)
 
 
 @jax.jit
-def _noisy_sum(weights: Weights, x: Any, y: Any, there: Any, mask: Any, clip: Any, noise: Any, random: Any) -> Any:
+def _descend(
+    weights: Weights, x: Any, y: Any, there: Any, mask: Any, end: Any, people: Any, clip: Any, noise: Any, adam: Any,
+    rate: Any, steps: Any, averaged: Any, straight: Any, key: Any,
+) -> Weights:  # fmt: skip
+    """All steps in one compiled loop; a rate that falls to a tenth, and the mean of the last weights."""
+    optimisers = optax.scale_by_adam(), optax.trace(0.9)
     gradient = clipped_grad(
-        partial(_masked, mask), l2_clip_norm=clip, batch_argnums=(1, 2, 3), keep_batch_dim=False
+        partial(_loss, mask, end), l2_clip_norm=clip, rescale_to_unit_norm=True, batch_argnums=(1, 2, 3),
+        keep_batch_dim=False, pre_clipping_transform=lambda one: one | {"straight": straight * one["straight"]},
     )  # fmt: skip
-    return gaussian_privatizer(stddev=noise, prng_key=0).update(gradient(weights, x, y, there), random)
+    privatiser = gaussian_privatizer(stddev=noise, prng_key=key)
+    first = steps - jnp.maximum(1, jnp.round(averaged * steps).astype(int))
+    nothing = jax.tree.map(jnp.zeros_like, weights)
 
+    def step(i: Any, carry: Any) -> Any:
+        weights, moves, random, total = carry
+        summed = jax.lax.fori_loop(
+            0, (people + BLOCK - 1) // BLOCK,
+            lambda block, sofar: jax.tree.map(jnp.add, sofar, gradient(weights, x[block], y[block], there[block])),
+            nothing,
+        )  # fmt: skip
+        noisy, random = privatiser.update(summed, random)
+        mean = jax.tree.map(lambda leaf: leaf / people, noisy | {"straight": straight * noisy["straight"]})
+        changes, moves = zip(*(one.update(mean, old) for one, old in zip(optimisers, moves, strict=True)), strict=True)
+        now = rate * (1 - 0.9 * i / steps)
+        weights = jax.tree.map(lambda leaf, one, other: leaf - now * jnp.where(adam > 0, one, other), weights, *changes)
+        total = jax.tree.map(lambda old, new: old + jnp.where(i >= first, new, 0.0), total, weights)
+        return weights, moves, random, total
 
-def _masked(mask: Any, weights: Weights, x: Any, y: Any, there: Any) -> Any:
-    return _loss(weights, x, y, there, mask)
+    begin = weights, tuple(one.init(weights) for one in optimisers), privatiser.init(weights), nothing
+    total = jax.lax.fori_loop(0, steps, step, begin)[3]
+    return jax.tree.map(lambda leaf: leaf / (steps - first), total)
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A model of the system: the members' mean, and a penalty for how far they disagree."""
+    """A model of the system: the members' mean, or each of them, and a penalty for how far they disagree."""
 
     system: System
     weights: Weights
+    inputs: Inputs
     scale: Array
     penalty: float
+    apart: bool
+    """Whether plans are made for members apart, and not for their mean."""
     first: tuple[Array, Array] | None
 
     @property
@@ -141,23 +262,24 @@ class Network:
         return self.system.spaces
 
     def typical(self) -> tuple[Array, Array]:
-        return np.full(self.spaces.states, 0.5), np.full(self.spaces.states, 12**-0.5)
+        return self.inputs.middle, self.inputs.deviation
 
     def start(self, number: int, rng: Rng) -> Array:
         assert self.first is not None
         middle, spread = self.first
         return np.clip(middle + spread * rng.standard_normal((number, len(middle))), 0.0, 1.0)
 
-    def plausible(self, number: int, rng: Rng) -> None:
-        """Members of the ensemble are averaged, and paid for where they differ."""
+    def plausible(self, number: int, rng: Rng) -> Array | None:
+        """The numbers of members."""
+        return np.arange(number) % len(self.weights["straight"]) if self.apart else None
 
     def step(self, states: Array, actions: Array, draws: Array, worlds: Array | None = None) -> Imagined:
         spaces, model = self.spaces, self.system.model
-        points = 2 * spaces.join(states, actions) - 1
+        points = self.inputs(states, actions)
         found = values(self.weights, points.reshape(-1, points.shape[-1]), np)
-        found = found.reshape(MEMBERS, *points.shape[:-1], -1)
+        found = found.reshape(len(found), *points.shape[:-1], -1)
         apart = np.linalg.norm(found[..., :-2].std(axis=0), axis=-1)
-        mean = found.mean(axis=0)
+        mean = found.mean(axis=0) if worlds is None else found[worlds, np.arange(len(worlds))]
         after = states.copy()
         after[..., model.learned(spaces.states)] += mean[..., :-2] * self.scale / 2
         after = np.clip(after, 0.0, 1.0)

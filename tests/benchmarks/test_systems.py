@@ -4,18 +4,21 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from benchmarks.development_systems import DEVELOPMENT
+from benchmarks.gym_systems import GYM
 from benchmarks.planners import Imagined, linear_by_cross_entropy, lqr
 from benchmarks.session_data import SystemEnv
 from benchmarks.systems import REPORTED
-from benchmarks.world_peers import noisy_moments, one_shot_world
+from benchmarks.world_grids import METHODS
+from benchmarks.world_peers import noisy_moments, one_shot_world, some_rows, white_in_box
+from benchmarks.world_picture import cliffs, differences
 from benchmarks.world_twin import twin
 
-EVERY = REPORTED | DEVELOPMENT
+EVERY = REPORTED | GYM | DEVELOPMENT
 
 
-@pytest.mark.parametrize("name", ["Acrobot-v1", "MountainCarContinuous-v0"])
+@pytest.mark.parametrize("name", ["Acrobot-v1", "MountainCarContinuous-v0", *GYM])
 def test_copies_step_like_gymnasium(name):
-    system, env, rng = REPORTED[name], gymnasium.make(name), np.random.default_rng(0)
+    system, env, rng = EVERY[name], gymnasium.make(name), np.random.default_rng(0)
     seen, _ = env.reset(seed=3)
     states, person = np.array([seen], float), np.full((1, 1), 0.7)
     for _ in range(60):
@@ -26,6 +29,8 @@ def test_copies_step_like_gymnasium(name):
         assert found.ended[0] == ended
         assert found.rewards[0] == pytest.approx(float(reward), abs=1e-4)
         states = np.array([there], float)
+        if ended:
+            break
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -69,12 +74,65 @@ def test_replacing_one_person_moves_one_shot_moments_by_no_more_than_is_noised()
     assert noise == pytest.approx(2**0.5 / 30 / 1e12)
 
 
-def test_one_shot_without_noise_is_the_twin():
+@pytest.mark.parametrize("white", [False, True])
+def test_one_shot_without_noise_is_the_twin(white):
     """Of one person's rows, so that a normalisation per person changes nothing."""
     system = DEVELOPMENT["random linear 0"]
     steps = system.sessions(1, 0)
-    found = one_shot_world(steps, {"ridge": 1e-9, "larger": 1.0}, 0, mu=1e9)
+    settings = {"ridge": 1e-9, "larger": 1.0, "dynamics": 0.7, "white": white, "steep": 10.0}
+    found = one_shot_world(steps, settings, 0, mu=1e9)
     np.testing.assert_allclose(found.weights, twin(steps).weights, atol=1e-2)
+    assert np.abs(found.plausible(1, np.random.default_rng(0)) - found.weights).max() < 1e-3
+
+
+def test_features_that_are_white_in_the_box_keep_their_constant():
+    spaces = DEVELOPMENT["tanks"].spaces
+    white = white_in_box(lambda states, actions: np.concatenate([np.ones((len(states), 1)), states], axis=1), spaces)
+    np.testing.assert_allclose(white[:, 0], [1, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(np.diag(white), [1, 12**0.5, 12**0.5], rtol=0.05)
+
+
+def test_settings_around_the_best_go_beyond_their_grid_and_shares_stay_below_1():
+    method = METHODS["DP-FQI"]
+    best = {"degree": 1, "length": 0.1, "ridge": 10.0, "rounds": 80, "gram": 0.8, "discount": 0.99}
+    near = method.around([best], [best], 30)
+    assert max(one["rounds"] for one in near) == 160
+    assert 0.99 < max(one["discount"] for one in near) < 1
+    assert 0.8 < max(one["gram"] for one in near) < 1
+    assert min(one["degree"] for one in near) == 1
+    assert method.at_an_end(best, near) == []
+    assert "rounds" in method.at_an_end(best, [best])
+
+
+def _row(method, people, mean, error, draws=5):
+    numbers = {"return": {"mean": mean, "standard error": error}}
+    return {"system": "some", "method": method, "people": people, "draws": draws, "numbers": numbers}
+
+
+def test_differences_have_stars_only_where_intervals_leave_out_0():
+    rows = [_row("quietq", 10, 5.0, 1.0), _row("DP-FQI", 10, 1.0, 1.0), _row("one-shot moments", 10, 4.0, 1.0),
+            _row("DP-SGD, networks", 10, 0.0, None, 1)]  # fmt: skip
+    heading, line = differences(rows)
+    found = dict(zip(heading, line, strict=True))
+    assert found["DP-FQI"] == "+4.0 ± 3.3 *"  # by Student's t with 8 degrees of freedom
+    assert found["one-shot moments"] == "+1.0 ± 3.3"
+    assert found["DP-SGD, networks"] == ""
+
+
+def test_a_cliff_is_where_everything_above_it_is_enough():
+    rows = [_row("people's own behaviour", 40, 0.0, 0.1), _row("no privacy", 40, 10.0, 0.1)]
+    rows += [_row("quietq", people, mean, 0.1) for people, mean in ((10, 9.5), (20, 8.0), (40, 9.5))]
+    rows += [_row("DP-FQI", people, mean, 0.1) for people, mean in ((10, 1.0), (20, 8.0), (40, 8.5))]
+    heading, line = cliffs(rows)
+    found = dict(zip(heading, line, strict=True))
+    assert (found["quietq"], found["DP-FQI"], found["one-shot moments"]) == ("40", "> 40", "not measured")
+
+
+def test_some_rows_are_those_that_were_made():
+    steps = DEVELOPMENT["heavy pole"].sessions(50, 0)
+    some = some_rows(steps, 16, np.random.default_rng(0))
+    np.testing.assert_array_equal(some.there.sum(axis=1), np.minimum(steps.there.sum(axis=1), 16))
+    assert some.states.shape == (50, 16, 4)
 
 
 class _Pole:
