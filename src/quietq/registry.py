@@ -109,7 +109,11 @@ _OTHER_METHODS = {
     "reward/observed": "quietq.worlds.observed",
     "policies/values": "quietq.mechanisms.policy_values",
     "policies/choice": "quietq.mechanisms.policy_values",
-}
+    **{f"bandit/{name}": f"quietq.learning.bandits.{module}" for name, module in {
+        "elimination": "elimination", "episodes": "episodes", "tree": "tree_ucb", "local": "local_flips",
+        "linear-tree": "linear", "linear-factors": "linear",
+    }.items()},
+}  # fmt: skip
 """Methods that a certificate names but nobody chooses by name, with their modules."""
 
 

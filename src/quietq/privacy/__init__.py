@@ -35,6 +35,7 @@ from quietq.privacy.limits import (
 )
 from quietq.privacy.published import PublishedCheck as PublishedCheck, PublishedTheorem as PublishedTheorem
 from quietq.privacy.relations import (
+    Arrivals as Arrivals,
     LipschitzBall as LipschitzBall,
     Relation as Relation,
     RkhsBall as RkhsBall,
