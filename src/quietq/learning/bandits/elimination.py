@@ -81,13 +81,10 @@ class Elimination(PrivatePolicy):
         state.shown[arm] += 1
         return arm
 
-    def _ahead(self) -> tuple[int, int]:
-        """An arm, and how many answers about it nothing else has to be waited for; for the last arm any number."""
-        state = self.state
-        if state.left.sum() == 1:
-            return int(np.argmax(state.left)), 2**62
-        arm = int(np.argmin(np.where(state.left, state.answers, np.iinfo(np.int64).max)))
-        return arm, self.epoch.answers - int(state.answers[arm])
+    def _ahead(self) -> Int[np.ndarray, " arms"]:
+        left, state = self.state.left, self.state
+        waited = self.epoch.answers - state.answers if left.sum() > 1 else np.full(self.arms, 2**40)
+        return np.where(left, waited, 0)
 
     def _take(self, arm: int, units: int, answers: int = 1) -> None:
         state = self.state

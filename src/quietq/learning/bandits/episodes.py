@@ -1,4 +1,4 @@
-"""Adaptive episodes with forgetting (after Azize & Basu 2022): one arm until its count has doubled, then look again.
+"""Adaptive episodes with forgetting (after Azize & Basu 2022): each of an arm's episodes is twice as long as its last.
 
 An episode's noisy mean comes from its own answers alone; the arm with the highest index gets the next one.
 
@@ -8,7 +8,7 @@ each sum, and mu-GDP with Gaussian noise of deviation 1/mu. If x is the noisy me
     P(q > index(x, n, level)) <= exp(-level),    index = min over l of (1 - exp(-l x - level/n - w(l)))/(1 - exp(-l)),
 
 over 0 < l <= epsilon with w = 0 for Laplace noise (ours: its distribution function at u is at most exp(l u) for each
-such l, so that Chernoff's bound holds as if there were no noise), over l > 0 with w = l^2/(2 mu^2 n) for Gaussian noise.
+such l, so Chernoff's bound holds as if there were no noise), over l > 0 with w = l^2/(2 mu^2 n) for Gaussian noise.
 At level a ln(t), for any a > 1, an underrated best arm costs no more than a constant (`docs/theory.md`, section 14), so
 that regret is of order ln(T) sum_a (1/gap_a + 1/epsilon).
 """
@@ -77,11 +77,12 @@ class Episodes(PrivatePolicy):
 
     @property
     def _needed(self) -> int:
-        """Answers that the episode under way ends with: as many as there were before it."""
+        """Answers that the episode under way ends with."""
         return max(2 * int(self.state.length[self.state.arm]), 1)
 
-    def _ahead(self) -> tuple[int, int]:
-        return self.state.arm, self._needed - int(self.state.answers[self.state.arm])
+    def _ahead(self) -> Int[np.ndarray, " arms"]:
+        waited = max(self._needed - int(self.state.answers[self.state.arm]), 1)
+        return np.where(np.arange(self.arms) == self.state.arm, waited, 0)
 
     def _take(self, arm: int, units: int, answers: int = 1) -> None:
         state = self.state

@@ -18,10 +18,11 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from quietq.mechanisms.laws import Gaussian, KNorm, Law
 from quietq.mechanisms.weights import Independent
@@ -82,8 +83,12 @@ class Policy(ABC):
         for context, arm, reward, person in zip(contexts, arms, rewards, named, strict=True):
             self.learn(context, arm, reward, person)
 
+    def _ahead(self) -> Int[np.ndarray, " arms"]:
+        """How many answers about each arm can come in before anything is decided; for simulations in blocks."""
+        raise NotImplementedError
+
     def _take(self, arm: int, units: int, answers: int = 1) -> None:
-        """The sum of so many answers about an arm, no more than `_ahead` asks for, for simulations in blocks."""
+        """Answers about an arm, by their sum, and no more of them than `_ahead` says."""
         raise NotImplementedError
 
     def _counts(self, person: Any) -> bool:
@@ -110,7 +115,8 @@ class Policy(ABC):
         return Certificate(method=f"bandit/{self.name}", standing="none", remarks=(remark,))
 
     def _forget(self) -> None:
-        """Drops all answers that were not noised yet; nothing to do where none ever is."""
+        """Drops all answers that were not noised yet: all, where none ever is."""
+        self.state = self._start()
 
     def __reduce__(self) -> str:
         raise TypeError("A policy is not copied or pickled, for a copy would spend its budget again: save it.")
@@ -135,7 +141,7 @@ class PrivatePolicy(Policy):
     visits: int = 1
     """How often one person may come by."""
     named: bool = False
-    """Whether every answer comes with a name, by which visits are counted; else somebody is trusted for their number."""
+    """Whether every answer comes with a name, by which visits are counted; else their number is trusted."""
     account: Account | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -166,11 +172,11 @@ class PrivatePolicy(Policy):
     def norm(self) -> dict[str, Any]:
         return {"kind": "answers"}
 
-    @property
+    @cached_property
     def sensitivity(self) -> float:
         return norms.largest_difference(self.norm, self.relation.describe())
 
-    @property
+    @cached_property
     def law(self) -> Law:
         """Of the noise on each number."""
         if self.is_pure:  # not a last place too little
@@ -229,9 +235,14 @@ class PrivatePolicy(Policy):
                 "People saw what they were shown. The policy's state and what was measured of its success are private, "
                 "because they are not computed from what this certificate covers alone.", False,
             ),
-            *self.law.conditions(_MOST, 0.0),
+            *self.law.conditions(_MOST, self._error),
             accounted(self.account),
         )  # fmt: skip
+
+    @property
+    def _error(self) -> float:
+        """How far off the numbers are that noise is added to, at the most."""
+        return 0.0
 
     def _about_visits(self) -> tuple[Assumption, ...]:
         if not (self.named and self._whole):

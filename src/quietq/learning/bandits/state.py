@@ -21,6 +21,7 @@ import numpy as np
 from quietq.learning.bandits.policy import Policy, PrivatePolicy
 from quietq.noise.feature_maps import FeatureMap, map_of
 from quietq.privacy import Budget, Certificate, InvalidInput
+from quietq.privacy.kinds import thaw
 
 NAME = "PRIVATE-bandit.npz"
 _TRUST = "PRIVATE: this file holds people's answers. Keep it where only the policy can read it, and do not copy it."
@@ -31,8 +32,8 @@ def save(policy: Policy, directory: str | Path) -> Path:
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     header = {
-        "note": _TRUST, "policy": policy.name, "settings": _settings(policy), "certificate": policy.certificate.to_dict(),
-        "drawn": policy._drawn,
+        "note": _TRUST, "policy": policy.name, "settings": _settings(policy), "drawn": policy._drawn,
+        "certificate": policy.certificate.to_dict(),
     }  # fmt: skip
     if isinstance(policy, PrivatePolicy):
         header |= {"seen": dict(policy._seen), "whole": policy._whole}
@@ -81,7 +82,9 @@ def _read(path: Path, policies: tuple[type[Policy], ...], features: Any) -> Poli
     policy = kind(**settings)  # without an account: what it is charged was charged when it was made
     policy.state = _filled(policy.state, arrays)
     policy._drawn = header["drawn"]
-    policy.certificate = Certificate.from_dict(header["certificate"])
+    again, policy.certificate = policy.certificate, Certificate.from_dict(header["certificate"])
+    if thaw(again.norm) != thaw(policy.certificate.norm):
+        raise InvalidInput("This code makes running sums by other factors than the one that saved the state.")
     if isinstance(policy, PrivatePolicy):
         known = policy._about_visits()
         policy._seen, policy._whole = Counter(header["seen"]), header["whole"]

@@ -1,4 +1,4 @@
-"""Upper confidence bounds on sums from binary trees (Mishra & Thakurta 2015, Tossou & Dimitrakakis 2016): the older way.
+"""Upper confidence bounds on sums from binary trees (Mishra & Thakurta 2015, Tossou & Dimitrakakis 2016).
 
 Theorem. Each arm has a tree over its answers in their order: an answer is in one node on each of its levels, and every
 node that is full is noised once. Replacing an answer moves as many sums by at most 1 as there are levels, so Laplace
@@ -86,7 +86,3 @@ class TreeUCB(PrivatePolicy):
         state.units[arm, :level] = 0
         state.nodes[arm, :level] = 0
         state.nodes[arm, level] = self._noised(sums_in_answers(state.units[arm, [level]]))[0]
-
-    def _forget(self) -> None:
-        """Nodes without noise are those that larger ones would be made of: these are begun anew."""
-        self.state = self._start()
