@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
+    bandit_study,
     catalogue_study,
     family_study,
     learning,
@@ -40,7 +41,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
     family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study, world_study,
-    world_tuning, world_peer_study,
+    world_tuning, world_peer_study, bandit_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 
