@@ -23,7 +23,7 @@ DELTA = 1e-7
 LINEAR = qq.Budget(1.0, 1e-6)
 TUNED = {"two arms": (0.3, 0.03), "five arms": (0.3, 0.1), "sixteen arms": (0.3, 0.03)}
 """Of the tree's two constants, the best of `tune`, arms by arms, where they are judged: all that tuning can give it."""
-GRID = [(sampling, noise) for sampling in (0.3, 1.0) for noise in (0.01, 0.03, 0.1, 0.3, 1.0)]
+GRID = [(sampling, noise) for sampling in (0.1, 0.3, 1.0) for noise in (0.3, 0.5, 1.0, 1.5)]
 OPEN = "none"
 Play = Callable[[int], np.ndarray]
 

@@ -41,6 +41,7 @@ def index(
     steepest = min(rate, _STEEPEST)
     slopes = np.geomspace(min(1e-4, steepest), steepest, 100)
     exponent = slopes * means[:, None] + (level + slopes**2 / (2 * mu**2)) / answers[:, None]
+    exponent = np.maximum(exponent, -700.0)  # so that nothing overflows; a larger one is a bound too
     return np.min(-np.expm1(-exponent) / -np.expm1(-slopes), axis=1)
 
 

@@ -8,12 +8,13 @@ keep their order, and gaps shrink by 2 p - 1, about epsilon/2.
 """
 
 import math
+import secrets
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from quietq.learning.bandits.policy import UNITS, PrivatePolicy
 from quietq.learning.bandits.references import Counts, upper_bounds
-from quietq.noise.exact import Enclosure, LazyUniform, decide
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
 from quietq.privacy import Assumption, InvalidInput
 
 
@@ -48,7 +49,7 @@ class LocalUCB(PrivatePolicy):
         odds = self.budget.epsilon / self.visits
         if entropy.reproducible:
             return int(coin == bool(entropy.uniforms((1,))[0] < 1 / (1 + math.exp(-odds))))
-        return int(coin == _keeps(odds))
+        return int(coin == keeps(odds))
 
     def learn(self, context: Any, arm: int, reward: Any, person: Any = None) -> None:
         """What `report` gave, or None if nothing was sent."""
@@ -71,9 +72,9 @@ class LocalUCB(PrivatePolicy):
         return Assumption(flipped, False), *self._about_visits()
 
 
-def _keeps(odds: float) -> bool:
+def keeps(odds: float, random_bits: RandomBits = secrets.randbits) -> bool:
     """True with probability 1/(1 + exp(-odds)), exactly: where ln(u/(1 - u)) is below the odds."""
-    uniform = LazyUniform()
+    uniform = LazyUniform(random_bits)
 
     def below() -> bool:
         u = uniform.enclosure()

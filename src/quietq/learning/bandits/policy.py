@@ -62,6 +62,12 @@ class Policy(ABC):
         self._process, self._drawn = os.getpid(), 0
         self.state: Any = self._start()  # PRIVATE
         self.certificate = self._certify()
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_made", False) and name in self.__dataclass_fields__:
+            raise AttributeError(f"{name} was promised by the policy's certificate, and is not changed: make another.")
+        super().__setattr__(name, value)
 
     @abstractmethod
     def _start(self) -> Any:
