@@ -1,6 +1,6 @@
 """People who come by: regret of bandits.
 
-Bernoulli arms without context, and linear ones of 5 and 10 features; 100 runs in each draw.
+Bernoulli arms without context, and linear ones of 5 and 10 features, 100 runs in each draw; and travellers.
 """
 
 import argparse
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import quietq as qq
-from benchmarks import bandit_plays, linear_bandit_plays
+from benchmarks import bandit_data, bandit_plays, linear_bandit_plays
+from benchmarks.bandit_data import travellers
 from benchmarks.bandit_plays import ARMS, arms_of, in_blocks
 from benchmarks.study import ROOT, Case, Numbers, Study
 from quietq.learning.bandits import Elimination, Episodes, Linear, LinearTree, LinUCB
@@ -21,7 +22,7 @@ EPSILONS = (0.005, 0.02, 0.1, 0.25, 1.0)
 ARRIVALS = (10**4, 10**5, 10**6)
 DELTA = 1e-7
 LINEAR = qq.Budget(1.0, 1e-6)
-TUNED = {"two arms": (0.3, 0.03), "five arms": (0.3, 0.1), "sixteen arms": (0.3, 0.03)}
+TUNED = {"two arms": (1.0, 0.5), "five arms": (1.0, 0.5), "sixteen arms": (1.0, 0.5)}
 """Of the tree's two constants, the best of `tune`, arms by arms, where they are judged: all that tuning can give it."""
 GRID = [(sampling, noise) for sampling in (0.1, 1.0) for noise in (0.3, 0.4, 0.5, 0.7)]
 OPEN = "none"
@@ -41,13 +42,17 @@ def study(options: argparse.Namespace) -> Study:
         "these arms, all others' on other arms.",
         f"Gaussian noise is for delta = {DELTA:g}, linear policies for delta = {LINEAR.delta:g}.",
     )
-    made = (ROOT / "src" / "quietq" / "learning" / "bandits", ROOT / "src" / "quietq" / "privacy" / "interactive.py")
     files = [ROOT / "benchmarks" / f"{name}.py" for name in ("bandit_plays", "linear_bandit_plays", "bandit_study")]
+    made = (ROOT / "src" / "quietq" / "learning" / "bandits", ROOT / "src" / "quietq" / "privacy" / "interactive.py")
     return Study(
         NAME, "epsilon", [
             Case(labels, _measure(play), (*made, *files), settings=settings,
                  wanted=str(labels["policy"]).startswith(wanted))
             for labels, play, settings in cases
+        ] + [
+            Case(labels, share, (*made, *files, ROOT / "benchmarks" / "bandit_data.py"),
+                 wanted=str(labels["policy"]).startswith(wanted))
+            for labels, share in _travellers()
         ], remarks, each="draws of 100 runs",
     )  # fmt: skip
 
@@ -142,6 +147,38 @@ def _linear() -> list[tuple[dict[str, Any], Play, dict[str, Any]]]:
                 epsilon = OPEN if kind is LinUCB else LINEAR.epsilon
                 found.append((_labels(f"linear, {d} features", name, arrivals, epsilon), play, {}))
     return found
+
+
+def _travellers() -> list[tuple[dict[str, Any], Callable[[int], Numbers]]]:
+    """Real people's answers, one run in each draw. How much is explored was chosen on the linear arms above."""
+    arrivals, dimension = 50_000, 6
+
+    def share(make: Callable[[int], Any]) -> Callable[[int], Numbers]:
+        def measure(draw: int) -> Numbers:
+            policy, taken = make(draw), 0
+            for person in travellers(arrivals, draw):
+                arm = policy.choose(person.context)
+                policy.learn(person.context, arm, float(arm == person.chosen))
+                taken += arm == person.chosen
+            return {"share that was shown what they chose": taken / arrivals}
+
+        return measure
+
+    def always(draw: int) -> Numbers:
+        return {
+            "share that was shown what they chose": float(np.mean([p.chosen == 1 for p in travellers(arrivals, draw)]))
+        }
+
+    given: dict[str, Any] = {"dimension": dimension, "width": 0.3}
+    private: dict[str, Any] = {"budget": LINEAR, "arrivals": arrivals, **given}
+    return [
+        (_labels("travellers", "linear, factors", arrivals, LINEAR.epsilon),
+         share(lambda draw: Linear(bandit_data.ARMS, simulate=draw, **private))),
+        (_labels("travellers", "linear, tree", arrivals, LINEAR.epsilon),
+         share(lambda draw: LinearTree(bandit_data.ARMS, simulate=draw, **private))),
+        (_labels("travellers", "LinUCB", arrivals, OPEN), share(lambda draw: LinUCB(bandit_data.ARMS, **given))),
+        (_labels("travellers", "always Swissmetro", arrivals, OPEN), always),
+    ]  # fmt: skip
 
 
 def tune(name: str, arrivals: int = ARRIVALS[-1], runs: int = 40) -> dict[tuple[float, float], float]:
