@@ -1,8 +1,8 @@
 """Plays of linear bandits, many runs at a time: ten fresh unit vectors for each arrival, weights of length a half.
 
-Answers are learned in batches of sixteen, so that noisy sums are looked at after each batch only. In between the noise
+Answers are learned in batches of 32, so that noisy sums are looked at after each batch only. In between the noise
 moves as it would step by step: a tree's nodes below a batch are never looked at, and that of a Toeplitz matrix, a
-linear recursion, goes sixteen steps at once. The law is that of the policies, fed in such batches.
+linear recursion, goes 32 steps at once. The law is that of the policies, fed in such batches.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from quietq.learning.bandits import Linear, LinearTree, LinUCB
 from quietq.learning.bandits.linear import confidence, numbers_of
 from quietq.learning.bandits.running_sums import Factors, spreads
 
-ARMS, BATCH = 10, 16
+ARMS, BATCH = 10, 32
 
 
 class _TreeNoise:

@@ -217,7 +217,8 @@ class Linear(_Rows, PrivatePolicy):
 
     def _conditions(self) -> tuple[Assumption, ...]:
         shortened = Assumption("Rows of features were shortened to a length of 1.", True)
-        own = () if self.features is None or is_data(self.features) else (OWN_FEATURES,)
+        known = self.features is None or (isinstance(self.features, FeatureMap) and is_data(self.features))
+        own = () if known else (OWN_FEATURES,)
         return shortened, *own, *super()._conditions()
 
     def _add(self, vector: Float[np.ndarray, " numbers"]) -> None:

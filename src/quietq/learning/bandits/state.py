@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from quietq.learning.bandits.policy import Policy, PrivatePolicy
-from quietq.noise.feature_maps import FeatureMap, map_of
+from quietq.noise.feature_maps import FeatureMap, is_data, map_of
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.kinds import thaw
 
@@ -114,7 +114,7 @@ def _settings(policy: Policy) -> dict[str, Any]:
         if isinstance(value, Budget):
             value = {"epsilon": value.epsilon, "delta": value.delta}
         elif field.name == "features":
-            value = value.describe() if isinstance(value, FeatureMap) else None
+            value = value.describe() if isinstance(value, FeatureMap) and is_data(value) else None
         if field.name != "account":
             found[field.name] = value
     return found
