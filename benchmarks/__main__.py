@@ -21,6 +21,7 @@ from rich.table import Table
 
 from benchmarks import (
     auto_study,
+    bandit_study,
     catalogue_study,
     family_study,
     go_study,
@@ -45,7 +46,7 @@ from benchmarks.study import RESULTS, ROOT, run, tables
 MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
 STUDIES: tuple[ModuleType, ...] = (
     auto_study, family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study,
-    world_study, world_peer_study, world_settings, go_study, world_ppo_study,
+    world_study, world_peer_study, world_settings, go_study, world_ppo_study, bandit_study,
 )  # fmt: skip
 HEADINGS = ("name", "measured", "limit", "aim", "verdict")
 

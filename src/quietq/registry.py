@@ -118,7 +118,11 @@ _OTHER_METHODS = {
     "policies/values": "quietq.mechanisms.policy_values",
     "policies/choice": "quietq.mechanisms.policy_values",
     "plan/check": "quietq.worlds.plan_check",
-}
+    **{f"bandit/{name}": f"quietq.learning.bandits.{module}" for name, module in {
+        "elimination": "elimination", "episodes": "episodes", "tree": "tree_ucb", "local": "local_flips",
+        "linear-tree": "linear", "linear-factors": "linear",
+    }.items()},
+}  # fmt: skip
 """Methods that a certificate names but nobody chooses by name, with their modules."""
 
 

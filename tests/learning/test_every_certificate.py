@@ -35,6 +35,7 @@ from quietq import (
 )
 from quietq.feedback.trajectories import Cells
 from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
+from quietq.learning.bandits import Elimination, Episodes, Linear, LinearTree, LocalUCB, TreeUCB
 from quietq.learning.method import Spaces
 from quietq.learning.trainer import spaces_of
 from quietq.mechanisms import k_norm, knots, path
@@ -89,6 +90,12 @@ CASES: dict[str, Callable[[], Any]] = {
     "observed": lambda: observe(WALK, SupBall(0.01), BUDGET, low=0.0, high=0.5, rewards=500).certificate,
     **{name: (lambda name=name: in_loop(name)) for name in IN_LOOP},
     "evaluation": lambda: evaluation().release([([0, 1, 2], [0.0, 0.0, 1.0])] * 300).certificate,
+    "pure episodes": lambda: Episodes(3, Budget(0.9, 0.0), visits=2).certificate,
+    "pure tree": lambda: TreeUCB(3, BUDGET, arrivals=1000).certificate,
+    "pure local": lambda: LocalUCB(3, BUDGET, named=True).certificate,
+    "elimination": lambda: Elimination(3, BUDGET, arrivals=1000).certificate,
+    "linear": lambda: Linear(3, BUDGET, dimension=4, arrivals=1000).certificate,
+    "linear tree": lambda: LinearTree(3, BUDGET, dimension=4, arrivals=1000, features=lambda row: row).certificate,
 }
 
 
@@ -127,6 +134,18 @@ def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in ("count", "rounds", "weights", "operations"):
         if norm.get(name):
             yield changed("norm", name, to=math.ceil(norm[name] * (1.25 if name == "operations" else 1.03)))
+    if relation["kind"] == "arrivals":
+        yield changed("relation", "visits", to=relation["visits"] + 1)
+        yield changed("relation", "contexts", to=not relation["contexts"])
+        if relation["arrivals"] is not None:
+            yield changed("relation", "arrivals", to=2 * relation["arrivals"])
+            yield changed("relation", "arrivals", to=None)
+        if "levels" in norm:
+            yield changed("norm", "levels", to=norm["levels"] + 1)
+        if "length" in norm:
+            yield changed("norm", "length", to=norm["length"] * 1.01)
+        if "scales" in norm:
+            yield changed("norm", "scales", to=[1.1 * one for one in norm["scales"]])
     if norm["kind"] == "smooth-bound":
         yield changed("norm", "beta", to=norm["beta"] * 1.01)
     if norm["kind"] in ("increments", "reward-gradients", "clipped-gradients"):
@@ -159,7 +178,7 @@ def test_promises_are_those_that_were_asked_for(certificates: dict[str, Certific
     certificate = certificates[name]
     if name == "evaluation":
         assert (certificate.epsilon, certificate.delta, certificate.mu) == (1.0, 1e-6, None)
-    elif name in ("pure features", "k-norm"):
+    elif "pure" in name or name == "k-norm":
         assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 0.0, None)
     else:
         assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 1e-4, BUDGET.mu)

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from linear_people import read, rows_of
 
-from quietq import Accountant, Budget, InvalidInput, PrivateWorld, Sessions, WorldModel, check_plan, plan_linear, privatise
+from quietq import (
+    Accountant,
+    Budget,
+    InvalidInput,
+    PrivateWorld,
+    Sessions,
+    WorldModel,
+    check_plan,
+    plan_linear,
+    privatise,
+)
 from quietq.feedback.statistic import Columns, Starts
 from quietq.feedback.transition_statistics import EndRates
 from quietq.mechanisms.moments import _Odds

@@ -12,6 +12,7 @@ try:
 except ImportError as error:
     raise MissingExtra.of("train", "Audits need JAX and Equinox") from error
 
+from quietq.audit.bandits import Visit as Visit, audit_bandit as audit_bandit, frozen_bandit as frozen_bandit
 from quietq.audit.bounds import (
     Errors as Errors,
     epsilon_lower as epsilon_lower,

@@ -35,6 +35,7 @@ from quietq.privacy.limits import (
 )
 from quietq.privacy.published import PublishedCheck as PublishedCheck, PublishedTheorem as PublishedTheorem
 from quietq.privacy.relations import (
+    Arrivals as Arrivals,
     LipschitzBall as LipschitzBall,
     LipschitzPresence as LipschitzPresence,
     Presence as Presence,

@@ -313,6 +313,46 @@ class OnePerson(Relation):
         return f"what {plural(record['people'], 'person', 'people')} gave, of whom one may have given anything else"
 
 
+def _flag(name: str, value: object) -> object:
+    if isinstance(value, bool):
+        return value
+    raise InvalidInput(f"{name} must be True or False, not {value!r}.")
+
+
+@dataclass(frozen=True)
+class Arrivals(Relation):
+    """People who come by, are shown something and answer: all that one of them brings and answers, replaced.
+
+    Promised is that nothing that *others* are shown gives that person away. Without contexts what the person is shown
+    does not depend on anything of theirs, so the promise is about everything that anybody is shown. With contexts it
+    does, and the promise is joint differential privacy (Kearns, Pai, Roth & Ullman 2014).
+
+    >>> print(Arrivals(arrivals=1000))
+    answers of people who come by, 1000 times in all, of whom one may answer anything else
+    """
+
+    kind = "arrivals"
+    fields: ClassVar = {"arrivals": optional(count), "visits": count, "contexts": _flag}
+    unit = "any one person"
+    no_radius = "Answers of people who come by are no function, so they have no radius in any kernel."
+    people: ClassVar[None] = None
+
+    arrivals: int | None = None
+    """How often somebody comes by at the most, in all; it is public. None if that is not bounded."""
+    visits: int = 1
+    """How often one person comes by at the most."""
+    contexts: bool = False
+    """Whether what people are shown depends on what they bring along."""
+
+    @staticmethod
+    def words(record: Record) -> str:
+        brought, bring = ("contexts and answers", "bring and answer") if record["contexts"] else ("answers", "answer")
+        total = "" if record["arrivals"] is None else f", {plural(record['arrivals'], 'time')} in all"
+        visits = "" if record["visits"] == 1 else f" on {record['visits']} visits"
+        joint = " and is shown anything else: joint differential privacy" if record["contexts"] else ""
+        return f"{brought} of people who come by{total}, of whom one may {bring} anything else{visits}{joint}"
+
+
 def people(n: int, low: float, high: float, slope: float, actions: int = 1, *, presence: bool = False) -> LipschitzBall:
     """The relation "replace one of n people", when the reward is the mean of theirs.
 

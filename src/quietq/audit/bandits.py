@@ -1,0 +1,103 @@
+"""Audits of bandits: two streams of people that differ in one person's context or answers.
+
+Everybody brings a context (or None) and a table with an answer for each arm. `frozen_bandit` draws one transcript of
+noisy numbers and replays it to both streams, so that all decisions about others are the same, and measures how far
+apart the two are in all that was noised, in the norm that the noise hides. `audit_bandit` draws many transcripts of
+both, from fresh noise, and learns to tell them apart: it knows nothing of how noise is drawn, so it also finds noise
+that is used twice.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.audit.draws import audit_draws
+from quietq.audit.finding import Attack, Finding, Movement, Promise, Unprotected
+from quietq.learning.bandits import PrivatePolicy
+from quietq.privacy import InvalidInput
+
+
+class Visit(NamedTuple):
+    """One person who comes by, once."""
+
+    context: Any
+    answers: tuple[float, ...]
+    """What they would answer to each arm."""
+
+
+Make = Callable[[int], PrivatePolicy]
+"""A policy that simulates by this seed."""
+
+
+class Seen(NamedTuple):
+    looked: list[np.ndarray]  # THE SECRET: before noise
+    noisy: list[np.ndarray]
+
+
+def play(policy: PrivatePolicy, visits: Sequence[Visit], replayed: list[np.ndarray] | None = None) -> Seen:
+    """What was noised while these people came by; with the noisy numbers of another play, if they are given."""
+    seen, draw = Seen([], []), policy._noised
+
+    def noised(numbers: np.ndarray) -> np.ndarray:
+        place = len(seen.looked)
+        if replayed is not None and (place >= len(replayed) or replayed[place].shape != numbers.shape):
+            raise Unprotected("What one person gave changes when something is noised, or how much of it.")
+        seen.looked.append(numbers.copy())
+        seen.noisy.append(draw(numbers) if replayed is None else replayed[place])
+        return seen.noisy[-1]
+
+    setattr(policy, "_noised", noised)  # noqa: B010
+    for visit in visits:
+        arm = policy.choose(visit.context)
+        policy.learn(visit.context, arm, visit.answers[arm])
+    return seen
+
+
+def frozen_bandit(make: Make, before: Sequence[Visit], after: Sequence[Visit], seed: int = 0) -> Movement:
+    """How far apart two streams are in one transcript, beside what the noise in it is enough for."""
+    policy = make(seed)
+    _check(policy, before, after)
+    first = play(policy, before)
+    second = play(make(seed), after, first.noisy)
+    if len(second.looked) != len(first.looked):
+        raise Unprotected("What one person gave changes how often something is noised.")
+    moved = np.concatenate([np.zeros(1), *(b - a for a, b in zip(first.looked, second.looked, strict=True))])
+    unit, pure = policy.law.cost(1.0), policy.is_pure
+    stated = policy.budget.epsilon / (unit.epsilon or 1.0) if pure else policy.budget.mu / (unit.mu or 1.0)
+    found = float(np.abs(moved).sum() if pure else np.linalg.norm(moved))
+    by = f"a transcript of {len(first.noisy)} draws"
+    return Movement(f"bandit/{policy.name}", stated, found, by, "sum of sizes" if pure else "Euclidean")
+
+
+def audit_bandit(
+    make: Make, before: Sequence[Visit], after: Sequence[Visit], runs: int = 1000, *, most: int = 200, **options: Any
+) -> Finding:
+    """Tells `runs` plays of one stream from as many of the other, by at most so many of the first noisy numbers."""
+    policy = make(0)
+    _check(policy, before, after)
+    budget, pure = policy.budget, policy.is_pure
+    count = min(most, sum(one.size for one in play(policy, before).noisy))
+
+    def draw(side: int, seed: int) -> Float[np.ndarray, " numbers"]:
+        noisy = play(make(seed), after if side else before).noisy
+        row = np.concatenate([np.zeros(0), *(one.ravel() for one in noisy)])[:count]
+        return np.concatenate([row, np.zeros(count - len(row))])
+
+    promise = Promise("certified", budget.epsilon, 0.0 if pure else budget.delta, None if pure else budget.mu)
+    relation = str(policy.relation)
+    attack = Attack(f"bandit/{policy.name}", "arrivals", relation, "one person", f"{count} noisy numbers", "learned")
+    return audit_draws(draw, None, runs, attack, promise, **options)
+
+
+def _check(policy: PrivatePolicy, before: Sequence[Visit], after: Sequence[Visit]) -> None:
+    if len(before) != len(after):
+        raise InvalidInput("Both streams must have as many visits.")
+    apart = sum(not _same(one, other) for one, other in zip(before, after, strict=True))
+    if not 0 < apart <= policy.visits:
+        raise InvalidInput(f"The streams must differ in 1 to {policy.visits} visits, those of one person, not {apart}.")
+
+
+def _same(one: Visit, other: Visit) -> bool:
+    return one.answers == other.answers and np.array_equal(np.asarray(one.context), np.asarray(other.context))

@@ -1,0 +1,111 @@
+"""Adaptive episodes with forgetting (after Azize & Basu 2022): each of an arm's episodes is twice as long as its last.
+
+An episode's noisy mean comes from its own answers alone; the arm with the highest index gets the next one.
+
+Theorem. Answers are used once, so that all episodes together are epsilon-DP with Laplace noise of scale 1/epsilon on
+each sum, and mu-GDP with Gaussian noise of deviation 1/mu. If x is the noisy mean of n answers of mean q, then
+
+    P(q > index(x, n, level)) <= exp(-level),    index = min over l of (1 - exp(-l x - level/n - w(l)))/(1 - exp(-l)),
+
+over 0 < l <= epsilon with w = 0 for Laplace noise (ours: its distribution function at u is at most exp(l u) for each
+such l, so Chernoff's bound holds as if there were no noise), over l > 0 with w = l^2/(2 mu^2 n) for Gaussian noise.
+At level a ln(t), for any a > 1, an underrated best arm costs no more than a constant (`docs/theory.md`, section 14), so
+that regret is of order ln(T) sum_a (1/gap_a + 1/epsilon).
+"""
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.learning.bandits.policy import PrivatePolicy, sums_in_answers
+from quietq.privacy import InvalidInput
+from quietq.privacy.checks import real
+
+_STEEPEST = 30.0  # beyond it, the bound says nothing more
+
+
+def index(
+    means: Float[np.ndarray, " arms"],
+    answers: Int[np.ndarray, " arms"],
+    level: float,
+    rate: float,
+    mu: float = math.inf,
+) -> Float[np.ndarray, " arms"]:
+    """At most this is the true mean, except with probability exp(-level). Each slope gives a bound; here are some 100.
+
+    `rate` is the epsilon of Laplace noise on the sums, or infinite; `mu` that of Gaussian noise.
+    """
+    steepest = min(rate, _STEEPEST)
+    slopes = np.geomspace(min(1e-4, steepest), steepest, 100)
+    exponent = slopes * means[:, None] + (level + slopes**2 / (2 * mu**2)) / answers[:, None]
+    exponent = np.maximum(exponent, -700.0)  # so that nothing overflows; a larger one is a bound too
+    return np.min(-np.expm1(-exponent) / -np.expm1(-slopes), axis=1)
+
+
+@dataclass
+class _State:
+    arm: int  # of the episode under way; the first episodes go through all arms
+    time: int  # answers so far
+    length: Int[np.ndarray, " arms"]  # of each arm's last episode, 0 if it had none
+    means: Float[np.ndarray, " arms"]  # noisy, of that episode
+    answers: Int[np.ndarray, " arms"]  # towards each arm's next episode
+    units: Int[np.ndarray, " arms"]  # PRIVATE: their sums
+
+
+@dataclass(eq=False)
+class Episodes(PrivatePolicy):
+    """Needs no number of arrivals."""
+
+    name: ClassVar[str] = "episodes"
+    _: KW_ONLY
+    exploration: float = 1.1
+    """The level of an index is this times the logarithm of the number of answers so far."""
+
+    def __post_init__(self) -> None:
+        if not real("exploration", self.exploration) > 1:
+            raise InvalidInput(f"exploration must be above 1, not {self.exploration!r}.")
+        super().__post_init__()
+
+    def _start(self) -> _State:
+        zeros = np.zeros(self.arms, np.int64)
+        return _State(0, 0, zeros, np.zeros(self.arms), zeros.copy(), zeros.copy())
+
+    def choose(self, context: object = None) -> int:
+        return self.state.arm
+
+    @property
+    def _needed(self) -> int:
+        """Answers that the episode under way ends with."""
+        return max(2 * int(self.state.length[self.state.arm]), 1)
+
+    def _ahead(self) -> Int[np.ndarray, " arms"]:
+        waited = max(self._needed - int(self.state.answers[self.state.arm]), 1)
+        return np.where(np.arange(self.arms) == self.state.arm, waited, 0)
+
+    def _take(self, arm: int, units: int, answers: int = 1) -> None:
+        state = self.state
+        state.time += answers
+        state.answers[arm] += answers  # late answers about another arm wait for its next episode
+        state.units[arm] += units
+        if state.answers[state.arm] >= self._needed:
+            self._end_episode()
+
+    def _end_episode(self) -> None:
+        state, arm = self.state, self.state.arm
+        taken, sums = int(state.answers[arm]), sums_in_answers(state.units[[arm]])
+        state.means[arm] = self._noised(sums)[0] / taken
+        state.length[arm], state.answers[arm], state.units[arm] = taken, 0, 0
+        if not state.length.all():
+            state.arm = int(np.argmin(state.length))  # the next one that had no episode
+            return
+        level = self.exploration * math.log(state.time)
+        noise = (
+            (self.budget.epsilon / self.visits, math.inf) if self.is_pure else (math.inf, self.budget.mu / self.visits)
+        )
+        state.arm = int(np.argmax(index(state.means, state.length, level, *noise)))
+
+    def _forget(self) -> None:
+        self.state.answers[:], self.state.units[:] = 0, 0

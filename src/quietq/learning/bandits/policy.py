@@ -1,0 +1,266 @@
+"""Policies for people who come by: choose, show, learn from the answer.
+
+`arm = policy.choose(context)`, and later, in whatever order answers come in, `policy.learn(context, arm, reward)`. What
+people gave goes one way, from sums of whole numbers through `_noised` to what decides; `choose` sees nothing else.
+
+Theorem. Given all that was noised before, each answer is in one sum (or in as many as the method states, all of which
+are noised for it). Which sum that is depends on what was shown, on who came when, and on nothing that anybody answered.
+So two people's answers never share a release without noise, and replacing one person's answers moves all sums together
+by at most what `privacy.interactive` states for the method's norm, times the visits of one person
+(`docs/theory.md`, section 14).
+"""
+
+import hashlib
+import math
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.mechanisms.laws import Gaussian, KNorm, Law
+from quietq.mechanisms.weights import Independent
+from quietq.noise.ball import Ball
+from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from quietq.privacy import Arrivals, Assumption, Budget, Certificate, Cost, InvalidInput, norms
+from quietq.privacy.account import Account, accounted
+from quietq.privacy.certificate import CHOSEN
+from quietq.privacy.checks import count, instance, optional, real, same_process, shown
+from quietq.privacy.words import plural
+
+UNITS = 2**20
+"""An answer is a whole number of these parts of its range, so that sums are exact."""
+_MOST = 2.0**33  # sums of more answers are no longer exact in float64
+
+
+@dataclass(eq=False)
+class Policy(ABC):
+    """What all policies share; one that is only this promises nothing."""
+
+    name: ClassVar[str]
+    arms: int
+    """Numbered from 0."""
+    _: KW_ONLY
+    rewards: tuple[float, float] = (0.0, 1.0)
+    """The public range of an answer. What lies outside is taken for the nearer end, and no answer for the middle."""
+    simulate: int | None = None
+    """A seed, for simulation: then nothing is promised."""
+
+    def __post_init__(self) -> None:
+        self.arms = count("arms", self.arms, 2, 10**6)
+        low, high = (real("rewards", one) for one in self.rewards)
+        if not low < high:
+            raise InvalidInput(f"rewards must be a range, lower end first, not {shown(self.rewards)}.")
+        self.rewards = low, high
+        self.simulate = optional(lambda name, value: count(name, value, 0, None))("simulate", self.simulate)
+        self._process, self._drawn = os.getpid(), 0
+        self.state: Any = self._start()  # PRIVATE
+        self.certificate = self._certify()
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_made", False) and name in self.__dataclass_fields__:
+            raise AttributeError(f"{name} was promised by the policy's certificate, and is not changed: make another.")
+        super().__setattr__(name, value)
+
+    @abstractmethod
+    def _start(self) -> Any:
+        """A dataclass of whole numbers and arrays: all that there is to be saved."""
+
+    @abstractmethod
+    def choose(self, context: Any = None) -> int:
+        """What to show to whoever came by."""
+
+    def learn(self, context: Any, arm: int, reward: Any, person: Any = None) -> None:
+        """An answer that came in, now or much later; None for one that never will."""
+        arm = count("arm", arm, 0, self.arms - 1)
+        self._take(arm, self._units(reward) if self._counts(person) else UNITS // 2)
+
+    def learn_batch(self, contexts: Any, arms: Any, rewards: Any, people: Iterable[Any] | None = None) -> None:
+        """Many answers at once: the same as one after the other."""
+        contexts = [None] * len(arms) if contexts is None else contexts
+        named = [None] * len(arms) if people is None else people
+        for context, arm, reward, person in zip(contexts, arms, rewards, named, strict=True):
+            self.learn(context, arm, reward, person)
+
+    def _ahead(self) -> Int[np.ndarray, " arms"]:
+        """How many answers about each arm can come in before anything is decided; for simulations in blocks."""
+        raise NotImplementedError
+
+    def _take(self, arm: int, units: int, answers: int = 1) -> None:
+        """Answers about an arm, by their sum, and no more of them than `_ahead` says."""
+        raise NotImplementedError
+
+    def _counts(self, person: Any) -> bool:
+        """Whether this person's answer still counts."""
+        if person is not None:
+            raise InvalidInput("person must be left out, unless the policy counts visits by name: named=True.")
+        return True
+
+    def _units(self, reward: Any) -> int:
+        """An answer as a whole number. Nothing is refused: that would depend on the answer."""
+        low, high = self.rewards
+        with suppress(Exception):
+            part = (min(max(float(reward), low), high) - low) / (high - low)
+            if not math.isnan(part):
+                return round(UNITS * min(max(part, 0.0), 1.0))
+        return UNITS // 2
+
+    def _entropy(self) -> Entropy:
+        self._drawn += 1  # a seeded stream of its own for each draw: resuming needs to know only how many there were
+        return SystemEntropy() if self.simulate is None else SeededEntropy((self.simulate << 64) + self._drawn)
+
+    def _certify(self) -> Certificate:
+        remark = "It learns from answers as they are, to compare with."
+        return Certificate(method=f"bandit/{self.name}", standing="none", remarks=(remark,))
+
+    def _forget(self) -> None:
+        """Drops all answers that were not noised yet: all, where none ever is."""
+        self.state = self._start()
+
+    def __reduce__(self) -> str:
+        raise TypeError("A policy is not copied or pickled, for a copy would spend its budget again: save it.")
+
+
+@dataclass(eq=False)
+class PrivatePolicy(Policy):
+    """A policy with a promise. The account is charged when it is made, before anybody comes by."""
+
+    contexts: ClassVar[bool] = False
+    """Whether it looks at contexts, so that the promise is joint."""
+    pure: ClassVar[bool] = False
+    """Whether its noise is pure whatever the budget's delta is."""
+    bounded: ClassVar[bool] = False
+    """Whether there is room for so many arrivals and no more."""
+    remarks: ClassVar[tuple[str, ...]] = ()
+    budget: Budget
+    """With delta = 0 for pure noise."""
+    _: KW_ONLY
+    arrivals: int | None = None
+    """How often somebody will come by, in all; declared beforehand."""
+    visits: int = 1
+    """How often one person may come by."""
+    named: bool = False
+    """Whether every answer comes with a name, by which visits are counted; else their number is trusted."""
+    account: Account | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        instance("budget", self.budget, Budget, "a Budget(epsilon, delta)")
+        self.visits = count("visits", self.visits)
+        self.arrivals = optional(lambda name, value: count(name, value, 2))("arrivals", self.arrivals)
+        if self.bounded and self.arrivals is None:
+            raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
+        self._seen: Counter[str] = Counter()
+        self._whole = True  # whether all visits are known
+        super().__post_init__()
+        if self.account is not None and self.simulate is None:
+            self.account.charge(self.cost, self.relation)
+
+    @property
+    def is_pure(self) -> bool:
+        return self.pure or self.budget.is_pure
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.apart(self.budget.epsilon) if self.is_pure else Cost.gaussian(self.budget.mu)
+
+    @property
+    def relation(self) -> Arrivals:
+        return Arrivals(self.arrivals if self.bounded else None, self.visits, self.contexts)
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        return {"kind": "answers"}
+
+    @cached_property
+    def sensitivity(self) -> float:
+        return norms.largest_difference(self.norm, self.relation.describe())
+
+    @cached_property
+    def law(self) -> Law:
+        """Of the noise on each number."""
+        if self.is_pure:  # not a last place too little
+            return KNorm(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))
+        return Gaussian(math.nextafter(self.sensitivity / self.budget.mu, math.inf), Independent(self.norm))
+
+    def _noised(self, numbers: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
+        """The only way from what people gave to what decides."""
+        same_process(self._process, "This policy")
+        law, entropy = self.law, self._entropy()
+        if isinstance(law, Gaussian):
+            return law.add(numbers, entropy)
+        return np.concatenate([law.add(one, entropy) for one in numbers.reshape(-1, 1)])
+
+    def _counts(self, person: Any) -> bool:
+        if not self.named:
+            return super()._counts(person)
+        if not isinstance(person, str | int):
+            raise InvalidInput("person must be a name or a number, because this policy counts visits by name.")
+        name = hashlib.blake2b(str(person).encode(), digest_size=16).hexdigest()
+        self._seen[name] += 1
+        return self._seen[name] <= self.visits
+
+    def _certify(self) -> Certificate:
+        method = f"bandit/{self.name}"
+        if self.simulate is not None:
+            remark = f"Simulates {self.budget}; drawn from a seed, so it protects nobody."
+            return Certificate(method=method, standing="none", reproducible=True, remarks=(remark,))
+        return Certificate(
+            method=method, standing="certified", relation=self.relation.describe(), epsilon=self.budget.epsilon,
+            delta=0.0 if self.is_pure else self.budget.delta, mu=None if self.is_pure else self.budget.mu,
+            sensitivity=self.sensitivity, assumptions=(CHOSEN, *self._conditions()),
+            remarks=(self._told, *self.remarks), **self._measured(),
+        )  # fmt: skip
+
+    def _measured(self) -> dict[str, Any]:
+        return self.law.measured()
+
+    @property
+    def _told(self) -> str:
+        if self.contexts:
+            return (
+                "Joint differential privacy: what a person is shown follows from their own context, and what all "
+                "others are shown, together, does not give that person away."
+            )
+        return "The promise covers everything that anybody is shown: nothing that is shown follows from a context."
+
+    def _conditions(self) -> tuple[Assumption, ...]:
+        low, high = self.rewards
+        held = f"Answers were held to [{low:g}, {high:g}], and those that did not come count as the middle."
+        return (
+            Assumption(held, True),
+            *self._about_visits(),
+            Assumption("Who comes by when, and which answer is learned when, is the same whatever the data is.", False),
+            Assumption(
+                "People saw what they were shown. The policy's state and what was measured of its success are private, "
+                "because they are not computed from what this certificate covers alone.", False,
+            ),
+            *self.law.conditions(_MOST, self._error),
+            accounted(self.account),
+        )  # fmt: skip
+
+    @property
+    def _error(self) -> float:
+        """How far off the numbers are that noise is added to, at the most."""
+        return 0.0
+
+    def _about_visits(self) -> tuple[Assumption, ...]:
+        if not (self.named and self._whole):
+            return (
+                Assumption(f"Nobody gave more than {plural(self.visits, 'answer')}, be it under two names.", False),
+            )
+        return (
+            Assumption(f"Of each name {plural(self.visits, 'answer')} counted at the most.", True),
+            Assumption("Nobody came by under two names.", False),
+        )
+
+
+def sums_in_answers(units: np.ndarray) -> Float[np.ndarray, "..."]:
+    """Whole numbers of units in answers: exact below 2^33 of them."""
+    return units / UNITS

@@ -1,0 +1,187 @@
+"""Noisy running sums of vectors: by a binary tree, or by a matrix factorisation of the sums.
+
+Theorem. Let each visit bring a vector v = zz' (its numbers in an order and scale in which the Euclidean norm is the
+Frobenius norm), |z| <= length, and let neighbours differ in at most `visits` of them. (a) Tree: a vector is in one node
+on each level; the nodes of a level move by at most sqrt(2) visits length^2 together, and all levels by sqrt(levels)
+times that. (b) Factors: with C lower triangular, Toeplitz and without negative entries, what is noised is C v, which
+moves by at most sqrt(2) visits column length^2 where `column` is the length of C's first column; running sums are
+A C^-1 of it, A being all ones below the diagonal. Gaussian noise of that over mu on every number is mu-GDP.
+Proof in `docs/theory.md`, section 14; sqrt(2), not 2, because products of positive semidefinite matrices are not
+negative. C is a buffered linear Toeplitz matrix of jax-privacy's, which approximates the square root of A (Dvijotham,
+McMahan, Pillutla, Steinke & Thakurta 2024).
+"""
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from quietq.learning.bandits.tree_ucb import levels_for
+from quietq.mechanisms.mechanism import SLACK
+from quietq.privacy.interactive import longest_column
+
+PARTS = 2.0**32
+"""Vectors are rounded to whole numbers of such parts, which a tree then adds exactly."""
+_BUFFERS = 7
+Noised = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass
+class Sums:
+    """Where a running sum stands."""
+
+    steps: int
+    secret: np.ndarray  # PRIVATE
+    public: Float[np.ndarray, "rows numbers"]
+    before: Float[np.ndarray, " numbers"]  # noisy, of an earlier running sum that was forgotten
+    spread: float  # the variance of that, in units of the noise's
+
+
+class RunningSum(ABC):
+    """A way of adding up; all of it is public."""
+
+    def __init__(self, arrivals: int, numbers: int, length: float) -> None:
+        self.arrivals, self.numbers, self.length = arrivals, numbers, length
+
+    @property
+    @abstractmethod
+    def norm(self) -> dict[str, Any]:
+        """As certificates state it."""
+
+    @property
+    def rounding(self) -> float:
+        """By how much neighbours can be farther apart because of floating point, in one person's visit."""
+        return 0.0
+
+    @abstractmethod
+    def start(self) -> Sums: ...
+
+    @abstractmethod
+    def add(self, sums: Sums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
+        """One more vector, in whole parts; what it is noised with is drawn by `noised`."""
+
+    @abstractmethod
+    def total(self, sums: Sums) -> Float[np.ndarray, " numbers"]:
+        """The noisy running sum."""
+
+    @abstractmethod
+    def spread(self, sums: Sums) -> float:
+        """The variance of each of its numbers, in units of the noise's."""
+
+    def forget(self, sums: Sums) -> Sums:
+        """Goes on from the noisy sum, which is public, with a new running sum for those who come later."""
+        fresh = self.start()
+        fresh.before, fresh.spread = self.total(sums), self.spread(sums)
+        return fresh
+
+
+class Tree(RunningSum):
+    """Nodes of a binary tree, each noised once, when it is full."""
+
+    @property
+    def levels(self) -> int:
+        return levels_for(self.arrivals)
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        return {"kind": "tree-of-moments", "levels": self.levels, "length": self.length}
+
+    def start(self) -> Sums:
+        shape = self.levels, self.numbers
+        return Sums(0, np.zeros(shape, np.int64), np.zeros(shape), np.zeros(self.numbers), 0.0)
+
+    def add(self, sums: Sums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
+        sums.steps += 1
+        level = (sums.steps & -sums.steps).bit_length() - 1
+        sums.secret[level] = sums.secret[:level].sum(axis=0) + vector.astype(np.int64)
+        sums.secret[:level], sums.public[:level] = 0, 0
+        sums.public[level] = noised(sums.secret[level] / PARTS)
+
+    def total(self, sums: Sums) -> Float[np.ndarray, " numbers"]:
+        return sums.before + sums.public.sum(axis=0)
+
+    def spread(self, sums: Sums) -> float:
+        return sums.spread + sums.steps.bit_count()
+
+
+class Factors(RunningSum):
+    """A buffered Toeplitz matrix: each visit is noised once, together with what is left of earlier ones."""
+
+    def __init__(self, arrivals: int, numbers: int, length: float) -> None:
+        super().__init__(arrivals, numbers, length)
+        self.scales, self.decays = factors(arrivals)
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        return {
+            "kind": "encoded-moments", "scales": list(self.scales), "decays": list(self.decays), "length": self.length,
+        }  # fmt: skip
+
+    @property
+    def column(self) -> float:
+        return longest_column(self.scales, self.decays, self.arrivals)
+
+    @property
+    def rounding(self) -> float:
+        """Each buffer holds at most `long` vectors, and errs by 2^-52 of that in each of as many steps."""
+        long = [min(self.arrivals, 1 / (1 - decay)) for decay in self.decays]
+        each = 2.0**-50 * (1 + sum(s * n**2 for s, n in zip(self.scales, long, strict=True))) * self.length**2
+        return 2 * each * math.sqrt(self.arrivals * self.numbers)
+
+    def start(self) -> Sums:
+        buffers = len(self.scales)
+        zeros = np.zeros((buffers, self.numbers))
+        return Sums(0, zeros, np.zeros((buffers + 1, self.numbers)), np.zeros(self.numbers), 0.0)
+
+    def add(self, sums: Sums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
+        sums.steps += 1
+        scales, decays, vector = np.array(self.scales), np.array(self.decays)[:, None], vector / PARTS
+        encoded = noised(vector + scales @ sums.secret)
+        sums.secret = decays * sums.secret + vector
+        decoded = encoded - scales @ sums.public[:-1]
+        sums.public[:-1] = decays * sums.public[:-1] + decoded
+        sums.public[-1] += decoded
+
+    def total(self, sums: Sums) -> Float[np.ndarray, " numbers"]:
+        return sums.before + sums.public[-1]
+
+    def spread(self, sums: Sums) -> float:
+        return sums.spread + float(spreads(self.scales, self.decays, self.arrivals)[sums.steps])
+
+
+def sensitivity(way: RunningSum, largest: float, visits: int) -> float:
+    """By the theorem, with what floating point adds to it."""
+    return largest * SLACK + visits * way.rounding
+
+
+@functools.lru_cache(maxsize=16)
+def factors(arrivals: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    from jax_privacy.matrix_factorization.buffered_toeplitz import BufferedToeplitz
+
+    with jax.enable_x64(True):  # closed form; rounded, so that no machine's last bits matter
+        found = BufferedToeplitz.from_rational_approx_to_sqrt_x(
+            num_buffers=_BUFFERS, max_buf_decay=1 - max(0.1 / arrivals, 1e-8), max_pillutla_score=1 - 1e-6
+        )
+        scales, decays = np.asarray(found.output_scale, np.float64), np.asarray(found.buf_decay, np.float64)
+    return tuple(np.round(scales, 10).tolist()), tuple(np.round(decays, 10).tolist())
+
+
+@functools.lru_cache(maxsize=16)
+def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: int) -> Float[np.ndarray, " steps_and_none"]:
+    """The variance of the running sum after 0, 1, ... steps: the squares of the first column of A C^-1, added up.
+
+    Decoding is linear: an error of 1 leaves buffers of 1, and comes back as -scales . M^(k-1) 1 after k steps, with
+    M = diag(decays) - 1 scales'. All eigenvalues of M are simple and lie between those of the decays.
+    """
+    ones = np.ones(len(scales))
+    values, vectors = np.linalg.eig(np.diag(decays) - np.outer(ones, scales))
+    weights = -(np.asarray(scales) @ vectors) * np.linalg.solve(vectors, ones)
+    k = np.arange(steps)[:, None]
+    column = 1 + ((1 - values**k) / (1 - values) @ weights).real
+    return np.concatenate([[0.0], np.cumsum(column**2)])

@@ -1,0 +1,88 @@
+"""Upper confidence bounds on sums from binary trees (Mishra & Thakurta 2015, Tossou & Dimitrakakis 2016).
+
+Theorem. Each arm has a tree over its answers in their order: an answer is in one node on each of its levels, and every
+node that is full is noised once. Replacing an answer moves as many sums by at most 1 as there are levels, so Laplace
+noise of scale levels/epsilon on each is epsilon-DP, all nodes of all arms together. The sum of the first n answers is
+that of as many nodes as n has ones in binary (Chan, Shi & Song 2011; Dwork, Naor, Pitassi & Rothblum 2010).
+"""
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.learning.bandits.policy import PrivatePolicy, sums_in_answers
+from quietq.privacy.checks import positive
+
+
+def levels_for(arrivals: int) -> int:
+    """Of a binary tree with a leaf for each of so many.
+
+    >>> [levels_for(n) for n in (2, 3, 4, 5)]
+    [2, 3, 3, 4]
+    """
+    return (arrivals - 1).bit_length() + 1
+
+
+@dataclass
+class _State:
+    time: int  # answers so far
+    answers: Int[np.ndarray, " arms"]
+    units: Int[np.ndarray, "arms levels"]  # PRIVATE: of the nodes that make up the answers so far
+    nodes: Float[np.ndarray, "arms levels"]  # the same with noise
+
+
+@dataclass(eq=False)
+class TreeUCB(PrivatePolicy):
+    """Looks again after every answer, for which each answer pays on every level."""
+
+    name: ClassVar[str] = "tree"
+    pure: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
+    _: KW_ONLY
+    sampling: float = 1.0
+    """By how many Hoeffding bounds, at probability 1/t, a mean is raised for its sampling error."""
+    noise: float = 1.0
+    """By how many bounds on the nodes' noise it is raised."""
+
+    def __post_init__(self) -> None:
+        self.sampling, self.noise = positive("sampling", self.sampling), positive("noise", self.noise)
+        super().__post_init__()
+
+    @property
+    def levels(self) -> int:
+        return levels_for(self.arrivals or 2)
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        return {"kind": "tree-of-answers", "levels": self.levels}
+
+    def _start(self) -> _State:
+        shape = self.arms, self.levels
+        return _State(0, np.zeros(self.arms, np.int64), np.zeros(shape, np.int64), np.zeros(shape))
+
+    def choose(self, context: object = None) -> int:
+        state = self.state
+        if not state.answers.all():
+            return int(np.argmin(state.answers))
+        scale = self.sensitivity / self.budget.epsilon
+        ones = np.array([int(n).bit_count() for n in state.answers])
+        log = math.log(max(state.time, 2))
+        of_noise = scale * (np.sqrt(4 * ones * log) + log)  # Bernstein's, for sums of so many Laplace numbers
+        raised = self.sampling * np.sqrt(log / (2 * state.answers)) + self.noise * of_noise / state.answers
+        return int(np.argmax(state.nodes.sum(axis=1) / state.answers + raised))
+
+    def _take(self, arm: int, units: int, answers: int = 1) -> None:
+        state = self.state
+        if state.answers[arm] >= (self.arrivals or 0):
+            return  # there is no leaf for it
+        state.time += 1
+        state.answers[arm] += 1
+        n = int(state.answers[arm])
+        level = (n & -n).bit_length() - 1  # nodes below it are full, and become one
+        state.units[arm, level] = state.units[arm, :level].sum() + units
+        state.units[arm, :level] = 0
+        state.nodes[arm, :level] = 0
+        state.nodes[arm, level] = self._noised(sums_in_answers(state.units[arm, [level]]))[0]

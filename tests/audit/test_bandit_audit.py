@@ -1,0 +1,170 @@
+"""One person's answers or context cannot be told from noisy numbers; broken copies of the policies are caught."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from broken_copies import SURE
+
+from quietq import Budget
+from quietq.audit import Visit, audit_bandit, frozen_bandit
+from quietq.audit.bandits import play
+from quietq.learning.bandits import Elimination, Episodes, Linear, LinearTree, TreeUCB
+from quietq.learning.bandits.elimination import Epoch
+from quietq.learning.bandits.policy import sums_in_answers
+from quietq.noise.entropy import SeededEntropy
+
+PURE, GAUSSIAN = Budget(1.5, 0.0), Budget.from_mu(2.5, 1e-4)
+
+
+def crowd(n: int, context: Any = None) -> list[Visit]:
+    generator = np.random.default_rng(5)
+    return [Visit(context, tuple(generator.integers(0, 2, 2).astype(float).tolist())) for _ in range(n)]
+
+
+def replaced(visits: list[Visit], at: int, visit: Visit) -> list[Visit]:
+    return [visit if i == at else one for i, one in enumerate(visits)]
+
+
+def in_features(n: int) -> tuple[list[Visit], list[Visit]]:
+    """The first person's context and answer against a context at a right angle: as far apart as zz' can be."""
+    generator, here = np.random.default_rng(6), []
+    for _ in range(n):
+        rows = generator.normal(size=(2, 3))
+        answers = tuple(generator.integers(0, 2, 2).astype(float).tolist())
+        here.append(Visit(rows / np.linalg.norm(rows, axis=1, keepdims=True), answers))
+    one, other = np.array([[1.0, 0, 0]] * 2), np.array([[0, 1.0, 0]] * 2)
+    return replaced(here, 0, Visit(one, (1.0, 1.0))), replaced(here, 0, Visit(other, (0.0, 0.0)))
+
+
+class Unforgetful(Episodes):
+    """Keeps an arm's old answers in its sums."""
+
+    def _end_episode(self) -> None:
+        kept = self.state.units[self.state.arm]
+        arm = self.state.arm
+        super()._end_episode()
+        self.state.units[arm] = kept
+
+
+class Reusing(Episodes):
+    """Uses the same noise in every episode."""
+
+    def _entropy(self) -> SeededEntropy:
+        return SeededEntropy((self.simulate or 0) << 64)
+
+
+class Moved(Episodes):
+    """Ends an episode when it has seen enough of what it likes."""
+
+    @property
+    def _needed(self) -> int:
+        return super()._needed + int(self.state.units.sum() == 0)
+
+
+class HalfTheLevels(TreeUCB):
+    @property
+    def norm(self) -> dict[str, Any]:
+        return {"kind": "tree-of-answers", "levels": self.levels // 2}
+
+    @property
+    def sensitivity(self) -> float:
+        return self.levels // 2
+
+
+class HalfTheLinearLevels(LinearTree):
+    @property
+    def sensitivity(self) -> float:
+        return super().sensitivity / np.sqrt(2)
+
+
+def streams() -> tuple[list[Visit], list[Visit]]:
+    visits = crowd(127)
+    return replaced(visits, 0, Visit(None, (0.0, 0.0))), replaced(visits, 0, Visit(None, (1.0, 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("make", "least"),
+    [
+        (lambda seed: Episodes(2, PURE, simulate=seed), 1.0),
+        (lambda seed: Episodes(2, GAUSSIAN, simulate=seed), 1.0),
+        (lambda seed: TreeUCB(2, PURE, arrivals=127, simulate=seed), 0.6),
+    ],
+    ids=["pure", "gaussian", "tree"],
+)
+def test_one_answer_moves_what_is_noised_by_no_more_than_stated(make: Any, least: float) -> None:
+    movement = frozen_bandit(make, *streams())
+    assert not movement.exceeds
+    assert movement.share >= least - 1e-6
+
+
+def test_elimination_uses_an_answer_once() -> None:
+    """With epochs short enough for a test."""
+
+    class Short(Elimination):
+        @property
+        def epoch(self) -> Epoch:
+            return super().epoch._replace(answers=4 * self.state.epoch, sampling=1.0)
+
+    movement = frozen_bandit(lambda seed: Short(2, PURE, arrivals=1000, simulate=seed), *streams())
+    assert movement.share == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [Linear, LinearTree])
+def test_one_person_moves_running_sums_by_no_more_than_stated(kind: Any) -> None:
+    before, after = in_features(64)
+
+    def make(seed: int) -> Any:
+        return kind(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed)
+
+    movement = frozen_bandit(make, before, after)
+    assert not movement.exceeds
+    # |zz'|^2 without the square of y, at a right angle: 2 (1 + 1/2) of the 2 (5/4)^2 that are stated
+    assert movement.share == pytest.approx(np.sqrt(3 / 3.125), rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: Unforgetful(2, PURE, simulate=seed),
+        lambda seed: HalfTheLevels(2, PURE, arrivals=127, simulate=seed),
+    ],
+    ids=["not forgotten", "half the levels"],
+)
+def test_what_is_noised_more_often_than_stated_is_found(make: Any) -> None:
+    assert frozen_bandit(make, *streams()).exceeds
+
+
+def test_half_the_levels_of_running_sums_are_found() -> None:
+    make = lambda seed: HalfTheLinearLevels(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed)  # noqa: E731
+    assert frozen_bandit(make, *in_features(64)).exceeds
+
+
+def test_an_end_of_an_episode_that_follows_answers_is_found() -> None:
+    from quietq.audit.finding import Unprotected
+
+    with pytest.raises(Unprotected):
+        frozen_bandit(lambda seed: Moved(2, PURE, simulate=seed), *streams())
+
+
+def test_noise_that_is_used_twice_is_found_by_telling_plays_apart() -> None:
+    """The first episodes of both arms differ by answers alone."""
+    visits = [stream[:4] for stream in streams()]
+    finding = audit_bandit(lambda seed: Reusing(2, PURE, simulate=seed), visits[0], visits[1], runs=100, most=2)
+    assert finding.at(SURE).verdict == "refuted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Episodes, Unforgetful])
+@pytest.mark.parametrize("budget", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
+def test_many_plays_cannot_be_told_apart_unless_answers_are_kept(kind: Any, budget: Budget) -> None:
+    finding = audit_bandit(lambda seed: kind(2, budget, simulate=seed), *streams(), runs=3000, most=12)
+    assert finding.at(SURE).verdict == ("consistent" if kind is Episodes else "refuted")
+
+
+def test_what_is_looked_at_are_sums_of_the_episode_alone() -> None:
+    visits = [Visit(None, (1.0, 0.0))] * 40
+    seen = play(Episodes(2, PURE, simulate=3), visits)
+    looked = np.concatenate(seen.looked)
+    assert set(looked) <= {0.0, 1.0, 2.0, 4.0, 8.0, 16.0}
+    assert sums_in_answers(np.array([2**20])) == 1.0

@@ -1,0 +1,82 @@
+"""Plays that are compiled, or in blocks, have the regret of the policies themselves, step by step."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich")
+from benchmarks import bandit_plays, linear_bandit_plays
+from quietq import Budget
+from quietq.learning.bandits import UCB, Episodes, Linear, LinearTree, LocalUCB, Thompson, TreeUCB
+
+MEANS = np.array([0.9, 0.6, 0.3])
+PURE = Budget(4.0, 0.0)
+T = 256
+
+
+def stepped(make: Callable[[int], Any], runs: int) -> np.ndarray:
+    """The regret of each run, with answers learned at once."""
+    generator, regret = np.random.default_rng(9), np.zeros(runs)
+    for run in range(runs):
+        policy = make(run)
+        for _ in range(T):
+            arm = policy.choose()
+            reward: Any = float(generator.random() < MEANS[arm])
+            policy.learn(None, arm, policy.report(reward) if isinstance(policy, LocalUCB) else reward)
+            regret[run] += MEANS.max() - MEANS[arm]
+    return regret
+
+
+def alike(one: np.ndarray, other: np.ndarray) -> bool:
+    """Means within six standard errors."""
+    error = np.hypot(one.std() / np.sqrt(len(one)), other.std() / np.sqrt(len(other)))
+    return bool(abs(one.mean() - other.mean()) < 6 * error)
+
+
+def test_episodes_in_blocks_are_those_step_by_step() -> None:
+    generator = np.random.default_rng(3)
+    blocks = [bandit_plays.in_blocks(Episodes(3, PURE, simulate=s), MEANS, T, generator) for s in range(300)]
+    assert alike(np.array(blocks), stepped(lambda seed: Episodes(3, PURE, simulate=seed + 1000), 60))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "played"),
+    [
+        (lambda seed: UCB(3), lambda: bandit_plays.ucb(MEANS, T, 400, 0)),
+        (lambda seed: Thompson(3, simulate=seed), lambda: bandit_plays.thompson(MEANS, T, 400, 0)),
+        (lambda seed: LocalUCB(3, PURE, simulate=seed), lambda: bandit_plays.local(MEANS, T, 400, 0, 4.0)),
+        (
+            lambda seed: TreeUCB(3, PURE, arrivals=T, simulate=seed, sampling=1.0, noise=0.5),
+            lambda: bandit_plays.tree(MEANS, T, 400, 0, 4.0, 1.0, 0.5),
+        ),
+    ],
+    ids=["ucb", "thompson", "local", "tree"],
+)
+def test_compiled_plays_are_those_of_the_policies(make: Callable[[int], Any], played: Callable[[], np.ndarray]) -> None:
+    assert alike(played(), stepped(make, 200))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Linear, LinearTree])
+def test_linear_plays_are_those_of_the_policies_in_batches(kind: Any) -> None:
+    arms, d, batch, arrivals = linear_bandit_plays.ARMS, 3, linear_bandit_plays.BATCH, 320
+
+    def make(seed: int) -> Any:
+        return kind(arms, Budget(20.0, 1e-5), dimension=d, arrivals=arrivals, simulate=seed, width=0.3)
+
+    generator, regret = np.random.default_rng(4), np.zeros(60)
+    for run in range(len(regret)):
+        policy, theta = make(run), generator.normal(size=d)
+        theta /= 2 * np.linalg.norm(theta)
+        for _ in range(arrivals // batch):
+            rows = generator.normal(size=(batch, arms, d))
+            rows /= np.linalg.norm(rows, axis=2, keepdims=True)
+            shown = [policy.choose(context) for context in rows]
+            value = np.array([rows[i, arm] @ theta for i, arm in enumerate(shown)])
+            regret[run] += ((rows @ theta).max(axis=1) - value).sum()
+            policy.learn_batch(rows, shown, (generator.random(batch) < 0.5 + value).astype(float))
+    played = linear_bandit_plays.play(make(0), arrivals, 400, 1)[arrivals]
+    assert alike(played, regret)
