@@ -51,7 +51,7 @@ def study(options: argparse.Namespace) -> Study:
             )
     remark = (
         "quietq has nothing to set; its twin has the same features and known parts. Of each peer, "
-        f"{world_tuning.AT_RANDOM + world_tuning.AROUND} settings were tried on the development systems, with "
+        f"{world_tuning.trials()} settings were tried on the development systems, with "
         f"{world_tuning.PEOPLE} people, and the best is used for all numbers "
         "(`benchmarks/results/tune-worlds.json`, `python -m benchmarks.world_tuning`). One person is replaced, for all "
         "of them, and all see the same people. Laws: `benchmarks/systems.py` and `benchmarks/gym_systems.py`."

@@ -45,6 +45,12 @@ def chosen(name: str) -> Settings | None:
     return _as_on_grid(found[0]["settings"]) if found else None
 
 
+def trials() -> int:
+    """How many settings were tried of each method, at least."""
+    rows = json.loads(CHOSEN.read_text())["rows"] if CHOSEN.exists() else []
+    return min((row["trials"] for row in rows), default=0)
+
+
 @lru_cache(maxsize=64)
 def people_of(name: str, draw: int) -> tuple[Steps, float, float]:
     """Their steps, what they reach themselves, and what a plan without privacy or halts reaches."""
@@ -67,8 +73,8 @@ class OutOfTime(Exception):
 class Search:
     """For one method's settings."""
 
-    def __init__(self, name: str, known: dict[str, float], until: float) -> None:
-        self.name, self.known, self.until = name, known, until
+    def __init__(self, name: str, known: dict[str, float], until: float, around: int = AROUND) -> None:
+        self.name, self.known, self.until, self.around = name, known, until, around
         self.tried: list[Settings] = []
         modules = (*METHODS[name].made_of, "development_systems")
         self.made_of = fingerprint(ROOT / "benchmarks" / f"{module}.py" for module in modules)
@@ -76,7 +82,7 @@ class Search:
     def row(self) -> dict[str, Any]:
         method = METHODS[self.name]
         first = self._best(method.points(AT_RANDOM), (2, 4), (4, 2), (ALL, 2))
-        second = self._best(method.around(first, self.tried, AROUND), (2, 2), (4, 1), (ALL, 1))
+        second = self._best(method.around(first, self.tried, self.around), (2, 2), (4, 1), (ALL, 1))
         best = self._best([*first, *second], (ALL, 2), (len(TASKS), 2))
         scores: dict[str, list[float]] = {}
         for system, draw in TASKS:
@@ -122,6 +128,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30.0, help="what is not done by then is left for later")
     searched = [name for name, method in METHODS.items() if method.only is None]
     parser.add_argument("--method", nargs="+", choices=searched, default=searched)
+    parser.add_argument("--around", type=int, default=AROUND, help="how many points around the best are tried")
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
     KEPT.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +136,7 @@ def main() -> None:
     for name in options.method:
         try:
             with patch.object(linear_by_cross_entropy, "__defaults__", EFFORT):
-                found = Search(name, known, until).row()
+                found = Search(name, known, until, options.around).row()
         except OutOfTime:
             print("Out of time: the same command goes on from here.")
             break
