@@ -20,7 +20,7 @@ NAME = "go"
 SYSTEMS: dict[str, System] = DEVELOPMENT | REPORTED
 PEOPLE = {
     "random linear 0": 150, "heavy pole": 280, "tanks": 300, "spring": 150, "bowl": 180, "boiler": 300,
-    "rare find": 3000, "CartPole-v1": 350, "glucose": 600, "MountainCarContinuous-v0": 80, "rare harm": 4000,
+    "rare find": 3000, "CartPole-v1": 350, "glucose": 500, "MountainCarContinuous-v0": 180, "rare harm": 4000,
 }  # fmt: skip
 """About where half of the plans are good."""
 WHOLE, CHECK = qq.Budget(1, 1e-5), 0.1
@@ -51,9 +51,9 @@ def study(options: argparse.Namespace) -> Study:
         cases.append(Case(labels, partial(measure, people), MADE_OF, wanted=wanted))
     remarks = (
         "'good' is the part of plans whose true return is at least 0.9 of the twin's (1.1, below 0), which is what is "
-        "wanted; 'area' that under the curve of the check's answer, 'share', for good plans against others; 'right' how "
-        "often `go` is. A tenth of mu squared goes into the check, the rest into the world. Everything in the check was "
-        "chosen on the development systems alone.",
+        "wanted; 'area' that under the curve of the check's answer, 'share', for good plans against others; 'right' "
+        "how often `go` is. A tenth of mu squared goes into the check, the rest into the world. Everything in the "
+        "check was chosen on the development systems alone.",
     )
     return Study(NAME, "people", cases, remarks, compare=_areas)
 

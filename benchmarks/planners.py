@@ -13,8 +13,7 @@ import numpy as np
 from benchmarks.session_data import Array, Policy, Rng, System
 from quietq.feedback.spaces import Spaces
 from quietq.mechanisms.private_world import PrivateWorld
-from quietq.worlds.private_world import Simulator
-
+from quietq.worlds.private_world import HALT, Simulator
 
 LAST = 5
 """Iterations whose best are compared once more."""
@@ -53,7 +52,7 @@ class Released:
     """A private world as a model."""
 
     world: PrivateWorld
-    halt: float | None = None
+    halt: float | None = HALT
     ensemble: bool = True
 
     @cached_property

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks import world_peers
 from benchmarks.session_data import Policy, Steps
 from benchmarks.world_peers import Settings
+from quietq.worlds.private_world import HALT
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,10 @@ def _network(steps: Steps, settings: Settings, seed: int) -> Policy:
     return network(steps, settings, seed)
 
 
-_HALTS = (4.0, 16.0, 64.0, None)
+_HALTS = (5.0, 10.0, 20.0, None)
 TWIN = "no privacy"
 METHODS: dict[str, Method] = {
-    "quietq": Method(world_peers.quietq, {"halt": (None,)}),
+    "quietq": Method(world_peers.quietq, {"halt": (HALT,)}),
     TWIN: Method(world_peers.non_private, {"halt": (None,)}),
     "one-shot moments": Method(
         world_peers.one_shot, {"halt": _HALTS, "ridge": (0.3, 1.0, 3.0), "larger": (1.0, 10.0, 30.0)}

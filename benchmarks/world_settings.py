@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 PLANS: dict[str, dict[str, dict[str, Any]]] = {
     "as they are": {"": {}},
-    "halt": {"4": {"halt": 4.0}, "64": {"halt": 64.0}},
+    "halt": {"5": {"halt": 5.0}, "20": {"halt": 20.0}, "none": {"halt": None}},
     "plausible worlds": {"none": {"ensemble": False}},
 }
 
@@ -76,7 +76,9 @@ def study(options: argparse.Namespace) -> Study:
     return Study(NAME, "value", cases, (remark,))
 
 
-def _measure(changed: tuple[Any, str, Any] | None = None, how: dict[str, Any] | None = None) -> Callable[[int], Numbers]:
+def _measure(
+    changed: tuple[Any, str, Any] | None = None, how: dict[str, Any] | None = None
+) -> Callable[[int], Numbers]:
     def measure(draw: int) -> Numbers:
         found = {}
         for name, system in DEVELOPMENT.items():

@@ -89,7 +89,10 @@ class _Pole:
     def start(self, number, rng):
         return self._unit(self.system.start(rng, np.zeros((number, 1))))
 
-    def step(self, states, actions, draws):
+    def plausible(self, number, rng):
+        return None
+
+    def step(self, states, actions, draws, worlds=None):
         box = self.spaces.box
         raw = np.array(box.low) + states * np.array(box.width)
         found = self.system.step(np.random.default_rng(0), raw, raw, actions)

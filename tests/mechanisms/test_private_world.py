@@ -50,7 +50,7 @@ def test_rewards_ends_and_starts_are_learned(world):
     simulator = Simulator(world)
     found = simulator.step(states, np.zeros(100, int), np.full((100, simulator.draws), 0.5))
     assert np.abs(found.rewards - (4 * states[:, 0] - 1) / 3).mean() < 0.1
-    edge = simulator._ends(np.array([[0.02, 0.5], [0.5, 0.5], [0.98, 0.5]]), np)
+    edge = simulator.ends(np.array([[0.02, 0.5], [0.5, 0.5], [0.98, 0.5]]), np)
     assert min(edge[0], edge[2]) > 10 * edge[1]
     begin = 4 * simulator.start(np.random.default_rng(2).random((4000, simulator.draws))) - 2
     assert np.abs(begin.mean(axis=0)).max() < 0.2

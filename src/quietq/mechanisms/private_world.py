@@ -88,10 +88,6 @@ class PrivateWorld(Publishable):
         found = self.feature_map(self.spaces.join(states, actions, xp), xp)
         return xp.concatenate([xp.ones_like(found[..., :1]), found], axis=-1)
 
-    def far(self, features: Any, inverse: Any, xp: Any = np) -> Any:
-        """How much farther features are than people's, on average: squared, 1 on average over their steps."""
-        return xp.sum((features @ inverse) * features, axis=-1) / features.shape[-1]
-
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         unit = self.box.to_unit(states)
         points = unit[..., None] if self.box.dimension == 1 else unit

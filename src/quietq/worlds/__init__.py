@@ -3,7 +3,6 @@
 Their compiled form, which needs JAX, is in `jax_world` and `jax_rewards`.
 """
 
-from quietq.worlds.plan_check import CheckedPlan as CheckedPlan, check_plan as check_plan
 from quietq.worlds.cross_entropy import LinearPolicy as LinearPolicy, plan_linear as plan_linear
 from quietq.worlds.environment import (
     BoundedObservation as BoundedObservation,
@@ -14,6 +13,7 @@ from quietq.worlds.environment import (
     world_env as world_env,
 )
 from quietq.worlds.navigation import NavigationWorld as NavigationWorld
+from quietq.worlds.plan_check import CheckedPlan as CheckedPlan, check_plan as check_plan
 from quietq.worlds.planning import (
     GridPlan as GridPlan,
     look_ahead as look_ahead,

@@ -12,7 +12,7 @@ from quietq.noise.box import Box
 from quietq.privacy.checks import count, instance
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
-from quietq.worlds.private_world import Simulator
+from quietq.worlds.private_world import HALT, Simulator
 from quietq.worlds.world import Array, World
 
 
@@ -26,7 +26,7 @@ class LearnedWorld(World):
 
     private: PrivateWorld
     steps: int = 200
-    halt: float | None = None
+    halt: float | None = HALT
     noise: bool = True
     name: str = "private world"  # type: ignore[misc]
     box: Box = field(init=False)  # type: ignore[misc]

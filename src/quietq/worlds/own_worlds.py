@@ -23,7 +23,7 @@ from quietq.privacy.errors import InvalidInput
 from quietq.worlds.cross_entropy import LinearPolicy
 from quietq.worlds.private_world import Simulator
 
-WIDER, REWARDS, ENDS = 5.0, 1.0, 2.0
+WIDER, REWARDS, ENDS = 10.0, 1.0, 2.0
 """How many times farther from the released world than its known noise says another one may be; how far off rewards may
 be, in units of their range; and by how much each term may move the log-odds of an end."""
 _NEWTON, _STEPS = 8, 30
@@ -47,7 +47,7 @@ class Played:
         model = self.world.model
         alone = {name: _alone(getattr(model, name)) for name in ("reward", "end") if getattr(model, name) is not None}
         moves = {i: _alone(move) for i, move in model.moves.items()}
-        return Simulator(replace(self.world, model=replace(model, moves=moves, **alone)), None, noise=False)
+        return Simulator(replace(self.world, model=replace(model, moves=moves, **alone)), noise=False)
 
     def rewards(self, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, " *some"]:
         """As they were released, in units of their range; for worlds that learned them."""
@@ -58,7 +58,7 @@ class Played:
         self, first: Float[np.ndarray, "people states"], weights: Float[np.ndarray, "people features moved"],
         rewards: Float[np.ndarray, "people terms"] | None = None, ends: Float[np.ndarray, "people bends"] | None = None,
     ) -> Float[np.ndarray, " people"]:  # fmt: skip
-        """In expectation over ends, each person for themselves."""
+        """In expectation over ends, each person for themselves; where nobody was, nothing more is gained."""
         spaces, states, weights = self.world.spaces, first[:, None], weights[:, None]
         alive, total = np.ones(states.shape[:-1]), np.zeros(states.shape[:-1])
         for _ in range(self.steps):
@@ -71,7 +71,7 @@ class Played:
             if ends is not None:
                 end = _chance(_odds(end) + _times(_bends(found.states), ends))
             total += alive * worth
-            alive = alive * (1 - end)
+            alive = np.where(found.halted, 0.0, alive * (1 - end))
             alive, states = np.where(alive < _OVER, 0.0, alive), found.states
             if not alive.any():
                 break
@@ -108,8 +108,11 @@ class OwnWorlds(Vector):
             terms, odds = ENDS * _bends(after), _odds(self.played.simulator.ends(after[:, None])[:, 0])
             ended = columns["end"] > 0
             ends = ENDS * np.stack([_own_odds(terms[own], odds[own], ended[own]) for own in people])
-        found = self.played.returns(states[starts], np.stack(weights), rewards, ends)
-        return np.where(np.isnan(found), 0.0, np.where(found >= self.wanted, 0.5, -0.5))[:, None]
+        return self.says(self.played.returns(states[starts], np.stack(weights), rewards, ends))[:, None]
+
+    def says(self, returns: Float[np.ndarray, " people"]) -> Float[np.ndarray, " people"]:
+        """Who has no return counts for neither."""
+        return np.where(np.isnan(returns), 0.0, np.where(returns >= self.wanted, 0.5, -0.5))
 
 
 def _bends(points: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some terms"]:
@@ -148,7 +151,8 @@ def _own_odds(design: Float[np.ndarray, "rows k"], odds: np.ndarray, ended: np.n
 
 def _own(design: Float[np.ndarray, "rows k"], targets: Float[np.ndarray, "rows m"]) -> Float[np.ndarray, "k m"]:
     """Slopes by their posterior mean, if they are standard normal, with each target's own noise (Dempster, Laird &
-    Rubin's iteration)."""
+    Rubin's iteration).
+    """
     try:
         values, vectors = np.linalg.eigh(design.T @ design)
     except np.linalg.LinAlgError:

@@ -20,9 +20,10 @@ from quietq.privacy.errors import InvalidInput
 
 Array = Any
 """A NumPy or a JAX array."""
-ENSEMBLE = 8
-"""Plausible worlds that plans are to hold in. They take the place of a halt, which keeps plans from goals at the rim of
-people's steps: both were compared on development systems."""
+ENSEMBLE, HALT = 8, 10.0
+"""Plausible worlds that plans are to hold in, and how many deviations away from the mean of people's states nobody was.
+
+Both were chosen on the development systems; nearer halts keep plans from goals at the rim of people's steps."""
 
 
 class Step(NamedTuple):
@@ -42,8 +43,8 @@ class Simulator:
     """A private world as pure functions of arrays: states (..., d) in the unit box, and uniform numbers for chance."""
 
     world: PrivateWorld
-    halt: float | None = None
-    """Steps are halted where features are so many times farther out than people's; None for never."""
+    halt: float | None = HALT
+    """Steps are halted so many deviations of people's states away from their mean; None for never."""
     noise: bool = True
     """Whether states scatter as people's did around what features explain."""
 
@@ -59,8 +60,8 @@ class Simulator:
         return 2 * self.world.spaces.states
 
     @cached_property
-    def _inverse(self) -> Float[np.ndarray, "features features"]:
-        return np.linalg.inv(self.world.gram)
+    def _typical(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.world.typical()
 
     @cached_property
     def _scatter(self) -> Float[np.ndarray, "moved moved"]:
@@ -99,7 +100,8 @@ class Simulator:
         after = xp.stack(columns, axis=-1)
         if world.model.moves:
             after = self._known_moves(states, actions, after, columns, xp)
-        far = world.far(features, self._inverse, xp) > (math.inf if self.halt is None else self.halt)
+        middle, deviation = self._typical
+        far = xp.any(xp.abs(after - middle) > (math.inf if self.halt is None else self.halt) * deviation, axis=-1)
         return Step(after, self.rewards(states, actions, after, xp), self.ends(after, xp), far)
 
     def _known_moves(self, states: Array, actions: Array, after: Array, columns: list[Array], xp: Any) -> Array:
@@ -139,15 +141,15 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
     """A private world for Gymnasium; any number of copies may be made of it.
 
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
-    known noise, so that what is learned holds in all of them; 1 is the released world alone. With a number for `halt` a
-    step is halted where people's steps say nothing (so many times farther out than theirs): the episode ends there,
-    worth the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
+    known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted where
+    nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, worth
+    the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
 
     def __init__(
-        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = None,
+        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = HALT,
         noise: bool = True, discount: float = 1.0, seed: int = 0, render_mode: str | None = None,
     ) -> None:  # fmt: skip
         instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")

@@ -1,0 +1,137 @@
+"""A private check of a plan: what it says, what it costs, and that each person counts for themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from linear_people import read, rows_of
+
+from quietq import Accountant, Budget, InvalidInput, PrivateWorld, Sessions, WorldModel, check_plan, plan_linear, privatise
+from quietq.feedback.statistic import Columns, Starts
+from quietq.feedback.transition_statistics import EndRates
+from quietq.mechanisms.moments import _Odds
+from quietq.mechanisms.policy_values import LearnedBehaviour
+from quietq.worlds.cross_entropy import LinearPolicy
+from quietq.worlds.own_worlds import OwnWorlds, Played
+
+BUDGET, PEOPLE, STEPS = Budget(4.0, 1e-5), 200, 30
+KNOWN = WorldModel(
+    reward=lambda states, actions, after: 1 - after[..., 0] ** 2,
+    end=lambda after: abs(after[..., 0]) > 1.5,
+    start=lambda draws: draws - 0.5,
+    moves={0: lambda states, actions, after: states[..., 0] + 0.1 * states[..., 1]},
+)
+
+
+@pytest.fixture(scope="module")
+def people() -> Sessions:
+    return read(rows_of(PEOPLE, seed=3), PEOPLE)
+
+
+@pytest.fixture(scope="module")
+def world(people) -> PrivateWorld:
+    return privatise(people, BUDGET, simulate=0)
+
+
+@pytest.fixture(scope="module")
+def plan(world) -> LinearPolicy:
+    return plan_linear(world, steps=STEPS, iterations=5, candidates=40)
+
+
+def test_people_speak_for_a_plan_that_reaches_what_is_wanted(world, people, plan):
+    """The most is 1 for each step, and pushing to the right is worth about half of it."""
+    enough, too_much = (check_plan(world, people, plan, wanted, BUDGET, steps=STEPS, simulate=1) for wanted in (3, 29))
+    assert enough.go
+    assert enough.share > 0.9 > 0.2 > too_much.share
+    assert not too_much.go
+    assert enough.error == pytest.approx(1 / (PEOPLE * BUDGET.mu), rel=1e-3)
+    other = replace(plan, weights=-10 * np.abs(plan.weights) - 10)  # always to the left
+    assert check_plan(world, people, other, enough.promised, BUDGET, steps=STEPS, simulate=1).share < enough.share - 0.5
+    assert enough.to_dict()["wanted"] == 3
+
+
+def test_it_is_paid_for_and_certified(world, plan):
+    account = Accountant(BUDGET)
+    found = check_plan(world, read(rows_of(PEOPLE), PEOPLE), plan, 3, Budget(1.0, 1e-5), steps=STEPS, account=account)
+    assert account.spent_mu == pytest.approx(Budget(1.0, 1e-5).mu)
+    assert (found.certificate.standing, found.certificate.method) == ("certified", "plan/check")
+
+
+@pytest.mark.parametrize(
+    ("changed", "refusal"),
+    [
+        ({"budget": Budget(1.0, 0.0)}, "delta must be above 0"),
+        ({"plan": None}, "plan_linear"),
+        ({"wanted": float("nan")}, "wanted"),
+        ({"sessions": read(rows_of(20), 20, low=-1)}, "that this world was made with"),
+        ({"sessions": read(rows_of(20), 20, end=None)}, "what this world learned: end"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(changed, refusal, world, people, plan):
+    given = {"world": world, "sessions": people, "plan": plan, "wanted": 1.0, "budget": BUDGET} | changed
+    with pytest.raises(InvalidInput, match=refusal):
+        check_plan(**given)
+
+
+def crowd(sizes: list[int], numbers: bool) -> tuple[Starts, Columns]:
+    rng, rows = np.random.default_rng(1), sum(sizes)
+    columns = {name: rng.random(rows) for name in ("s0", "s1", "n0", "n1", "reward")}
+    acted = {"a0": rng.random(rows)} if numbers else {"action": rng.integers(0, 2, rows)}
+    return np.append(0, np.cumsum(sizes))[:-1], columns | acted | {"end": rng.integers(0, 2, rows)}
+
+
+@pytest.mark.parametrize("which", ["own worlds", "known", "end rates"])
+def test_company_changes_no_bit(which, world, plan):
+    """Of returns themselves, not only of who says yes."""
+    sizes = [1, 2, 3, 40, 1, 30, 7]
+    starts, columns = crowd(sizes, which == "known")
+    if which == "known":
+        world = privatise(read(rows_of(50, numbers=True), 50, numbers=True), BUDGET, world=KNOWN, simulate=1)
+        plan = plan_linear(world, steps=STEPS, iterations=1, candidates=16)
+    if which == "end rates":
+        statistic = EndRates(_Odds(world.ends, world.rate), 2, 0.1)  # type: ignore[arg-type]
+    else:
+        statistic = _Returns(Played(world, plan, STEPS), 0.0)
+    together = statistic.of_people(starts, columns)
+    assert np.isfinite(together).all()
+    for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        alone = {name: column[start : start + size] for name, column in columns.items()}
+        assert np.array_equal(statistic.of_people(np.array([0]), alone)[0], together[i])
+
+
+class _Returns(OwnWorlds):
+    def says(self, returns: np.ndarray) -> np.ndarray:
+        return returns
+
+
+def test_functions_that_fail_say_nothing_of_people(people):
+    """They are asked of one person at a time, and their own words are not passed on."""
+    seen = []
+
+    def fails(states, actions, after):
+        seen.append(np.shape(states))
+        raise RuntimeError(f"at {states}")
+
+    world = privatise(read(rows_of(20), 20), BUDGET, world=WorldModel(reward=fails), simulate=0)
+    policy = LinearPolicy(world.spaces, np.zeros((3, 1)), *world.typical())
+    with pytest.raises(InvalidInput, match="declared as known failed") as refusal:
+        check_plan(world, people, policy, 1.0, BUDGET, simulate=0)
+    assert set(seen) == {(1, 2)}
+    assert refusal.value.__cause__ is refusal.value.__context__ is None
+
+
+def test_probabilities_of_many_actions_are_not_below_0():
+    table = LearnedBehaviour.of(np.full(300, 1e-3), _One(), 300).table  # type: ignore[arg-type]
+    assert (table > 0).all()
+    assert table.sum(axis=1) == pytest.approx(1)
+
+
+class _One:
+    count = 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_steps_as_far_apart_as_numbers_go_are_read_quietly():
+    rows = rows_of(5, 3).with_columns(step=np.tile([-1.7e308, 0.0, 1.7e308], 5))
+    found = read(rows, 5)
+    assert privatise(found, BUDGET, simulate=0).weights.shape == (4, 2)
