@@ -165,6 +165,10 @@ def test_arrays_must_fit_what_is_said_of_them(tmp_path):
             "action_range": np.zeros((2, 3)), "normal": -np.ones((2, 2)), "weight.2": np.zeros((3, 3)),
         },
         "choosing policy": {"action_range": np.array([[0.0] * 3, [1.0] * 3]), "normal": np.ones((2, 2))},
+        "world": {
+            "right": np.zeros((2, 2)), "gram": np.ones((4, 4)), "residual": -np.eye(2), "weights": np.zeros((4, 1)),
+            "left": np.full((4, 4), 1e40), "spread": np.array([[0.0, 1.0], [0.0, 0.0]]), "first": np.zeros(3),
+        },
     }.items():  # fmt: skip
         publish(make(kind), path)
         record, arrays = json.dumps(record_of(path)), arrays_of(path)
@@ -176,6 +180,30 @@ def test_arrays_must_fit_what_is_said_of_them(tmp_path):
             path.write_bytes(pack(record, {other: array for other, array in arrays.items() if other != name}))
             with pytest.raises(InvalidRelease):
                 load(path)
+
+
+def test_what_a_world_says_of_itself_must_fit(tmp_path):
+    path = tmp_path / "world.qq"
+    publish(make("world"), path)
+    details, whole = record_of(path)["details"], path.read_bytes()
+    for change, words in (
+        ({"action_box": 3}, "its action_box must be two lists"),
+        ({"action_box": [[0.0], 1.0]}, "its action_box must be two lists"),
+        ({"action_box": [[0.0], ["x"]], "actions": None}, "its action_box must be two lists of numbers, low and high"),
+        ({"action_box": [[0.0], [1.0]]}, "or else an action_box"),
+        ({"actions": 3}, "its reward must fit its actions"),
+        ({"moved": [1, 0]}, "its moved coordinates"),
+        ({"moved": [0.0]}, "its moved coordinates"),
+        ({"known": ["end"]}, "its ends must be learned, or else known"),
+        ({"reward": None}, "its reward must be learned or known"),
+        ({"reward_error": -1.0}, "its error must not be below 0"),
+        ({"rate": "often"}, "rate must be a finite number"),
+    ):
+        path.write_bytes(whole)
+        edit(path, details=details | change)
+        with pytest.raises(InvalidRelease, match=words) as refused:
+            load(path)
+        assert str(refused.value).count("is not a release") == 1
 
 
 def test_sizes_are_checked_before_reading(tmp_path):

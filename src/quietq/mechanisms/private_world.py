@@ -159,11 +159,11 @@ class PrivateWorld(Publishable):
         given = details["known"] if isinstance(details["known"], list) else None
         known = tuple(name for name in ("reward", "end", "start") if name in (given or ()))
         require(list(known) == given, "what is known must be a list of reward, end and start")
+        sides = details["action_box"]
+        require(sides is None or _is_pair(sides), "its action_box must be two lists of numbers, low and high")
         try:
-            feature_map, acting = map_of(details["feature_map"]), None
+            feature_map, acting = map_of(details["feature_map"]), None if sides is None else Box(*map(tuple, sides))
             numbers: dict[str, Any] = {name: real(name, details[name]) for name in _NUMBERS}
-            if details["action_box"] is not None:
-                acting = Box(*(tuple(ends) for ends in details["action_box"]))
             spaces = Spaces(box, details["actions"], acting, details["low"], details["high"])
         except (InvalidInput, TypeError, ValueError) as error:
             raise InvalidRelease(f"This is not a release: {error}") from error
@@ -244,4 +244,17 @@ def _check(
             even = np.allclose(array, array.T, rtol=1e-6, atol=1e-12 * float(np.abs(array).max()))
             require(even and np.linalg.eigvalsh(array).min() >= -1e-9 * float(np.abs(array).max()),
                     f"its {name} must be positive semi-definite")  # fmt: skip
-    require(math.isfinite(np.linalg.cond(fit["gram"])), "its gram must be invertible")
+    for name in ("gram", "right"):
+        require(_is_invertible(fit[name]), f"its {name} must be invertible")
+
+
+def _is_invertible(matrix: np.ndarray) -> bool:
+    try:
+        return bool(np.isfinite(np.linalg.inv(matrix)).all())
+    except np.linalg.LinAlgError:
+        return False
+
+
+def _is_pair(sides: object) -> bool:
+    pair = isinstance(sides, list) and len(sides) == 2 and all(isinstance(ends, list) for ends in sides)
+    return pair and all(type(end) is float for ends in sides for end in ends)
