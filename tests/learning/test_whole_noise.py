@@ -30,7 +30,7 @@ def in_steps(value: float, scale: float) -> tuple[int, np.float32]:
     return int(np.rint(clipped / step)), step
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.lists(st.floats(-1e6, 1e6, width=32), min_size=4, max_size=4),
     st.integers(-(2**31), 2**31 - 1),
