@@ -1,6 +1,7 @@
 """The constants of bandits, by computing tails and not by quoting them."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def test_an_index_is_below_the_mean_as_rarely_as_stated(noise: tuple[float, floa
         low = -1e6
         if above(low) > 0:
             continue  # it is never below
-        x = brentq(above, low, mean)
+        x: Any = brentq(above, low, mean)
         ones = np.arange(answers + 1)
         below = laplace(scale=1 / rate).cdf if mu == math.inf else norm(scale=1 / mu).cdf
         wrong = float(binom.pmf(ones, answers, mean) @ below(answers * x - ones))

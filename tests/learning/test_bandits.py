@@ -84,8 +84,16 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no state"):
         resume(tmp_path)
     (tmp_path / "PRIVATE-bandit.npz").write_bytes(b"nothing")
-    with pytest.raises(InvalidInput, match="not the state"):
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="not the state"):
+            resume(tmp_path)
+
+
+def test_a_map_of_ones_own_is_asked_for_again(tmp_path: Path) -> None:
+    save(LinUCB(2, dimension=2, features=lambda row: row), tmp_path)
+    with pytest.raises(InvalidInput, match="of your own"):
         resume(tmp_path)
+    assert resume(tmp_path, features=lambda row: row).choose([[1.0, 0.0], [0.0, 1.0]]) in (0, 1)
 
 
 @pytest.mark.parametrize("name", MAKE)
@@ -259,7 +267,7 @@ def test_running_sums_are_those_of_their_matrices(kind: type[RunningSum]) -> Non
 
 
 @pytest.mark.parametrize("kind", [Tree, Factors])
-def test_several_visits_move_running_sums_by_no_more_than_stated(kind: type[RunningSum]) -> None:
+def test_several_visits_move_running_sums_by_no_more_than_stated(kind: Any) -> None:
     """Matrices zz' of a person's three visits against others', one after the other and spread out."""
     generator = np.random.default_rng(2)
     worst = 0.0

@@ -3,16 +3,16 @@
 `arm = policy.choose(context)`, and later, in whatever order answers come in, `policy.learn(context, arm, reward)`. What
 people gave goes one way, from sums of whole numbers through `_noised` to what decides; `choose` sees nothing else.
 
-Theorem. Given all that was noised before, each answer is in one sum (or in as many as the method states, all of which
-are noised for it). Which sum that is depends on what was shown, on who came when, and on nothing that anybody answered.
-So two people's answers never share a release without noise, and replacing one person's answers moves all sums together
-by at most what `privacy.interactive` states for the method's norm, times the visits of one person
-(`docs/theory.md`, section 14).
+Theorem. Given all that was noised before, each answer is in one sum, or in as many as the method's norm states. Which
+sum that is follows from what was noised before and from who came when, never from an answer. So replacing one person's
+answers moves all sums together by at most what `privacy.interactive` states for the norm, times the visits of one
+person, and fresh noise of that size on each keeps the promise (`docs/theory.md`, section 14).
 """
 
 import hashlib
 import math
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
@@ -28,7 +28,17 @@ from quietq.mechanisms.laws import Gaussian, KNorm, Law
 from quietq.mechanisms.weights import Independent
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.privacy import Arrivals, Assumption, Budget, Certificate, Cost, InvalidInput, norms
+from quietq.privacy import (
+    Arrivals,
+    Assumption,
+    Budget,
+    Certificate,
+    Cost,
+    InvalidInput,
+    PrivacyWarning,
+    norms,
+    weak_delta,
+)
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN
 from quietq.privacy.checks import count, instance, optional, real, same_process, shown
@@ -156,6 +166,8 @@ class PrivatePolicy(Policy):
         self.arrivals = optional(lambda name, value: count(name, value, 2))("arrivals", self.arrivals)
         if self.bounded and self.arrivals is None:
             raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
+        if sentence := None if self.is_pure else weak_delta(self.budget.delta, self.arrivals):
+            warnings.warn(sentence, PrivacyWarning, stacklevel=3)
         self._seen: Counter[str] = Counter()
         self._whole = True  # whether all visits are known
         super().__post_init__()

@@ -24,6 +24,7 @@ from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.kinds import thaw
 
 NAME = "PRIVATE-bandit.npz"
+_OWN = "own"
 _TRUST = "PRIVATE: this file holds people's answers. Keep it where only the policy can read it, and do not copy it."
 
 
@@ -54,12 +55,15 @@ def resume(directory: str | Path, policies: tuple[type[Policy], ...], features: 
         os.rename(path, taken)  # one process gets it
     except OSError:
         raise InvalidInput(f"There is no state in {str(directory)!r} to go on from.") from None
-    rest = _read(taken, policies, features)
-    rest._forget()
-    if isinstance(rest, PrivatePolicy):
-        rest._whole = False
-    save(rest, directory)
-    policy = _read(taken, policies, features)
+    try:
+        rest, policy = (_read(taken, policies, features) for _ in range(2))
+        rest._forget()
+        if isinstance(rest, PrivatePolicy):
+            rest._whole = False
+        save(rest, directory)
+    except BaseException:
+        os.replace(taken, path)  # nothing was handed over
+        raise
     taken.unlink()
     return policy
 
@@ -78,6 +82,8 @@ def _read(path: Path, policies: tuple[type[Policy], ...], features: Any) -> Poli
         settings["budget"] = Budget(**settings["budget"])
     if "features" in settings:
         described = settings["features"]
+        if described == _OWN and features is None:
+            raise InvalidInput("features must be given again: the policy was made with a map of your own.")
         settings["features"] = map_of(described) if isinstance(described, dict) else features
     policy = kind(**settings)  # without an account: what it is charged was charged when it was made
     policy.state = _filled(policy.state, arrays)
@@ -114,7 +120,7 @@ def _settings(policy: Policy) -> dict[str, Any]:
         if isinstance(value, Budget):
             value = {"epsilon": value.epsilon, "delta": value.delta}
         elif field.name == "features":
-            value = value.describe() if isinstance(value, FeatureMap) and is_data(value) else None
+            value = value.describe() if isinstance(value, FeatureMap) and is_data(value) else value and _OWN
         if field.name != "account":
             found[field.name] = value
     return found
