@@ -169,7 +169,8 @@ class PrivateWeights(PrivateFunction):
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         super().check_norm(norm, certificate)
-        own = norm["kind"] not in _FORMS or self.kernel.describe() == norm
+        stated = norm["kernel"] if norm["kind"] == "ball" else norm
+        own = norm["kind"] not in _FORMS or self.kernel.describe() == stated
         require(own, "its kernel must be that of its certificate")
 
 
@@ -205,7 +206,7 @@ class PrivateCells(PrivateFunction):
 
 _FORMS: dict[str, type[PrivateFunction]] = {
     "exponential": PrivateTable, "product": PrivateTable, "additive": PrivateSum, "features": PrivateWeights,
-    "band-limited": PrivateWeights, "knots": PrivateKnots, "increments": PrivateKnots,
+    "ball": PrivateWeights, "band-limited": PrivateWeights, "knots": PrivateKnots, "increments": PrivateKnots,
 }  # fmt: skip
 """What noise in these norms is released as; noise in a norm of its own says so by what it releases."""
 
