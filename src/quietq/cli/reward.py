@@ -35,6 +35,7 @@ PROMISE: Options = {
     "epsilon": option(float, "Privacy budget: how much any one person's data may matter, above 0." + NEEDED),
     "delta": option(float, "Probability that the promise fails; well below 1/people." + NEEDED),
     "noise": option(str, KINDS_OF_NOISE),
+    "level": option(bool, "Episodes can end early, so that a constant counts: less noise in it.", "--level"),
     "sample": option(float, "Which part of the people each round looks at, e.g. 0.05: for a million and more."),
 }
 READ: dict[str, tuple[Any, str]] = {
@@ -134,8 +135,9 @@ def reward(values: dict[str, Any]) -> None:
         _warn_of_bad_rows(group.not_private, arguments["count"])
         progress.update(task, description="Making the reward private")
         private = qq.privatise(
-            group, budget, noise=values.get("noise", "auto"), sample=values.get("sample"), account=account
-        )
+            group, budget, noise=values.get("noise", "auto"), sample=values.get("sample"),
+            level=values.get("level", False), account=account,
+        )  # fmt: skip
     if out.exists():
         warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
     name = qq.publish(private, out)

@@ -1,5 +1,6 @@
 """Methods that noise as they go: a relation, a budget, noise for the whole run, and the certificate of many rounds."""
 
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -9,16 +10,18 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from quietq.learning.method import Method, Moment, Spaces, Transition
 from quietq.learning.protect import watched
 from quietq.noise import Entropy
 from quietq.noise.allowance import size_bound
+from quietq.noise.cube import deviation, draw_cube
 from quietq.privacy import (
     Assumption,
     Budget,
     Certificate,
+    Cost,
     InvalidInput,
     LipschitzBall,
     PrivacyWarning,
@@ -48,6 +51,7 @@ class Draw(NamedTuple):
     scale: Float[np.ndarray, ""]  # of the noise, in the method's norm
     radius: Float[np.ndarray, ""]  # the most that one reward differs between neighbours
     largest: Float[np.ndarray, ""]  # rewards are clipped to it
+    each: Bool[np.ndarray, ""]  # whether noise of the scale hides each number, and not all of them together
 
     def clip(self, seen: Transition) -> Transition:
         """Rewards held to `largest`: a projection, so no two neighbours get farther apart."""
@@ -77,6 +81,11 @@ class UnitNoise:
 
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         return np.full(shape, 0.5)
+
+
+def unit_noise(shape: tuple[int, ...], in_cube: bool, entropy: Entropy) -> Float[np.ndarray, "..."]:
+    """Noise of deviation 1, independent normals or in a cube."""
+    return draw_cube(shape, entropy) if in_cube and not isinstance(entropy, UnitNoise) else entropy.normals(shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +125,28 @@ class InLoopMethod(Method):
         """How often a run of so many steps noises."""
         return 1
 
+    def in_cube(self, spaces: Spaces, steps: int) -> bool:
+        """Whether each number is hidden for itself, by pure noise in a cube."""
+        return False
+
+    def with_account(self) -> "InLoopMethod":
+        """The method for somebody who has an account."""
+        return self
+
+    def hides(self, spaces: Spaces, steps: int) -> float:
+        """How far apart neighbours may be in all rounds together, in units of the noise's deviation."""
+        _, budget = self.promised()
+        if self.in_cube(spaces, steps):
+            return budget.epsilon / deviation(math.prod(self.noise_shape(spaces, steps)))
+        return budget.mu
+
+    def cost(self, spaces: Spaces, steps: int) -> Cost:
+        """All that a training spends."""
+        _, budget = self.promised()
+        return Cost.apart(budget.epsilon) if self.in_cube(spaces, steps) else Cost.gaussian(budget.mu)
+
     def sensitivity(self, spaces: Spaces, steps: int) -> float:
-        """By the method's theorem, with the allowance for rounding: the noise is as large, over mu."""
+        """By the method's theorem, with the allowance for rounding: the noise is as large, over what it `hides`."""
         return self.allowance(spaces) * self.radius * np.sqrt(self.rounds(steps))
 
     @abstractmethod
@@ -126,12 +155,13 @@ class InLoopMethod(Method):
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """All noise of one run, and its `scale`: what the certificate states is read off it."""
-        _, budget = self.promised()
+        in_cube = self.in_cube(spaces, steps)
         return Draw(
-            entropy.normals(self.noise_shape(spaces, steps)).astype(np.float32),
-            not_below(self.sensitivity(spaces, steps) / budget.mu),
+            unit_noise(self.noise_shape(spaces, steps), in_cube, entropy).astype(np.float32),
+            not_below(self.sensitivity(spaces, steps) / self.hides(spaces, steps)),
             not_below(self.radius),
             np.asarray(self.largest, np.float32),
+            np.asarray(in_cube),
         )
 
     def promised(self) -> tuple[Relation, Budget]:
@@ -148,7 +178,7 @@ class InLoopMethod(Method):
         relation, budget = self.promised()
         instance("relation", relation, SupBall | LipschitzBall | RkhsBall, "a SupBall, LipschitzBall or RkhsBall")
         instance("budget", budget, Budget, "a Budget(epsilon, delta)")
-        if budget.is_pure:
+        if budget.is_pure and not self.in_cube(spaces, steps):
             raise InvalidInput(f"{self.name} adds Gaussian noise, so delta must be above 0; see 'reward' with k-norm.")
         if not _LEAST <= self.radius <= 1 / _LEAST:
             raise InvalidInput(
@@ -159,7 +189,7 @@ class InLoopMethod(Method):
                 f"The relation's radius times its number of people must be at most {_MOST / 2:g}, for float32, not "
                 f"{self.largest / 2:g}: scale the rewards."
             )
-        if sentence := weak_delta(budget.delta, relation.people):
+        if not self.in_cube(spaces, steps) and (sentence := weak_delta(budget.delta, relation.people)):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
     @abstractmethod
@@ -171,17 +201,19 @@ class InLoopMethod(Method):
         the scale that compiled code is handed. The certificate holds the two against each other.
         """
         relation, budget = self.promised()
-        noise = self.draw(spaces, steps, UnitNoise())
-        norm = self.norm(spaces, steps, noise)
+        noise, cost = self.draw(spaces, steps, UnitNoise()), self.cost(spaces, steps)
+        norm, sigma = self.norm(spaces, steps, noise), float(noise.scale) * float(noise.normals.min())
+        pure = cost.mu is None
         return Certificate(
             method=self.name,
             standing="certified",
             relation=relation.describe(),
             domain=list(zip(spaces.box.low, spaces.box.high, strict=True)),
             epsilon=budget.epsilon,
-            delta=budget.delta,
-            mu=budget.mu,
-            sigma=float(noise.scale) * float(noise.normals.min()),
+            delta=0.0 if pure else budget.delta,
+            mu=cost.mu,
+            sigma=sigma,
+            scale=sigma * self.hides(spaces, steps) / budget.epsilon if pure else None,
             sensitivity=norms.largest_difference(norm, relation.describe()),
             norm=norm,
             assumptions=(
@@ -194,8 +226,8 @@ class InLoopMethod(Method):
                 Assumption("Noise was drawn in float64 from the operating system's generator, outside compiled code, "
                            "and each number was used once.", True),
                 Assumption("Values were clipped and rounded to a public grid, noise/128 or coarser; beyond that, "
-                           "because compiled code adds in float32, floating-point noise is taken for ideal Gaussian "
-                           "noise.", False),
+                           "because compiled code adds in float32, floating-point noise is taken for ideal "
+                           f"{'' if pure else 'Gaussian '}noise.", False),
             ),
             remarks=("Scores, returns and learning curves look at the true reward and are not covered.",),
         )  # fmt: skip

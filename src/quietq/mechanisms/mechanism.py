@@ -58,6 +58,8 @@ class Task:
     """How far off values are at the most, if they are less exact than float64."""
     pieces: int | None = None
     """Between knots, if a number was asked for."""
+    level: bool = False
+    """Whether a constant counts, because episodes can end early."""
     asked: bool = False
     """Whether the mechanism was asked for by name: then it says what is wrong instead of proposing nothing."""
     gives: str = "function"

@@ -97,7 +97,7 @@ class PrivateKnots(PrivateFunction):
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         super().check_norm(norm, certificate)
         knots = len(self.values)
-        named = len(norm["shape"]) if "shape" in norm else norm.get("pieces", knots - 1) + 1
+        named = 1 + (len(norm["shape"]) if "shape" in norm else norm.get("pieces", knots - 1))
         require(named == knots, "its knots must be those that its certificate names")
 
 
@@ -200,7 +200,7 @@ class PrivateCells(PrivateFunction):
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         """Cells may be computed from anything that was released, but not from an agent."""
-        alone = norm["kind"] not in IN_TRAINING or certificate.mu is None
+        alone = norm["kind"] not in IN_TRAINING or norm["kind"] == "smooth-bound"
         require(alone, "its certificate is for an agent, and cells are not one")
 
 
