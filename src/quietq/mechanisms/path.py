@@ -10,6 +10,7 @@ post-processing. The norm amplifies rounding errors of f, so the sensitivity has
 import math
 from abc import abstractmethod
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,11 +115,15 @@ class InKernel(Mechanism):
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:
-        kernel = best_kernel(task.relation, task.level)
+        kernel = best_kernel(task.relation)
         if refusal := cls.unfit(task, kernel):
             return task.refuse(refusal)
+        return [cls._in(kernel, task)]
+
+    @classmethod
+    def _in(cls, kernel: Any, task: Task) -> Mechanism:
         radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
-        return [cls(task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy)]
+        return cls(task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy)
 
 
 def best_kernel(relation: Relation, level: bool = True) -> Kernel:
@@ -129,7 +134,7 @@ def best_kernel(relation: Relation, level: bool = True) -> Kernel:
 
     >>> from quietq.privacy import people
     >>> [round(best_kernel(people(50, 0, 0.5, 1), level).describe()["beta"], 2) for level in (True, False)]
-    [4.0, 1.09]
+    [4.0, 1.04]
     """
     own = getattr(relation, "kernel", None)
     if isinstance(own, Kernel):
@@ -203,3 +208,11 @@ class Path(InKernel):
         if task.budget.is_pure:
             return "A path is Gaussian and needs delta above 0; 'k-norm' works with delta = 0."
         return "pieces belongs to noise on knots; a path has none." if task.pieces is not None and task.asked else ""
+
+    @classmethod
+    def propose(cls, task: Task) -> list[Mechanism]:
+        """Where the level does not count, with the least noise about its mean, unless values are too inexact for it."""
+        found, about_mean = super().propose(task), best_kernel(task.relation, task.level)
+        with suppress(InvalidInput):  # longer waves amplify errors more
+            found += [cls._in(about_mean, task)] if found else []
+        return sorted(found, key=lambda one: one.expected_error())[:1]

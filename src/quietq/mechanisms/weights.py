@@ -8,14 +8,14 @@ it did before, by the kernel's `stretch`.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.mechanisms.laws import Gaussian, KNorm, Law
-from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.path import InKernel
 from quietq.mechanisms.private_function import PrivateWeights
 from quietq.noise import Box, Entropy
@@ -134,6 +134,12 @@ class BallWeights(Weights):
 
     def size(self, sensitivity: float) -> float:
         return self.make_law(sensitivity).sigma
+
+    @classmethod
+    def propose(cls, task: Task) -> list[Mechanism]:
+        """Under an account the noise is pure, so that it takes no delta of what was set apart."""
+        pure = task.gaussian and task.asked
+        return super().propose(replace(task, budget=Budget(task.budget.epsilon, 0.0)) if pure else task)
 
     def values(self, feedback: Any) -> Float[np.ndarray, "..."]:
         weights = super().values(feedback)
