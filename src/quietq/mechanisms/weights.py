@@ -30,7 +30,7 @@ from quietq.privacy.kinds import thaw
 from quietq.privacy.norms import NORMS, Norm, Record, largest_difference, norm_in_words
 from quietq.privacy.words import plural
 
-_WORTH = 0.99
+_WORTH = 0.98
 """Where a delta saves less noise than that, the noise stays pure."""
 
 
