@@ -39,8 +39,14 @@ class Method(Entry):
     """Whether it is trained in a world, by `Agent` and `quietq train`."""
     norm: str | None = None
     """The norm that its noise is measured in, if every run is a release of its own."""
+    pure_norm: str | None = None
+    """That of pure noise, if it may have such instead."""
     releases: Literal["network", "knots", "noised knots"] = "network"
     """What its agents are made of: any network, or values at knots, which may be the very numbers that were noised."""
+
+    @property
+    def norms(self) -> tuple[str, ...]:
+        return tuple(norm for norm in (self.norm, self.pure_norm) if norm is not None)
 
     def build(self, values: Mapping[str, Any], **further: Any) -> Any:
         """The method with these hyper-parameters; `published` starts from its preset's."""
@@ -72,7 +78,8 @@ METHODS = {
     "actor-critic": Method("quietq.learning.actor_critic:ActorCritic", "certified",
                            "the reward function, once, before training", "A policy and a critic on a private reward."),
     "value": Method("quietq.learning.value:ValueNoise", "certified", "mean rewards by knot, every round",
-                    "The paper's idea repaired, on a grid of knots.", norm="mean-rewards", releases="knots"),
+                    "The paper's idea repaired, on a grid of knots.", norm="mean-rewards",
+                    pure_norm="largest-mean-reward", releases="knots"),
     "value-network": Method("quietq.learning.value_network:NetworkValueNoise", "certified",
                             "the reward part of each gradient, every round",
                             "The paper's idea repaired, for any network.", norm="reward-gradients"),
@@ -81,7 +88,8 @@ METHODS = {
     "input": Method("quietq.learning.input:InputNoise", "certified", "each observed reward",
                     "Values from averages of noised rewards.", norm="rewards", releases="knots"),
     "output": Method("quietq.learning.output:OutputNoise", "certified", "the solved values, once, at the end",
-                     "Values without noise, noised as a whole.", norm="values", releases="noised knots"),
+                     "Values without noise, noised as a whole.", norm="values", pure_norm="largest-value",
+                     releases="noised knots"),
     "evaluation": Method("quietq.mechanisms.evaluation:Evaluation", "certified",
                          "the value function of a policy, once", "From people's trajectories; from Python only.",
                          in_worlds=False, norm="smooth-bound"),

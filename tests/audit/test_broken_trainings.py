@@ -72,7 +72,7 @@ TRAINED: dict[str, InLoopMethod] = {
     "value": ValueNoise(**PLAIN, knots=2, spread=None, round_steps=20),
     "value-network": NetworkValueNoise(**NETWORK),
     "gradient": GradientNoise(**NETWORK, clip=100.0, start=20, train_every=20, replay=20),
-    "output": OutputNoise(**PLAIN, knots=2),
+    "output": OutputNoise(**PLAIN, knots=2, law="gaussian"),
 }
 QUICK = {"input"}
 """The cheapest one; `test_frozen_broken` catches half the noise of every one."""

@@ -40,6 +40,8 @@ LEAST = {
     "gradient": 0.997,
     "input": 0.998,
     "output": 0.99,
+    "value, one round": 0.997,
+    "output, gaussian": 0.99,
     "value-network, mlp": 0.99,
     "value-network, fourier": 0.97,
     "gradient, one state": 0.997,
@@ -53,7 +55,14 @@ MODELS = {model_title(kind, noise): 0.9 for kind, noise in models_of_all_kinds()
 LEAST |= MODELS
 
 # Other forms of methods that are checked anyway.
-SLOW = {"value-network", "value-network, mlp", "value-network, fourier", "gradient, one state", "gradient, clipped"}
+SLOW = {
+    "output, gaussian",
+    "value-network",
+    "value-network, mlp",
+    "value-network, fourier",
+    "gradient, one state",
+    "gradient, clipped",
+}
 SLOW |= set(MODELS)
 
 

@@ -36,14 +36,14 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(increments, "_AT_ONCE", 64)  # exact in any portions, and faster in small ones
 
 
-def too_little(kind: type, what: str) -> Any:
+def too_little(kind: type, what: str, **options: Any) -> Any:
     """A copy of a method with half the noise."""
 
     def draw(self: Any, *arguments: Any) -> Any:
         noise = kind.draw(self, *arguments)
         return noise._replace(**{what: getattr(noise, what) / 2})
 
-    return type(f"Half{kind.__name__}", (kind,), {"draw": draw})(**PROMISE)
+    return type(f"Half{kind.__name__}", (kind,), {"draw": draw})(**PROMISE, **options)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,14 @@ def too_little(kind: type, what: str) -> Any:
         (InputNoise, "scale"),
         (InputNoise, "normals"),
         (OutputNoise, "scale"),
+        (OutputNoise, "law"),
+        (ValueNoise, "law"),
     ],
 )
 def test_half_the_noise_is_caught(kind: type, what: str) -> None:
-    move = frozen_sensitivity(too_little(kind, what), SPACES, rewards=8, climb=False)
+    """`law`: in the law that is not the default."""
+    options = {} if what != "law" else {"law": "cube" if kind is ValueNoise else "gaussian"}
+    move = frozen_sensitivity(too_little(kind, "scale" if options else what, **options), SPACES, rewards=8, climb=False)
     assert move.exceeds
     assert move.share == pytest.approx(2, rel=0.15)
 

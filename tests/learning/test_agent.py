@@ -6,7 +6,7 @@ import pytest
 from agent_cases import BUDGET, FIFTY, IN_PIECES, POINTS, SMALL, SPENDERS, STEPS, answers, private
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, SupBall
-from quietq.learning import Agent, NoNoise, NotTrained, Published, RewardNoise, ValueNoise
+from quietq.learning import Agent, InputNoise, NoNoise, NotTrained, Published, RewardNoise, ValueNoise
 from quietq.worlds import ThermostatWorld
 
 MOSTLY_SLOW = [name if name == "output" else pytest.param(name, marks=pytest.mark.slow) for name in SPENDERS]
@@ -132,7 +132,7 @@ def test_any_world():
         (lambda: Agent("walk", NoNoise(optimiser="adamm")), "optimiser must be one of Optax's"),
         (lambda: Agent("walk", ValueNoise()).learn(100), "needs a relation and a budget"),
         (
-            lambda: Agent("walk", ValueNoise(relation=FIFTY, budget=Budget(1.0, 0.0))).learn(100),
+            lambda: Agent("walk", InputNoise(relation=FIFTY, budget=Budget(1.0, 0.0))).learn(100),
             "delta must be above 0",
         ),
         (lambda: Agent("walk", RewardNoise()).learn(200), "needs a private reward"),

@@ -48,6 +48,7 @@ from quietq.worlds.observed import observe
 
 BUDGET, FIFTY = Budget(0.9, 1e-4), people(50, low=0, high=0.5, slope=1)
 WEIGHTS = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2))
+EIGHT = RkhsBall(0.02, FeatureKernel(lambda x: np.tile(x[..., None], 8), rank=8))
 IN_LOOP = {kind.name: kind for kind in (InputNoise, ValueNoise, OutputNoise, GradientNoise, NetworkValueNoise)}
 STEPS = 2000
 
@@ -89,6 +90,11 @@ CASES: dict[str, Callable[[], Any]] = {
     "own rewards": lambda: own(SupBall(0.01), rewards=400),
     "observed": lambda: observe(WALK, SupBall(0.01), BUDGET, low=0.0, high=0.5, rewards=500).certificate,
     **{name: (lambda name=name: in_loop(name)) for name in IN_LOOP},
+    "eight features": lambda: privatise([0.1] * 8, BUDGET, noise="ball", relation=EIGHT).certificate,
+    "one round": lambda: ValueNoise(relation=FIFTY, budget=BUDGET).certificate(spaces_of(WALK), STEPS),
+    "gaussian output": lambda: OutputNoise(relation=FIFTY, budget=BUDGET, law="gaussian").certificate(
+        spaces_of(WALK), STEPS
+    ),
     "evaluation": lambda: evaluation().release([([0, 1, 2], [0.0, 0.0, 1.0])] * 300).certificate,
     "pure episodes": lambda: Episodes(3, Budget(0.9, 0.0), visits=2).certificate,
     "pure tree": lambda: TreeUCB(3, BUDGET, arrivals=1000).certificate,
@@ -152,7 +158,7 @@ def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield changed("norm", "radius", to=norm["radius"] * 0.99)
     yield changed("norm", "kind", to="mine")
     yield changed("norm", to=None)
-    if record["domain"] is not None and norm["kind"] not in ("rewards", "values") and "rounds" not in norm:
+    if record["domain"] is not None and "operations" not in norm and "rounds" not in norm:
         yield changed("domain", to=None)
         yield changed("domain", to=[*record["domain"], [0.0, 1.0]])
     yield changed("assumptions", to=[{**one, "enforced": True} for one in record["assumptions"]])
@@ -178,7 +184,9 @@ def test_promises_are_those_that_were_asked_for(certificates: dict[str, Certific
     certificate = certificates[name]
     if name == "evaluation":
         assert (certificate.epsilon, certificate.delta, certificate.mu) == (1.0, 1e-6, None)
-    elif "pure" in name or name == "k-norm":
+    elif name == "eight features":
+        assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 1e-4, None)
+    elif "pure" in name or name in ("k-norm", "output", "value", "one round"):
         assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 0.0, None)
     else:
         assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 1e-4, BUDGET.mu)
@@ -254,7 +262,7 @@ def test_knots_with_too_little_noise_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(knots, "least_shape", lambda ball, pieces: 0.99**2 * shape(ball, pieces))
     with pytest.raises(InvalidInput, match="more than the"):
         on_knots("knots", accountant)
-    monkeypatch.setattr(knots, "least_shape", lambda ball, pieces: shape(ball, pieces) * (1 + np.eye(pieces + 1)) / 2)
+    monkeypatch.setattr(knots, "least_shape", lambda ball, pieces: shape(ball, pieces) * (1 + np.eye(pieces)) / 2)
     with pytest.raises(InvalidInput, match="more than the"):  # as large in all, but of another shape
         on_knots("knots", accountant)
     assert accountant.spent_mu == 0

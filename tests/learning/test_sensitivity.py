@@ -7,18 +7,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy.stats import gamma, kstest
 
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.learning import averages, gradient, input, output, protect, value, value_network
 from quietq.learning.gradient import GradientNoise
+from quietq.learning.in_loop_method import UnitNoise
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Moment, Spaces, Transition
 from quietq.learning.output import OutputNoise
 from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity
 from quietq.noise.box import Box
+from quietq.noise.cube import deviation, draw_cube
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.kernels import Additive, Exponential, FeatureKernel
+from quietq.privacy.cost import Cost
 from quietq.privacy.relations import RkhsBall, Trajectories, sup_radius
 
 RADIUS, BUDGET = 0.3, Budget(0.9, 1e-4)
@@ -145,14 +149,20 @@ def test_certificates_add_up(name: str) -> None:
     rounds = {"value": 6, "value-network": 6, "gradient": 7, "input": 24, "output": 1}[name]
     certificate = method.certificate(SPACES, 24)
     assert (certificate.standing, certificate.method) == ("certified", name)
-    assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 1e-4, BUDGET.mu)
+    pure = name == "output"
+    assert (certificate.epsilon, certificate.delta, certificate.mu) == (
+        0.9,
+        0 if pure else 1e-4,
+        None if pure else BUDGET.mu,
+    )
     # radius sqrt(rounds) by the theorem, and what float32's rounding adds; of gradients, in units of each step's own
     unit = {"gradient": 1.0, "value-network": 1.0}.get(name, RADIUS)
-    if name == "output":
-        unit *= np.sqrt(SPACES.actions * method.knots) / (1 - method.gamma)
+    if pure:
+        unit /= 1 - method.gamma
     assert certificate.sensitivity is not None
     assert 1 <= certificate.sensitivity / (unit * np.sqrt(rounds)) < 1.1
-    assert certificate.sigma == pytest.approx(certificate.sensitivity / BUDGET.mu, rel=2e-3)
+    hidden = 0.9 / deviation(SPACES.actions * method.knots) if pure else BUDGET.mu
+    assert certificate.sigma == pytest.approx(certificate.sensitivity / hidden, rel=2e-3)
     assert certificate.relation == SupBall(RADIUS).describe()
     assert method.core().relation is method.core().budget is None
 
@@ -168,11 +178,46 @@ def test_refusals(name: str) -> None:
         ({"relation": features}, "state a SupBall"),
         ({"relation": Trajectories(10, 1.0)}, "relation must be"),
     ):
+        if name == "output" and "delta" in words:
+            kind(**(PROMISE | changes)).check(SPACES, 5000)
+            continue
         with pytest.raises(InvalidInput, match=words):
             kind(**(PROMISE | changes)).check(SPACES, 5000)
     for few in (GradientNoise(**PROMISE), NetworkValueNoise(**PROMISE)):
         with pytest.raises(InvalidInput, match="steps must be"):
             few.check(SPACES, 100)
+
+
+def test_noise_in_a_cube_has_its_law() -> None:
+    """The largest of n numbers is Gamma(n), in units of Delta/epsilon, and any may be it."""
+    drawn = np.stack([draw_cube((2, 5), SeededEntropy(seed)).ravel() for seed in range(4000)]) * deviation(10)
+    largest = np.abs(drawn).max(axis=1)
+    assert kstest(largest, gamma(10).cdf).pvalue > 1e-6
+    assert drawn.std() == pytest.approx(deviation(10), rel=0.03)
+    assert kstest((drawn[:, 3] / largest)[np.abs(drawn[:, 3]) < largest], "uniform", (-1, 2)).pvalue > 1e-6
+    assert np.bincount(np.abs(drawn).argmax(axis=1)).min() > 400 - 6 * 20
+
+
+@pytest.mark.parametrize("kind", [OutputNoise, ValueNoise])
+def test_the_smaller_noise_is_taken(kind: Any) -> None:
+    few, many = kind(**PROMISE, knots=5), kind(**PROMISE, knots=20)  # 10 and 40 numbers
+    assert few.cost(SPACES, 2000) == Cost.apart(0.9)
+    assert many.cost(SPACES, 2000) == Cost.gaussian(BUDGET.mu)
+    gaussian = kind(**PROMISE, knots=5, law="gaussian")
+    noise = [float(one.draw(SPACES, 2000, UnitNoise()).scale) for one in (few, gaussian)]
+    each = 1 if kind is OutputNoise else np.sqrt(10)  # whose rounds multiply by the root of the means that were seen
+    assert noise[0] / (noise[1] * each) == pytest.approx(7.37 / 11.06, rel=1e-3)
+    pure = kind(relation=SupBall(RADIUS), budget=Budget(0.9, 0.0))
+    pure.check(SPACES, 2000)
+    assert pure.certificate(SPACES, 2000).delta == 0
+    assert few.with_account().law == "gaussian"
+    assert pure.with_account().law == "auto"
+
+
+def test_several_rounds_are_gaussian() -> None:
+    assert ValueNoise(**PROMISE).cost(SPACES, 5000) == Cost.gaussian(BUDGET.mu)
+    with pytest.raises(InvalidInput, match="is for one round, and 5000 steps make 2"):
+        ValueNoise(**PROMISE, law="cube").check(SPACES, 5000)
 
 
 def test_radius_of_one_reward() -> None:

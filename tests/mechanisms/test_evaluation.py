@@ -10,6 +10,8 @@ from scipy.stats import ncx2
 from quietq import Budget
 from quietq.feedback.trajectories import Cells, Visits
 from quietq.mechanisms.smooth_sensitivity import Admissible, smooth_bound
+from quietq.mechanisms.two_sizes import delta_of_two_sizes
+from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.relations import Trajectories
 
 
@@ -36,11 +38,33 @@ def worst_divergence(epsilon: float, d: int, alpha: float, beta: float) -> float
 def test_the_noise_is_private_by_its_exact_divergence(d, epsilon, share):
     for delta in (1e-2, 1e-6):
         pair = Admissible.for_budget(Budget(epsilon, delta), d, share)
-        assert worst_divergence(epsilon, d, pair.alpha, pair.beta) <= delta
+        worst = worst_divergence(epsilon, d, pair.alpha, pair.beta)
+        assert worst <= delta
+        assert max(worst, delta_from_mu(pair.alpha, epsilon)) >= delta * (1 - 1e-6)  # and nothing less will do
         log = math.log(2 / delta)
         if share == 0.5 and epsilon <= 1:
-            assert pair.alpha > 2.5 * epsilon / (5 * math.sqrt(2 * log))
+            assert pair.alpha > 4 * epsilon / (5 * math.sqrt(2 * log))
             assert pair.beta > epsilon / (4 * (d + log))
+
+
+@pytest.mark.parametrize(
+    ("d", "epsilon", "alpha", "beta"), [(1, 0.1, 0.5, 0.3), (3, 0.9, 0.22, 0.03), (40, 5.0, 2, 0.2)]
+)
+def test_no_shift_and_no_change_of_size_is_worse_than_the_extremes(d, epsilon, alpha, beta):
+    """Divergences grow with the shift; as functions of the size they fall first, if at all, and rise then."""
+    worst = delta_of_two_sizes(alpha, beta, d, epsilon, 1e-30)
+    sizes, shifts = np.linspace(0.02, 1, 25) * beta, np.linspace(0.1, 1, 6) * alpha
+    for sign in (1, -1):
+        found = np.array(
+            [[divergence(epsilon, d, a * math.exp(min(sign * g, 0)), sign * g) for g in sizes] for a in shifts]
+        )
+        assert found.max() <= worst * (1 + 1e-9)
+        assert (np.diff(found, axis=0) >= -1e-12).all()
+        for row in np.diff(found, axis=1):
+            rising = np.flatnonzero(row > 1e-12)
+            assert not len(rising) or (row[rising[0] :] > -1e-12).all()
+    ends = [divergence(epsilon, d, alpha * math.exp(min(g, 0)), g) for g in (beta, -beta)]
+    assert worst == pytest.approx(max(*ends, delta_from_mu(alpha, epsilon)), rel=1e-7)
 
 
 def test_the_divergence_agrees_with_sampling():

@@ -6,7 +6,7 @@ both times, so that its queries are the same. How far apart the numbers are, in 
 
 - the query's stated sensitivity,
 - the promise: at a difference v, Gaussian noise gives away mu = sqrt(-2 log p(v)/p(0)), and pure noise epsilon =
-  -log p(v)/p(0), which is all that a budget has to be enough for,
+  -log p(v)/p(0), which is all that a budget has to be enough for; what else has a delta, its law says,
 - the noise that is really there: the release's against the law's own draw from the same seed, and the law's draws
   against its density. If that is proportional to exp(-|z|^k) in n numbers, then |z|^k ~ Gamma(n/k).
 """
@@ -125,8 +125,11 @@ class Frozen:
         pairs = list(zip(self.queries, differences, strict=True))
         each = [query.law.distance(difference) / query.sensitivity for query, difference in pairs]
         given_away = math.fsum(-query.law.log_density(difference) for query, difference in pairs)
-        budget, pure = self._mechanism.budget, self._mechanism.cost.mu is None
-        promised = given_away / budget.epsilon if pure else math.sqrt(2 * given_away) / budget.mu
+        budget, cost = self._mechanism.budget, self._mechanism.cost
+        promised = given_away / budget.epsilon if cost.mu is None else math.sqrt(2 * given_away) / budget.mu
+        if cost.delta and given_away:  # more than epsilon may be, as seldom as delta says: the law knows how much
+            spent = Cost.of_all([query.law.cost(query.law.distance(difference)) for query, difference in pairs])
+            promised = math.inf if spent is None else (spent.epsilon or math.inf) / budget.epsilon
         return np.array([*each, promised]) / self._size
 
     def movement(self, name: str, share: float, by: str) -> Movement:

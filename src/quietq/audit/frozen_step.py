@@ -58,8 +58,9 @@ def frozen_sensitivity(
     """
     try:
         step = FrozenStep(method, spaces, rewards=rewards, same=same, name=name, seed=seed)
-        best = Search(step.name, step.look, step.centre, step.radius, climb, seed).run()
-        move = Movement(step.name, stated=best.scale * step.mu, found=best.found, by=best.by)
+        best = Search(step.name, step.look, step.centre, step.radius, climb, seed, step.each).run()
+        norm = "largest" if step.each else "Euclidean"
+        move = Movement(step.name, stated=best.scale * step.hidden, found=best.found, by=best.by, norm=norm)
         if not move.exceeds:
             step.check_ways(seed)
     except jax.errors.UnexpectedTracerError as error:
@@ -99,7 +100,10 @@ class FrozenStep:
         self._step = step = method.private_step(spaces, self._batch, key)
         self._start = step.method.init(spaces, key, rewards)
         self.name, self.radius = name or method.name, method.radius
-        self.mu = step.method.promised()[1].mu / math.sqrt(step.rounds)  # what one round promises
+        self.hidden = step.method.hides(spaces, step.steps) / math.sqrt(
+            step.rounds
+        )  # by one round, for noise of size 1
+        self.each = step.method.in_cube(spaces, step.steps)
         self.centre = np.broadcast_to(np.asarray(step.centre, np.float64), rewards)
         self.ones, self.tagged = (  # what the method draws where all normals are 1, and where all are different
             jax.tree.map(jnp.asarray, step.method.draw(spaces, step.steps, entropy)) for entropy in (UnitNoise(), tags)
@@ -211,8 +215,10 @@ class Search:
     """
 
     def __init__(
-        self, name: str, look: Look, centre: np.ndarray, radius: float, climb: bool = True, seed: int = 0
-    ) -> None:
+        self, name: str, look: Look, centre: np.ndarray, radius: float, climb: bool = True, seed: int = 0,
+        each: bool = False,
+    ) -> None:  # fmt: skip
+        """With `each`, what counts is the number that moves the farthest, and not all of them together."""
         self._name, self._centre, self._radius, self._number = name, centre, radius, len(centre)
         self._climbs, self._rng = _CLIMBS if climb else 0, np.random.default_rng(seed)
         self._best = Farthest(0.0, float("nan"), np.zeros(self._number), "nothing")
@@ -220,7 +226,8 @@ class Search:
         def squared(direction: Rewards, centre: Rewards) -> tuple[Float[Array, ""], Float[Array, " two"]]:
             half = radius / 2 * direction
             both, scales = jax.vmap(look)(jnp.stack([centre + half, centre - half]))
-            return jnp.sum((both[0] - both[1]) ** 2), scales
+            squares = (both[0] - both[1]) ** 2
+            return squares.max() if each else squares.sum(), scales
 
         def without(direction: Rewards, centre: Rewards) -> Any:
             return squared(direction, centre), jnp.zeros_like(direction)

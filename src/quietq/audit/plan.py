@@ -21,7 +21,15 @@ from quietq.audit.runs import Privatising, View
 from quietq.audit.training import ScoreKind, audit_training
 from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.trajectories import Cells
-from quietq.learning import GradientNoise, InLoopMethod, NetworkValueNoise, Published, RewardLearner
+from quietq.learning import (
+    GradientNoise,
+    InLoopMethod,
+    NetworkValueNoise,
+    OutputNoise,
+    Published,
+    RewardLearner,
+    ValueNoise,
+)
 from quietq.mechanisms import Evaluation
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.privatise import choose
@@ -243,6 +251,8 @@ def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
     """All methods that noise as they go, and further forms of some; whether all rewards are seen in one state."""
     return {
         **{name: (kind(**promise), False) for name, kind in noising_methods().items()},
+        "value, one round": (ValueNoise(**promise, law="cube"), False),
+        "output, gaussian": (OutputNoise(**promise, law="gaussian"), False),
         "value-network, mlp": (NetworkValueNoise(**promise, **_SMALL), False),
         "value-network, fourier": (NetworkValueNoise(**promise, network="fourier"), False),
         "gradient, one state": (GradientNoise(**promise), True),

@@ -13,6 +13,7 @@ from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.audit.pairs import neighbours
 from quietq.audit.runs import Privatising, Store, Trainings, View
 from quietq.learning import InLoopMethod, Method, Published
+from quietq.learning.method import Spaces
 from quietq.learning.trainer import spaces_of
 from quietq.privacy import InvalidInput, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import count
@@ -47,8 +48,7 @@ def audit_training(
     public_walk = not isinstance(method, Published) if public_walk is None else public_walk
     if private is None:
         method.check(spaces_of(world), steps)
-        own = method.promised()[1] if isinstance(method, InLoopMethod) else None
-        promise = Promise.of(method.certificate(spaces_of(world), steps)) if own is None else Promise.certified(own)
+        promise = _promise_of(method, spaces_of(world), steps)
     else:
         promise = Promise.of_mechanism(private.mechanism(world))
     trainings = Trainings(method, pair, view, steps, count("seed", seed, 0), private, public_walk)
@@ -65,6 +65,14 @@ def audit_training(
     return count_errors(
         judged.scored(weights), thresholds, attack, promise, confidence, learned_on, time.monotonic() - began
     )
+
+
+def _promise_of(method: Method, spaces: Spaces, steps: int) -> Promise:
+    """What its budget promises, of methods that noise as they go: a copy that is broken has no certificate."""
+    if not isinstance(method, InLoopMethod):
+        return Promise.of(method.certificate(spaces, steps))
+    (_, budget), mu = method.promised(), method.cost(spaces, steps).mu
+    return Promise("certified", budget.epsilon, 0.0 if mu is None else budget.delta, mu)
 
 
 def relation_of(method: Method) -> Relation:

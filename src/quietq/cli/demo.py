@@ -87,7 +87,8 @@ def demo(
     result = {"score": scores[0], "return": returns[0], "best": best_return(true),
               "random": random_return(true), "worst": worst_return(true)}  # fmt: skip
     folder.write_json(out / folder.SCORES, result)
-    budget, beta = qq.Budget(*BUDGET), qq.people(voters.COUNT, low=0, high=1, slope=1).best_beta()
+    budget, norm = qq.Budget(*BUDGET), private.certificate.norm
+    beta = norm.get("beta") or people.relation.best_beta()
     finding = audit_mechanism(budget.mu, AUDITED, beta=beta, levels=3, delta=budget.delta, seed=None)
     for file, name in names.items():
         flat = {key: value for key, value in finding.to_dict().items() if key != "errors"}

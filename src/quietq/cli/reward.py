@@ -47,6 +47,7 @@ FILES: Options = {
 HOW: Options = {
     **PROMISE,
     "noise": option(str, KINDS_OF_NOISE),
+    "level": option(bool, "Episodes can end early, so that a constant counts: less noise in it.", "--level"),
     "sample": option(float, "Which part of the people each round looks at, e.g. 0.05: for a million and more."),
 }
 READ: dict[str, tuple[Any, str]] = {
@@ -136,8 +137,9 @@ def reward(values: dict[str, Any]) -> None:
         _warn_of_bad_rows(group.not_private, arguments["count"])
         say("Making the reward private")
         private = qq.privatise(
-            group, budget, noise=values.get("noise", "auto"), sample=values.get("sample"), account=account
-        )
+            group, budget, noise=values.get("noise", "auto"), sample=values.get("sample"),
+            level=values.get("level", False), account=account,
+        )  # fmt: skip
     name = publish(private, out)
     plot = draw(values.get("plot"), partial(_plot, private, given))
     record = {

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int
 from quietq.learning import loop, saved, scoring, trainer
 from quietq.learning.cache import disk_cache
 from quietq.learning.environments import spaces_of_env
+from quietq.learning.in_loop_method import InLoopMethod
 from quietq.learning.method import Method, values_of_runs
 from quietq.learning.report import Event, episode_returns
 from quietq.learning.reward import ReleasedValues
@@ -59,7 +60,7 @@ class Agent(Receipted):
         instance("method", method, Method, "one of quietq's methods, e.g. NoNoise()")
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         self.world = _find(world)
-        self.method = method
+        self.method = method.with_account() if isinstance(method, InLoopMethod) and account is not None else method
         self.spaces = trainer.spaces_of(self.world) if isinstance(self.world, World) else spaces_of_env(self.world)
         self.seed = int.from_bytes(os.urandom(4)) if seed is None else count("seed", seed, 0)
         self._reward, self._account = reward, account

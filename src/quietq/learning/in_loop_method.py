@@ -10,17 +10,19 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.learning.method import Method, Moment, Spaces, Transition
 from quietq.learning.protect import STEPS, room, watched
 from quietq.noise import Entropy
 from quietq.noise.allowance import size_bound
+from quietq.noise.cube import deviation, draw_cube
 from quietq.noise.entropy import ExactEntropy
 from quietq.privacy import (
     Assumption,
     Budget,
     Certificate,
+    Cost,
     InvalidInput,
     LipschitzBall,
     PrivacyWarning,
@@ -51,6 +53,7 @@ class Draw(NamedTuple):
     scale: Float[np.ndarray, ""]  # of the noise, in the method's norm
     radius: Float[np.ndarray, ""]  # the most that one reward differs between neighbours
     largest: Float[np.ndarray, ""]  # rewards are clipped to it
+    each: Bool[np.ndarray, ""]  # whether noise of the scale hides each number, and not all of them together
 
     def clip(self, seen: Transition) -> Transition:
         """Rewards held to `largest`: a projection, so no two neighbours get farther apart."""
@@ -87,6 +90,26 @@ class UnitSteps(UnitNoise):
 
     def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]:
         return np.full(shape, 2**STEPS)
+
+    def whole_cube(self, shape: tuple[int, ...], scale: float) -> Int[np.ndarray, "..."]:
+        return np.full(shape, 2**STEPS)
+
+
+def unit_noise(shape: tuple[int, ...], in_cube: bool, entropy: Entropy) -> Float[np.ndarray, "..."]:
+    """Simulated noise of deviation 1, independent normals or in a cube."""
+    drawn = draw_cube(shape, entropy) if in_cube and not isinstance(entropy, UnitNoise) else entropy.normals(shape)
+    return drawn.astype(np.float32)
+
+
+def whole_noise(shape: tuple[int, ...], in_cube: bool, hides: float, entropy: ExactEntropy) -> Int[np.ndarray, "..."]:
+    """Exact noise whose deviation is 2^18 steps, and a little more, because what it goes on was rounded to steps.
+
+    In a cube each number is hidden for itself, so a step more is a step, of however many numbers.
+    """
+    numbers = math.prod(shape)
+    size = 2.0**STEPS * room(1 if in_cube else numbers, hides)
+    drawn = entropy.whole_cube(shape, size / deviation(numbers)) if in_cube else entropy.whole_normals(shape, size)
+    return drawn.astype(np.int32)  # of more than 32 bits the remainder is enough
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +149,28 @@ class InLoopMethod(Method):
         """How often a run of so many steps noises."""
         return 1
 
+    def in_cube(self, spaces: Spaces, steps: int) -> bool:
+        """Whether each number is hidden for itself, by pure noise in a cube."""
+        return False
+
+    def with_account(self) -> "InLoopMethod":
+        """The method for somebody who has an account."""
+        return self
+
+    def hides(self, spaces: Spaces, steps: int) -> float:
+        """How far apart neighbours may be in all rounds together, in units of the noise's deviation."""
+        _, budget = self.promised()
+        if self.in_cube(spaces, steps):
+            return budget.epsilon / deviation(math.prod(self.noise_shape(spaces, steps)))
+        return budget.mu
+
+    def cost(self, spaces: Spaces, steps: int) -> Cost:
+        """All that a training spends."""
+        _, budget = self.promised()
+        return Cost.apart(budget.epsilon) if self.in_cube(spaces, steps) else Cost.gaussian(budget.mu)
+
     def sensitivity(self, spaces: Spaces, steps: int) -> float:
-        """By the method's theorem, with the allowance for rounding: the noise is as large, over mu."""
+        """By the method's theorem, with the allowance for rounding: the noise is as large, over what it `hides`."""
         return self.allowance(spaces) * self.radius * np.sqrt(self.rounds(steps))
 
     @abstractmethod
@@ -136,16 +179,14 @@ class InLoopMethod(Method):
 
     def draw(self, spaces: Spaces, steps: int, entropy: Entropy) -> Draw:
         """All noise of one run, and its `scale`: what the certificate states is read off it."""
-        (_, budget), shape = self.promised(), self.noise_shape(spaces, steps)
-        if isinstance(entropy, ExactEntropy):  # of more than 32 bits the remainder is enough
-            normals = entropy.whole_normals(shape, 2.0**STEPS * room(math.prod(shape), budget.mu)).astype(np.int32)
-        else:
-            normals = entropy.normals(shape).astype(np.float32)
+        shape, in_cube, hides = self.noise_shape(spaces, steps), self.in_cube(spaces, steps), self.hides(spaces, steps)
+        exact = isinstance(entropy, ExactEntropy)
         return Draw(
-            normals,
-            not_below(self.sensitivity(spaces, steps) / budget.mu),
+            whole_noise(shape, in_cube, hides, entropy) if exact else unit_noise(shape, in_cube, entropy),
+            not_below(self.sensitivity(spaces, steps) / hides),
             not_below(self.radius),
             np.asarray(self.largest, np.float32),
+            np.asarray(in_cube),
         )
 
     def promised(self) -> tuple[Relation, Budget]:
@@ -162,7 +203,7 @@ class InLoopMethod(Method):
         relation, budget = self.promised()
         instance("relation", relation, SupBall | LipschitzBall | RkhsBall, "a SupBall, LipschitzBall or RkhsBall")
         instance("budget", budget, Budget, "a Budget(epsilon, delta)")
-        if budget.is_pure:
+        if budget.is_pure and not self.in_cube(spaces, steps):
             raise InvalidInput(f"{self.name} adds Gaussian noise, so delta must be above 0; see 'reward' with k-norm.")
         if not _LEAST <= self.radius <= 1 / _LEAST:
             raise InvalidInput(
@@ -173,7 +214,7 @@ class InLoopMethod(Method):
                 f"The relation's radius times its number of people must be at most {_MOST / 2:g}, for float32, not "
                 f"{self.largest / 2:g}: scale the rewards."
             )
-        if sentence := weak_delta(budget.delta, relation.people):
+        if not self.in_cube(spaces, steps) and (sentence := weak_delta(budget.delta, relation.people)):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
     @abstractmethod
@@ -185,17 +226,19 @@ class InLoopMethod(Method):
         the scale that compiled code is handed. The certificate holds the two against each other.
         """
         relation, budget = self.promised()
-        noise = self.draw(spaces, steps, UnitNoise())
-        norm = self.norm(spaces, steps, noise)
+        noise, cost = self.draw(spaces, steps, UnitNoise()), self.cost(spaces, steps)
+        norm, sigma = self.norm(spaces, steps, noise), float(noise.scale) * float(noise.normals.min())
+        pure = cost.mu is None
         return Certificate(
             method=self.name,
             standing="certified",
             relation=relation.describe(),
             domain=list(zip(spaces.box.low, spaces.box.high, strict=True)),
             epsilon=budget.epsilon,
-            delta=budget.delta,
-            mu=budget.mu,
-            sigma=float(noise.scale) * float(noise.normals.min()),
+            delta=0.0 if pure else budget.delta,
+            mu=cost.mu,
+            sigma=sigma,
+            scale=sigma * self.hides(spaces, steps) / budget.epsilon if pure else None,
             sensitivity=norms.largest_difference(norm, relation.describe()),
             norm=norm,
             assumptions=(

@@ -2,10 +2,11 @@
 
 Theorem. Actions do not depend on the reward, so states are public. Values at knots are the fixed point of averages of
 r + gamma max Q, which moves by at most radius + gamma |dQ| in the largest entry: neighbours' values differ by at most
-radius/(1 - gamma) at each of D knots and actions, and by sqrt(D) times that in the norm of the hat functions' own
-kernel, phi(x) . phi(y). Noise of that kernel, N(0, (Delta/mu)^2) a knot, is mu-GDP for the whole function
-(docs/theory.md, section 4). A bound of the largest value alone would not do in a kernel of rougher functions: networks
-are refused, for nothing bounds their norm.
+Delta = radius/(1 - gamma) at each of D knots and actions. They fill a cube, and noise in a cube, of density
+exp(-epsilon max|z|/Delta), is epsilon-DP (`noise.cube`). In the norm of the hat functions' own kernel, phi(x) . phi(y),
+they differ by at most sqrt(D) Delta; noise of that kernel, N(0, D (Delta/mu)^2) a knot, is mu-GDP. Either is noise of
+the whole function (docs/theory.md, section 4). A bound of the largest value alone would not do in a kernel of rougher
+functions: networks are refused, for nothing bounds their norm.
 """
 
 import math
@@ -16,7 +17,8 @@ from typing import ClassVar
 from jaxtyping import PRNGKeyArray
 
 from quietq.learning.averages import MOST_GAMMA, Averaging, AveragingState, add, best_values
-from quietq.learning.in_loop_method import Draw, InLoopMethod, PrivateStep, update_and_finish
+from quietq.learning.in_cube import InCube
+from quietq.learning.in_loop_method import Draw, PrivateStep, update_and_finish
 from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option, share
@@ -28,7 +30,7 @@ SLACK = 1.001  # the fixed point is iterated until less than this part is missin
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputNoise(Averaging, InLoopMethod):
+class OutputNoise(Averaging, InCube):
     name: ClassVar[str] = "output"
     knots: int = option(5, "Knots a coordinate, at which values are kept and noised.", partial(count, least=2))
     gamma: float = option(
@@ -43,13 +45,17 @@ class OutputNoise(Averaging, InLoopMethod):
     def noise_shape(self, spaces: Spaces, steps: int) -> tuple[int, ...]:
         return (spaces.actions, self.number_of_knots(spaces))
 
+    def rounds(self, steps: int) -> int:
+        return 1
+
     def sensitivity(self, spaces: Spaces, steps: int) -> float:
-        exact = self.radius * math.sqrt(math.prod(self.noise_shape(spaces, steps))) / (1 - self.gamma)
-        return SLACK * self.allowance(spaces) * exact
+        together = 1.0 if self.in_cube(spaces, steps) else math.sqrt(math.prod(self.noise_shape(spaces, steps)))
+        return SLACK * self.allowance(spaces) * self.radius * together / (1 - self.gamma)
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
         number = math.prod(self.noise_shape(spaces, steps))
-        return {"kind": "values", "count": number, "discount": float(self.gamma), "operations": self.operations(spaces)}
+        kind = {"kind": "largest-value"} if self.in_cube(spaces, steps) else {"kind": "values", "count": number}
+        return {**kind, "discount": float(self.gamma), "operations": self.operations(spaces)}
 
     def update(self, state: AveragingState, seen: Transition, now: Moment) -> AveragingState:
         """Adds true rewards to the sums, which are private therefore."""

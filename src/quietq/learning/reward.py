@@ -6,8 +6,8 @@ trainings may be repeated and the best of them kept, by what they achieve on the
 section 4). So all that must be checked is that the source *is* a release: a raw reward, or values without a promise,
 are refused.
 
-Where episodes can end early, a constant added to the reward changes what is best: K-norm noise releases the reward up
-to a constant, and is then to be used with care.
+Where episodes can end early, a constant added to the reward changes what is best: noise on knots releases the reward up
+to a constant, and `privatise(..., level=True)` is there for that.
 """
 
 import hashlib

@@ -79,7 +79,7 @@ def check_promise(method: Method, network: PrivateNetwork) -> None:
         noise = again.draw(spaces, steps, _Bounded())
     norm = again.norm(spaces, steps, noise)
     found = (dict(certificate.norm or {}), certificate.sensitivity, certificate.mu)
-    if found != (norm, norms.largest_difference(norm, relation), budget.mu):
+    if found != (norm, norms.largest_difference(norm, relation), again.cost(spaces, steps).mu):
         raise InvalidInput("The file's certificate is not the one that its method gives for its settings and steps.")
     if not set(again.conditions(steps)) <= set(certificate.assumptions):
         raise InvalidInput("The file's certificate does not state what its method does with these settings.")

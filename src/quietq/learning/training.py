@@ -16,11 +16,11 @@ from gymnasium.vector import VectorEnv
 
 from quietq.learning import checkpoint
 from quietq.learning.cache import disk_cache
-from quietq.learning.in_loop_method import UnitSteps
+from quietq.learning.in_loop_method import InLoopMethod, UnitSteps
 from quietq.learning.method import Method, Noise, Spaces, some_states
 from quietq.learning.report import Event, reporting
 from quietq.noise import Entropy, SeededEntropy, SystemEntropy
-from quietq.privacy import Account, Assumption, Certificate, Cost, InvalidInput, QuietqError, Receipt
+from quietq.privacy import Account, Assumption, Certificate, InvalidInput, QuietqError, Receipt
 from quietq.privacy.account import accounted
 from quietq.privacy.checks import count
 from quietq.worlds import World, WorldEnv
@@ -169,10 +169,10 @@ class Training:
 
     def _charge(self) -> None:
         if self.account is not None:
-            budget, relation = getattr(self.method, "budget", None), getattr(self.method, "relation", None)
-            if budget is None:
+            if not isinstance(self.method, InLoopMethod):
                 raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
-            self.receipt = self.account.charge(Cost.gaussian(budget.mu), relation)
+            relation, _ = self.method.promised()
+            self.receipt = self.account.charge(self.method.cost(self.spaces, self.steps), relation)
 
     def shaped(self) -> Noise:
         """Ones in place of noise that protects, of its shapes and types."""

@@ -3,8 +3,9 @@
 Theorem. In round j, given public states, the reward part of the update is v = sum_t r_t phi(s_t, a_t), here divided by
 the public sum of weights at each knot. Over all |dr_t| <= radius it moves by at most radius sqrt(D) in the Euclidean
 norm, D the number of knots and actions that were seen (each entry is an average); N(0, (S_j/mu_j)^2) on each entry is
-mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. Policy, moves and values come from what is public or
-released (docs/theory.md, section 4). No amplification by subsampling: every reward may differ.
+mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. One round alone may have pure noise in a cube instead, for
+each entry moves by at most the radius (`noise.cube`). Policy, moves and values come from what is public or released
+(docs/theory.md, section 4). No amplification by subsampling: every reward may differ.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +17,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.learning.averages import Averages, Averaging, add, best_values, weighed
-from quietq.learning.in_loop_method import ROUNDS, Draw, InLoopMethod, PrivateStep, update_and_finish
+from quietq.learning.in_cube import InCube
+from quietq.learning.in_loop_method import ROUNDS, Draw, PrivateStep, update_and_finish
 from quietq.learning.method import Moment, Noise, Spaces, Transition
 from quietq.learning.networks import LinearQ
 from quietq.learning.options import option, share
@@ -36,7 +38,7 @@ class ValueState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValueNoise(Averaging, InLoopMethod):
+class ValueNoise(Averaging, InCube):
     """Round by round, mean rewards by knot are noised and released, and the values that follow act in the next."""
 
     name: ClassVar[str] = "value"
@@ -54,7 +56,8 @@ class ValueNoise(Averaging, InLoopMethod):
         return (self.rounds(steps), spaces.actions, self.number_of_knots(spaces))
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
-        return {"kind": "mean-rewards", "rounds": self.rounds(steps), "operations": self.operations(spaces)}
+        cube, rounds = {"kind": "largest-mean-reward"}, {"kind": "mean-rewards", "rounds": self.rounds(steps)}
+        return {**(cube if self.in_cube(spaces, steps) else rounds), "operations": self.operations(spaces)}
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
         nothing = self.nothing_seen(spaces)
@@ -86,7 +89,7 @@ class ValueNoise(Averaging, InLoopMethod):
 
     def _release(self, state: ValueState, noise: Draw) -> ValueState:
         mine, before, seen = state.unreleased, state.public, state.unreleased.seen
-        scale = noise.scale * jnp.sqrt(seen.sum())  # one round moves so many means
+        scale = noise.scale * jnp.where(noise.each, 1.0, jnp.sqrt(seen.sum()))  # one round moves so many means
         means = protect(mine.means(), noise.normals[state.round], scale)
         weight = jnp.where(seen, mine.weight, 0.0)
         public = Averages(
@@ -107,6 +110,6 @@ class ValueNoise(Averaging, InLoopMethod):
 
     def private_step(self, spaces: Spaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """The first of a round's two steps ends none; the last round is ended by the training."""
-        method = replace(self, round_steps=2)
-        steps, one_round = 2 * ROUNDS - 1, update_and_finish(method, method.init(spaces, key, len(batch.action)))
-        return PrivateStep(method, steps, steps, one_round, lambda state: state._replace(unreleased=None))
+        method, rounds = replace(self, round_steps=2), 1 if self.law == "cube" or self.promised()[1].is_pure else ROUNDS
+        steps, one_round = 2 * rounds - 1, update_and_finish(method, method.init(spaces, key, len(batch.action)))
+        return PrivateStep(method, steps, steps, one_round, lambda state: state._replace(unreleased=None), rounds)

@@ -4,49 +4,27 @@ The theorem, the body of what one person can do to the increments and the exact 
 The constant is left out, because it changes no policy when all episodes have the same length.
 """
 
-from typing import Any
-
-import numpy as np
-from jaxtyping import Float
-
-from quietq.mechanisms.knots import OnKnots
+from quietq.mechanisms.knots import OnIncrements
 from quietq.mechanisms.laws import KNorm, Law
 from quietq.mechanisms.mechanism import Mechanism, Task
-from quietq.mechanisms.private_function import PrivateKnots
-from quietq.noise.increments import IncrementBody, to_curve
-from quietq.noise.rounding import check_size
-from quietq.privacy import Certificate
+from quietq.noise.increments import IncrementBody
 from quietq.privacy.checks import count, positive
 from quietq.privacy.norms import NORMS, Norm, Record
 from quietq.privacy.words import plural
 
 
-class Increments(OnKnots):
-    """Increments between knots; the constant is dropped."""
+class Increments(OnIncrements):
+    """Increments between knots, with pure noise."""
 
     name = "k-norm"
     pure = True
-    looked_at = "increments between"
     tried = (4, 6, 8, 12, 16)
-    remarks = (
-        "The reward's level was not looked at, so values are up to a constant; that matters where episodes can end "
-        "early, and noise 'path' or 'knots' has a level.",
-    )
 
     def typical_noise(self) -> float:
         return IncrementBody(self.ball, self.pieces).typical_noise(self.budget.epsilon)
 
     def make_law(self) -> Law:
-        law = KNorm(IncrementBody(self.wider, self.pieces), self.budget.epsilon)
-        if self.declared is not None:  # increments may be twice that, and no refusal may hang on them
-            check_size(2 * self.declared, law.sigma)
-        return law
-
-    def values(self, feedback: Any) -> Float[np.ndarray, " pieces"]:
-        return np.diff(super().values(feedback))
-
-    def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
-        return super().result(to_curve(released), certificate)
+        return KNorm(IncrementBody(self.wider, self.pieces), self.budget.epsilon)
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:

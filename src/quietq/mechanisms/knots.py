@@ -1,11 +1,14 @@
-"""Gaussian noise on the values at a few knots, shaped by the ellipsoid of least trace around what one person can do.
+"""Gaussian noise on the increments between a few knots, shaped by the ellipsoid of least trace around what one person
+can do.
 
-Theorem. If the values at the knots of neighbours differ by v with v' S^-1 v <= 1, then adding N(0, S/mu^2) is mu-GDP.
+Theorem. If neighbours' increments differ by u with u' S^-1 u <= 1, then adding N(0, S/mu^2) is mu-GDP.
 
-The differences are the body {|v_j| <= rho, |v_{j+1} - v_j| <= l/d}. A convex function is largest at a vertex, so it is
-enough that all vertices fulfil the inequality. Among such S the least trace is found from weights w on the vertices:
-S = c M^(1/2) with M = sum w_i v_i v_i', and multiplying w_i by v_i' M^(-1/2) v_i/trace M^(1/2) raises the dual bound
-until it meets the primal. Whatever the weights, c = max_i v_i' M^(-1/2) v_i makes the inequality true: a search that
+The values' differences are the body {|v_j| <= rho, |v_{j+1} - v_j| <= l/d}, and u are the increments of v. A convex
+function is largest at a vertex, and increments are linear in v, so it is enough that the increments of all vertices
+fulfil the inequality. The constant is left out, as K-norm noise does; what is made small is the variance of the curve
+about its mean, |L'u|^2 for increments u. In coordinates y = L'u the least trace is found from weights w on vertices:
+S = c M^(1/2) with M = sum w_i y_i y_i', and multiplying w_i by y_i' M^(-1/2) y_i/trace M^(1/2) raises the dual bound
+until it meets the primal. Whatever the weights, c = max_i y_i' M^(-1/2) y_i makes the inequality true: a search that
 stops early costs noise, never privacy.
 """
 
@@ -26,10 +29,13 @@ from quietq.noise import Box, Entropy
 from quietq.noise.allowance import largest_and_error, widen_ball
 from quietq.noise.box import box_for
 from quietq.noise.evaluation import on_knots
+from quietq.noise.increments import to_curve
+from quietq.noise.rounding import check_size
 from quietq.noise.whitening import Whitened, by_matrix, inverse
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import count, real
 from quietq.privacy.norms import NORMS, Norm, Record, largest_difference
+from quietq.privacy.words import plural
 
 MOST_PIECES = 8
 _MOST_VERTICES = 200_000
@@ -47,7 +53,7 @@ class OnKnots(Mechanism):
 
     def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
         self.relation = self.ball = ball
-        self.budget, self.box, self.pieces, self.declared = budget, box, pieces, task.largest
+        self.budget, self.box, self.pieces = budget, box, pieces
         self._slope, self._exact, size = task.slope or 0.0, task.accuracy is None, self.typical_noise()
         self.largest, self.error = largest_and_error(size, ball.radius, ball.people, task.largest, task.accuracy)
         self.wider = widen_ball(ball, pieces, self.error, SLACK)
@@ -110,13 +116,40 @@ class OnKnots(Mechanism):
         return found
 
 
+class OnIncrements(OnKnots):
+    """The same on increments between knots: the constant is dropped."""
+
+    looked_at = "increments between"
+    remarks = (
+        "The reward's level was not looked at, so values are up to a constant; that matters where episodes can end "
+        "early, and noise 'path' has a level.",
+    )
+
+    def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
+        super().__init__(ball, budget, box, pieces, task)
+        if task.largest is not None:  # increments may be twice that, and no refusal may hang on them
+            check_size(2 * task.largest, self.sigma)
+
+    def values(self, feedback: Any) -> Float[np.ndarray, " pieces"]:
+        return np.diff(super().values(feedback))
+
+    def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
+        return super().result(to_curve(released), certificate)
+
+    @classmethod
+    def propose(cls, task: Task) -> list[Mechanism]:
+        if task.level:
+            return task.refuse(f"Noise {cls.name!r} leaves the reward's level out: use noise='path', which has one.")
+        return super().propose(task)
+
+
 @dataclass(frozen=True, eq=False)
 class KnotShape:
-    """Noise at knots of a mean variance of 1: L z."""
+    """Noise on increments of a mean variance of 1: L z."""
 
-    root: Float[np.ndarray, "knots knots"]
+    root: Float[np.ndarray, "pieces pieces"]
     """L"""
-    inverse: Float[np.ndarray, "knots knots"] = field(init=False, repr=False)
+    inverse: Float[np.ndarray, "pieces pieces"] = field(init=False, repr=False)
     """Of L, as close as exact noise needs it; where there is none, that is refused before anything is spent."""
 
     def __post_init__(self) -> None:
@@ -127,7 +160,7 @@ class KnotShape:
         shape = self.root @ self.root.T
         return {"kind": "knots", "shape": ((shape + shape.T) / 2).tolist()}
 
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, " knots"]:
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, " pieces"]:
         return self.root @ entropy.normals(shape)
 
     def length(self, difference: np.ndarray) -> float:
@@ -136,18 +169,18 @@ class KnotShape:
     def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
         return by_matrix(self.inverse, numbers, step)
 
-    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, " knots"]:
+    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, " pieces"]:
         return self.root @ whitened
 
 
-class ShapedKnots(OnKnots):
-    """Values at knots, with the noise that hides them best."""
+class ShapedKnots(OnIncrements):
+    """Increments, with the Gaussian noise that hides them best."""
 
     name = "knots"
 
     def typical_noise(self) -> float:
-        """A constant difference alone needs that much."""
-        return self.ball.radius / self.budget.mu
+        """A difference from one end of the ball to the other alone needs that much."""
+        return min(self.ball.lipschitz / self.pieces, 2 * self.ball.radius) / self.budget.mu
 
     def make_law(self) -> Law:
         root = np.linalg.cholesky(least_shape(self.wider, self.pieces)) / self.budget.mu
@@ -156,13 +189,19 @@ class ShapedKnots(OnKnots):
 
     def noise_error(self) -> float:
         shape = self.sigma**2 * np.array(self.law.measured()["norm"]["shape"])
-        return math.sqrt((np.trace(shape) - shape.sum() / len(shape)) / len(shape))
+        return math.sqrt(float(np.sum(shape * _about_mean(self.pieces))) / (self.pieces + 1))
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:
         if task.budget.is_pure:
             return task.refuse("Noise 'knots' is Gaussian and needs delta above 0; 'k-norm' works with delta = 0.")
         return super().propose(task)
+
+
+def _about_mean(pieces: int) -> Float[np.ndarray, "pieces pieces"]:
+    """G with u'Gu the squared length, about its mean, of the curve whose increments are u."""
+    curves = to_curve(np.eye(pieces))
+    return curves @ curves.T
 
 
 @lru_cache(maxsize=64)  # a file may ask for the same ones many times
@@ -204,8 +243,8 @@ def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
     return np.unique(np.array(found), axis=0)
 
 
-def least_shape(ball: LipschitzBall, pieces: int) -> Float[np.ndarray, "knots knots"]:
-    """S for values at pieces + 1 equally spaced knots."""
+def least_shape(ball: LipschitzBall, pieces: int) -> Float[np.ndarray, "pieces pieces"]:
+    """S for increments between pieces + 1 equally spaced knots."""
     step = ball.lipschitz / pieces / ball.radius
     # twelve digits, rounded up, so that the same bounds for other numbers of people find the same shape
     return ball.radius**2 * _unit_shape(float(f"{step:.11e}") * (1 + 1e-10), pieces)
@@ -213,7 +252,8 @@ def least_shape(ball: LipschitzBall, pieces: int) -> Float[np.ndarray, "knots kn
 
 @lru_cache(maxsize=64)
 def _unit_shape(step: float, pieces: int) -> np.ndarray:
-    points = vertices(step, pieces)
+    lower = np.linalg.cholesky(_about_mean(pieces))
+    points = np.unique(np.diff(vertices(step, pieces), axis=1), axis=0) @ lower
     weights = np.full(len(points), 1 / len(points))
     for _ in range(2000):
         root, inverse = _roots(points.T @ (weights[:, None] * points))
@@ -225,7 +265,8 @@ def _unit_shape(step: float, pieces: int) -> np.ndarray:
         weights /= weights.sum()
     root, inverse = _roots(points.T @ (weights[:, None] * points))
     largest = np.einsum("ij,jk,ik->i", points, inverse, points).max()
-    return root * largest * (1 + 1e-9)
+    back = np.linalg.inv(lower)
+    return back.T @ root @ back * largest * (1 + 1e-9)
 
 
 def _roots(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -239,28 +280,27 @@ def _difference(norm: Record, relation: Record) -> float | None:
     if relation["kind"] != "lipschitz-ball" or relation["actions"] != 1:
         return None
     shape, radius = np.array(norm["shape"], dtype=np.float64), relation["radius"]
-    pieces = len(shape) - 1
-    points = vertices(relation["lipschitz"] / pieces / radius, pieces)
+    pieces = len(shape)
+    points = np.diff(vertices(relation["lipschitz"] / pieces / radius, pieces), axis=1)
     lengths = np.linalg.norm(np.linalg.solve(np.linalg.cholesky(shape), points.T), axis=0)
     return radius * float(lengths.max())
 
 
 def _check_shape(name: str, value: object) -> None:
-    """The covariance of noise at knots, in units of its mean variance."""
+    """The covariance of noise on increments, in units of its mean variance."""
     rows: Any = value if isinstance(value, list | tuple) else ()
-    knots = len(rows)
-    square = all(isinstance(row, list | tuple) and len(row) == knots for row in rows)
-    if not 2 <= knots <= MOST_PIECES + 1 or not square:
-        raise InvalidInput(f"{name} must be a square of 2 to {MOST_PIECES + 1} rows.")
+    square = all(isinstance(row, list | tuple) and len(row) == len(rows) for row in rows)
+    if not 1 <= len(rows) <= MOST_PIECES or not square:
+        raise InvalidInput(f"{name} must be a square of 1 to {MOST_PIECES} rows.")
     shape = np.array([[real(name, number) for number in row] for row in rows])
-    if not (np.array_equal(shape, shape.T) and math.isclose(float(np.trace(shape)), knots, rel_tol=1e-9)):
+    if not (np.array_equal(shape, shape.T) and math.isclose(float(np.trace(shape)), len(rows), rel_tol=1e-9)):
         raise InvalidInput(f"{name} must be symmetric, with a mean of 1 on its diagonal.")
 
 
 NORMS["knots"] = Norm(
     fields={"shape": _check_shape},
     difference=_difference,
-    words=lambda norm: f"the shape of the noise at {len(norm['shape'])} knots",
+    words=lambda norm: f"the shape of the noise on {plural(len(norm['shape']), 'increment')} between knots",
     dimension=lambda norm: 1,
     families=("gaussian",),
 )

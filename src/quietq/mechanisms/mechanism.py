@@ -60,6 +60,8 @@ class Task:
     """Whether a table is to have no more points than a reward of the declared slope needs."""
     pieces: int | None = None
     """Between knots, if a number was asked for."""
+    level: bool = False
+    """Whether a constant counts, because episodes can end early."""
     asked: bool = False
     """Whether the mechanism was asked for by name: then it says what is wrong instead of proposing nothing."""
     gives: str = "function"

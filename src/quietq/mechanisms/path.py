@@ -10,6 +10,7 @@ post-processing. The norm amplifies rounding errors of f, so the sensitivity has
 import math
 from abc import abstractmethod
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,13 +122,15 @@ class InKernel(Mechanism):
         kernel = best_kernel(task.relation)
         if refusal := cls.unfit(task, kernel):
             return task.refuse(refusal)
+        return [cls._in(kernel, task)]
+
+    @classmethod
+    def _in(cls, kernel: Any, task: Task) -> Mechanism:
         radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
-        return [
-            cls(
-                task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy,
-                slope=_declared_slope(task) if task.fewest else None,
-            )
-        ]  # fmt: skip
+        return cls(
+            task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy,
+            slope=_declared_slope(task) if task.fewest else None,
+        )  # fmt: skip
 
 
 def _declared_slope(task: Task) -> float | None:
@@ -138,10 +141,35 @@ def _declared_slope(task: Task) -> float | None:
     return task.slope
 
 
-def best_kernel(relation: Relation) -> Kernel:
-    """The kernel that the relation was declared in, or else the exponential one at its best beta."""
+def best_kernel(relation: Relation, level: bool = True) -> Kernel:
+    """The kernel that the relation was declared in, or else the exponential one at its best beta.
+
+    That is the one with the least noise or, where the level of one function does not count, with the least noise about
+    its mean: longer waves, of which the level takes more. It is a quarter of the other at the least, for its sake.
+
+    >>> from quietq.privacy import people
+    >>> [round(best_kernel(people(50, 0, 0.5, 1), level).describe()["beta"], 2) for level in (True, False)]
+    [4.0, 1.04]
+    """
     own = getattr(relation, "kernel", None)
-    return own if isinstance(own, Kernel) else Exponential(relation.best_beta())
+    if isinstance(own, Kernel):
+        return own
+    best = relation.best_beta()
+    if level or getattr(relation, "actions", 1) != 1:  # levels of several functions decide between actions
+        return Exponential(best)
+    betas = [best * 2 ** (-step / 16) for step in range(33)]
+    return min(map(Exponential, betas), key=lambda one: relation.rkhs_radius(one) * math.sqrt(about_mean(one.beta)))
+
+
+def about_mean(beta: float) -> float:
+    """The variance of a path of variance 1 about its own mean, averaged over [0, 1].
+
+    >>> round(about_mean(1.0), 4), round(about_mean(1e-6) * 3e6, 4)
+    (0.2642, 1.0)
+    """
+    if beta < 1e-3:
+        return beta / 3 - beta**2 / 12
+    return 1 - 2 * (beta + math.expm1(-beta)) / beta**2
 
 
 class Path(InKernel):
@@ -187,9 +215,8 @@ class Path(InKernel):
 
     def expected_error(self) -> float:
         """Of each table about its own mean, whose variance is known where it is a path of one coordinate."""
-        betas = [table[0].beta for table in self.kernel.tables if len(table) == 1]
-        variance_of_means = sum(2 * (beta + math.expm1(-beta)) / beta**2 for beta in betas)
-        return self.sigma * math.sqrt(max(len(self.kernel.tables) - variance_of_means, 0.0))
+        parts = [about_mean(table[0].beta) if len(table) == 1 else 1.0 for table in self.kernel.tables]
+        return self.sigma * math.sqrt(math.fsum(parts))
 
     @classmethod
     def unfit(cls, task: Task, kernel: Any) -> str:
@@ -198,3 +225,11 @@ class Path(InKernel):
         if task.budget.is_pure:
             return "A path is Gaussian and needs delta above 0; 'k-norm' works with delta = 0."
         return "pieces belongs to noise on knots; a path has none." if task.pieces is not None and task.asked else ""
+
+    @classmethod
+    def propose(cls, task: Task) -> list[Mechanism]:
+        """Where the level does not count, with the least noise about its mean, unless values are too inexact for it."""
+        found, about_mean = super().propose(task), best_kernel(task.relation, task.level)
+        with suppress(InvalidInput):  # longer waves amplify errors more
+            found += [cls._in(about_mean, task)] if found else []
+        return sorted(found, key=lambda one: one.expected_error())[:1]

@@ -97,7 +97,7 @@ class PrivateKnots(PrivateFunction):
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         super().check_norm(norm, certificate)
         knots = len(self.values)
-        named = len(norm["shape"]) if "shape" in norm else norm.get("pieces", knots - 1) + 1
+        named = 1 + (len(norm["shape"]) if "shape" in norm else norm.get("pieces", knots - 1))
         require(named == knots, "its knots must be those that its certificate names")
 
 
@@ -169,7 +169,8 @@ class PrivateWeights(PrivateFunction):
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         super().check_norm(norm, certificate)
-        own = norm["kind"] not in _FORMS or self.kernel.describe() == norm
+        stated = norm["kernel"] if norm["kind"] == "ball" else norm
+        own = norm["kind"] not in _FORMS or self.kernel.describe() == stated
         require(own, "its kernel must be that of its certificate")
 
 
@@ -199,13 +200,13 @@ class PrivateCells(PrivateFunction):
 
     def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
         """Cells may be computed from anything that was released, but not from an agent."""
-        alone = norm["kind"] not in IN_TRAINING or certificate.mu is None
+        alone = norm["kind"] not in IN_TRAINING or norm["kind"] == "smooth-bound"
         require(alone, "its certificate is for an agent, and cells are not one")
 
 
 _FORMS: dict[str, type[PrivateFunction]] = {
     "exponential": PrivateTable, "product": PrivateTable, "additive": PrivateSum, "features": PrivateWeights,
-    "band-limited": PrivateWeights, "knots": PrivateKnots, "increments": PrivateKnots,
+    "ball": PrivateWeights, "band-limited": PrivateWeights, "knots": PrivateKnots, "increments": PrivateKnots,
 }  # fmt: skip
 """What noise in these norms is released as; noise in a norm of its own says so by what it releases."""
 

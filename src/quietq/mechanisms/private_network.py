@@ -102,13 +102,16 @@ class PrivateNetwork(PrivateFunction):
         method = METHODS.get(certificate.method)
         if method is None or self._post_processed():
             return
-        require(norm["kind"] == method.norm, f"the method {certificate.method!r} has noise in another norm")
+        require(norm["kind"] in method.norms, f"the method {certificate.method!r} has noise in another norm")
         require(self.runs == 1, "it has more runs than its certificate, which is for one release")
         if method.releases != "network":
             at_knots = self.form == "splines" and self.output == "values"
             require(at_knots, f"the method {certificate.method!r} releases values at knots")
         if method.releases == "noised knots":
-            require(self.weights[0].size == norm["count"], "its values must be as many as its certificate names")
+            require(
+                self.weights[0].size == norm.get("count", self.weights[0].size),
+                "its values must be as many as its certificate names",
+            )
 
     def _post_processed(self) -> bool:
         """Whether its own training learned from something released, and noised nothing."""

@@ -32,6 +32,7 @@ def privatise(
     domain: Domain | None = None,
     accuracy: float | None = None,
     sample: float | None = None,
+    level: bool = False,
     world: WorldModel | None = None,
     account: Account | None = None,
     simulate: int | None = None,
@@ -45,8 +46,10 @@ def privatise(
     for comparisons, it is "rounds", "fits" or "network" (for many people). `pieces` is the number of pieces between
     knots. A function must compute in float64; if it cannot, say with `accuracy` how far off each of its values may be,
     which costs noise and fineness. `sample` is for very many people: each round of "rounds" then looks at that part of
-    them, drawn in secret, which saves time; the promise then has no mu. `world` says what a private world of Sessions
-    is made of, and what of it is known already. `account` (an Accountant, or a source's account in a Ledger) is charged
+    them, drawn in secret, which saves time; the promise then has no mu. `level=True` is for episodes that can end
+    early, where a constant added to a reward changes what is best: "path" then has less noise in it, and noise on
+    knots, which leaves it out, does not apply. `world` says what a private world of Sessions is made of, and what of it
+    is known already. `account` (an Accountant, or a source's account in a Ledger) is charged
     before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without one, the same feedback is released
     once, and a second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody and is
     not charged.
@@ -64,12 +67,14 @@ def privatise(
     if simulate is None:
         one = "an Accountant, or a source's account, Ledger(url).account(source)"
         instance("account", account, Account | None, one)
+    instance("level", level, bool, "True if episodes can end early, or False")
     instance("world", world, WorldModel | None, "a WorldModel(degree=..., reward=..., ...)")
     if world is not None and task.spaces is None:
         raise InvalidInput("world is for Sessions, of which a world is made: leave it out.")
     task = replace(
-        task, pieces=pieces, world=world, gaussian=account is not None, sample=sample, fewest=simulate is None
-    )
+        task, pieces=pieces, world=world, gaussian=account is not None, sample=sample, fewest=simulate is None,
+        level=level,
+    )  # fmt: skip
     mechanism = choose(noise, task)
     if mechanism.cost.delta != 0 and (sentence := weak_delta(budget.delta, task.relation.people)):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)

@@ -19,7 +19,7 @@ from quietq.registry import METHODS
 Details = dict[str, Any]
 """All that describes a released thing besides its numbers, in JSON."""
 Arrays = dict[str, np.ndarray]
-IN_TRAINING = frozenset(entry.norm for entry in METHODS.values() if entry.norm is not None)
+IN_TRAINING = frozenset(norm for entry in METHODS.values() for norm in entry.norms)
 """Norms in which nothing is released but what the methods of the registry release."""
 
 

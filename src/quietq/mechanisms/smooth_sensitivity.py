@@ -1,16 +1,20 @@
 """Gaussian noise whose size follows the data: the smooth sensitivity of Nissim, Raskhodnikova & Smith (2007).
 
 Theorem. Let S be such that any two neighbours X, X' have |f(X) - f(X')| <= S(X) and S(X') <= e^beta S(X). Then
-f(X) + (S(X)/alpha) N(0, I_d) is (epsilon, delta)-DP if, with z the upper normal quantile of tail delta/2, and q the
-upper and p the lower one of chi-squared with d degrees of freedom,
+f(X) + (S(X)/alpha) N(0, I_d) is (epsilon, delta)-DP if delta is at least the exact one of two Gaussians that are alpha
+apart and differ by e^beta in size (`two_sizes`).
+
+Proof. Scale both so that the smaller noise has size 1. The larger one has a size of at most e^beta, and the shift, at
+most S of either, is at most alpha.
+
+A pair is found by tail bounds first. With z the upper normal quantile of tail delta/2, and q the upper and p the lower
+one of chi-squared with d degrees of freedom, these are enough:
 
     (e^(2 beta) - 1) q/2 - beta d  + e^beta alpha z + alpha^2/2 <= epsilon  and
     beta d - (1 - e^(-2 beta)) p/2 +        alpha z + alpha^2/2 <= epsilon.
 
-Proof. Let the noise of X have size 1 and that of X' e^lambda, |lambda| <= beta; the shift a is at most alpha times the
-smaller. The privacy loss at x ~ N(0, I) is d lambda - |x|^2/2 + e^(-2 lambda) |x - a|^2/2. Outside of two events of
-probability delta/2 each, -a.x <= |a| z, and |x|^2 <= q (if lambda < 0) or >= p (if lambda > 0). Then the loss is at
-most the first line for lambda < 0 and the second for lambda > 0; both grow with |lambda|, because p <= d <= q.
+They say how much of epsilon a beta takes, and give an alpha that is never too large; the exact delta then allows for a
+larger one, by a factor of 1.5 to 2 at usual budgets.
 
 The lemma of 2007 slides first and dilates after, so that its two halves delta/2 add up to delta (1 + e^(epsilon/2))/2.
 Its alpha = epsilon/(5 sqrt(2 ln(2/delta))) and beta = epsilon/(4 (d + ln(2/delta))) have room for that when epsilon is
@@ -26,6 +30,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import chdtri, gammaincinv, ndtri
 
+from quietq.mechanisms.two_sizes import delta_of_two_sizes
 from quietq.privacy import Budget, InvalidInput
 from quietq.privacy.checks import count, positive, positive_delta, real
 from quietq.privacy.norms import NORMS, Norm, Record
@@ -33,6 +38,9 @@ from quietq.privacy.roots import threshold
 from quietq.privacy.words import plural
 
 _AT_ONCE = 256
+_SURE = 1e-7
+"""Of delta, relative: far more than what numerical integration is off by."""
+_MOST_BETA = 1.0
 
 
 def _dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
@@ -42,10 +50,18 @@ def _dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
 
 
 def smooth_epsilon(norm: Record, scale: float, delta: float) -> float:
-    """The epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem."""
-    beta, alpha, z = norm["beta"], 1 / scale, -float(ndtri(delta / 2))
-    narrower, wider = _dilation(beta, norm["weights"], delta)
-    return max(narrower + math.exp(beta) * alpha * z, wider + alpha * z) + alpha**2 / 2
+    """The least epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem."""
+    beta, d, alpha, z = norm["beta"], norm["weights"], 1 / scale, -float(ndtri(delta / 2))
+    if beta > _MOST_BETA:
+        return math.inf
+    narrower, wider = _dilation(beta, d, delta)
+    most = max(narrower + math.exp(beta) * alpha * z, wider + alpha * z) + alpha**2 / 2
+    return threshold(lambda epsilon: _exact_delta(alpha, beta, d, epsilon, delta) <= delta, 0.0, most)[1]
+
+
+def _exact_delta(alpha: float, beta: float, d: int, epsilon: float, delta: float) -> float:
+    """Not too small; `delta` says how small numbers still matter."""
+    return delta_of_two_sizes(alpha, beta, d, epsilon, _SURE * delta) * (1 + _SURE)
 
 
 NORMS["smooth-bound"] = Norm(
@@ -64,7 +80,7 @@ class Admissible:
 
     >>> pair = Admissible.for_budget(Budget(1.0, 1e-6), dimension=5)
     >>> round(1 / pair.alpha, 1), round(1 / pair.beta, 1)
-    (10.0, 65.9)
+    (5.9, 65.9)
     """
 
     alpha: float
@@ -75,15 +91,16 @@ class Admissible:
     @classmethod
     @functools.lru_cache(maxsize=64)
     def for_budget(cls, budget: Budget, dimension: int, share: float = 0.5) -> "Admissible":
-        """The largest beta that takes this `share` of epsilon, then the largest alpha that the rest allows."""
+        """The largest beta that takes this `share` of epsilon by tail bounds, then the largest alpha that it leaves."""
         d, delta = count("dimension", dimension), positive_delta(budget.delta)
         if not 0 < real("share", share) < 1:
             raise InvalidInput(f"share must lie between 0 and 1, not {share!r}.")
         epsilon, most = budget.epsilon, share * budget.epsilon
-        beta, _ = threshold(lambda b: max(_dilation(b, d, delta)) >= most, 0.0, min(1.0, epsilon), 1e-15)
+        beta, _ = threshold(lambda b: max(_dilation(b, d, delta)) >= most, 0.0, min(_MOST_BETA, epsilon), 1e-15)
         (narrower, wider), z = _dilation(positive("beta", beta), d, delta), -float(ndtri(delta / 2))
-        alpha = min(_root(math.exp(beta) * z, epsilon - narrower), _root(z, epsilon - wider))
-        return cls(alpha=positive("alpha", alpha), beta=beta)
+        least = positive("alpha", min(_root(math.exp(beta) * z, epsilon - narrower), _root(z, epsilon - wider)))
+        more = threshold(lambda a: _exact_delta(a, beta, d, epsilon, delta) > delta, least, max(budget.mu, least))
+        return cls(alpha=more[0], beta=beta)
 
 
 def _root(slope: float, rest: float) -> float:

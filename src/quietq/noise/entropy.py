@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtri
 
+from quietq.noise.exact import whole_in_cube
 from quietq.noise.exact_sum import add_exactly
 from quietq.noise.whitening import as_they_are
 from quietq.privacy.checks import count
@@ -46,9 +47,13 @@ class Entropy(Protocol):
 
 @runtime_checkable
 class ExactEntropy(Protocol):
-    """A source of noise that is exact: normals times a deviation, rounded to whole numbers and not before."""
+    """A source of noise that is exact: of its law in real numbers, rounded to whole numbers and not before."""
 
     def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]: ...
+
+    def whole_cube(self, shape: tuple[int, ...], scale: float) -> Int[np.ndarray, "..."]:
+        """Of density exp(-max|z|/scale), all numbers together."""
+        ...
 
 
 class SystemEntropy:
@@ -58,6 +63,9 @@ class SystemEntropy:
 
     def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]:
         return add_exactly(as_they_are(np.zeros(shape), 1.0), deviation, 1.0).astype(np.int64)
+
+    def whole_cube(self, shape: tuple[int, ...], scale: float) -> Int[np.ndarray, "..."]:
+        return whole_in_cube(math.prod(shape), scale).reshape(shape)
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         size = math.prod(shape)

@@ -28,8 +28,8 @@ def check_certified(c: Any) -> None:
     stated = None not in (c.norm, c.sensitivity)
     require(stated, "What is certified needs the sensitivity, and the norm that it is measured in.")
     norm = NORMS.find(c.norm, c.method)
-    own = METHODS[c.method].norm if c.method in METHODS else None
-    require(own in (None, c.norm["kind"]), f"The noise of {c.method!r} is not measured in {norm_in_words(c.norm)}.")
+    own = METHODS[c.method].norms if c.method in METHODS else ()
+    require(not own or c.norm["kind"] in own, f"The noise of {c.method!r} is not measured in {norm_in_words(c.norm)}.")
     needed, relation = largest_difference(c.norm, c.relation), relation_in_words(c.relation)
     enough = c.sensitivity >= needed * (1 - _CLOSE)
     where = f"which {relation} can come to in {norm_in_words(c.norm)}"

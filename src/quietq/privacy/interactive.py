@@ -25,6 +25,11 @@ def _together(counted: str) -> Callable[[Record, Record], float]:
     return together
 
 
+def _each(norm: Record, relation: Record) -> float:
+    """How far apart neighbours are in any one number."""
+    return rounding(norm["operations"], relation["people"]) * sup_radius(relation) / (1 - norm.get("discount", 0.0))
+
+
 def _of_gradients(norm: Record, relation: Record) -> float:
     """Each round's own sensitivity, as rewards that differ by the norm's radius move it, counts as 1."""
     return math.sqrt(norm["rounds"]) * max(1.0, sup_radius(relation) / norm["radius"])
@@ -145,4 +150,16 @@ NORMS["encoded-moments"] = Norm(
         f"{plural(len(norm['scales']), 'buffer')}"
     ),
     families=("gaussian",),
+)
+NORMS["largest-value"] = Norm(
+    fields={"discount": probability, "operations": _OPERATIONS},
+    difference=_each,
+    words=lambda norm: f"the largest of all values at knots, with discount {norm['discount']:g}",
+    families=("pure",),
+)
+NORMS["largest-mean-reward"] = Norm(
+    fields={"operations": _OPERATIONS},
+    difference=_each,
+    words=lambda norm: "the largest of all mean rewards of one round",
+    families=("pure",),
 )
