@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import optax
 import stable_baselines3
 import torch
 
@@ -26,9 +27,10 @@ PPO: dict[str, Any] = {
     "clip_range": lambda left: 0.2 * left,
 }  # fmt: skip
 SAC: dict[str, Any] = {"policy_kwargs": {"net_arch": [64, 64]}, "learning_rate": 1e-3}
+COMPILED_STEPS = 60_000
 COMPILED: dict[str, Any] = {
-    "gamma": 0.98, "widths": (128, 128), "replay": 50_000, "target_every": 250, "explore_decay": 5000.0,
-    "explore_last": 0.04, "train_every": 2,
+    "gamma": 0.98, "widths": (64, 64), "replay": 50_000, "target_every": 500, "explore_decay": 5000.0,
+    "optimiser": optax.adam(optax.linear_schedule(1e-3, 0.0, COMPILED_STEPS)),
 }  # fmt: skip
 
 
@@ -49,7 +51,7 @@ def _of(kind: Any, env: Any, total: int, seed: int, settings: dict[str, Any]) ->
 
 def compiled(world: qq.PrivateWorld, steps: int, seed: int) -> Policy:
     """Its agents see the last reward, too, which is always 1 here."""
-    agent = Agent(LearnedWorld(world, steps), NoNoise(**COMPILED), seed=seed).learn(100_000)
+    agent = Agent(LearnedWorld(world, steps), NoNoise(**COMPILED), seed=seed).learn(COMPILED_STEPS)
     low, high = agent.spaces.box.low, agent.spaces.box.high
     return lambda states: agent.predict(np.clip(np.hstack([states, np.ones((len(states), 1))]), low, high))[0]
 
