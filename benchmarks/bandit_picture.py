@@ -1,4 +1,7 @@
-"""Regret of bandits against epsilon, from the stored results: `python -m benchmarks.bandit_picture` writes docs/bandits.png."""
+"""Regret of bandits against epsilon, from the stored results.
+
+`python -m benchmarks.bandit_picture` writes docs/bandits.png.
+"""
 
 import json
 from typing import Any
