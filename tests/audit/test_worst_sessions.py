@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from quietq import Budget, Sessions
+from quietq import Budget, Sessions, privatise
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.transition_statistics import NormalisedMoments, square, triangle
@@ -16,6 +16,9 @@ from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.moments import Moments
 from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.world_model import WorldModel
+from quietq.worlds.cross_entropy import LinearPolicy
+from quietq.worlds.own_worlds import Played
+from quietq.worlds.plan_check import PlanCheck
 
 AMPLE, PEOPLE, STEPS = Budget(10.0, 1e-6), 20, 4
 
@@ -73,6 +76,21 @@ def test_so_do_all_parts_of_a_world(degree):
     assert not move.exceeds
     assert 0.9 <= move.share <= 1
     assert len(move.queries or ()) > 8
+
+
+@pytest.mark.slow
+def test_nobody_has_more_than_one_vote_in_a_check():
+    move = moved(check())
+    assert not move.exceeds
+    assert 0.99 <= move.share <= 1
+
+
+def check() -> PlanCheck:
+    """Of pushing whatever the state is, in a world that is released of these people."""
+    people = read(made_up())
+    world = privatise(people, AMPLE, simulate=0)
+    plan = LinearPolicy(world.spaces, np.array([[1.0], [0.0]]), *world.typical())
+    return PlanCheck(Played(world, plan, STEPS), 0.6 * STEPS, people, AMPLE)
 
 
 # Broken copies

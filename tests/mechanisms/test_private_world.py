@@ -11,7 +11,20 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from linear_people import MATRIX, PUSH, read, rows_of
 
-from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, PrivateWorld, WorldModel, load, privatise, publish
+from quietq import (
+    Accountant,
+    Budget,
+    BudgetExhausted,
+    Fourier,
+    InvalidInput,
+    PrivateWorld,
+    Radial,
+    Splines,
+    WorldModel,
+    load,
+    privatise,
+    publish,
+)
 from quietq.mechanisms.moments import FIRST_ROUNDS, RATE_ROUNDS, ROUNDS
 from quietq.worlds import jax_world
 from quietq.worlds.cross_entropy import plan_linear
@@ -43,6 +56,33 @@ def test_the_dynamics_are_learned(world):
     expected = [states @ MATRIX.T + PUSH * push for push in (-1, 1)]
     assert np.abs(world(states) - np.hstack(expected)).max() < 0.02
     assert np.sqrt(np.diag(world.residual)) == pytest.approx(0.005, rel=0.5)  # 0.01, in halves of the box
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "features", [Fourier.draw(3, 10, 1.5), Splines(additive=True, pieces=3), Radial.spread(3, 15, 1.0)]
+)
+def test_so_they_are_from_other_features(features):
+    """Within a few times the scatter, where people were."""
+    model = WorldModel(features=features)
+    world = privatise(read(rows_of(2000), 2000), BUDGET, world=model, simulate=0)
+    states = np.random.default_rng(1).uniform(-0.6, 0.6, (100, 2))
+    expected = [states @ MATRIX.T + PUSH * push for push in (-1, 1)]
+    assert np.sqrt(np.mean((world(states) - np.hstack(expected)) ** 2)) < 0.04
+    assert plan_linear(world, steps=20, iterations=2, candidates=16).weights.shape == (3, 1)
+
+
+@pytest.mark.slow
+def test_residuals_with_heavy_tails_do_not_spoil_the_dynamics():
+    """Student's t with two degrees of freedom, of which squares have no mean; and one person in fifty is far off."""
+    rng = np.random.default_rng(5)
+    rows = rows_of(1000)
+    noise = 0.03 * rng.standard_t(2, (len(rows), 2)) * np.where(rows["who"].to_numpy() % 50 == 0, 20, 1)[:, None]
+    moved = {name: np.clip(rows[name].to_numpy() + noise[:, i], -2, 2) for i, name in enumerate(("next x", "next y"))}
+    world = privatise(read(rows.with_columns(**moved), 1000), BUDGET, simulate=0)
+    states = rng.uniform(-1, 1, (100, 2))
+    expected = [states @ MATRIX.T + PUSH * push for push in (-1, 1)]
+    assert np.abs(world(states) - np.hstack(expected)).max() < 0.05
 
 
 def test_rewards_ends_and_starts_are_learned(world):
