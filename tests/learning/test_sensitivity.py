@@ -157,12 +157,12 @@ def test_certificates_add_up(name: str) -> None:
     )
     # radius sqrt(rounds) by the theorem, and what float32's rounding adds; of gradients, in units of each step's own
     unit = {"gradient": 1.0, "value-network": 1.0}.get(name, RADIUS)
-    if pure:
-        unit /= 1 - method.gamma
+    if pure:  # in units of the noise's deviation
+        unit *= deviation(SPACES.actions * method.knots) / (1 - method.gamma)
     assert certificate.sensitivity is not None
     assert 1 <= certificate.sensitivity / (unit * np.sqrt(rounds)) < 1.1
-    hidden = 0.9 / deviation(SPACES.actions * method.knots) if pure else BUDGET.mu
-    assert certificate.sigma == pytest.approx(certificate.sensitivity / hidden, rel=2e-3)
+    assert certificate.sigma == pytest.approx(certificate.sensitivity / (0.9 if pure else BUDGET.mu), rel=2e-3)
+    assert certificate.scale == (certificate.sigma if pure else None)
     assert certificate.relation == SupBall(RADIUS).describe()
     assert method.core().relation is method.core().budget is None
 
