@@ -26,7 +26,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
-from jax.scipy.linalg import solve_triangular
 from jax_privacy import clipped_grad
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -163,8 +162,8 @@ class GradientNoise(NoisyDescent):
         features = self.flat_slopes(network, batch)
         gram = features.T @ features
         ridge = RIDGE * jnp.trace(gram) / len(gram) + jnp.finfo(jnp.float32).tiny
-        root = jnp.linalg.cholesky(gram + ridge * jnp.eye(len(gram)))
-        white = solve_triangular(root, features.T, lower=True).T
+        root = cholesky(gram + ridge * jnp.eye(len(gram)))
+        white = whiten(root, features)
         # Whatever became of it in float32, `white` is what rewards are multiplied with, and it is public.
         moves = noise.radius * jnp.sqrt(len(white) * largest_eigenvalue(white))
         # Each entry is a sum (2 roundings) of products (1), divided (1), with rewards of size `largest` at the most;
@@ -241,6 +240,26 @@ class GradientNoise(NoisyDescent):
 
         centre = chosen(jax.vmap(network)(batch.state), batch.action) - method.goals(network, batch)
         return PrivateStep(method, ROUNDS, ROUNDS, one_round, hide_replay, centre=centre)
+
+
+def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Its lower root, by columns. LAPACK called by many runs at once within a loop has been seen to wait forever."""
+    rows = jnp.arange(len(matrix))
+
+    def column(j: Array, root: Array) -> Array:
+        rest = matrix[:, j] - root @ root[j]
+        return root.at[:, j].set(jnp.where(rows >= j, rest / jnp.sqrt(rest[j]), 0.0))
+
+    return lax.fori_loop(0, len(matrix), column, jnp.zeros_like(matrix))
+
+
+def whiten(root: Float[Array, "n n"], rows: Float[Array, "rows n"]) -> Float[Array, "rows n"]:
+    """Each row times the inverse of the root, by forward substitution."""
+
+    def column(j: Array, white: Array) -> Array:
+        return white.at[:, j].set((rows[:, j] - white @ root[j]) / root[j, j])
+
+    return lax.fori_loop(0, rows.shape[1], column, jnp.zeros_like(rows))
 
 
 def largest_eigenvalue(white: Float[Array, "rows columns"]) -> Float[Array, ""]:
