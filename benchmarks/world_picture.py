@@ -60,12 +60,12 @@ def _apart(one: dict[str, Any], other: dict[str, Any] | None) -> str:
 
 
 def _curves(rows: Rows, system: str) -> dict[str, dict[int, tuple[float, float]]]:
-    """By method and people: mean, and half of its 95 % interval by Student's t; 0 of one draw, which has none."""
+    """By method and people: mean, and half of its 95 % interval by Student's t; of one draw there is none."""
     found: dict[str, dict[int, tuple[float, float]]] = {}
     for row in rows:
         if row["system"] == system:
             number, draws = row["numbers"]["return"], row["draws"]
-            half = float(t.ppf(0.975, draws - 1)) * number["standard error"] if draws > 1 else 0.0
+            half = float(t.ppf(0.975, draws - 1)) * number["standard error"] if draws > 1 else math.nan
             found.setdefault(row["method"], {})[row["people"]] = (number["mean"], half)
     return found
 
