@@ -66,6 +66,27 @@ def test_it_is_paid_for_and_certified(world, plan):
     found = check_plan(world, read(rows_of(PEOPLE), PEOPLE), plan, 3, Budget(1.0, 1e-5), steps=STEPS, account=account)
     assert account.spent_mu == pytest.approx(Budget(1.0, 1e-5).mu)
     assert (found.certificate.standing, found.certificate.method) == ("certified", "plan/check")
+    trusted = [one.text for one in found.certificate.assumptions if not one.enforced]
+    assert any("plan and what is wanted were not made from these people's data" in one for one in trusted)
+
+
+def test_what_does_not_fit_is_refused_before_it_is_paid_for(people, plan, world):
+    account, sessions = Accountant(BUDGET), read(rows_of(20), 20)
+    known = privatise(
+        sessions, BUDGET, world=WorldModel(reward=lambda states, actions, after: after[..., 0]), simulate=0
+    )
+    bare = replace(known, model=WorldModel())  # as it is read from a file
+
+    class Own(LinearPolicy):
+        pass
+
+    for made, policy in (
+        (bare, plan), (world, replace(plan, weights=np.zeros((4, 1)))),
+        (world, Own(plan.spaces, plan.weights, plan.middle, plan.deviation)),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput):
+            check_plan(made, sessions, policy, 1.0, Budget(1.0, 1e-5), account=account)
+    assert account.spent_mu == 0
 
 
 @pytest.mark.parametrize(
