@@ -130,6 +130,31 @@ def test_company_changes_no_bit(which, world, plan):
         assert np.array_equal(statistic.of_people(np.array([0]), alone)[0], together[i])
 
 
+def test_nobody_who_is_over_hears_of_how_long_others_go_on(world, plan):
+    """A known reward that is no number, where only those are who are over, must not make theirs none."""
+    known = WorldModel(
+        reward=lambda states, actions, after: np.where(abs(states[..., 0]) > 0.5, np.nan, 1.0),
+        end=lambda after: abs(after[..., 0]) > 0.5,
+    )
+    world = replace(world, reward=None, ends=None, known=known.known, model=known)
+    right = replace(plan, weights=np.array([[10.0], [0.0], [0.0]]))
+    statistic, weights = Played(world, right, 60), np.stack([world.weights, 0 * world.weights])
+    first = np.array([[0.55, 0.6], [0.5, 0.5]])  # one moves and ends, the other stays where they are
+    alone = statistic.returns(first[:1], weights[:1])
+    assert np.isfinite(alone).all()
+    assert statistic.returns(first, weights)[0] == alone[0]
+    assert statistic.returns(first, weights)[1] == 60
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_of_what_overflows(world, plan):
+    starts, columns = crowd([3, 5], numbers=False)
+    with np.errstate(all="raise"):
+        huge = replace(world, left=1e200 * world.left, weights=1e200 * world.weights)
+        said = OwnWorlds(Played(huge, plan, STEPS), 0.0).of_people(starts, columns)
+    assert (np.abs(said) <= 0.5).all()
+
+
 class _Returns(OwnWorlds):
     def says(self, returns: np.ndarray) -> np.ndarray:
         return returns
