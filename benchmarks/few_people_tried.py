@@ -9,6 +9,7 @@
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -27,7 +28,7 @@ NUMBERS = (10, 12, 14, 16, 20, 24, 28, 34, 40)
 
 def path(draws: int) -> None:
     noise, _ = noise_of("path", None, draws)
-    mechanism = choose("path", Task(people(AT, 0.0, 0.5, 1.0), BUDGET, slope=1.0))
+    mechanism: Any = choose("path", Task(people(AT, 0.0, 0.5, 1.0), BUDGET, slope=1.0))
     gaps = np.abs(STATES[:, None] - STATES)
     about_mean = np.eye(len(STATES)) - 1 / len(STATES)
     smooth = 0.15**2 * (1 + np.sqrt(3) * gaps / 0.3) * np.exp(-np.sqrt(3) * gaps / 0.3)  # Matern 3/2

@@ -52,8 +52,9 @@ def study(options: argparse.Namespace) -> Study:
     remarks = (
         "'good' is the part of plans whose true return is at least 0.9 of the twin's (1.1, below 0), which is what is "
         "wanted; 'area' that under the curve of the check's answer, 'share', for good plans against others; 'right' "
-        "how often `go` is. A tenth of mu squared goes into the check, the rest into the world. Everything in the "
-        "check was chosen on the development systems alone.",
+        "how often `go` is. A tenth of mu squared goes into the check, the rest into the world. What the check "
+        "is made of was chosen on the development systems, but early forms of it had been tried on the reported ones "
+        "too (4 to 10 draws each, some of them among these).",
     )
     return Study(NAME, "people", cases, remarks, compare=_areas)
 

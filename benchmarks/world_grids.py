@@ -21,6 +21,8 @@ class Method:
     grid: Grid
     made_of: tuple[str, ...]
     """The benchmarks' modules that its numbers depend on."""
+    by_hand: tuple[Settings, ...] = ()
+    """Points that did well while the method was written, on development systems."""
 
     @property
     def only(self) -> Settings | None:
@@ -110,16 +112,23 @@ METHODS: dict[str, Method] = {
             "widths": ((16,), (32,), (16, 16)),
             "members": (1, 3),
             "apart": (False, True),
-            "steps": (6, 12, 25, 50, 100, 200, 400),
+            "steps": (12, 25, 50, 100, 200, 400),
             "optimiser": (
                 ("adam", 0.003), ("adam", 0.01), ("adam", 0.03), ("adam", 0.1),
-                ("momentum", 0.03), ("momentum", 0.1), ("momentum", 0.3), ("momentum", 1.0),
+                ("momentum", 0.01), ("momentum", 0.03), ("momentum", 0.1), ("momentum", 0.3), ("momentum", 1.0),
             ),
             "clip": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
             "averaged": (0.0, 0.3, 0.6),
             "penalty": (0.0, 0.01, 0.03, 0.1, 0.3, 1.0),
         },
         (*_PLANNED, "world_sgd"),
+        (
+            {
+                "scaling": "place", "scales": 0.2, "features": True, "straight": False, "widths": (16, 16),
+                "members": 1, "apart": True, "steps": 400, "optimiser": ("momentum", 0.03), "clip": 0.1,
+                "averaged": 0.6, "penalty": 0.1,
+            },
+        ),
     ),
     "DP-FQI": Method(
         world_fqi.fitted_q,

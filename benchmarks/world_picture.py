@@ -19,8 +19,8 @@ Rows = list[dict[str, Any]]
 
 
 def cliffs(rows: Rows) -> list[list[str]]:
-    """Of each method, among the numbers that were measured."""
-    names = [OURS, *PEERS]
+    """Of each method, among the numbers of people that were measured in three draws or more."""
+    rows, names = [row for row in rows if row["draws"] >= 3], [OURS, *PEERS]
     lines = [["system", *names]]
     for system in dict.fromkeys(row["system"] for row in rows):
         curves = _curves(rows, system)

@@ -209,6 +209,11 @@ def _loss(mask: Any, end: Any, weights: Weights, x: Any, y: Any, there: Any) -> 
     return rows.mean(axis=0).sum() / jnp.maximum(there.sum(), 1.0)
 
 
+def _with_straight(straight: Any, gradient: Any) -> Any:
+    """1 keeps the straight part, and 0 leaves it out."""
+    return gradient | {"straight": straight * gradient["straight"]}
+
+
 @jax.jit
 def _descend(
     weights: Weights, x: Any, y: Any, there: Any, mask: Any, end: Any, people: Any, clip: Any, noise: Any, adam: Any,
@@ -218,7 +223,7 @@ def _descend(
     optimisers = optax.scale_by_adam(), optax.trace(0.9)
     gradient = clipped_grad(
         partial(_loss, mask, end), l2_clip_norm=clip, rescale_to_unit_norm=True, batch_argnums=(1, 2, 3),
-        keep_batch_dim=False, pre_clipping_transform=lambda one: one | {"straight": straight * one["straight"]},
+        keep_batch_dim=False, pre_clipping_transform=partial(_with_straight, straight),
     )  # fmt: skip
     privatiser = gaussian_privatizer(stddev=noise, prng_key=key)
     first = steps - jnp.maximum(1, jnp.round(averaged * steps).astype(int))
@@ -232,7 +237,7 @@ def _descend(
             nothing,
         )  # fmt: skip
         noisy, random = privatiser.update(summed, random)
-        mean = jax.tree.map(lambda leaf: leaf / people, noisy | {"straight": straight * noisy["straight"]})
+        mean = jax.tree.map(lambda leaf: leaf / people, _with_straight(straight, noisy))
         changes, moves = zip(*(one.update(mean, old) for one, old in zip(optimisers, moves, strict=True)), strict=True)
         now = rate * (1 - 0.9 * i / steps)
         weights = jax.tree.map(lambda leaf, one, other: leaf - now * jnp.where(adam > 0, one, other), weights, *changes)

@@ -2,11 +2,11 @@
 
     python -m benchmarks.world_tuning --minutes 30
 
-For each method that has settings, the same: 16 points of its grid at random on two systems, the best four of them on
-four, and the best two on all; 8 points around these, likewise; then the best two of all on four systems in a second
-draw. Plans are made with less effort than for what is reported. A score is
-(return - behaviour)/(twin - behaviour), held to [-1, 1.1], and its mean counts. What was measured is kept, so that a
-run that was ended goes on later.
+For each method that has settings, the same: 32 points of its grid at random, and points by hand if there are any, on
+two systems, the best twelve of them on four, the best six on all, and the best four of those on a second draw; 16
+points around these, likewise; then the best three of all on a third draw, with 500 people each. Plans are made with
+less effort than for what is reported. A score is (return - behaviour)/(twin - behaviour), held to [-1, 1.1], and its
+mean counts. What was measured is kept, so that a run that was ended goes on later.
 """
 
 import argparse
@@ -26,13 +26,13 @@ from benchmarks.world_grids import METHODS
 from benchmarks.world_peers import Settings, non_private
 
 PEOPLE = 500
-AT_RANDOM, AROUND = 16, 8
+AT_RANDOM, AROUND = 32, 16
 EFFORT = (10, 64, 4)
 """Iterations, candidates and episodes of plans."""
 FIRST = ("heavy pole", "boiler", "spring", "rare find")
 SYSTEMS = [*FIRST, *(name for name in DEVELOPMENT if name not in FIRST)]
 ALL = len(SYSTEMS)
-TASKS = [*((system, 0) for system in SYSTEMS), *((system, 1) for system in FIRST)]
+TASKS = [(system, draw) for draw in range(3) for system in SYSTEMS]
 CHOSEN, KEPT = RESULTS / "tune-worlds.json", ROOT / "runs" / "benchmarks" / "tune-worlds.jsonl"
 
 
@@ -81,9 +81,10 @@ class Search:
 
     def row(self) -> dict[str, Any]:
         method = METHODS[self.name]
-        first = self._best(method.points(AT_RANDOM), (2, 4), (4, 2), (ALL, 2))
-        second = self._best(method.around(first, self.tried, self.around), (2, 2), (4, 1), (ALL, 1))
-        best = self._best([*first, *second], (ALL, 2), (len(TASKS), 2))
+        first = self._best([*method.by_hand, *method.points(AT_RANDOM)], (2, 12), (4, 6), (ALL, 4), (2 * ALL, 4))
+        around = method.around(first, self.tried, self.around)
+        second = self._best(around, (2, 8), (4, 4), (ALL, 3), (2 * ALL, 3))
+        best = self._best([*first, *second], (2 * ALL, 3), (len(TASKS), 3))
         scores: dict[str, list[float]] = {}
         for system, draw in TASKS:
             scores.setdefault(system, []).append(self._measured(best[0], system, draw))

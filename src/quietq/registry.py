@@ -83,7 +83,7 @@ METHODS = {
     "value-network": Method("quietq.learning.value_network:NetworkValueNoise", "certified",
                             "the reward part of each gradient, every round",
                             "The paper's idea repaired, for any network.", norm="reward-gradients"),
-    "gradient": Method("quietq.learning.gradient:GradientNoise", "certified", "clipped gradients, every step",
+    "gradient": Method("quietq.learning.gradient:GradientNoise", "certified", "gradients, each round",
                        "Deep Q-learning with noised gradients (DP-SGD).", norm="clipped-gradients"),
     "input": Method("quietq.learning.input:InputNoise", "certified", "each observed reward",
                     "Values from averages of noised rewards.", norm="rewards", releases="knots"),

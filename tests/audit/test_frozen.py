@@ -37,7 +37,7 @@ LEAST = {
     "reward, one of many people": 0.98,
     "value": 0.997,
     "value-network": 0.99,
-    "gradient": 0.997,
+    "gradient": 0.98,
     "input": 0.998,
     "output": 0.99,
     "value, one round": 0.997,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from broken_copies import STRONG, altered, both, check, halve_draws
-from test_worst_sessions import DYNAMICS, ByEpisode, ByRow, Unnoised, _few_rounds, made_up, read  # noqa: F401
+from test_worst_sessions import DYNAMICS, Unnoised, _few_rounds, made_up, read  # noqa: F401
 
 from quietq import PrivateWorld, WorldModel
 from quietq.audit.finding import Movement
@@ -73,16 +73,3 @@ def test_half_the_noise_is_seen_in_a_file(broken, model):
     finding = replace(found, mechanism=one).audit_file(MANY, seed=1, confidence=0.999)
     assert finding.verdict == ("refuted" if broken else "consistent")
     assert finding.mu_lower > 0.8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("statistic", "rows"),
-    [
-        (ByRow, [FAR] * 10),  # ten steps that count as ten people
-        (ByEpisode, [(visit, *FAR[1:]) for visit in range(10)]),
-    ],
-)
-def test_who_counts_for_more_is_seen_in_a_file(statistic, rows, monkeypatch):
-    monkeypatch.setattr(moments, "NormalisedMoments", statistic)
-    check(neighbours(mechanism(), [NEAR], rows).audit_file(FEW, seed=1), True)

@@ -71,7 +71,7 @@ def released_values(certificate: Certificate, right_until: float = 0.5) -> Relea
 
 
 def test_it_learns_the_walk_from_a_private_reward() -> None:
-    core, released = train(ActorCritic([private_reward(100, simulate=i) for i in range(2)]), 3000)
+    core, released = train(ActorCritic([private_reward(100, simulate=i) for i in range(2)]), 5000)
     reached = scores(core, released)
     assert reached.mean() >= 0.95
     assert reached.min() >= 0.9

@@ -33,7 +33,7 @@ def farthest(look: Any, largest: float, radius: float, copies: int) -> float:
 def test_value_with_many_copies() -> None:
     method, copies = ValueNoise(**PROMISE), 2**14
     step = FrozenStep(method, SPACES, rewards=copies, same=True)
-    assert farthest(jax.jit(step.look), method.largest, method.radius, copies) / step.mu <= 1
+    assert farthest(jax.jit(step.look), method.largest, method.radius, copies) / step.hidden <= 1
 
 
 def test_value_network_with_more_copies_than_a_batch() -> None:

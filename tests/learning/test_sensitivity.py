@@ -125,7 +125,8 @@ def test_rounds_are_counted_as_they_are_made(steps: int, every: int, start: int)
     assert ValueNoise(round_steps=every).rounds(steps) == ends + (steps % every > 0)
     assert NetworkValueNoise(batch=every).rounds(steps) == ends
     made = sum(step + 1 >= max(start, every) and (step + 1) % every == 0 for step in range(steps))
-    assert GradientNoise(train_every=every, start=start).rounds(steps) == made
+    assert GradientNoise(network="mlp", train_every=every, start=start).rounds(steps) == made
+    assert GradientNoise(train_every=every, start=start).rounds(steps) == ends  # every reward enters one of them
 
 
 def test_a_short_last_round_of_value_is_released_at_the_end() -> None:
@@ -146,7 +147,7 @@ def test_a_short_last_round_of_value_is_released_at_the_end() -> None:
 def test_certificates_add_up(name: str) -> None:
     _, method, _ = SMALL[name]
     method.check(SPACES, 24)
-    rounds = {"value": 6, "value-network": 6, "gradient": 7, "input": 24, "output": 1}[name]
+    rounds = {"value": 6, "value-network": 6, "gradient": 8, "input": 24, "output": 1}[name]
     certificate = method.certificate(SPACES, 24)
     assert (certificate.standing, certificate.method) == ("certified", name)
     pure = name == "output"
@@ -157,12 +158,12 @@ def test_certificates_add_up(name: str) -> None:
     )
     # radius sqrt(rounds) by the theorem, and what float32's rounding adds; of gradients, in units of each step's own
     unit = {"gradient": 1.0, "value-network": 1.0}.get(name, RADIUS)
-    if pure:
-        unit /= 1 - method.gamma
+    if pure:  # in units of the noise's deviation
+        unit *= deviation(SPACES.actions * method.knots) / (1 - method.gamma)
     assert certificate.sensitivity is not None
     assert 1 <= certificate.sensitivity / (unit * np.sqrt(rounds)) < 1.1
-    hidden = 0.9 / deviation(SPACES.actions * method.knots) if pure else BUDGET.mu
-    assert certificate.sigma == pytest.approx(certificate.sensitivity / hidden, rel=2e-3)
+    assert certificate.sigma == pytest.approx(certificate.sensitivity / (0.9 if pure else BUDGET.mu), rel=2e-3)
+    assert certificate.scale == (certificate.sigma if pure else None)
     assert certificate.relation == SupBall(RADIUS).describe()
     assert method.core().relation is method.core().budget is None
 

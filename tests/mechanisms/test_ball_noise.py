@@ -101,9 +101,7 @@ def test_a_delta_saves_noise_where_it_is_worth_one():
     saves = choose("ball", Task(of_eight, BUDGET))
     pure, gaussian = choose("ball", Task(of_eight, Budget(1.0, 0.0))), choose("weights", Task(of_eight, BUDGET))
     assert saves.cost == Cost.apart(1.0, 1e-5)
-    assert (
-        pure.cost == choose("ball", Task(relation(), BUDGET)).cost == Cost.apart(1.0)
-    )  # 3 weights: half a per cent less
+    assert pure.cost == choose("ball", Task(relation(), BUDGET)).cost == Cost.apart(1.0)  # 3 weights: hardly less
     assert saves.expected_error() == pytest.approx(0.9133 * pure.expected_error(), rel=1e-3)
     assert saves.expected_error() < 0.75 * gaussian.expected_error()
     move = frozen_release(saves)

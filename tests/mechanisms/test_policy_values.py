@@ -314,9 +314,7 @@ def test_a_choice_is_pure_and_takes_the_best():
     certificate = released.certificate
     assert (certificate.standing, certificate.method, certificate.delta, certificate.mu) == (
         "certified", "policies/choice", 0, None)  # fmt: skip
-    assert "- trusted: None of them was made from these people's data, unless from what was released" in str(
-        certificate
-    )
+    assert "- trusted: Policies, probabilities, cells and model were not made from these people" in str(certificate)
     assert released.to_dict()["chosen"] == released.name
     assert certificate.scale is not None
     for forged in ({"scale": certificate.scale / 2}, {"epsilon": 0.5}, {"sensitivity": 1e-9, "scale": 1e-9}):

@@ -88,7 +88,7 @@ def test_it_cannot_be_changed():
         ({"norm": {"kind": "exponential", "beta": 1e-90}}, "is below"),
         ({"norm": {"kind": "exponential", "beta": 1e-120}}, "beta must be above"),
         ({"norm": {"kind": "product", "betas": [1.0]}}, "Nothing bounds"),
-        ({**KNOTS, "norm": {"kind": "knots", "shape": [[1.0]]}}, "a square of 2 to 9 rows"),
+        ({**KNOTS, "norm": {"kind": "knots", "shape": [[1.0, 0.0]]}}, "a square of 1 to 8 rows"),
         ({**KNOTS, "norm": {"kind": "knots", "shape": [[1.0, 2.0], [2.0, 1.0]]}}, "not one that a difference"),
         ({**KNOTS, "norm": {"kind": "knots", "shape": [[1.0, 0.5], [0.4, 1.0]]}}, "symmetric"),
         ({**KNOTS, "norm": {"kind": "knots", "shape": [[9.0, 0.0], [0.0, 9.0]]}}, "mean of 1"),

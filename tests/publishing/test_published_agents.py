@@ -222,6 +222,7 @@ def test_networks_must_be_what_their_certificate_is_for(tmp_path):
     publish(network(output), tmp_path / "whole.qq")
     for wrong, words in (
         (network(output, knots=9), "as many as its certificate names"),
+        (network(value, knots=9), "as many as its certificate names"),
         (network(output, runs=3), "more runs than its certificate"),
         (network(value, form="fourier"), "releases values at knots"),
         (network(value, output="log-probabilities"), "releases values at knots"),

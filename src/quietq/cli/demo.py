@@ -2,8 +2,9 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,10 @@ from quietq.cli import folder
 from quietq.cli.app import AsJson, answer, app
 from quietq.cli.ledger import LedgerSource, LedgerUrl, open_account
 
+if TYPE_CHECKING:
+    from quietq.audit import Finding
+    from quietq.feedback import Ratings
+
 BUDGET = (0.5, 1e-5)
 RATINGS, REWARD_PLOT, VALUES_PLOT = "PRIVATE-ratings.csv", "reward.png", "values.png"
 OUTCOME, REPORT, OUTCOME_REPORT = "NOT-PRIVATE-outcome.png", "report.html", "NOT-PRIVATE-report.html"
@@ -19,6 +24,8 @@ AUDITS = {folder.REWARD: "reward.audit.json", folder.AGENT: "agent.audit.json"}
 """Where `quietq serve` looks for what an audit found."""
 AUDITED = 100_000
 """Releases of each of two functions, to attack the mechanism with."""
+FEWER = 1_000
+"""As many, of a mechanism of which not many can be drawn together."""
 NOTE = f"""\
 What may be published, under the promise in {folder.CERTIFICATE}:
   {folder.REWARD}: the voters' mean reward, made private; {REWARD_PLOT} shows it
@@ -59,7 +66,6 @@ def demo(
     if not (out.is_dir() and {path.name for path in out.iterdir()} <= OWN):  # an earlier demo's, and nothing else
         folder.choose(out, "")
     account = open_account(ledger, source, "demo")
-    from quietq.audit import audit_mechanism
     from quietq.cli.report.release_page import write_voters_pages
     from quietq.learning import Agent, RewardNoise
     from quietq.worlds import WALK, best_return, random_return, worst_return
@@ -87,9 +93,7 @@ def demo(
     result = {"score": scores[0], "return": returns[0], "best": best_return(true),
               "random": random_return(true), "worst": worst_return(true)}  # fmt: skip
     folder.write_json(out / folder.SCORES, result)
-    budget, norm = qq.Budget(*BUDGET), private.certificate.norm
-    beta = norm.get("beta") or people.relation.best_beta()
-    finding = audit_mechanism(budget.mu, AUDITED, beta=beta, levels=3, delta=budget.delta, seed=None)
+    finding = _audit(people, private.certificate, account is not None)
     for file, name in names.items():
         flat = {key: value for key, value in finding.to_dict().items() if key != "errors"}
         folder.write_json(out / AUDITS[file], {"release": name, **flat})
@@ -112,3 +116,19 @@ def demo(
         f"To look at it in a browser: {program} serve {out / folder.AGENT} {out / folder.REWARD}",
         f"Read {out / REPORT}, or {out / OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.",
     )
+
+
+def _audit(people: "Ratings", certificate: qq.Certificate, gaussian: bool) -> "Finding":
+    """An attack on the mechanism that the release was made by, with functions that are nobody's."""
+    from quietq.audit import audit_mechanism, audit_reward
+    from quietq.mechanisms.mechanism import Task
+    from quietq.mechanisms.privatise import choose
+    from quietq.worlds import WALK
+
+    budget = qq.Budget(*BUDGET)
+    if certificate.method == "reward/path":
+        return audit_mechanism(
+            budget.mu, AUDITED, beta=people.relation.best_beta(), levels=3, delta=budget.delta, seed=None
+        )
+    mechanism = choose("auto", replace(Task.of(people, budget), gaussian=gaussian))
+    return audit_reward(WALK, people.relation, budget, min(AUDITED, FEWER), mechanism=mechanism)

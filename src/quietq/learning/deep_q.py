@@ -28,6 +28,8 @@ class DeepQState(NamedTuple):
     target: Network
     optimiser: Any
     replay: Float[Array, "capacity width"]
+    released: Any = None
+    """What was noised and is used again, by methods that keep such."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,7 @@ class DeepQ(Method):
 
         network, optimiser = when(ready, learn, state.network, state.optimiser)
         target = jax.tree.map(lambda new, old: jnp.where(copied, new, old), network, state.target)
-        return DeepQState(network, target, optimiser, buffer)
+        return state._replace(network=network, target=target, optimiser=optimiser, replay=buffer)
 
     def goals(self, target: Network, batch: Transition) -> Float[Array, " batch"]:
         """Rewards plus the discounted best value that follows; no gradient goes through them."""

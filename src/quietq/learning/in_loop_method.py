@@ -238,7 +238,7 @@ class InLoopMethod(Method):
             delta=0.0 if pure else budget.delta,
             mu=cost.mu,
             sigma=sigma,
-            scale=sigma * self.hides(spaces, steps) / budget.epsilon if pure else None,
+            scale=sigma if pure else None,
             sensitivity=norms.largest_difference(norm, relation.describe()),
             norm=norm,
             assumptions=(

@@ -82,8 +82,11 @@ class LinearQ(eqx.Module):
     scaled: Scaled
     features: Features
 
+    def features_of(self, state: Float[Array, " d"]) -> Float[Array, " features"]:
+        return self.features(self.scaled(state))
+
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        return self.weights @ self.features(self.scaled(state))
+        return self.weights @ self.features_of(state)
 
     def to_private(self, output: Output, box: Box, certificate: Certificate) -> PrivateNetwork:
         weights = np.asarray(self.weights, np.float64)

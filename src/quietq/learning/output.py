@@ -54,8 +54,8 @@ class OutputNoise(Averaging, InCube):
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
         number = math.prod(self.noise_shape(spaces, steps))
-        kind = {"kind": "largest-value"} if self.in_cube(spaces, steps) else {"kind": "values", "count": number}
-        return {**kind, "discount": float(self.gamma), "operations": self.operations(spaces)}
+        kind = "largest-value" if self.in_cube(spaces, steps) else "values"
+        return {"kind": kind, "count": number, "discount": float(self.gamma), "operations": self.operations(spaces)}
 
     def update(self, state: AveragingState, seen: Transition, now: Moment) -> AveragingState:
         """Adds true rewards to the sums, which are private therefore."""

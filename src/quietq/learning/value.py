@@ -8,6 +8,7 @@ each entry moves by at most the radius (`noise.cube`). Policy, moves and values 
 (docs/theory.md, section 4). No amplification by subsampling: every reward may differ.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -56,8 +57,12 @@ class ValueNoise(Averaging, InCube):
         return (self.rounds(steps), spaces.actions, self.number_of_knots(spaces))
 
     def norm(self, spaces: Spaces, steps: int, noise: Draw) -> dict[str, object]:
-        cube, rounds = {"kind": "largest-mean-reward"}, {"kind": "mean-rewards", "rounds": self.rounds(steps)}
-        return {**(cube if self.in_cube(spaces, steps) else rounds), "operations": self.operations(spaces)}
+        number, rounds = (
+            math.prod(self.noise_shape(spaces, steps)),
+            {"kind": "mean-rewards", "rounds": self.rounds(steps)},
+        )
+        kind = {"kind": "largest-mean-reward", "count": number} if self.in_cube(spaces, steps) else rounds
+        return {**kind, "operations": self.operations(spaces)}
 
     def init(self, spaces: Spaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
         nothing = self.nothing_seen(spaces)

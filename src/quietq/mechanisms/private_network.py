@@ -107,11 +107,8 @@ class PrivateNetwork(PrivateFunction):
         if method.releases != "network":
             at_knots = self.form == "splines" and self.output == "values"
             require(at_knots, f"the method {certificate.method!r} releases values at knots")
-        if method.releases == "noised knots":
-            require(
-                self.weights[0].size == norm.get("count", self.weights[0].size),
-                "its values must be as many as its certificate names",
-            )
+        if method.releases == "noised knots" or norm["kind"] == method.pure_norm:
+            require(self.weights[0].size == norm["count"], "its values must be as many as its certificate names")
 
     def _post_processed(self) -> bool:
         """Whether its own training learned from something released, and noised nothing."""

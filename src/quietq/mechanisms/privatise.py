@@ -132,7 +132,8 @@ def choose(noise: str, task: Task) -> Mechanism:
         raise InvalidInput(f"There is no noise for {task.relation} at {task.budget}: state a delta above 0.")
     found.sort(key=lambda one: one.expected_error())
     why = "asked for" if asked.asked else "chosen by declared bounds and budget, not by the data"
-    errors = ", ".join(f"{_in_words(one)} {one.expected_error():.3g}" for one in found[:4])
+    best = {one.name: one for one in reversed(found)}  # of each kind, in no order
+    errors = ", ".join(f"{_in_words(one)} {one.expected_error():.3g}" for one in found if one is best[one.name])
     remark = f"Noise {found[0].name!r} was {why}; expected errors ({found[0].error_unit}): {errors}."
     found[0].remarks = (*found[0].remarks, remark)
     return found[0]

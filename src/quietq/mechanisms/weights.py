@@ -96,6 +96,7 @@ class Weights(InKernel):
 class BallNoise(KNorm):
     """Noise of uniform direction and Gamma length whose rate takes a delta into account."""
 
+    body: Ball
     delta: float
 
     def cost(self, sensitivity: float) -> Cost:

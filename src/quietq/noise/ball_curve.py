@@ -6,7 +6,7 @@ least delta at epsilon is, with k = epsilon/loss < 1, z's length r and the cosin
     delta = P(c < (1 - k^2)/(2r) - k) - e^epsilon P(c > (1 - k^2)/(2r) + k).
 
 For n = 1 the loss is all of `loss` half the time, and a delta helps nobody. In many dimensions it hardly ever is: the
-same promise then needs less noise than a pure one, and less than Gaussian noise. Proof: `docs/theory.md`, section 4.1.
+same promise then needs less noise than a pure one, and less than Gaussian noise has. Proof: `docs/theory.md`, 4.1.
 """
 
 import math

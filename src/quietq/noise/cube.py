@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
+from quietq.privacy.interactive import cube_deviation
 
 
 def deviation(numbers: int) -> float:
@@ -20,7 +21,7 @@ def deviation(numbers: int) -> float:
     >>> round(deviation(10) / 0.9, 1), round(deviation(14) / 0.9, 1)
     (7.4, 9.9)
     """
-    return math.sqrt((numbers + 1) * (numbers + 2) / 3)
+    return cube_deviation(numbers)
 
 
 def draw_cube(shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:

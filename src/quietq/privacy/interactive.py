@@ -25,9 +25,15 @@ def _together(counted: str) -> Callable[[Record, Record], float]:
     return together
 
 
+def cube_deviation(numbers: int) -> float:
+    """Of each of so many numbers, under noise of density exp(-max|z|): see `noise.cube`."""
+    return math.sqrt((numbers + 1) * (numbers + 2) / 3)
+
+
 def _each(norm: Record, relation: Record) -> float:
-    """How far apart neighbours are in any one number."""
-    return rounding(norm["operations"], relation["people"]) * sup_radius(relation) / (1 - norm.get("discount", 0.0))
+    """How far apart neighbours are in any one number, in units in which the scale of noise is its deviation."""
+    apart = rounding(norm["operations"], relation["people"]) * sup_radius(relation) / (1 - norm.get("discount", 0.0))
+    return cube_deviation(norm["count"]) * apart
 
 
 def _of_gradients(norm: Record, relation: Record) -> float:
@@ -152,14 +158,20 @@ NORMS["encoded-moments"] = Norm(
     families=("gaussian",),
 )
 NORMS["largest-value"] = Norm(
-    fields={"discount": probability, "operations": _OPERATIONS},
+    fields={"count": count, "discount": probability, "operations": _OPERATIONS},
     difference=_each,
-    words=lambda norm: f"the largest of all values at knots, with discount {norm['discount']:g}",
+    words=lambda norm: (
+        f"the largest of {plural(norm['count'], 'value')} at knots, with discount {norm['discount']:g}, in units in "
+        "which noise of scale 1 has deviation 1"
+    ),
     families=("pure",),
 )
 NORMS["largest-mean-reward"] = Norm(
-    fields={"operations": _OPERATIONS},
+    fields={"count": count, "operations": _OPERATIONS},
     difference=_each,
-    words=lambda norm: "the largest of all mean rewards of one round",
+    words=lambda norm: (
+        f"the largest of {plural(norm['count'], 'mean reward')} of one round, in units in which noise of scale 1 has "
+        "deviation 1"
+    ),
     families=("pure",),
 )
