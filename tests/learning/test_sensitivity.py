@@ -199,6 +199,15 @@ def test_noise_in_a_cube_has_its_law() -> None:
     assert np.bincount(np.abs(drawn).argmax(axis=1)).min() > 400 - 6 * 20
 
 
+@pytest.mark.parametrize("size", [1e-20, 1e-12, 1e-8, 1.0, 1e8])
+def test_an_eigenvalue_is_bounded_from_above_or_not_at_all(size: float) -> None:
+    """In float32 squares of squares of small numbers are 0, which bounds nothing."""
+    white = np.float32(size) * np.random.default_rng(0).normal(size=(100, 12)).astype(np.float32)
+    largest = np.linalg.eigvalsh(white.T.astype(float) @ white.astype(float))[-1]
+    found = float(gradient.largest_eigenvalue(jnp.asarray(white)))
+    assert np.isnan(found) if size < 1e-9 else found >= largest
+
+
 @pytest.mark.parametrize("in_cube", [True, False])
 def test_noise_that_whole_numbers_do_not_hold_is_refused(in_cube: bool) -> None:
     """Numbers of 2^53 and more are not all in float64: gaps would show what they were added to."""
