@@ -12,7 +12,7 @@ from scipy.stats import gamma, kstest
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.learning import averages, gradient, input, output, protect, value, value_network
 from quietq.learning.gradient import GradientNoise
-from quietq.learning.in_loop_method import UnitNoise
+from quietq.learning.in_loop_method import UnitNoise, UnitSteps, whole_noise
 from quietq.learning.input import InputNoise
 from quietq.learning.method import Moment, Spaces, Transition
 from quietq.learning.output import OutputNoise
@@ -20,7 +20,7 @@ from quietq.learning.value import ValueNoise
 from quietq.learning.value_network import NetworkValueNoise, unit_sensitivity
 from quietq.noise.box import Box
 from quietq.noise.cube import deviation, draw_cube
-from quietq.noise.entropy import SeededEntropy
+from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.kernels import Additive, Exponential, FeatureKernel
 from quietq.privacy.cost import Cost
 from quietq.privacy.relations import RkhsBall, Trajectories, sup_radius
@@ -197,6 +197,24 @@ def test_noise_in_a_cube_has_its_law() -> None:
     assert drawn.std() == pytest.approx(deviation(10), rel=0.03)
     assert kstest((drawn[:, 3] / largest)[np.abs(drawn[:, 3]) < largest], "uniform", (-1, 2)).pvalue > 1e-6
     assert np.bincount(np.abs(drawn).argmax(axis=1)).min() > 400 - 6 * 20
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e-12, 1e-8, 1.0, 1e8])
+def test_an_eigenvalue_is_bounded_from_above_or_not_at_all(size: float) -> None:
+    """In float32 squares of squares of small numbers are 0, which bounds nothing."""
+    white = np.float32(size) * np.random.default_rng(0).normal(size=(100, 12)).astype(np.float32)
+    largest = np.linalg.eigvalsh(white.T.astype(float) @ white.astype(float))[-1]
+    found = float(gradient.largest_eigenvalue(jnp.asarray(white)))
+    assert np.isnan(found) if size < 1e-9 else found >= largest
+
+
+@pytest.mark.parametrize("in_cube", [True, False])
+def test_noise_that_whole_numbers_do_not_hold_is_refused(in_cube: bool) -> None:
+    """Numbers of 2^53 and more are not all in float64: gaps would show what they were added to."""
+    assert whole_noise((2, 5), in_cube, 1e-8, SystemEntropy()).dtype == np.int32
+    for entropy in (UnitSteps(), SystemEntropy()):  # in rehearsal, too, when nothing was charged yet
+        with pytest.raises(InvalidInput, match="must be larger"):
+            whole_noise((2, 5), in_cube, 1e-14, entropy)
 
 
 @pytest.mark.parametrize("kind", [OutputNoise, ValueNoise])

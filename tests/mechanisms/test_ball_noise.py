@@ -151,3 +151,10 @@ def test_what_cannot_be_is_refused():
             privatise(np.array(weights), BUDGET, relation=relation(), domain=[(-1, 1)] * 3)
     with pytest.raises(InvalidInput, match="one dimension only"):
         privatise(WEIGHTS, BUDGET, noise="knots", relation=relation(), domain=[(-1, 1)] * 3)
+
+
+def test_of_very_many_numbers_the_noise_is_pure():
+    """With 100,000 numbers, integration would miss a part of 3e-5 of delta."""
+    assert loss_of_ball(1.0, 100_000, 1e-4) == 1.0
+    assert epsilon_of_ball(5.0, 100_000, 1e-4) == 5.0
+    assert loss_of_ball(1.0, 10_000, 1e-4) > 30

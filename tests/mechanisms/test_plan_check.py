@@ -66,6 +66,27 @@ def test_it_is_paid_for_and_certified(world, plan):
     found = check_plan(world, read(rows_of(PEOPLE), PEOPLE), plan, 3, Budget(1.0, 1e-5), steps=STEPS, account=account)
     assert account.spent_mu == pytest.approx(Budget(1.0, 1e-5).mu)
     assert (found.certificate.standing, found.certificate.method) == ("certified", "plan/check")
+    trusted = [one.text for one in found.certificate.assumptions if not one.enforced]
+    assert any("plan and what is wanted were not made from these people's data" in one for one in trusted)
+
+
+def test_what_does_not_fit_is_refused_before_it_is_paid_for(people, plan, world):
+    account, sessions = Accountant(BUDGET), read(rows_of(20), 20)
+    known = privatise(
+        sessions, BUDGET, world=WorldModel(reward=lambda states, actions, after: after[..., 0]), simulate=0
+    )
+    bare = replace(known, model=WorldModel())  # as it is read from a file
+
+    class Own(LinearPolicy):
+        pass
+
+    for made, policy in (
+        (bare, plan), (world, replace(plan, weights=np.zeros((4, 1)))),
+        (world, Own(plan.spaces, plan.weights, plan.middle, plan.deviation)),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput):
+            check_plan(made, sessions, policy, 1.0, Budget(1.0, 1e-5), account=account)
+    assert account.spent_mu == 0
 
 
 @pytest.mark.parametrize(
@@ -107,6 +128,31 @@ def test_company_changes_no_bit(which, world, plan):
     for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         alone = {name: column[start : start + size] for name, column in columns.items()}
         assert np.array_equal(statistic.of_people(np.array([0]), alone)[0], together[i])
+
+
+def test_nobody_who_is_over_hears_of_how_long_others_go_on(world, plan):
+    """A known reward that is no number, where only those are who are over, must not make theirs none."""
+    known = WorldModel(
+        reward=lambda states, actions, after: np.where(abs(states[..., 0]) > 0.5, np.nan, 1.0),
+        end=lambda after: abs(after[..., 0]) > 0.5,
+    )
+    world = replace(world, reward=None, ends=None, known=known.known, model=known)
+    right = replace(plan, weights=np.array([[10.0], [0.0], [0.0]]))
+    statistic, weights = Played(world, right, 60), np.stack([world.weights, 0 * world.weights])
+    first = np.array([[0.55, 0.6], [0.5, 0.5]])  # one moves and ends, the other stays where they are
+    alone = statistic.returns(first[:1], weights[:1])
+    assert np.isfinite(alone).all()
+    assert statistic.returns(first, weights)[0] == alone[0]
+    assert statistic.returns(first, weights)[1] == 60
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_of_what_overflows(world, plan):
+    starts, columns = crowd([3, 5], numbers=False)
+    with np.errstate(all="raise"):
+        huge = replace(world, left=1e200 * world.left, weights=1e200 * world.weights)
+        said = OwnWorlds(Played(huge, plan, STEPS), 0.0).of_people(starts, columns)
+    assert (np.abs(said) <= 0.5).all()
 
 
 class _Returns(OwnWorlds):

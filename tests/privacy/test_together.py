@@ -121,3 +121,17 @@ def test_what_is_promised_covers_whatever_is_spent():
     tight.charge(Cost.apart(0.3, 1e-3))
     tight.charge(Cost.gaussian(1e-3))
     assert tight.spending.spent == tight.spending.promised
+
+
+def test_large_numbers_are_found_too():
+    """Where a step of 1e-12 is lost in rounding, the search still ends."""
+    costs = {Cost.gaussian(Budget(900, 1e-6).mu / 2): 1, Cost.apart(77777.7 / 3, 1e-7 / 3): 1}
+    spending = Spending(Budget(900, 1e-6), Budget(77777.7, 1e-7), costs)
+    assert 77777.7 / 3 < spending.spent[0] < spending.promised[0]
+
+
+def test_the_mu_of_a_small_epsilon_is_not_rounded_down():
+    """mu = epsilon sqrt(pi/2) (1 - (1 - pi/4) epsilon^2/6 + ...), from the series of erf and tanh."""
+    for epsilon in (1e-12, 1.1e-8, 3.3e-8, 1e-6):
+        least = epsilon * math.sqrt(math.pi / 2)
+        assert least * (1 - epsilon**2) <= gaussian_mu(epsilon) <= least * (1 + 1e-12)

@@ -46,6 +46,7 @@ MOST_CLIP = 1e9
 gradient of that length rounding alone is allowed 8 * 2^-24 * 1.8e19 = 8.8e12, which is far more than this."""
 RIDGE = 0.01
 """Of the features' mean square, so that those which a round has not seen can be whitened too."""
+SMALLEST_WHITE = 1e-9
 FROM_NOISED = Assumption("Networks, targets and actions come from noised parameters only.", True)
 
 
@@ -273,7 +274,9 @@ def largest_eigenvalue(white: Float[Array, "rows columns"]) -> Float[Array, ""]:
     # A product of n terms errs by n 2^-24 of the two lengths, whatever the order; twice that is allowed for.
     gram = gram + 2 * rows * UNIT_ROUNDING * lengths[:, None] * lengths
     slack = 1 + 4 * UNIT_ROUNDING * columns**2
-    return slack * jnp.minimum(gram.sum(axis=1).max(), jnp.sqrt((gram**2).sum()))
+    found = slack * jnp.minimum(gram.sum(axis=1).max(), jnp.sqrt((gram**2).sum()))
+    # Fourth powers of smaller numbers vanish in float32, and no bound is left: then nothing is released (see protect).
+    return jnp.where(jnp.abs(white).max() < SMALLEST_WHITE, jnp.nan, found)
 
 
 def taken_value(network: Network, state: Array, action: Array) -> Array:

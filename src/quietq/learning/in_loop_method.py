@@ -42,6 +42,8 @@ _MOST = 1e15
 do values that are large enough for such rewards to be lost in their rounding."""
 
 
+LARGEST_NOISE = 2.0**46
+"""In steps: whole numbers of 53 bits, which float64 has all of, hold 128 times that."""
 ROUNDS = 3  # rounds of an audited training, where the method has rounds: their number is part of what is audited
 
 
@@ -108,6 +110,8 @@ def whole_noise(shape: tuple[int, ...], in_cube: bool, hides: float, entropy: Ex
     """
     numbers = math.prod(shape)
     size = 2.0**STEPS * room(1 if in_cube else numbers, hides)
+    if size > LARGEST_NOISE:
+        raise InvalidInput("The budget is so small that its noise has no room in whole numbers: it must be larger.")
     drawn = entropy.whole_cube(shape, size / deviation(numbers)) if in_cube else entropy.whole_normals(shape, size)
     return drawn.astype(np.int32)  # of more than 32 bits the remainder is enough
 

@@ -22,12 +22,14 @@ _SURE = 1e-7
 """Of delta, relative: far more than what numerical integration is off by."""
 _SMALLEST = 1e-300
 _MOST_EPSILON = 600.0
+_MOST_NUMBERS = 10_000
+"""Of more, lengths lie so near together that the nodes would miss them: their noise stays pure."""
 
 
 @lru_cache(maxsize=64)
 def epsilon_of_ball(loss: float, numbers: int, delta: float) -> float:
     """The least epsilon, at most `loss`, which it is without a delta."""
-    if numbers == 1 or loss > _MOST_EPSILON:
+    if numbers == 1 or numbers > _MOST_NUMBERS or loss > _MOST_EPSILON:
         return loss
     return threshold(lambda epsilon: _delta(loss, numbers, epsilon, delta) <= delta, 0.0, loss)[1]
 
@@ -39,7 +41,7 @@ def loss_of_ball(epsilon: float, numbers: int, delta: float) -> float:
     >>> [round(0.9 / loss_of_ball(0.9, numbers, 1e-4), 2) for numbers in (4, 6, 8)]
     [0.96, 0.91, 0.85]
     """
-    if numbers == 1 or epsilon > _MOST_EPSILON / 2:
+    if numbers == 1 or numbers > _MOST_NUMBERS or epsilon > _MOST_EPSILON / 2:
         return epsilon
     high = 2 * epsilon
     while high < _MOST_EPSILON and _delta(high, numbers, epsilon, delta) <= delta:

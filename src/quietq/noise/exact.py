@@ -171,7 +171,8 @@ def whole_in_cube(
         length = exponentials(lengths) * scale
         return [length * (2 * uniform.enclosure() + -1) for uniform in point]
 
-    return round_exactly(np.zeros(numbers), noise, [*lengths, *point], 1.0).astype(np.int64)
+    whole = decide(lambda: [number.multiple(0.0, 1.0) for number in noise()], [*lengths, *point])
+    return np.array(whole, np.int64)  # not by way of float64, which has not all whole numbers
 
 
 @lru_cache(maxsize=64)

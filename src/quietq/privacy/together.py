@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtri
+from scipy.special import erfinv, ndtri
 
 from quietq.privacy.gaussian import delta_from_mu, deltas_from_mu
 from quietq.privacy.roots import root
@@ -58,7 +58,7 @@ def epsilon_together(mu: float, apart: Mapping[float, int], delta: float, at: fl
         return most
     found = root(excess, 0.0, most, 1e-12)
     while excess(found) > 0:
-        found += 1e-12
+        found = found * (1 + 1e-12) + 1e-12  # a step that large numbers feel too
     return min(found, most)
 
 
@@ -108,4 +108,7 @@ def gaussian_mu(epsilon: float) -> float:
     >>> round(gaussian_mu(0.1), 5)
     0.12527
     """
-    return -2 * float(ndtri(math.exp(-epsilon) / (1 + math.exp(-epsilon)))) if epsilon > 1e-8 else 1.2534 * epsilon
+    # Phi(mu/2) - 1/2 = tanh(epsilon/2)/2: without the half, of which a small epsilon would be lost
+    small = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
+    found = small if epsilon < 1 else -2 * float(ndtri(math.exp(-epsilon) / (1 + math.exp(-epsilon))))
+    return found * (1 + 1e-13)

@@ -53,6 +53,11 @@ class LinearPolicy:
         return actions if acting is None else np.array(acting.low) + actions * np.array(acting.width)
 
 
+def policy_shape(spaces: Spaces) -> tuple[int, int]:
+    """Of the weights of one policy."""
+    return 1 + spaces.states, spaces.numbers if spaces.actions is None else max(spaces.actions - 1, 1)
+
+
 def play(
     simulator: Simulator, policy: LinearPolicy, first: np.ndarray, steps: int, rng: np.random.Generator,
     weights: np.ndarray | None = None, alike: int = 1,
@@ -81,7 +86,7 @@ def plan_linear(
     simulator, rng = Simulator(world, **options), np.random.default_rng(count("seed", seed, 0))  # type: ignore[arg-type]
     spaces = world.spaces
     middle, deviation = world.typical()
-    shape = (1 + spaces.states, spaces.numbers if spaces.actions is None else max(spaces.actions - 1, 1))
+    shape = policy_shape(spaces)
     centre, spread = np.zeros(shape), np.full(shape, 2.0)
 
     def best_first(tried: np.ndarray, episodes: int) -> np.ndarray:

@@ -77,7 +77,7 @@ class Played:
                 worth = np.clip(worth + (spaces.high - spaces.low) * moved, spaces.low, spaces.high)
             if ends is not None:
                 end = _chance(_odds(end) + _times(_bends(found.states), ends))
-            total += alive * worth
+            total += np.where(alive == 0, 0.0, alive * worth)  # who is over stays so, however long others go on
             alive = np.where(found.halted, 0.0, alive * (1 - end))
             alive, states = np.where(alive < _OVER, 0.0, alive), found.states
             if not alive.any():
@@ -93,8 +93,13 @@ class OwnWorlds(Vector):
     wanted: float
     size: int = 1
     bound: float = 0.5
+    rows_at_once: int = 2**14
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        with np.errstate(all="ignore"):  # what is not finite counts as the middle, and nothing is said of it
+            return self._of_people(starts, columns)
+
+    def _of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         world, spaces = self.played.world, self.played.world.spaces
         states, after = (stacked(columns, name, spaces.states) for name in "sn")
         actions = columns["action"] if spaces.actions is not None else stacked(columns, "a", spaces.numbers)
@@ -179,7 +184,8 @@ def _alone(function: Known) -> Callable[..., Any]:
 
     def asked(*given: np.ndarray) -> np.ndarray:
         try:
-            return np.stack([np.asarray(function(*(one[i].copy() for one in given))) for i in range(len(given[0]))])
+            each = [function(*(one[i].copy() for one in given)) for i in range(len(given[0]))]
+            return np.stack([np.asarray(one, np.float64) for one in each])  # nobody's type becomes another's
         except Exception:
             pass
         raise InvalidInput("A function that was declared as known failed: it must take arrays of any shape in front.")

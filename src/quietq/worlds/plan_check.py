@@ -21,7 +21,7 @@ from quietq.noise.evaluation import shows_nothing
 from quietq.privacy import Account, Assumption, Budget, Certificate, InvalidInput, PrivacyWarning, weak_delta
 from quietq.privacy.account import Receipted
 from quietq.privacy.checks import count, instance, real
-from quietq.worlds.cross_entropy import LinearPolicy
+from quietq.worlds.cross_entropy import LinearPolicy, policy_shape
 from quietq.worlds.own_worlds import OwnWorlds, Played
 
 GO = 0.3
@@ -63,10 +63,12 @@ class PlanCheck(Mechanism):
         self.largest, self.error = 1.0, 1e-12
         self.played, self.wanted, self.people = played, wanted, sessions.count
         held = "Each person says yes or no, once over all of their episodes, by their own steps and what was released."
-        self.conditions = (Assumption(held, True),)
+        made = "World, plan and what is wanted were not made from these people's data, but for releases, which add up."
+        self.conditions = (Assumption(held, True), Assumption(made, False))
         if played.world.known or played.world.model.moves:
             public = "Functions that were declared as known look at one state at a time, never fail and keep nothing."
             self.conditions += (Assumption(public, False),)
+        self.promised = _promised(replace(played))  # now: what does not fit is refused before anything is spent
 
     def run(self) -> Generator[Query, np.ndarray, tuple[float, float]]:
         query = mean_of_people(OwnWorlds(self.played, self.wanted), self.people, self.budget.mu)
@@ -74,10 +76,14 @@ class PlanCheck(Mechanism):
         return float(answer[0]) + 0.5, query.law.sigma
 
     def result(self, released: tuple[float, float], certificate: Certificate) -> CheckedPlan:
-        played, rng = self.played, np.random.default_rng(0)
-        first = played.simulator.start(rng.random((_PLAYED, played.simulator.draws)))
-        promised = played.returns(first, np.broadcast_to(played.world.weights, (_PLAYED, *played.world.weights.shape)))
-        return CheckedPlan(*released, self.wanted, float(promised.mean()), certificate)
+        return CheckedPlan(*released, self.wanted, self.promised, certificate)
+
+
+def _promised(played: Played) -> float:
+    simulator = played.simulator
+    first = simulator.start(np.random.default_rng(0).random((_PLAYED, simulator.draws)))
+    weights = np.broadcast_to(played.world.weights, (_PLAYED, *played.world.weights.shape))
+    return float(played.returns(first, weights).mean())
 
 
 @shows_nothing
@@ -99,7 +105,11 @@ def check_plan(
     instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
     if budget.is_pure:
         raise InvalidInput("A plan is checked with Gaussian noise: delta must be above 0.")
-    if plan.weights.ndim != 2 or plan.spaces != world.spaces:
+    if (
+        type(plan) is not LinearPolicy
+        or plan.weights.shape != policy_shape(world.spaces)
+        or plan.spaces != world.spaces
+    ):
         raise InvalidInput("plan must be one policy for this world, as plan_linear(world) finds it.")
     spaces = sessions.spaces
     if replace(spaces, told=world.spaces.told) != world.spaces:
