@@ -14,7 +14,6 @@ STYLES: dict[str, dict[str, Any]] = {
     "episodes": {"color": "#0072B2", "marker": "o"},
     "episodes, Gaussian": {"color": "#56B4E9", "marker": "s", "linestyle": "--"},
     "elimination": {"color": "#D55E00", "marker": "o"},
-    "tree UCB, tuned": {"color": "#009E73", "marker": "D", "linestyle": "none", "markersize": 7},
     "local flips": {"color": "#CC79A7", "marker": "^", "linestyle": ":"},
 }
 ARRIVALS = 10**6

@@ -22,8 +22,9 @@ EPSILONS = (0.005, 0.02, 0.1, 0.25, 1.0)
 ARRIVALS = (10**4, 10**5, 10**6)
 DELTA = 1e-7
 LINEAR = qq.Budget(1.0, 1e-6)
-TUNED = {"two arms": (1.0, 0.5), "five arms": (1.0, 0.5), "sixteen arms": (1.0, 0.5)}
-"""Of the tree's two constants, the best of `tune`, arms by arms, where they are judged: all that tuning can give it."""
+TUNED = {"two arms": (0.1, 0.7), "five arms": (1.0, 0.5), "sixteen arms": (1.0, 0.5)}
+"""Of the tree's two constants, by `tune` on the arms where they are judged: all that tuning can give it. With two arms
+(1, 0.5) came out slightly better in 40 runs, and far worse in 100 new ones. Sixteen arms have those of five."""
 GRID = [(sampling, noise) for sampling in (0.1, 1.0) for noise in (0.3, 0.4, 0.5, 0.7)]
 OPEN = "none"
 Play = Callable[[int], np.ndarray]
