@@ -95,7 +95,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def study(options: argparse.Namespace) -> Study:
     families = DEVELOPMENT if options.development else JUDGED
-    every = {(family, band): partial(_random, families[family], BANDS[band]) for family in families for band in BANDS}
+    every: dict[tuple[str, str], Callable[[int], Numbers]] = {
+        (family, band): partial(_random, families[family], BANDS[band]) for family in families for band in BANDS
+    }
     if not options.development:
         every["944 voters", "944"] = _voters
     cases = [
@@ -135,7 +137,7 @@ def _spread_out(found: list[Draws]) -> list[Draws]:
 
 def _random(family: Family, band: tuple[int, int], draw: int) -> Numbers:
     rng = np.random.default_rng([draw, band[0], sum(map(ord, family.__name__))])
-    number, slope = round(math.exp(rng.uniform(*map(math.log, band)))), 2 ** rng.uniform(0, 3)
+    number, slope = round(math.exp(rng.uniform(math.log(band[0]), math.log(band[1])))), 2 ** rng.uniform(0, 3)
     budget, reach = Budget(10 ** rng.uniform(-0.5, 0.5), 1e-5), REACHES[rng.integers(len(REACHES))]
     curve = family(rng)
     steepest = float(np.abs(np.diff(curve)).max()) * (FINE - 1)

@@ -113,7 +113,7 @@ def _read_wanted(values: dict[str, Any]) -> tuple[float, int] | None:
     return None if wanted is None else (real("wanted", wanted), count("steps", 300 if steps is None else steps))
 
 
-def _divide(budget: qq.Budget, account: "Account | None") -> "tuple[qq.Budget, qq.Budget, Account]":
+def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget, qq.Budget, Account]":
     """What pays for the world and what for its check, from one account that covers both; refused if it does not."""
     if budget.is_pure:
         raise qq.InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
@@ -128,7 +128,7 @@ def _divide(budget: qq.Budget, account: "Account | None") -> "tuple[qq.Budget, q
 
 
 def _check(
-    private: "PrivateWorld", sessions: "qq.Sessions", budget: qq.Budget, account: "Account | None", wanted: float,
+    private: "PrivateWorld", sessions: "qq.Sessions", budget: "qq.Budget", account: "Account | None", wanted: float,
     steps: int, out: Path,
 ) -> "CheckedPlan":  # fmt: skip
     """Of the best linear policy that is found in the world."""

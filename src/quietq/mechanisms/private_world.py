@@ -256,5 +256,6 @@ def _is_invertible(matrix: np.ndarray) -> bool:
 
 
 def _is_pair(sides: object) -> bool:
-    pair = isinstance(sides, list) and len(sides) == 2 and all(isinstance(ends, list) for ends in sides)
-    return pair and all(type(end) is float for ends in sides for end in ends)
+    if not (isinstance(sides, list) and len(sides) == 2 and all(isinstance(ends, list) for ends in sides)):
+        return False
+    return all(type(end) is float for ends in sides for end in ends)

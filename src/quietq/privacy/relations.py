@@ -335,7 +335,6 @@ class Arrivals(Relation):
     fields: ClassVar = {"arrivals": optional(count), "visits": count, "contexts": _flag}
     unit = "any one person"
     no_radius = "Answers of people who come by are no function, so they have no radius in any kernel."
-    people: ClassVar[None] = None
 
     arrivals: int | None = None
     """How often somebody comes by at the most, in all; it is public. None if that is not bounded."""
@@ -343,6 +342,10 @@ class Arrivals(Relation):
     """How often one person comes by at the most."""
     contexts: bool = False
     """Whether what people are shown depends on what they bring along."""
+
+    @property
+    def people(self) -> None:
+        return None
 
     @staticmethod
     def words(record: Record) -> str:

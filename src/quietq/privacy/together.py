@@ -106,7 +106,7 @@ def gaussian_mu(epsilon: float) -> float:
     """The least mu for which everything that is epsilon-DP is mu-GDP.
 
     >>> round(gaussian_mu(0.1), 5)
-    0.12527
+    0.12531
     """
     # Phi(mu/2) - 1/2 = tanh(epsilon/2)/2: without the half, of which a small epsilon would be lost
     small = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
