@@ -118,7 +118,7 @@ def demo(
     )
 
 
-def _audit(people: "Ratings", certificate: qq.Certificate, gaussian: bool) -> "Finding":
+def _audit(people: "Ratings", certificate: "qq.Certificate", gaussian: bool) -> "Finding":
     """An attack on the mechanism that the release was made by, with functions that are nobody's."""
     from quietq.audit import audit_mechanism, audit_reward
     from quietq.mechanisms.mechanism import Task
