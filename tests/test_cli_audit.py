@@ -63,6 +63,7 @@ def test_other_kinds(quietq, arguments: str, method: str):
     assert (result["method"], result["verdict"]) == (method, "consistent")
 
 
+@pytest.mark.slow
 def test_a_model_of_everybodys_rows(quietq, monkeypatch):
     monkeypatch.setattr(rounds, "ROUNDS", 1)
     arguments = "--people 10 --runs 40 --tries 4"

@@ -295,6 +295,7 @@ def test_any_environment_of_gymnasium(quietq, tmp_path):
     assert "state cannot be saved" in err
 
 
+@pytest.mark.slow
 def test_an_environment_without_noise_and_with_a_private_reward(quietq, tmp_path):
     short = "--env-kwarg max_episode_steps=10"
     code, out, err = quietq(

@@ -83,6 +83,7 @@ def test_one_path_for_the_whole_run_gives_the_rewards_away() -> None:
     assert jnp.zeros(1).dtype == jnp.float32  # the switch to double precision was for this run only
 
 
+@pytest.mark.slow
 def test_noise_redrawn_in_every_round_defeats_this_attack() -> None:
     method = text(resets=None)
     for told in attacked(method, rounds_of(method, Line(), 4)):
@@ -100,6 +101,7 @@ def test_noise_kept_for_two_rounds_out_of_four_is_enough() -> None:
     assert worst[2] <= 1e-9
 
 
+@pytest.mark.slow
 def test_with_one_path_the_release_becomes_the_optimal_value_whatever_sigma_is() -> None:
     """And exploring tells every reward in one round. The values are about 1, the noise about 30."""
     method = exploring(sigma=30.0)

@@ -38,7 +38,8 @@ def test_the_committed_files_hold_no_output():
         assert all(not cell.outputs and cell.execution_count is None for cell in code)
 
 
-@pytest.mark.parametrize("name", ["dosing", pytest.param("cartpole_from_sessions", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dosing", "cartpole_from_sessions"])
 def test_a_notebook_runs(name, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER.parent / "src"), os.environ.get("PYTHONPATH", "")]))

@@ -176,6 +176,7 @@ def test_settings_are_checked(field: dict[str, Any]) -> None:
         ActorCritic(**field)
 
 
+@pytest.mark.slow
 def test_values_of_an_agent_or_of_a_file_bring_their_certificate(tmp_path: Path) -> None:
     method = InputNoise(relation=people(50, 0, 0.5, 1), budget=BUDGET)
     agent = Agent(WORLD, method, seed=1).learn(**IN_PIECES)

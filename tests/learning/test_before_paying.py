@@ -170,6 +170,7 @@ def test_an_optimiser_that_fails_costs_nothing():
     refused(Place(), "a bad optimiser", method, RuntimeError)
 
 
+@pytest.mark.slow
 def test_double_precision_and_a_callback_that_is_none_cost_nothing():
     """In a process of its own: its precision is set for good, and its types are not checked at every call."""
     program = """

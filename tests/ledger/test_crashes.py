@@ -175,6 +175,7 @@ def kill_at_times(trials: Trials, number: int) -> Counter[str]:
     return came
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_killed_at_any_time(kind: str, request: pytest.FixtureRequest, tmp_path: Path):
     number = 6 if kind == "sqlite" else 3

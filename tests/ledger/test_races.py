@@ -94,6 +94,7 @@ def test_exactly_one_of_sixteen_gets_the_last_share_every_time(url: str):
     races_for(Ledger.create(url), *[1] * 20)
 
 
+@pytest.mark.slow
 def test_a_ledger_and_a_source_are_made_once(url: str):
     def make(number: int) -> None:
         Ledger.create(url).open("ratings", Budget(1 + number, 1e-4))

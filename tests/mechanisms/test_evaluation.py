@@ -83,6 +83,7 @@ def test_the_published_noise_is_too_small_at_a_large_epsilon():
         assert (delta <= 1e-4) is holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"kind": "lsl", "ridge": 5.0}], ids=["lsw", "lsl"])
 def test_the_error_falls_with_the_number_of_people(options):
     errors = []

@@ -123,6 +123,7 @@ def test_leaving_the_constant_out_saves_noise(pieces, before):
     assert np.sqrt(np.mean(np.square(drawn))) == pytest.approx(mechanism.noise_error(), rel=0.1)
 
 
+@pytest.mark.slow
 def test_too_many_pieces_are_refused_in_time():
     with pytest.raises(InvalidInput, match="use fewer knots"):
         IncrementBody(LipschitzBall(0.5, 600.0), 32).uniform(SeededEntropy(0))

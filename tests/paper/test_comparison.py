@@ -100,6 +100,7 @@ def test_tasks_are_all_different_and_can_be_sent_elsewhere():
         assert pickle.loads(pickle.dumps(tasks)) == tasks
 
 
+@pytest.mark.slow
 def test_scores_are_repeatable_tidy_and_better_with_more_people():
     few, again, many = (measure("walk", "input", None, people, 6, 500) for people in (2, 2, 2000))
     assert few == again

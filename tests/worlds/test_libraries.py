@@ -156,6 +156,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_worker_processes(tmp_path: Path) -> None:
     # In a process of its own, because cloudpickle cannot take apart what the tests' type checker has wrapped.
     script = tmp_path / "workers.py"
