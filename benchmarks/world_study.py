@@ -1,6 +1,7 @@
 """Private worlds from sessions: true return of what was planned in them, delta = 1e-5."""
 
 import argparse
+import math
 import time
 from dataclasses import replace
 from functools import partial
@@ -11,8 +12,10 @@ import polars as pl
 
 import quietq as qq
 from benchmarks.study import ROOT, Case, Numbers, Study
+from benchmarks.systems import REPORTED
 from benchmarks.world_systems import Cart
 from benchmarks.world_tasks import CARTPOLE, PENDULUM, LookAhead
+from benchmarks.world_twin import twin
 from quietq.worlds.cross_entropy import plan_linear
 from quietq.worlds.private_world import Simulator
 
@@ -34,6 +37,7 @@ CASES: tuple[tuple[str, float, int, float | None], ...] = (
     ("rare harm", 1.0, 4000, None),
     ("rare harm", 100.0, 4000, None),
     ("another cart", 1.0, 500, None),
+    ("glucose, doses by plan if the check says go", 1.0, 1000, None),
 )
 """Task, epsilon, people and what the mean true return is to reach."""
 
@@ -124,6 +128,23 @@ def _harm(people: int, budget: qq.Budget, draw: int, steps: int = 20) -> Numbers
     }  # fmt: skip
 
 
+def _dosed(people: int, budget: qq.Budget, draw: int, check: float = 0.1) -> Numbers:
+    """A plan is followed if people speak for it to be worth what they reach themselves; else all stays as it is."""
+    system = REPORTED["glucose"]
+    sessions, own = system.sessions(people, draw).read(), system.value_of_behaviour(draw)
+    parts = [qq.Budget.from_mu(budget.mu * math.sqrt(share), budget.delta) for share in (1 - check, check)]
+    world, seconds = _release(sessions, parts[0], draw, system.model)
+    plan = plan_linear(world, steps=system.steps, seed=draw)
+    found = qq.check_plan(world, sessions, plan, own, parts[1], steps=system.steps, simulate=draw)
+    planned = system.value(plan, draw, 1000)
+    reached = planned if found.go else own
+    best = system.value(plan_linear(twin(system.sessions(people, draw)), steps=system.steps, seed=draw), draw, 1000)
+    return {
+        "return": reached, "of the way to the twin": (reached - own) / (best - own), "without the check": planned,
+        "go": float(found.go), "below behaviour": float(reached < own), "seconds": seconds,
+    }  # fmt: skip
+
+
 def _release(
     sessions: qq.Sessions, budget: qq.Budget, draw: int, model: qq.WorldModel | None = None
 ) -> tuple[qq.PrivateWorld, float]:
@@ -139,4 +160,5 @@ TASKS = {
     "Pendulum-v1, turns known": partial(_pendulum, model=TURNS),
     "rare harm": _harm,
     "another cart": _cart,
+    "glucose, doses by plan if the check says go": _dosed,
 }
