@@ -19,7 +19,7 @@ PEOPLE: dict[str, tuple[int, ...]] = {
     "Pendulum-v1": (500, 1000),
     "glucose": (300, 1000),
     "recommender": (1000, 5000),
-    "Acrobot-v1": (1000, 4000),
+    "Acrobot-v1": (300, 1000),
     "MountainCarContinuous-v0": (100, 300, 1000),
     "rare harm": (1000, 4000),
 }
