@@ -94,6 +94,7 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(people, plan, world)
     [
         ({"budget": Budget(1.0, 0.0)}, "delta must be above 0"),
         ({"wanted": float("nan")}, "wanted"),
+        ({"wanted": 300.1}, "wanted must be at most 300, the best reward in 300 steps"),
         ({"sessions": read(rows_of(20), 20, low=-1)}, "that this world was made with"),
         ({"sessions": read(rows_of(20), 20, end=None)}, "what this world learned: end"),
     ],

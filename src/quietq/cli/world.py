@@ -175,8 +175,12 @@ def _in_words(private: "PrivateWorld", names: list[str]) -> list[str]:
     low, high = private.spaces.low, private.spaces.high
     if private.reward is not None:
         error = number(private.reward_error, 2)
-        lines.append(f"Rewards, from {low:g} to {high:g}: noise may have moved them by about {error}.")
-    lines.append("Episodes end by themselves as people's did." if private.ends is not None else "Episodes never end.")
+        lines.append(
+            f"Rewards, from {low:g} to {high:g}: noise alone may have moved them by about {error}, and with much noise "
+            "they are simpler than people's too. If there is a public formula, declare it: qq.WorldModel(reward=...)."
+        )
+    ends = "Episodes end by a chance that was learned, of which noise is not told." if private.ends else None
+    lines.append(ends or "Episodes never end.")
     return lines
 
 
@@ -192,7 +196,11 @@ def _warn_of_bad_rows(sessions: "qq.Sessions") -> None:
     ]  # fmt: skip
     warn_of_rows(
         [
-            (steps < rows / 3, f"only {steps:,} of {rows:,} rows begin a whole step: {whole}"),
+            (steps < 0.9 * (rows - counts["starts"]), f"only {steps:,} of {rows:,} rows begin a whole step: {whole}"),
+            (
+                sessions.tells_ends and not counts["ends"],
+                "no whole step comes to an end: where the last row of an episode says so, give --next-state",
+            ),
             *((n > rows / 10, f"{n:,} {what}s lie outside {option}: check these") for n, what, option in outside),
             (present < people / 2, f"only {present:,} of {people:,} people have a whole step: check --people"),
         ]

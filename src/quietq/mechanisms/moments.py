@@ -66,6 +66,7 @@ class Moments(Mechanism):
     """A world of states, actions, rewards and ends."""
 
     name, takes, releases = "moments", "sessions", "world"
+    error_unit = "of one look, in units of what one person adds"
 
     def __init__(self, task: Task) -> None:
         self.relation, self.budget, self.box = task.relation, task.budget, Box.of(task.domain)

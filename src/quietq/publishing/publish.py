@@ -75,7 +75,7 @@ def function_of(thing: Any, not_private: bool) -> Publishable:
     """What of a thing may leave; refused if nothing covers it, unless it is to be marked."""
     if not hasattr(thing, "as_function"):
         raise InvalidInput(
-            "Only an agent, a private reward, a private function or a model of Stable-Baselines3 can be published, not "
+            "Only an agent, a private reward, function or world, or a model of Stable-Baselines3 can be published, not "
             f"{type(thing).__name__}."
         )
     function: Publishable = thing.as_function()

@@ -120,6 +120,9 @@ def check_plan(
     if sentence := weak_delta(budget.delta, sessions.count):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     played = Played(world, plan, count("steps", steps))
+    most = max(world.spaces.high * steps, world.spaces.high)
+    if world.reward is not None and real("wanted", wanted) > most:
+        raise InvalidInput(f"wanted must be at most {most:g}, the best reward in {steps} steps, not {wanted:g}.")
     mechanism = PlanCheck(played, real("wanted", wanted), sessions, budget)
     if simulate is not None:
         return simulate_release(mechanism, sessions, simulate)
