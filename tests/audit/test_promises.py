@@ -12,6 +12,7 @@ SURE = 1 - 1e-6
 BUDGET = Budget(0.9, 1e-4)
 
 
+@pytest.mark.slow
 def test_the_papers_program_is_told_apart_by_a_few_short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 60 runs that are judged a few are mistaken; with four mistakes the bound would still be above 1.5."""
     monkeypatch.setattr("quietq.audit.runs.BATCH", 80)  # all of them at once, and none for nothing

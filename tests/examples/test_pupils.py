@@ -17,6 +17,7 @@ def test_everybody_is_there():
     assert rows.group_by("grade").agg(pl.col("score").std())["score"].to_list() == pytest.approx([1.0] * 4, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_small_classes_are_worth_what_was_published():
     """At epsilon = 1 intervals hold the published effect, and not zero, whatever the noise; an aide's holds zero."""
     pupils = read()
