@@ -69,6 +69,7 @@ def attacked(method: Published, rounds: list[Round]) -> list[Recovered]:
     ]
 
 
+@pytest.mark.slow
 def test_one_path_for_the_whole_run_gives_the_rewards_away() -> None:
     """As listed: greedy, the paper's step size of 3e-4, batches of 64, its sigma for epsilon 0.45."""
     method = text()

@@ -52,6 +52,7 @@ place = st.integers(0, 2**53) | st.integers(2**52, 2**52 + 40) | st.integers(2**
 theirs = st.lists(st.tuples(place, st.integers(0, 2**20)), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(theirs, st.integers(-3, 26), st.integers(1, 12))
 def test_each_person_is_the_exact_extension_of_rows_rounded_to_a_public_unit(rows, power, levels):

@@ -36,6 +36,7 @@ def test_value_with_many_copies() -> None:
     assert farthest(jax.jit(step.look), method.largest, method.radius, copies) / step.hidden <= 1
 
 
+@pytest.mark.slow
 def test_value_network_with_more_copies_than_a_batch() -> None:
     copies = 2**10
     method = NetworkValueNoise(**PROMISE, batch=8, features=3)

@@ -303,6 +303,7 @@ def test_the_largest_of_equals_is_anyones():
     assert largest_exactly(np.array([0.0, 1e6, 0.0]), 1.0) == 1
 
 
+@pytest.mark.slow
 def test_a_choice_is_pure_and_takes_the_best():
     sessions = read(live(behaviour, 4000, np.random.default_rng(0)), 4000)
     ask = partial(choose_policy, sessions, POLICIES | {"left": "0"}, Budget(1.0, 0), returns=(-8, 12),
