@@ -96,8 +96,8 @@ class Policy(ABC):
         """Many answers at once: the same as one after the other."""
         contexts = [None] * len(arms) if contexts is None else contexts
         named = [None] * len(arms) if people is None else people
-        for context, arm, reward, person in zip(contexts, arms, rewards, named, strict=True):
-            self.learn(context, arm, reward, person)
+        for one in list(zip(contexts, arms, rewards, named, strict=True)):  # all fit together, or none is learned
+            self.learn(*one)
 
     def _ahead(self) -> Int[np.ndarray, " arms"]:
         """How many answers about each arm can come in before anything is decided; for simulations in blocks."""
