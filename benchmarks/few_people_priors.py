@@ -112,7 +112,7 @@ def waves(draws: int, cells: int = 64, more: int = 160) -> None:
     """The body is held by finitely many of its supporting planes, each by a linear program over a person's functions;
     uniform points come from its box by rejection."""
     grid, weights = np.linspace(0, 1, cells + 1), np.r_[0.5, np.ones(cells - 1), 0.5] / cells
-    slopes = sparse.diags([-np.ones(cells), np.ones(cells)], [0, 1], shape=(cells, cells + 1))
+    slopes = sparse.csr_matrix(np.diff(np.eye(cells + 1), axis=0))
     limits = sparse.vstack([slopes, -slopes]).tocsr()
     sides = [(-BALL.radius, BALL.radius)] * (cells + 1)
     for number in (3, 4, 5, 6):

@@ -5,7 +5,6 @@ import time
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
 from quietq import Budget, people, privatise
@@ -28,8 +27,8 @@ def test_evaluation_by_its_exact_divergence(numbers: int, ratio: float) -> None:
     upper, lower = chi2.isf(delta / 2, numbers), chi2.ppf(delta / 2, numbers)
     narrower = math.expm1(2 * beta) * upper / 2 - beta * numbers
     wider = beta * numbers + math.expm1(-2 * beta) * lower / 2
-    bounds = [
-        brentq(lambda a, s=size, e=rest: e + s * a * z + a * a / 2 - epsilon, 0, 5)
+    bounds = [  # the root of size z a + a^2/2 = epsilon - rest
+        math.sqrt((size * z) ** 2 + 2 * (epsilon - rest)) - size * z
         for size, rest in ((math.exp(beta), narrower), (1.0, wider))
     ]
     assert min(bounds) / exact.alpha == pytest.approx(ratio, abs=0.006)

@@ -102,7 +102,7 @@ def test_thirteen_roundings_are_all_there_are() -> None:
         values, exact = bounded_mean(extension, tally, count)
         assert extension.mean(tally, count)[0].tolist() == [one.value for one in values]
         for part in (0.5, 1 - 2.0**-20, int(rng.integers(1, 2**20)) * 2.0**-20):
-            lines = [between(*values[cell : cell + 2], part, cells) for cell in range(cells)]
+            lines = [between(values[cell], values[cell + 1], part, cells) for cell in range(cells)]
             assert mean((np.arange(cells) + part) / cells).tolist() == [one.value for one in lines]
             true = [exact[cell] + (exact[cell + 1] - exact[cell]) * Fraction(part) for cell in range(cells)]
             errors = [abs(Fraction(one.value) - other) for one, other in zip(lines, true, strict=True)]
