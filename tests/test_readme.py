@@ -171,9 +171,7 @@ def test_every_block_works_as_it_stands(newcomer: Newcomer, step: Step) -> None:
     assert [line for line in step.shown if line.strip() != "..." and shape(line) not in shapes] == []
 
 
-@pytest.mark.parametrize(
-    "page", ["what-is-protected", "sessions", "policy-values", "release", "ledger", "any-rl-library"]
-)
+@pytest.mark.parametrize("page", ["what-is-protected", "sessions", "release", "ledger", "any-rl-library"])
 def test_pages_for_users_work_as_they_stand(newcomer: Newcomer, page: str) -> None:
     newcomer.after(STEPS[0])  # the demo
     blocks = blocks_of((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))

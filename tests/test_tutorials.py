@@ -13,7 +13,9 @@ from pages import ROOT, blocks_of, commands_of, print_of, run_command, shape
 for package in ("polars", "matplotlib"):
     pytest.importorskip(package)
 
-TUTORIALS = ("ratings", "ratings-in-dimensions", "comparisons", "catalogues", "environment-reward", "functions")
+TUTORIALS = (
+    "ratings", "ratings-in-dimensions", "comparisons", "catalogues", "policy-values", "environment-reward", "functions",
+)  # fmt: skip
 OTHERS = ("rows",)
 JAX = ("environment-reward",)
 
