@@ -4,8 +4,8 @@ In the American National Election Study of 1996 each respondent says where they 
 that be a point on [0, 1], and let their reward for a policy at s fall off with the distance: 1 - |s - ideal|. The data
 is part of statsmodels.
 
-They also say how close they are to which party. A candidate is both, a position and a party: a point of the unit square,
-which each respondent likes the better the nearer it is in whichever of the two it is farther away.
+They also say how close they are to which party. A candidate is both, a position and a party: a point of the unit
+square, which each respondent likes the better the nearer it is in whichever of the two it is farther away.
 """
 
 import importlib.util

@@ -16,15 +16,15 @@ from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.certificate import Certificate
 
 LEAD = """
-The same people also said how close they are to which party. Let a candidate be both, a place between left and right and \
-a place between the parties, and let each of them rate {rated} candidates. `Ratings` and `privatise` are the same as \
-above; in two dimensions and more, a model is fitted with noise."""
+The same people also said how close they are to which party. Let a candidate be both, a place between left and right \
+and a place between the parties, and let each of them rate {rated} candidates. `Ratings` and `privatise` are the same \
+as above; in two dimensions and more, a model is fitted with noise."""
 BEST = """
-By this map the candidate that they like best stands at {position:.2f} between left and right, and at {party:.2f} between \
-Democrats and Republicans. Reading that from it costs nothing more."""
+By this map the candidate that they like best stands at {position:.2f} between left and right, and at {party:.2f} \
+between Democrats and Republicans. Reading that from it costs nothing more."""
 OWN = """
-`candidates.qq` has a certificate of its own, epsilon = {epsilon:g}, delta = {delta:g}. It is of the same people, so the \
-promise at the top of this page is for both together: budgets add up."""
+`candidates.qq` has a certificate of its own, epsilon = {epsilon:g}, delta = {delta:g}. It is of the same people, so \
+the promise at the top of this page is for both together: budgets add up. The attack below is on `reward.qq` alone."""
 
 
 def together(first: Certificate, second: Certificate) -> tuple[float, float]:

@@ -126,7 +126,8 @@ def write_voters_pages(
     plot_candidates_outcome(files["candidates outcome"], mean_candidate_rating, candidates)
     seen = Picture(files["candidates outcome"], "The true map of candidates, and the private one.", "true map")
     kept = Section(f"{section.title} (NOT PRIVATE)", [*section.parts, seen])
-    for file, part, more in (("report", section, {}), ("outcome report", kept, {"outcome": outcome, "returns": returns})):
+    told = {"outcome": outcome, "returns": returns}
+    for file, part, more in (("report", section, {}), ("outcome report", kept, told)):
         write_release_report(
             files[file], title="What 944 voters like, and what an agent made of it", lead=WORDS["voters"],
             certificate=agent.certificate, range_of_one=1.0, finding=finding, pictures=pictures,
