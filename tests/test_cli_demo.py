@@ -12,6 +12,7 @@ for package in ("statsmodels", "polars", "matplotlib", "jax"):
 
 import quietq as qq  # noqa: E402
 from quietq.learning import Agent  # noqa: E402
+from quietq.mechanisms.release_file import open_release  # noqa: E402
 
 RELEASED = {
     "reward.qq", "reward.png", "reward.audit.json", "agent.qq", "agent.audit.json", "values.png",
@@ -48,7 +49,7 @@ def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
         true = base64.b64encode((folder / name).read_bytes()).decode()
         assert true in kept
         assert true not in published
-    of_candidates = qq.load(folder / "candidates.qq").certificate
+    of_candidates = open_release(folder / "candidates.qq").certificate
     assert (of_candidates.standing, of_candidates.epsilon) == ("certified", 0.5)
     assert base64.b64encode((folder / "candidates.png").read_bytes()).decode() in published
     assert "epsilon = 1, delta = 1e-05" in published  # both are of the same people

@@ -182,10 +182,11 @@ def _audit(people: "Ratings", certificate: "qq.Certificate", gaussian: bool, run
     from quietq.mechanisms.privatise import choose
     from quietq.worlds import WALK
 
-    budget, told = qq.Budget(*BUDGET), {"progress": steps.progress}
+    budget = qq.Budget(*BUDGET)
     if certificate.method == "reward/path":
         return audit_mechanism(
-            budget.mu, AUDITED, beta=people.relation.best_beta(), levels=3, delta=budget.delta, seed=None, **told
-        )
+            budget.mu, AUDITED, beta=people.relation.best_beta(), levels=3, delta=budget.delta, seed=None,
+            progress=steps.progress,
+        )  # fmt: skip
     mechanism = choose("auto", replace(Task.of(people, budget), gaussian=gaussian))
-    return audit_reward(WALK, people.relation, budget, runs, mechanism=mechanism, **told)
+    return audit_reward(WALK, people.relation, budget, runs, mechanism=mechanism, progress=steps.progress)
