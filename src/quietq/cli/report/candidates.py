@@ -21,7 +21,8 @@ and a place between the parties, and let each of them rate {rated} candidates. `
 as above; in two dimensions and more, a model is fitted with noise."""
 BEST = """
 By this map the candidate that they like best stands at {position:.2f} between left and right, and at {party:.2f} \
-between Democrats and Republicans. Reading that from it costs nothing more."""
+between Democrats and Republicans. Reading that from it costs nothing more. Its values must be expected to be off by \
+about {error:.2g}."""
 OWN = """
 `candidates.qq` has a certificate of its own, epsilon = {epsilon:g}, delta = {delta:g}. It is of the same people, so \
 the promise at the top of this page is for both together: budgets add up. The attack below is on `reward.qq` alone."""
@@ -39,7 +40,7 @@ def write_candidates(private: PrivateFunction, picture: Path) -> Section:
     parts: list[Part] = [
         LEAD.format(rated=RATED),
         Picture(picture, "`candidates.qq`: the voters' mean rating of candidates, with noise on it.", "private map"),
-        BEST.format(position=position, party=party),
+        BEST.format(position=position, party=party, error=certificate.expected_error),
         OWN.format(epsilon=certificate.epsilon, delta=certificate.delta),
     ]
     return Section("In two dimensions", parts)
