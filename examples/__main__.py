@@ -10,6 +10,7 @@
 import argparse
 import ast
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,6 +34,9 @@ def run(
     notebook = nbformat.read(HERE / f"{name}.ipynb", as_version=4)
     (cell,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ()))
     written = cell.source
+    for key in settings:
+        if not re.search(rf"\b{re.escape(key)}\b", written):
+            raise KeyError(f"{name}.ipynb has no setting {key}")
     cell.source += "".join(f"\n{key} = {value!r}" for key, value in settings.items())
     folder.mkdir(parents=True, exist_ok=True)
     paths = [str(HERE.parent), str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")]
@@ -80,7 +84,10 @@ def main() -> None:
     names = asked.names or NAMES
     for number, name in enumerate(names, 1):
         print(f"== {name}, notebook {number} of {len(names)}", file=sys.stderr, flush=True)
-        notebook = run(name, asked.out, settings, lambda text: print(text, flush=True))
+        try:
+            notebook = run(name, asked.out, settings, lambda text: print(text, flush=True))
+        except KeyError as error:
+            parser.error(str(error.args[0]))
         if asked.keep:
             nbformat.write(notebook, HERE / f"{name}.ipynb")
         print(f"Its files are in {asked.out / name}.", flush=True)

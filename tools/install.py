@@ -67,7 +67,7 @@ class Progress:
                 return None
         elif match := LISTED.match(line):
             self.listed = tuple(match[1].split(", "))
-            self.doing = f"writing {len(self.listed)} packages"
+            self.doing = f"writing {len(self.listed)} package{'s' * (len(self.listed) > 1)}"
         else:
             return None
         return self.doing

@@ -105,3 +105,8 @@ def test_what_is_committed_can_be_read_as_it_is(name):
     prose = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
     assert "The certificate, in one sentence" in prose
     assert "not private)" in prose or "**not private**" in prose
+
+
+def test_a_setting_that_a_notebook_does_not_have_is_refused(tmp_path):
+    with pytest.raises(KeyError, match="has no setting ARRIVAL"):
+        run("arrivals", tmp_path, {"ARRIVAL": 3})
