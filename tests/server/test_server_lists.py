@@ -1,5 +1,7 @@
 """Releases that are lists: every item with its values, and policies with their intervals."""
 
+from typing import Any
+
 import numpy as np
 from stages import ITEMS
 from test_server_refusals import refused
@@ -17,7 +19,8 @@ def test_all_items_with_their_values(stage, stages):
 
 
 def test_policies_with_their_intervals(stage, stages):
-    found, released = stage.get(stage.url("evaluated", "items")).json(), load(stages["evaluated"])
+    released: Any = load(stages["evaluated"])
+    found = stage.get(stage.url("evaluated", "items")).json()
     rows = zip(found["items"], (one for (one,) in found["values"]), found["low"], found["high"], strict=True)
     assert {name: tuple(row) for name, *row in rows} == {name: tuple(row) for name, row in released.values.items()}
     (listed,) = [one for one in stage.get("/v1/releases").json()["releases"] if one["name"] == "evaluated.qq"]

@@ -1,6 +1,8 @@
 """Episodes in released worlds: the worlds' own steps, drawn from a seed, bounded, and marked as what they came from."""
 
 import dataclasses
+import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ def roll(ask, name, **question):
 
 
 def test_each_step_is_one_of_the_released_world(stage, stages):
-    world = load(stages["cart"])
+    world: Any = load(stages["cart"])
     found = roll(stage, "cart", steps=60, start=MIDDLE)
     states, actions = np.array(found["states"]), np.array(found["actions"])
     assert states[0].tolist() == pytest.approx(MIDDLE, abs=1e-12)
@@ -51,7 +53,8 @@ def test_simple_policies_and_served_ones(stage, stages):
     assert np.abs(spread).max() <= 1
     driven = roll(stage, "cart", policy=stage.entries["driver"].record.id, steps=30, start=MIDDLE)
     states = np.array(driven["states"][:-1])
-    assert driven["actions"] == load(stages["driver"]).predict(states)[0].tolist()
+    agent: Any = load(stages["driver"])
+    assert driven["actions"] == agent.predict(states)[0].tolist()
     whole = stage.entries["driver"].record.hash
     assert roll(stage, "cart", policy=whole, steps=30, start=MIDDLE) == driven
 
@@ -128,7 +131,8 @@ def test_other_refusals(stage):
 def test_an_agent_of_other_states_or_actions_does_not_fit(stage, stages):
     from quietq.publishing.server.stages import acts_in
 
-    world, agent = load(stages["cart"]), stage.entries["driver"].release
+    world: Any = load(stages["cart"])
+    agent: Any = stage.entries["driver"].release
     assert acts_in(agent, world)
     narrow = dataclasses.replace(agent.function, box=type(BOX).of([(-1.0, 1.0)] * 4))
     three = dataclasses.replace(
@@ -153,8 +157,6 @@ fields = st.fixed_dictionaries(
 @settings(max_examples=40)
 @given(st.sampled_from(["cart", "pushed", "still", "five"]), fields)
 def test_any_question(stage, name, question):
-    import json
-
     headers = {"Content-Type": "application/json"}
     answer = stage.post(stage.url(name, "rollout"), content=json.dumps(question).encode(), headers=headers)
     assert answer.status_code in (200, 409, 422), answer.text

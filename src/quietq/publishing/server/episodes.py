@@ -7,12 +7,12 @@ left out, episodes do not end by themselves, or begin at the mean of people's st
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from fastapi import HTTPException
 from jaxtyping import Float
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat
 
 from quietq.mechanisms.private_network import observed
 from quietq.mechanisms.private_world import PrivateWorld
@@ -32,16 +32,21 @@ _NO_MOVES = (
 Act = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
 
+def _whole(number: Any) -> Any:
+    """JSON has one kind of number: 2.0 is as whole as 2."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
 class RolloutBody(BaseModel, extra="forbid", strict=True):
     """Who acts, for how long, from where, and which draw of chance."""
 
-    policy: str | int | list[FiniteFloat] = Field(
+    policy: Annotated[str | int | list[FiniteFloat], BeforeValidator(_whole)] = Field(
         default=RANDOM,
         description="`random`, the id of a served agent, or the one action to take at every step: its number, or its "
         "own numbers.",
     )
-    steps: int = Field(default=200, ge=1, le=MOST_STEPS)
-    seed: int = Field(default=0, ge=0, le=LARGEST_SEED)
+    steps: Annotated[int, BeforeValidator(_whole)] = Field(default=200, ge=1, le=MOST_STEPS)
+    seed: Annotated[int, BeforeValidator(_whole)] = Field(default=0, ge=0, le=LARGEST_SEED)
     start: list[FiniteFloat] | None = Field(
         default=None, description="The first state; drawn as people's first states lie if it is left out."
     )
@@ -133,7 +138,7 @@ def _simple(world: PrivateWorld, asked: str | int | list[float]) -> Act:
     acting, actions = world.spaces.action_box, world.spaces.actions
     if isinstance(asked, str):
         if acting is None:
-            return lambda state, generator: generator.integers(actions)
+            return lambda state, generator: np.asarray(generator.integers(world.spaces.actions or 1))
         return lambda state, generator: generator.uniform(acting.low, acting.high)
     if acting is None:
         assert actions is not None

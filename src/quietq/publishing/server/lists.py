@@ -22,10 +22,10 @@ def add_lists(app: FastAPI, catalogue: Catalogue, guards: Guards) -> None:
 
 def _list_of(entry: Served) -> Items:
     function: Any = entry.release.function
-    marks = {"privacy": entry.record.privacy, "signed": entry.record.signed}
+    marks: dict[str, Any] = {"privacy": entry.record.privacy, "signed": entry.record.signed}
     if isinstance(function, EvaluatedPolicies):
         value, low, high = function.table.T
-        told = {"items": list(function.names), "values": value[:, None].tolist()}
+        told: dict[str, Any] = {"items": list(function.names), "values": value[:, None].tolist()}
         return Items.model_construct(**marks, **told, low=low.tolist(), high=high.tolist())
     if entry.record.items is None:
         raise HTTPException(409, "This release is no list of items: ask for its values at states.")

@@ -40,9 +40,9 @@ def add_rollouts(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards: G
             found = play(entry, actor, asked)
             involved = [entry.record, *([] if actor is None else [actor.record])]
             metrics.states.labels(entry.record.id, "rollout").inc(len(found.actions))
-            numbers = {"states": found.states.tolist(), "actions": found.actions.tolist(),
+            numbers: dict[str, Any] = {"states": found.states.tolist(), "actions": found.actions.tolist(),
                        "rewards": None if found.rewards is None else found.rewards.tolist()}  # fmt: skip
-            told = {"ending": found.ending, "reason": found.reason}
+            told: dict[str, Any] = {"ending": found.ending, "reason": found.reason}
             return Rollout.model_construct(**marks_together(involved), **numbers, **told)
 
         return marked(await run_in_threadpool(work), response)
