@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # Files in their own order: by their numbers of tests, the longest would come last and leave one core idle.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs examples test test-slow paper programs bench lint clean
+.PHONY: demo docs examples figures test test-slow paper programs bench lint clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/quietq demo --out runs/demo
@@ -27,6 +27,11 @@ test-slow: $(VENV)/.test
 PAPER ?= all
 paper: $(VENV)/.paper
 	$(BIN)/python -m paper $(PAPER)
+
+# The pictures of docs/ again, from what is stored; it says which need `make paper` first. Some: make figures FIGURES=page.
+FIGURES ?=
+figures: $(VENV)/.test
+	$(BIN)/python -m benchmarks.figures $(FIGURES)
 
 # What some tests and benchmarks use and pip cannot install; without it they are skipped, and say so.
 programs:

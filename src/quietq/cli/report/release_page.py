@@ -96,7 +96,7 @@ def _audit(finding: Finding) -> list[Part]:
     promise = finding.promise
     row = (promise.epsilon, finding.epsilon_lower, promise.mu, finding.mu_lower, finding.runs, finding.verdict)
     verdict = "broke the promise" if finding.verdict == "refuted" else "did not break the promise"
-    headings = "epsilon promised", "measured, at least", "mu promised", "measured, at least", "releases each", "verdict"
+    headings = "epsilon promised", "epsilon at least", "mu promised", "mu at least", "releases each", "verdict"
     told = {"runs": finding.runs, "view": finding.attack.view, "confidence": finding.confidence, "verdict": verdict}
     table = Table(headings, [row], strong=frozenset({"refuted"}))
     return [WORDS["audit"].format(**told), table, WORDS["mu"]]
