@@ -1,6 +1,6 @@
 """How few people will do: those for a score of 0.98 on the walk, if one plans on the private reward.
 
-`python -m benchmarks.few_people --draws 2000` plans on simulated releases of four rewards, by each kind of noise, and
+`python -m benchmarks.few_people --draws 1000` plans on simulated releases of four rewards, by each kind of noise, and
 scores the stationary policy under the true reward, 0 for the worst policy and 1 for the best. Noise is in proportion to
 1/people, so each draw is made once and scaled.
 """
@@ -59,9 +59,11 @@ def scores(planned: Curves, truth: np.ndarray) -> np.ndarray:
     return (found - worst) / (best - worst)
 
 
-def noise_of(kind: str, pieces: int | None, draws: int, seed: int = 0) -> tuple[Curves, Callable[..., np.ndarray]]:
+def noise_of(
+    kind: str, pieces: int | None, draws: int, seed: int = 0, level: bool = False
+) -> tuple[Curves, Callable[..., np.ndarray]]:
     """Noise for AT people, and what becomes of a reward without noise."""
-    task = Task(people(AT, 0.0, 0.5, 1.0), BUDGET, slope=1.0, pieces=pieces)
+    task = Task(people(AT, 0.0, 0.5, 1.0), BUDGET, slope=1.0, pieces=pieces, level=level)
     mechanism = choose(kind, task)
 
     def release(reward: Callable[[np.ndarray], np.ndarray], seed: int) -> np.ndarray:
@@ -88,16 +90,16 @@ def people_needed(noise: Curves, signal: np.ndarray, truth: np.ndarray) -> tuple
 
 def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.few_people")
-    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--kinds", nargs="+", default=["path", "knots/6", "knots/8", "k-norm/4", "k-norm/5", "k-norm/6"]
-    )
+    kinds = ["path", "path/level", "knots/4", "knots/8", "k-norm/4", "k-norm/5", "k-norm/6"]
+    parser.add_argument("--kinds", nargs="+", default=kinds)
     chosen = parser.parse_args()
     print("noise", *SHAPES, sep=" | ")
     for name in chosen.kinds:
-        kind, _, pieces = name.partition("/")
-        noise, signal = noise_of(kind, int(pieces) if pieces else None, chosen.draws, chosen.seed)
+        kind, _, rest = name.partition("/")
+        pieces = int(rest) if rest.isdigit() else None
+        noise, signal = noise_of(kind, pieces, chosen.draws, chosen.seed, level=rest == "level")
         found = [people_needed(noise, signal(shape), shape(STATES)) for shape in SHAPES.values()]
         print(name, *(f"{number} (± {error:.1f})" for number, error in found), sep=" | ", flush=True)
 

@@ -40,7 +40,7 @@ def path(draws: int) -> None:
             seen = (truth + noise * (AT / number)) @ about_mean
             spread = about_mean @ (rough * (AT / number) ** 2) @ about_mean
             mean = seen @ np.linalg.pinv(prior + spread, hermitian=True) @ prior
-            _tell(f"path, {name}", number, seen=scores(seen, truth), posterior=scores(mean, truth))
+            tell(f"path, {name}", number, seen=scores(seen, truth), posterior=scores(mean, truth))
 
 
 def prior(draws: int, pieces: int = 4, rewards: int = 4000) -> None:
@@ -55,10 +55,10 @@ def prior(draws: int, pieces: int = 4, rewards: int = 4000) -> None:
             raw = np.stack([np.interp(STATES, knots, curve) for curve in to_curve(seen)])
             means = []
             for one in seen:
-                log = -BUDGET.epsilon * _gauges(body, one - increments) * (number / AT)
+                log = -BUDGET.epsilon * gauges(body, one - increments) * (number / AT)
                 weights = np.exp(log - log.max())
                 means.append(weights @ imagined / weights.sum())
-            _tell(f"k-norm/{pieces}, {name}", number, seen=scores(raw, truth), mean=scores(np.array(means), truth))
+            tell(f"k-norm/{pieces}, {name}", number, seen=scores(raw, truth), mean=scores(np.array(means), truth))
 
 
 def _random_rewards(number: int, rng: np.random.Generator) -> Array:
@@ -74,7 +74,7 @@ def _random_rewards(number: int, rng: np.random.Generator) -> Array:
     return np.array(found)
 
 
-def _gauges(body: IncrementBody, increments: Array) -> Array:
+def gauges(body: IncrementBody, increments: Array) -> Array:
     sums = np.cumsum(increments, axis=1)
     ranges = np.maximum(sums.max(axis=1), 0) - np.minimum(sums.min(axis=1), 0)
     steepest = np.abs(increments).max(axis=1) * body.pieces / body.ball.lipschitz
@@ -96,7 +96,7 @@ def policy(draws: int, cells: int = 24, discount: float = 0.9) -> None:
             weights = np.exp(-BUDGET.epsilon * number * away / 2)
             noisy = -number * away + rng.exponential(2 / BUDGET.epsilon, (draws, len(away)))
             mean = np.full(2, weights @ value / weights.sum())
-            _tell(f"policy, {name}", number, exponential=mean, permute_and_flip=value[noisy.argmax(axis=1)])
+            tell(f"policy, {name}", number, exponential=mean, permute_and_flip=value[noisy.argmax(axis=1)])
 
 
 def _moves(cells: int) -> tuple[Array, Array]:
@@ -129,7 +129,7 @@ def _people_away(right: Array, reward: Array, moves: tuple[Array, Array], discou
     return float(found.fun) if found.status == 0 else np.inf
 
 
-def _tell(what: str, number: int, **found: Array) -> None:
+def tell(what: str, number: int, **found: Array) -> None:
     print(what, f"{number} people", *(f"{name} {one.mean():.4f}" for name, one in found.items()), sep=" | ", flush=True)
 
 

@@ -3,13 +3,17 @@
 import math
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import numpy as np
 
 from benchmarks.row import Row
 from benchmarks.timing import ratio
+from quietq.mechanisms.path import Path
 from quietq.noise import Exponential, GridPath, SeededEntropy, SortedPath, SystemEntropy, TreePath
+from quietq.noise.box import UNIT
+from quietq.privacy import Budget, people
 
 KERNEL = Exponential(beta=4.0)
 TIMES = "x normals"
@@ -17,7 +21,7 @@ TIMES = "x normals"
 
 def rows() -> list[Row]:
     """Every measurement of this module."""
-    return [*grid(), *tree(), *growth(), *same_points(), *imports()]
+    return [*grid(), *exact(), *tree(), *growth(), *same_points(), *imports()]
 
 
 def grid() -> list[Row]:
@@ -38,6 +42,20 @@ def grid() -> list[Row]:
             TIMES,
         ),
     ]
+
+
+def exact() -> list[Row]:
+    """Seconds from values to a release in real numbers, rounded once: the smallest and the largest table of a path."""
+    ball, found = people(50, 0, 0.5, 1), []
+    for levels in (10, 16):
+        law = Path(ball, Budget(0.9, 1e-4), KERNEL, ball.rkhs_radius(KERNEL), UNIT, levels=levels).law
+        values, taken = np.linspace(0, 0.5, 2**levels + 1), []
+        for _ in range(5):
+            began = time.perf_counter()
+            law.add(values, SystemEntropy())
+            taken.append(time.perf_counter() - began)
+        found.append(Row(f"exact release of a path, {len(values):,} points", min(taken), "s", limit=2))
+    return found
 
 
 def tree() -> list[Row]:

@@ -4,9 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 from unittest.mock import Mock
 
+import polars as pl
 import pytest
+
+from quietq import Budget, Ratings, privatise
 
 CALIBRATE = "calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1"
 LIMITS = "limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5"
@@ -19,13 +23,13 @@ def run(arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_calibrate(quietq):
-    code, out, err = quietq(CALIBRATE + " --json")
+    code, out, err = quietq(CALIBRATE + " --level --json")
     assert (code, err) == (0, "")
     result = json.loads(out)
     assert result["mu"] == pytest.approx(0.28596, abs=5e-6)
     assert result["beta"] == 4
     assert result["radius"] == 0.01
-    assert result["sensitivity"] == pytest.approx(0.01 * 5**0.5)
+    assert result["sensitivity"] == pytest.approx(0.01 * 5**0.5, rel=2e-6)
     assert result["sigma"] == pytest.approx(0.0782, abs=5e-5)
     assert {row["theorem"] for row in result["comparison"]} == {
         "exact",
@@ -38,6 +42,21 @@ def test_calibrate(quietq):
     assert all(row["protects"] for row in result["comparison"])
 
 
+@pytest.mark.parametrize("level", [False, True])
+def test_calibrate_tells_what_privatise_draws(quietq, level):
+    ratings = pl.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [0.5] * 50})
+    reading: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 0.5, "slope": 1, "count": 50}
+    told = json.loads(quietq(f"{CALIBRATE} {'--level' * level} --json")[1])
+    drawn = [
+        privatise(Ratings.read(ratings, **reading), Budget(0.9, 1e-4), noise=noise, level=level).certificate
+        for noise in ("path", "auto")
+    ]
+    assert told["sigma"] == pytest.approx(drawn[0].sigma, rel=1e-9)
+    assert told["beta"] == drawn[0].norm["beta"]
+    assert drawn[1].method == f"reward/{told['auto']['noise']}"
+    assert told["auto"]["error"] < told["error"] or level
+
+
 def test_limits(quietq):
     result = json.loads(quietq(LIMITS + " --json")[1])
     assert result["cap_gdp"] == pytest.approx(0.924, abs=5e-4)
@@ -48,9 +67,11 @@ def test_limits(quietq):
 
 def test_tables_for_people(quietq):
     calibration, caps = quietq(CALIBRATE)[1], quietq(LIMITS)[1]
-    assert "0.078195" in calibration
+    assert "0.10597" in calibration
+    assert "0.055402" in calibration
     assert "does not apply" in calibration
     assert "50 people, 1 release" in calibration
+    assert "Noise 'k-norm' with 4 pieces is less: error 0.030868" in calibration
     assert "release(s)" not in calibration
     assert "need an epsilon below 1 in each release" in calibration
     assert "0.9236" in caps

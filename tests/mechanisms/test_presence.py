@@ -76,6 +76,21 @@ def test_the_whole_ball_is_covered_and_half_the_people_do(name: str, reading: di
     assert mechanism.sigma == pytest.approx(replaced.sigma / 2, rel=1e-3)  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.mark.parametrize("noise", ["k-norm", "knots"])
+def test_less_noise_may_pay_for_more_knots(noise: str):
+    """Of the same pieces it is half, by the ball alone; by a rule there are more of them, for less error in all."""
+    bodies = [people(100, 0, 0.5, 4.0, presence=presence) for presence in (True, False)]
+    tasks = [Task(ball, BUDGET, slope=4.0) for ball in bodies]
+    for pieces in (4, 6, 8):
+        here, replaced = (choose(noise, replace(task, pieces=pieces)) for task in tasks)
+        assert here.sigma == replaced.sigma / 2  # pyright: ignore[reportAttributeAccessIssue]
+    here, replaced = (choose(noise, task) for task in tasks)
+    assert here.pieces > replaced.pieces  # pyright: ignore[reportAttributeAccessIssue]
+    assert 0.55 < here.sigma / replaced.sigma < 0.65  # pyright: ignore[reportAttributeAccessIssue]
+    as_many = choose(noise, replace(tasks[0], pieces=replaced.pieces))  # pyright: ignore[reportAttributeAccessIssue]
+    assert here.expected_error() < as_many.expected_error()
+
+
 def test_it_is_said_wherever_it_is_shown(tmp_path):
     ratings = read(worst_people(CURVE)[0], CURVE)
     private = privatise(ratings, BUDGET)

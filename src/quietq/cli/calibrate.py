@@ -2,13 +2,16 @@
 
 import dataclasses
 import math
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import quietq as qq
 from quietq.cli.app import AsJson, Delta, Epsilon, High, Low, People, Slope, answer, app, number, show_table
 from quietq.registry import METHODS, WORLDS
+
+if TYPE_CHECKING:
+    from quietq.mechanisms.mechanism import Task
 
 SENTENCES = {
     "mu": "Gaussian-DP parameter that the budget allows",
@@ -17,6 +20,7 @@ SENTENCES = {
     "beta": "roughness of the noise that fits best",
     "sensitivity": "most that one person moves the reward, in the noise's own norm",
     "sigma": "standard deviation of the noise, per release",
+    "error": "the same about the noise's own mean, which changes no policy unless episodes can end early",
 }
 
 
@@ -29,21 +33,32 @@ def calibrate(
     high: High,
     slope: Slope,
     rounds: Annotated[int, typer.Option(help="Releases that share the budget.")] = 1,
+    level: Annotated[
+        bool, typer.Option("--level", help="Episodes can end early, so that a constant counts: less noise in it.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell how much noise a reward needs: mu, sensitivity, sigma, and what other theorems would charge."""
+    """Tell how much noise a reward needs as a path: mu, sensitivity, sigma, and what other theorems would charge.
+
+    It is what `quietq reward --noise path` and `privatise` draw: with the least noise about its mean or, with --level,
+    with the least noise. What they take by default where it is less is told too.
+    """
+    from quietq.mechanisms.mechanism import Task
+    from quietq.mechanisms.privatise import choose
     from quietq.privacy import compare, weak_delta
     from quietq.privacy.words import plural
 
     budget = qq.Budget(epsilon, delta)
     relation = qq.people(people, low=low, high=high, slope=slope)
     charges = compare(budget, rounds)
-    mechanism = qq.GaussianProcessMechanism.for_relation(relation, budget)
-    sensitivity = mechanism.sensitivity
+    task = Task(relation, budget, slope=slope, largest=max(abs(low), abs(high)), level=level, fewest=True)
+    mechanism: Any = choose("path", task)
+    sensitivity, share = mechanism.sensitivity, math.sqrt(rounds)
     result = {
         "epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu, "people": people,
-        "radius": relation.radius, "lipschitz": relation.lipschitz, "beta": relation.best_beta(),
-        "sensitivity": sensitivity, "rounds": rounds, "sigma": mechanism.sigma * math.sqrt(rounds),
+        "radius": relation.radius, "lipschitz": relation.lipschitz, "beta": mechanism.kernel.beta,
+        "sensitivity": sensitivity, "rounds": rounds, "level": level, "sigma": mechanism.sigma * share,
+        "error": mechanism.expected_error() * share, "auto": _default(task) if rounds == 1 else None,
         "comparison": [{**dataclasses.asdict(charge), "protects": charge.protects} for charge in charges],
         "warnings": [sentence] if (sentence := weak_delta(delta, people)) else [],
     }  # fmt: skip
@@ -53,6 +68,10 @@ def calibrate(
     rows = [(name, f"{result[name]:.5g}", sentence) for name, sentence in SENTENCES.items()]
     title = f"Noise for ({budget.epsilon:g}, {budget.delta:g})-DP, {counts}"
     show_table(title, ("", "value", "what it is"), rows, ("", "what it is"))
+    if result["auto"] is not None and result["auto"]["noise"] != "path":
+        noise, pieces, error = result["auto"].values()
+        print(f"Noise {noise!r} with {pieces} pieces is less: error {error:.5g}, lines between knots included.")
+        print("It is what 'auto' takes here, unless there is an account.")
     rows = [
         (
             charge.theorem,
@@ -68,6 +87,14 @@ def calibrate(
         print("Does not apply: the classical theorem and those built on it need an epsilon below 1 in each release.")
     if any(charge.protects is False for charge in charges):
         print("A ratio below 1 means that the theorem's noise does not protect at this budget.")
+
+
+def _default(task: "Task") -> dict[str, object]:
+    """What a release takes where no noise was asked for."""
+    from quietq.mechanisms.privatise import choose
+
+    taken = choose("auto", task)
+    return {"noise": taken.name, "pieces": getattr(taken, "pieces", None), "error": taken.expected_error()}
 
 
 @app.command()

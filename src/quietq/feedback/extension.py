@@ -26,7 +26,9 @@ Two cones meet at ((x_i + x_j) + (t_j - t_i))/2 with |t_j - t_i| <= |x_j - x_i|:
 too. So the kinks are those of the U and V of the rounded rows, to which the theorem applies; `high` and `low` were
 rounded inwards. They are binned in whole numbers, without rounding as long as 2^-(k+1) is a whole number of parts of a
 part of a cell. What remains is one number per person, the value at 0: it is rounded by 2^-33 of the range, once, and a
-few times by 2^-53, however many rows there are. The slack in the noise, a millionth, covers that many times over. QED.
+few times by 2^-53, however many rows there are. The slack in the noise, a millionth, covers that many times over. The
+mean is not cut to the range after that: people who all end on it would be cut by as much as all of their roundings,
+which one other person in their midst would undo, and that is more than a millionth of one of 10,000 people. QED.
 """
 
 import math
@@ -45,6 +47,9 @@ _PARTS = 2**24
 """A place between two grid points is a whole number of parts of a cell, and a rest of so many parts of a part."""
 _SHARES = 2**32
 """A person's value at 0 is a whole number of such shares of the range."""
+_BEYOND = 1 / _SHARES
+"""A part of the range. Rounding its value at 0 moves a function by half a share at the most, and so beyond its range by
+no more. Cutting that off would move the mean of people who all end up there by as much, unless one of them did not."""
 _STEEPEST = 1e8
 """Beyond, ratings would be rounded by more than 2e-8 of the range."""
 
@@ -97,7 +102,7 @@ class Extension(Statistic):
         tally.people += len(starts)
 
     def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "dimension grid"]:
-        """To some places of float64 (`noise.allowance.FLOAT64`); one person's range only cuts rounding errors off."""
+        """To some places of float64 (`noise.allowance.FLOAT64`), which counts what is rounded here."""
         begin, kinks, parts, rests = tally.sums
         carried, rests = np.divmod(np.cumsum(rests, axis=1), _PARTS)
         cells, parts = np.divmod(np.cumsum(parts, axis=1) + carried, _PARTS)
@@ -107,9 +112,15 @@ class Extension(Statistic):
         low, high, middle = self.low * share, self.high * share, (self.low + self.high) / 2 * share
         span = Fraction(high) - Fraction(low)
         starts = np.array([float(tally.people * Fraction(low) + Fraction(total, _SHARES) * span) for total in begin])
-        summed = np.clip(starts[:, None] + rises, tally.people * low, tally.people * high)
-        # Once more: the division may round up by a last place, and no refusal may hang on that.
-        return np.clip((summed + (count - tally.people) * middle) / count, low, high)
+        summed = starts[:, None] + rises
+        # Nothing reaches these ends, as long as tallies are what they seem: no refusal may hang on a sum.
+        beyond = self.beyond * share
+        return np.clip((summed + (count - tally.people) * middle) / count, low - beyond, high + beyond)
+
+    @property
+    def beyond(self) -> float:
+        """How far beyond the range a mean may be, for rounding's sake."""
+        return (self.high - self.low) * _BEYOND
 
     def _add(
         self, sums: list[np.ndarray], starts: Starts, x: np.ndarray, y: np.ndarray, low: float, high: float

@@ -140,7 +140,9 @@ class Ratings(Feedback):
 
     @property
     def largest(self) -> float:
-        return self.asked.bound if isinstance(self.asked, RidgeFit) else max(abs(self.low), abs(self.high))
+        if isinstance(self.asked, RidgeFit):
+            return self.asked.bound
+        return max(abs(self.low), abs(self.high)) + (self.asked.beyond if self.asked is not None else 0.0)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:

@@ -82,10 +82,16 @@ class GaussianProcessMechanism:
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
     @classmethod
-    def for_relation(cls, relation: Relation, budget: Budget, **options: Any) -> "GaussianProcessMechanism":
-        """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own."""
+    def for_relation(
+        cls, relation: Relation, budget: Budget, *, level: bool = True, **options: Any
+    ) -> "GaussianProcessMechanism":
+        """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own.
+
+        With the function's `level` the noise is least; without, it is least about its own mean, as `privatise` has it.
+        """
         instance("relation", relation, Relation, _A_RELATION)
-        kernel = best_kernel(relation)
+        instance("level", level, bool, "True if a constant counts, or False")
+        kernel = best_kernel(relation, level)
         return cls(kernel, relation.rkhs_radius(kernel), budget, relation=relation, **options)
 
     @shows_nothing

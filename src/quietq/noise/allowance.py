@@ -26,8 +26,11 @@ from quietq.privacy.relations import LipschitzBall
 FLOAT64 = 2.0**-49
 """How exact float64 values are taken to be, as a part of their largest: sixteen roundings.
 
-A mean of people's functions has at most fourteen: the value at 0 one, the rise from there two, of twice that size, two
-sums, a product and a division, and five in the straight line between two grid points, where that is steepest."""
+A mean of people's functions, in a range of at most twice the largest, has at most thirteen (`feedback.extension`): two
+of the rise from 0, a sum and a product, each of twice the largest; the value at 0; its sum with the rise; that with
+those who gave nothing; and the division: eight. Straight lines between grid points are convex combinations, so they
+amplify none of these; where they are steepest, the difference and its product with the place are of twice the largest,
+and the sum is one more: five. What the place itself is rounded by is public, and the same for neighbours."""
 SHARE = 0.1
 """Grids are as fine as they may be, as long as the allowance for rounding is no larger part of the sensitivity."""
 COARSEST = 4
