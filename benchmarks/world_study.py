@@ -124,7 +124,7 @@ def _harm(people: int, budget: qq.Budget, draw: int, steps: int = 20) -> Numbers
     errors = np.abs(found - asked)
     return {
         "error over coefficient": float((errors / np.abs(asked)).max()),
-        "error over stated": float(errors.max() / world.reward_error), "seconds": seconds,
+        "error over stated": float(errors.max() / world.errors.reward_noise), "seconds": seconds,
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ cli_world = importlib.import_module("quietq.cli.world")
 
 PEOPLE, STEPS = 30, 4
 PAIRED = "--person who --step step --state x --box 0 1 --action push --actions 0 --actions 1 --low 0 --high 1"
+DOUBTS = ".*This comes from the raw data and is for you alone:UserWarning"
 PROMISE = "--epsilon 2 --delta 1e-4"
 
 
@@ -50,14 +52,16 @@ def rows(tmp_path):
     return tmp_path / "rows.parquet"
 
 
+@pytest.mark.filterwarnings(f"always:{DOUBTS}")
 def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     words = f"world rows.parquet {PAIRED} --end end --people 30 {PROMISE} --wanted 3 --steps 5 --out world.qq"
     code, out, err = quietq(f"{words} --plot world.png --json")
-    assert (code, err.count("warning"), "no whole step comes to an end" in err) == (0, 1, True)
+    assert (code, err.count("warning"), "No whole step comes to an end" in err) == (0, 1, True)
     found = json.loads(out)
     world = qq.load(tmp_path / "world.qq")
     assert isinstance(world, qq.PrivateWorld)
-    assert found["reward_error"] == world.reward_error
+    assert found["errors"] == world.errors.to_dict()
+    assert (world.spaces.state_names, world.spaces.action_names) == (("x",), ("0", "1"))
     assert found["certificate"] == world.certificate.to_dict()
     check = found["check"]
     assert (check["wanted"], check["go"]) == (3.0, check["share"] >= GO)
@@ -82,8 +86,9 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
     assert isinstance(world, qq.PrivateWorld)
     for words in (
         "Steps of x: noise moves what is expected by about",
-        "Rewards, from 0 to 1: noise alone may have moved them by about",
-        "Episodes never end.",
+        "Rewards, from 0 to 1: expect them to be off by about",
+        "Noise alone moved them by about",
+        "Episodes never end by themselves.",
         "certified to be (2, 0.0001)-differentially private",
         "May be published: world.qq",
         "Not private, for you only: used rows 150",
@@ -103,7 +108,7 @@ def test_the_verdict_in_words():
     assert cli_world._verdict(CheckedPlan(-0.1, 0.5, 11.0, 50.0, certificate)).startswith("NO GO: ")
 
 
-@pytest.mark.filterwarnings("default:No row of the sessions")
+@pytest.mark.filterwarnings("default:No row of the sessions", f"always:{DOUBTS}")
 def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
     code, out, err = quietq(f"world rows.parquet {PAIRED} --people 30 --check")
     assert (code, err) == (0, "")
@@ -112,9 +117,9 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
     wrong = PAIRED.replace("--box 0 1", "--box 0.8 1").replace("--actions 0 --actions 1", "--actions up --actions down")
     code, out, err = quietq(f"world rows.parquet {wrong} --people 90 --every 2 --check --json")
     assert (code, json.loads(out)["not_private"]["transitions"]) == (0, 0)
-    assert "states lie outside --box: check these" in err
-    assert "only 0 of 150 rows begin a whole step: check columns, --step" in err
-    assert "only 0 of 90 people have a whole step" in err
+    assert "states lie outside what was declared: check box" in err
+    assert "Only 0 of 150 rows begin a whole step: check the columns, step and every" in err
+    assert "Only 0 of 90 people have a whole step" in err
     assert os.listdir(tmp_path) == ["rows.parquet"]
 
 
@@ -194,8 +199,8 @@ def test_spreads_are_those_of_the_steps(rows, tmp_path):
     found = spreads(world)
     assert found.residual[0] == pytest.approx(0.01, rel=0.5)
     assert found.explained[0] == pytest.approx(0.06, rel=0.5)  # half a push, and a tenth of how x scatters
-    with pytest.raises(qq.InvalidInput, match="names must name the 1 coordinates"):
-        plot_world(world, tmp_path / "world.png", names=["x", "y"])
+    plot_world(replace(world, spaces=replace(world.spaces, state_names=("$x$ $",))), tmp_path / "world.png")
+    assert (tmp_path / "world.png").exists()
 
 
 def test_the_page_for_users(quietq, tmp_path, monkeypatch):

@@ -20,7 +20,6 @@ from quietq.cli.releasing import (
     reading,
     require,
     results,
-    warn_of_rows,
 )
 from quietq.cli.session_options import SESSIONS, read_sessions
 
@@ -68,7 +67,6 @@ def world(values: dict[str, Any]) -> None:
     model = qq.WorldModel(**{name: values.pop(name) for name in ("degree",) if name in values})
     if check:
         sessions = read_sessions(values)
-        _warn_of_bad_rows(sessions)
         model.feature_map(sessions.spaces)  # refused now rather than later
         counts = sessions.not_private
         return answer(as_json, {"not_private": counts}, NOTHING_SPENT, counts_in_words(counts))
@@ -78,7 +76,6 @@ def world(values: dict[str, Any]) -> None:
     check_outputs(files, out, plot)
     with reading("sessions") as (told, say):
         sessions = read_sessions(values, progress=told)
-        _warn_of_bad_rows(sessions)
         say("Making the world private")
         whole, part = budget, None
         if wanted is not None:
@@ -89,15 +86,14 @@ def world(values: dict[str, Any]) -> None:
         if wanted is not None and part is not None:
             say("Checking a plan")
             checked = _check(private, sessions, part, account, *wanted, out)
-    names = given.get("state", ["state"])
-    plot = draw(plot, partial(_plot, private, names, checked))
+    plot = draw(plot, partial(_plot, private, checked))
     record = {
         **_record(private, checked), "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
         "plot": None if plot is None else str(plot), "options": plain({**given, "files": [*map(str, files)]}),
         "not_private": sessions.not_private,
     }  # fmt: skip
     written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
-    lines = [*_in_words(private, names), "", private.certificate]
+    lines = [*_in_words(private), "", private.certificate]
     if checked is not None:
         lines = [_verdict(checked), *lines, f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP."]
     answer(as_json, record, *lines, written, counts_in_words(sessions.not_private))
@@ -145,7 +141,7 @@ def _record(private: "PrivateWorld", checked: "CheckedPlan | None") -> dict[str,
     moved = {name: column.tolist() for name, column in spreads(private)._asdict().items()}
     moved["coordinates"] = list(private.moved)
     check = None if checked is None else checked.to_dict()
-    return {"reward_error": private.reward_error, "spreads": moved, "check": check}
+    return {"errors": private.errors.to_dict(), "spreads": moved, "check": check}
 
 
 def _verdict(checked: "CheckedPlan") -> str:
@@ -161,7 +157,7 @@ def _verdict(checked: "CheckedPlan") -> str:
     )
 
 
-def _in_words(private: "PrivateWorld", names: list[str]) -> list[str]:
+def _in_words(private: "PrivateWorld") -> list[str]:
     """What was released, for whoever has to decide whether to train in it."""
     from quietq.cli.report.world_picture import spreads
 
@@ -169,48 +165,17 @@ def _in_words(private: "PrivateWorld", names: list[str]) -> list[str]:
     for place, i in enumerate(private.moved):
         noise, residual = (number(float(one[place]), 2) for one in (found.noise, found.residual))
         lines.append(
-            f"Steps of {names[i]}: noise moves what is expected by about {noise}; people's own scatter around it by "
+            f"Steps of {private.spaces.state_names[i]}: noise moves what is expected by about {noise}; people's own scatter around it by "
             f"{residual}."
         )
-    low, high = private.spaces.low, private.spaces.high
-    if private.reward is not None:
-        error = number(private.reward_error, 2)
-        lines.append(
-            f"Rewards, from {low:g} to {high:g}: noise alone may have moved them by about {error}, and with much noise "
-            "they are simpler than people's too. If there is a public formula, declare it: qq.WorldModel(reward=...)."
-        )
-    ends = "Episodes end by a chance that was learned, of which noise is not told." if private.ends else None
-    lines.append(ends or "Episodes never end.")
-    return lines
+    lines += private.errors.in_words(private.spaces.low, private.spaces.high)
+    return lines if private.ends is not None else [*lines, "Episodes never end by themselves."]
 
 
-def _warn_of_bad_rows(sessions: "qq.Sessions") -> None:
-    counts, people = sessions.not_private, sessions.count
-    rows, steps, present = counts["rows"], counts["transitions"], counts["people_present"]
-    whole = "check columns, --step, --every, --actions, and where next states are"
-    outside = [
-        (counts.get(f"clipped_{what}s", 0), what.replace("_", " "), option)
-        for what, option in (
-            ("state", "--box"), ("next_state", "--box"), ("action", "--action-box"), ("reward", "--low and --high")
-        )
-    ]  # fmt: skip
-    warn_of_rows(
-        [
-            (steps < 0.9 * (rows - counts["starts"]), f"only {steps:,} of {rows:,} rows begin a whole step: {whole}"),
-            (
-                sessions.tells_ends and not counts["ends"],
-                "no whole step comes to an end: where the last row of an episode says so, give --next-state",
-            ),
-            *((n > rows / 10, f"{n:,} {what}s lie outside {option}: check these") for n, what, option in outside),
-            (present < people / 2, f"only {present:,} of {people:,} people have a whole step: check --people"),
-        ]
-    )
-
-
-def _plot(private: "PrivateWorld", names: list[str], checked: "CheckedPlan | None", plot: Path) -> None:
+def _plot(private: "PrivateWorld", checked: "CheckedPlan | None", plot: Path) -> None:
     from quietq.cli.report.world_picture import plot_world
 
-    plot_world(private, plot, names=names, check=checked)
+    plot_world(private, plot, check=checked)
 
 
 add_command(

@@ -33,6 +33,7 @@ class WorldCopies(VectorEnv):
     def __init__(self, world: PrivateWorld, copies: int, **options: Any) -> None:
         self.one = PrivateWorldEnv(world, **options)
         self.num_envs = count("copies", copies)
+        self.metadata = self.one.metadata | type(self).metadata
         self.single_observation_space, self.single_action_space = self.one.observation_space, self.one.action_space
         self.observation_space = batch_space(self.single_observation_space, copies)
         self.action_space = batch_space(self.single_action_space, copies)
@@ -63,7 +64,7 @@ class WorldCopies(VectorEnv):
             raise gymnasium.error.ResetNeeded("There is no episode: call reset first.")
         given = np.asarray(actions, self.action_space.dtype)
         if not self.action_space.contains(given):
-            raise InvalidInput(f"actions must be in {self.action_space}, not {shown(actions)}.")
+            raise InvalidInput(f"actions must be in {self.action_space} ({self.one.named()}), not {shown(actions)}.")
         draws = self.np_random.random((self.num_envs, self.one.simulator.draws))
         found = self.one.simulator.step(self._states, self.one.unit(given), draws, weights=self._weights)
         self._states, self._left = np.asarray(found.states), self._left - 1

@@ -4,7 +4,6 @@ All of it comes from the released world and its certificate, so a picture may le
 """
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,7 +11,6 @@ from jaxtyping import Float
 
 from quietq.cli.report.look import STYLES, checked, new_figure, plain, save_released
 from quietq.mechanisms.private_world import PrivateWorld
-from quietq.privacy.errors import InvalidInput
 from quietq.worlds.plan_check import GO, CheckedPlan
 
 if TYPE_CHECKING:
@@ -45,25 +43,20 @@ def spreads(world: PrivateWorld) -> Spreads:
     )
 
 
-def plot_world(
-    world: PrivateWorld, path: str | os.PathLike[str], *, names: Sequence[str] | None = None,
-    check: CheckedPlan | None = None,
-) -> None:  # fmt: skip
-    """Draws a private world to a PNG or SVG file; `names` are those of the state's coordinates.
+def plot_world(world: PrivateWorld, path: str | os.PathLike[str], *, check: CheckedPlan | None = None) -> None:
+    """Draws a private world to a PNG or SVG file.
 
     For each coordinate that is learned: what noise alone is expected to do to a step, how people's steps scatter by
     themselves, and how much of them is explained, in widths of the box. Below, if there is one, the check of a plan:
     for which share of the people it is worth what was wanted, with twice the deviation of the noise.
     """
-    target, dimension = checked(path), world.box.dimension
-    if names is not None and len(names) != dimension:
-        raise InvalidInput(f"names must name the {dimension} coordinates of states, not {len(names)}.")
+    target = checked(path)
     shown = world.moved[:MOST_COORDINATES]
     rows = 0.9 + 0.34 * len(shown)
     figure = new_figure(8.4, 1.7 + rows + (1.6 if check is not None else 0.0))
     panels = figure.subplots(1 if check is None else 2, 1, height_ratios=[rows, 1.0][: 1 if check is None else 2])
     above, *below = np.ravel(panels)
-    _draw_spreads(above, world, [f"coordinate {i + 1}" if names is None else names[i] for i in shown])
+    _draw_spreads(above, world, [world.spaces.state_names[i].replace("$", r"\$") for i in shown])
     if len(shown) < len(world.moved):
         above.set_title(f"the first {len(shown)} of {len(world.moved)} coordinates that are learned", fontsize=11)
     if check is not None:
