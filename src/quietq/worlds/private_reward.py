@@ -81,6 +81,11 @@ class PrivateReward:
         self.certificate = with_assumption(private.certificate, independence(env, self._allowed))
         self._before: np.ndarray | None = None
 
+    @property
+    def released(self) -> Released:
+        """The private function that rewards come from."""
+        return self._reader.private
+
     def _without_reward(self, step: tuple[Any, ...]) -> tuple[Any, Any, Any, dict[str, Any]]:
         """What `env.step` returned, but for the reward, which no variable of the caller ever holds."""
         return step[0], step[2], step[3], scrub(step[4], self._allowed)
