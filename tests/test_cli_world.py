@@ -16,7 +16,7 @@ import pytest
 import quietq as qq
 from quietq.cli import main
 from quietq.mechanisms import moments, rounds
-from quietq.worlds.plan_check import GO, CheckedPlan
+from quietq.worlds.plan_check import CheckedPlan
 from quietq.worlds.private_world import PrivateWorldEnv
 
 cli_world = importlib.import_module("quietq.cli.world")
@@ -55,7 +55,7 @@ def rows(tmp_path):
 @pytest.mark.filterwarnings(f"always:{DOUBTS}")
 def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     words = f"world rows.parquet {PAIRED} --end end --people 30 {PROMISE} --wanted 3 --steps 5 --out world.qq"
-    code, out, err = quietq(f"{words} --plot world.png --json")
+    code, out, err = quietq(f"{words} --go 0.4 --policy plan.qq --plot world.png --json")
     assert (code, err.count("warning"), "No whole step comes to an end" in err) == (0, 1, True)
     found = json.loads(out)
     world = qq.load(tmp_path / "world.qq")
@@ -64,7 +64,10 @@ def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     assert (world.spaces.state_names, world.spaces.action_names) == (("x",), ("0", "1"))
     assert found["certificate"] == world.certificate.to_dict()
     check = found["check"]
-    assert (check["wanted"], check["go"]) == (3.0, check["share"] >= GO)
+    assert (check["wanted"], check["threshold"], check["go"]) == (3.0, 0.4, check["share"] >= 0.4)
+    policy = qq.load(tmp_path / "plan.qq")
+    assert policy.certificate.mu == pytest.approx(qq.Budget(2, 1e-4).mu)
+    assert policy.predict([[0.2], [0.9]])[0].shape == (2,)
     assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "plan/check"]
     spent = [one["certificate"]["mu"] ** 2 / qq.Budget(2, 1e-4).mu ** 2 for one in (found, check)]
     assert spent == pytest.approx([0.9, 0.1])
@@ -98,14 +101,18 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
 
 
 def test_the_verdict_in_words():
+    """What the number is, with its interval; a verdict only where the user said from which share on it is one."""
     certificate = qq.Certificate(method="plan/check", standing="none", sigma=1.0)
-    said = cli_world._verdict(CheckedPlan(0.8, 0.05, 12.0, 15.0, certificate))
-    assert said.startswith(
-        "GO: by their own steps, a plan that was made in this world is worth at least 12 for a share"
-    )
-    assert said.endswith("0.8 of the people, with noise of deviation 0.05; from 0.3 on it is a go. The world itself "
-                         "promises 15.")  # fmt: skip
-    assert cli_world._verdict(CheckedPlan(-0.1, 0.5, 11.0, 50.0, certificate)).startswith("NO GO: ")
+    found = CheckedPlan(0.8, 0.05, 12.0, 15.0, certificate)
+    said = cli_world._verdict(found)
+    assert said.startswith("No verdict: by their own steps, a plan that was made in this world is worth at least 12")
+    assert "for a share 0.8 of the people (0.702 to 0.898: 95 %, of the noise alone)" in said
+    assert "The world itself promises 15." in said
+    assert said.endswith("give it beforehand with --go (docs/sessions.md says how to choose it).")
+    assert cli_world._verdict(replace(found, threshold=0.5)).startswith("GO by your --go 0.5: by their own steps")
+    close = cli_world._verdict(replace(found, threshold=0.85))
+    assert close.startswith("NO GO by your --go 0.85: ")
+    assert close.endswith("It lies within the interval, so noise alone may have decided.")
 
 
 @pytest.mark.filterwarnings("default:No row of the sessions", f"always:{DOUBTS}")
@@ -144,6 +151,10 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
         ("--out nowhere/world.qq", "a folder that can be written to"),
         ("--plot world.gif", ".png or .svg"),
         ("--steps 5", "say with --wanted what it must be worth"),
+        ("--go 0.5", "say with --wanted what it must be worth"),
+        ("--policy plan.qq", "say with --wanted what it must be worth"),
+        ("--wanted 1 --go 2", "--go must be a share of the people"),
+        ("--wanted 1 --policy world.qq", "must be different files"),
         ("--wanted nan", "wanted must be a finite number"),
         ("--wanted 1 --steps 0", "steps must be"),
         ("--wanted 1 --delta 0", "delta must be above 0"),

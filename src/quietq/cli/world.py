@@ -1,6 +1,5 @@
 """`quietq world`."""
 
-import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +53,10 @@ OPTIONS: Options = {
         "no-go.",
     ),
     "steps": option(int, "Of an episode of that plan; default 300."),
+    "go": option(
+        float, "From which share of people on the plan is a go, above 0 and at most 1; without it, no verdict is given."
+    ),
+    "policy": option(Path, "A file for that plan, as a policy that may leave: it promises what world and check cost."),
     **PROMISE,
     **results("world"),
     **JSON,
@@ -62,8 +65,10 @@ OPTIONS: Options = {
 
 def world(values: dict[str, Any]) -> None:
     as_json, check, given = values.pop("json", False), values.pop("check", False), dict(values)
-    files, plot = values.get("files", []), values.pop("plot", None)
+    files, plot, policy = values.get("files", []), values.pop("plot", None), values.pop("policy", None)
     wanted = _read_wanted(values)
+    if policy is not None and wanted is None:
+        raise qq.InvalidInput("--policy is for a plan that is checked: say with --wanted what it must be worth.")
     model = qq.WorldModel(**{name: values.pop(name) for name in ("degree",) if name in values})
     if check:
         sessions = read_sessions(values)
@@ -73,7 +78,7 @@ def world(values: dict[str, Any]) -> None:
     require("A private world needs", values, "epsilon", "delta", "out")
     budget, out = qq.Budget(values.pop("epsilon"), values.pop("delta")), values.pop("out")
     account = open_account(values.pop("ledger", None), values.pop("source", None), "world")
-    check_outputs(files, out, plot)
+    check_outputs(files, out, plot, policy)
     with reading("sessions") as (told, say):
         sessions = read_sessions(values, progress=told)
         say("Making the world private")
@@ -85,28 +90,30 @@ def world(values: dict[str, Any]) -> None:
         checked = None
         if wanted is not None and part is not None:
             say("Checking a plan")
-            checked = _check(private, sessions, part, account, *wanted, out)
+            checked = _check(private, sessions, part, account, *wanted, out, policy)
     plot = draw(plot, partial(_plot, private, checked))
     record = {
         **_record(private, checked), "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
-        "plot": None if plot is None else str(plot), "options": plain({**given, "files": [*map(str, files)]}),
+        "plot": None if plot is None else str(plot), "policy": None if policy is None else str(policy), "options": plain({**given, "files": [*map(str, files)]}),
         "not_private": sessions.not_private,
     }  # fmt: skip
-    written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
+    written = f"\nMay be published: {' and '.join(str(one) for one in (out, plot, policy) if one is not None)}"
     lines = [*_in_words(private), "", private.certificate]
     if checked is not None:
         lines = [_verdict(checked), *lines, f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP."]
     answer(as_json, record, *lines, written, counts_in_words(sessions.not_private))
 
 
-def _read_wanted(values: dict[str, Any]) -> tuple[float, int] | None:
-    """The return that is wanted, and for episodes of how many steps."""
+def _read_wanted(values: dict[str, Any]) -> tuple[float, int, float | None] | None:
+    """The return that is wanted, for episodes of how many steps, and by how many people."""
     from quietq.privacy.checks import count, real
 
-    wanted, steps = values.pop("wanted", None), values.pop("steps", None)
-    if wanted is None and steps is not None:
-        raise qq.InvalidInput("--steps are those of a plan that is checked: say with --wanted what it must be worth.")
-    return None if wanted is None else (real("wanted", wanted), count("steps", 300 if steps is None else steps))
+    wanted, steps, go = (values.pop(name, None) for name in ("wanted", "steps", "go"))
+    if wanted is None and (steps is not None or go is not None):
+        raise qq.InvalidInput("--steps and --go are of a plan that is checked: say with --wanted what it must be worth.")
+    if go is not None and not 0 < real("go", go) <= 1:
+        raise qq.InvalidInput(f"--go must be a share of the people, above 0 and at most 1, not {go:g}.")
+    return None if wanted is None else (real("wanted", wanted), count("steps", 300 if steps is None else steps), go)
 
 
 def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget, qq.Budget, Account]":
@@ -118,21 +125,23 @@ def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget,
     account = qq.Accountant(budget) if account is None else account
     if not account.spending.covers(both := Cost.gaussian(budget.mu)):
         raise qq.BudgetExhausted(f"{account.spending.shortage(both)}; nothing was booked.")
-    parts = (budget.mu * math.sqrt(share) * (1 - 1e-9) for share in (1 - CHECKED, CHECKED))  # rounding adds up too
-    whole, part = (qq.Budget.from_mu(mu, budget.delta) for mu in parts)
+    whole, part = budget.split(1 - CHECKED, CHECKED)
     return whole, part, account
 
 
 def _check(
     private: "PrivateWorld", sessions: "qq.Sessions", budget: "qq.Budget", account: "Account | None", wanted: float,
-    steps: int, out: Path,
+    steps: int, go: float | None, out: Path, policy: Path | None,
 ) -> "CheckedPlan":  # fmt: skip
-    """Of the best linear policy that is found in the world."""
+    """Of the best linear policy that is found in the world, which is written too if there is a file for it."""
     try:
         plan = qq.plan_linear(private, steps=steps)
-        return qq.check_plan(private, sessions, plan, wanted, budget, steps=steps, account=account)
+        checked = qq.check_plan(private, sessions, plan, wanted, budget, steps=steps, go=go, account=account)
+        if policy is not None:
+            qq.publish(plan, policy, trained_on=private, check=checked)
+        return checked
     except qq.QuietqError as error:
-        raise qq.QuietqError(f"The world is released, and written to {out}, but it was not checked: {error}") from error
+        raise qq.QuietqError(f"The world is released, and written to {out}, but it was not checked, or its plan not written: {error}") from error
 
 
 def _record(private: "PrivateWorld", checked: "CheckedPlan | None") -> dict[str, Any]:
@@ -145,16 +154,20 @@ def _record(private: "PrivateWorld", checked: "CheckedPlan | None") -> dict[str,
 
 
 def _verdict(checked: "CheckedPlan") -> str:
-    from quietq.worlds.plan_check import GO
-
-    share, error, wanted, promised = (
-        number(one, 3) for one in (checked.share, checked.error, checked.wanted, checked.promised)
+    """A noisy share of people, with its interval; a verdict only by a threshold that the user gave."""
+    low, high = checked.interval
+    share, wanted, promised = (number(one, 3) for one in (checked.share, checked.wanted, checked.promised))
+    said = (
+        f"by their own steps, a plan that was made in this world is worth at least {wanted} for a share {share} of the "
+        f"people ({number(low, 3)} to {number(high, 3)}: 95 %, of the noise alone). The world itself promises {promised}."
     )
-    return (
-        f"{'GO' if checked.go else 'NO GO'}: by their own steps, a plan that was made in this world is worth at least "
-        f"{wanted} for a share {share} of the people, with noise of deviation {error}; from {GO:g} on it is a go. The "
-        f"world itself promises {promised}."
-    )
+    if checked.threshold is None:
+        return (
+            f"No verdict: {said} From which share on that is enough differs between systems: give it beforehand with "
+            "--go (docs/sessions.md says how to choose it)."
+        )
+    close = " It lies within the interval, so noise alone may have decided." if checked.is_close else ""
+    return f"{'GO' if checked.go else 'NO GO'} by your --go {checked.threshold:g}: {said}{close}"
 
 
 def _in_words(private: "PrivateWorld") -> list[str]:

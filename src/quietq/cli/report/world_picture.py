@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from quietq.cli.report.look import STYLES, checked, new_figure, plain, save_released
 from quietq.mechanisms.private_world import PrivateWorld
-from quietq.worlds.plan_check import GO, CheckedPlan
+from quietq.worlds.plan_check import CheckedPlan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,12 +80,13 @@ def _draw_spreads(panel: "Axes", world: PrivateWorld, names: list[str]) -> None:
 
 
 def _draw_check(panel: "Axes", check: CheckedPlan) -> None:
-    """Go to the right of the line, no go to the left."""
+    """Go to the right of the line, no go to the left, if somebody said where it is."""
     error = 2 * check.error
-    panel.axvspan(GO, 1, color=STYLES[2][0], alpha=0.12, lw=0)
-    panel.axvline(GO, color="black", linewidth=1.0, linestyle=":")
+    if check.threshold is not None:
+        panel.axvspan(check.threshold, 1, color=STYLES[2][0], alpha=0.12, lw=0)
+        panel.axvline(check.threshold, color="black", linewidth=1.0, linestyle=":")
     panel.errorbar([check.share], [0], xerr=[error], fmt="o", color=STYLES[0][0], markersize=8, capsize=4)
-    panel.set_yticks([0], ["go" if check.go else "no go"])
+    panel.set_yticks([0], ["" if check.threshold is None else "go" if check.go else "no go"])
     panel.set_ylim(-1, 1)
     panel.set_xlim(min(-0.05, check.share - 1.1 * error), max(1.05, check.share + 1.1 * error))
     plain(panel, f"share of people for whom the plan is worth at least {check.wanted:.4g}; ± 2 σ of the noise")
