@@ -215,21 +215,26 @@ def test_spreads_are_those_of_the_steps(rows, tmp_path):
 
 
 def test_the_page_for_users(quietq, tmp_path, monkeypatch):
-    """Its commands, on fewer people; `test_readme.py` runs its Python."""
+    """Its commands, on fewer people and steps; `test_readme.py` runs its Python."""
     page = (Path(__file__).parents[1] / "docs" / "sessions.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"(?ms)^```console\n(.*?)^```$", page)
-    rng = np.random.default_rng(0)
-    columns = ("place", "speed", "next place", "next speed", "reward")
-    steps = {"who": np.repeat(np.arange(30), 3), "step": np.tile(np.arange(3), 30), "push": rng.integers(0, 2, 90)}
-    frame = pl.DataFrame({**steps, **{name: rng.random(90) for name in columns}}).with_columns(end=pl.lit(0))
-    frame.write_parquet(tmp_path / "sessions.parquet")
-    check, release = (shlex.split(one.replace("\\\n", " ")) for one in block.split("$ ")[1:])
-    for command in (check, release):
-        monkeypatch.setattr(sys, "argv", command)
+    blocks = re.findall(r"(?ms)^```console\n(.*?)^```$", page)
+    make_up, check, release = (
+        " ".join(one.replace("\\\n", " ").split())
+        for block in blocks for one in block.split("$ ")[1:]
+    )  # fmt: skip
+    assert release.count("--wanted 400 --steps 500") == 1
+    release = release.replace("--wanted 400 --steps 500", "--wanted 10 --steps 15")
+    for command in (f"{make_up} --people 40", check, release):
+        monkeypatch.setattr(sys, "argv", shlex.split(command))
         with pytest.raises(SystemExit) as done:
             main()
         assert not done.value.code
-    world = qq.load(tmp_path / "world.qq")
+    world, plan = (qq.load(tmp_path / name) for name in ("cartpole.qq", "plan.qq"))
     assert isinstance(world, qq.PrivateWorld)
-    assert world.certificate.relation == {"kind": "one-person", "people": 400}
+    assert world.certificate.relation == plan.certificate.relation == {"kind": "one-person", "people": 500}
+    assert world.spaces.state_names == ("position", "velocity", "angle", "spin")
+    assert plan.certificate.epsilon == pytest.approx(1)
     assert (tmp_path / "world.png").exists()
+    code, _, err = quietq(make_up.removeprefix("quietq "))
+    assert (code, "which made-up sessions do not replace" in err) == (2, True)
+    assert "leave --box out" in quietq("world --made-up other.csv --box 0 1")[2]

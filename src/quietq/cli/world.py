@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import quietq as qq
 from quietq.cli.app import answer, number
 from quietq.cli.ledger import open_account
-from quietq.cli.options import JSON, Options, add_command, option
+from quietq.cli.options import JSON, Options, add_command, dashed, option
 from quietq.cli.releasing import (
     NOTHING_SPENT,
     PROMISE,
@@ -57,6 +57,10 @@ OPTIONS: Options = {
         float, "From which share of people on the plan is a go, above 0 and at most 1; without it, no verdict is given."
     ),
     "policy": option(Path, "A file for that plan, as a policy that may leave: it promises what world and check cost."),
+    "made_up": option(
+        Path, "Only write made-up sessions to this CSV file, to try all of this on: people push CartPole at random.",
+        metavar="FILE",
+    ),
     **PROMISE,
     **results("world"),
     **JSON,
@@ -64,6 +68,8 @@ OPTIONS: Options = {
 
 
 def world(values: dict[str, Any]) -> None:
+    if (made_up := values.pop("made_up", None)) is not None:
+        return _make_up(made_up, values)
     as_json, check, given = values.pop("json", False), values.pop("check", False), dict(values)
     files, plot, policy = values.get("files", []), values.pop("plot", None), values.pop("policy", None)
     wanted = _read_wanted(values)
@@ -102,6 +108,18 @@ def world(values: dict[str, Any]) -> None:
     if checked is not None:
         lines = [_verdict(checked), *lines, f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP."]
     answer(as_json, record, *lines, written, counts_in_words(sessions.not_private))
+
+
+def _make_up(path: Path, values: dict[str, Any]) -> None:
+    from quietq.worlds.made_up_sessions import write_made_up_sessions
+
+    as_json, people = values.pop("json", False), values.pop("people", 500)
+    if values:
+        raise qq.InvalidInput(f"--made-up only writes a file, of --people people: leave {dashed(*values)} out.")
+    if path.exists():
+        raise qq.InvalidInput(f"There is a file {str(path)!r} already, which made-up sessions do not replace.")
+    rows = write_made_up_sessions(path, people)
+    answer(as_json, {"out": str(path), "rows": rows}, f"Made up {rows:,} steps of {people:,} people: {path}")
 
 
 def _read_wanted(values: dict[str, Any]) -> tuple[float, int, float | None] | None:

@@ -114,7 +114,10 @@ class PrivateWorld(Publishable):
         return self.weights + self.left @ normals @ self.right
 
     def env(self, **options: Any) -> Any:
-        """The world as a Gymnasium environment: see `quietq.worlds.private_world.PrivateWorldEnv`."""
+        """The world as a Gymnasium environment: see `quietq.worlds.private_world.PrivateWorldEnv`.
+
+        With `copies` it is a vector environment, and with `stable_baselines=True` too, one of Stable-Baselines3's kind.
+        """
         return registry.ENVIRONMENT.load()(self, **options)
 
     def with_known(self, model: WorldModel) -> "PrivateWorld":

@@ -72,8 +72,8 @@ def with_check(certificate: Certificate, check: CheckedPlan | None) -> Certifica
     mu = math.hypot(certificate.mu, other.mu)
     both = Budget.from_mu(mu, certificate.delta)  # type: ignore[arg-type]
     added = Assumption(
-        f"The policy was published because of a check of its plan by the same people: both were counted, mu = "
-        f"{certificate.mu:.5g} and {other.mu:.5g}, as one after the other.",
+        f"World and check of a plan by the same people were both counted, mu = {certificate.mu:.5g} and "
+        f"{other.mu:.5g}, so the policy may have been published because of what the check said.",
         enforced=True,
     )
     assumptions = tuple(dict.fromkeys((*certificate.assumptions, *other.assumptions, added)))

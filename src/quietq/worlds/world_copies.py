@@ -17,8 +17,19 @@ from quietq.worlds.private_world import PrivateWorldEnv
 Seen = Float32[np.ndarray, "copies d"]
 
 
-def environment(world: PrivateWorld, copies: int | None = None, **options: Any) -> gymnasium.Env | VectorEnv:
-    """A private world for Gymnasium: one environment, or a vector environment of so many copies."""
+def environment(
+    world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any
+) -> Any:
+    """A private world for Gymnasium: one environment, or a vector environment of so many copies.
+
+    Stable-Baselines3 takes no vector environment but its own kind: with `stable_baselines` it is one of those.
+    """
+    if stable_baselines:
+        if copies is None:
+            raise InvalidInput("stable_baselines is for several copies: say how many, or leave it out for one.")
+        from quietq.worlds.stable_baselines import WorldVecEnv
+
+        return WorldVecEnv(world, copies, **options)
     return PrivateWorldEnv(world, **options) if copies is None else WorldCopies(world, copies, **options)
 
 
