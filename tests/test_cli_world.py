@@ -8,6 +8,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -65,7 +66,7 @@ def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     assert found["certificate"] == world.certificate.to_dict()
     check = found["check"]
     assert (check["wanted"], check["threshold"], check["go"]) == (3.0, 0.4, check["share"] >= 0.4)
-    policy = qq.load(tmp_path / "plan.qq")
+    policy: Any = qq.load(tmp_path / "plan.qq")
     assert policy.certificate.mu == pytest.approx(qq.Budget(2, 1e-4).mu)
     assert policy.predict([[0.2], [0.9]])[0].shape == (2,)
     assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "plan/check"]
@@ -229,7 +230,8 @@ def test_the_page_for_users(quietq, tmp_path, monkeypatch):
         with pytest.raises(SystemExit) as done:
             main()
         assert not done.value.code
-    world, plan = (qq.load(tmp_path / name) for name in ("cartpole.qq", "plan.qq"))
+    world: Any = qq.load(tmp_path / "cartpole.qq")
+    plan: Any = qq.load(tmp_path / "plan.qq")
     assert isinstance(world, qq.PrivateWorld)
     assert world.certificate.relation == plan.certificate.relation == {"kind": "one-person", "people": 500}
     assert world.spaces.state_names == ("position", "velocity", "angle", "spin")

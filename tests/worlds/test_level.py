@@ -25,6 +25,11 @@ def push(env, steps: int = 40) -> None:
             env.reset()
 
 
+def push_both(env) -> None:
+    for _ in range(40):
+        env.step([1, 1])
+
+
 reward = private(noise="path")
 
 
@@ -40,8 +45,7 @@ def test_an_early_end_is_warned_of_once(noise):
     several = PrivateReward(SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2), released, state=0)
     several.reset(seed=0)
     with pytest.warns(UserWarning, match=WORDS) as caught:
-        for _ in range(40):
-            several.step([1, 1])
+        push_both(several)
     assert len(caught) == 1
 
 

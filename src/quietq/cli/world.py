@@ -100,7 +100,8 @@ def world(values: dict[str, Any]) -> None:
     plot = draw(plot, partial(_plot, private, checked))
     record = {
         **_record(private, checked), "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
-        "plot": None if plot is None else str(plot), "policy": None if policy is None else str(policy), "options": plain({**given, "files": [*map(str, files)]}),
+        "plot": None if plot is None else str(plot), "policy": None if policy is None else str(policy),
+        "options": plain({**given, "files": [*map(str, files)]}),
         "not_private": sessions.not_private,
     }  # fmt: skip
     written = f"\nMay be published: {' and '.join(str(one) for one in (out, plot, policy) if one is not None)}"
@@ -128,7 +129,9 @@ def _read_wanted(values: dict[str, Any]) -> tuple[float, int, float | None] | No
 
     wanted, steps, go = (values.pop(name, None) for name in ("wanted", "steps", "go"))
     if wanted is None and (steps is not None or go is not None):
-        raise qq.InvalidInput("--steps and --go are of a plan that is checked: say with --wanted what it must be worth.")
+        raise qq.InvalidInput(
+            "--steps and --go are of a plan that is checked: say with --wanted what it must be worth."
+        )
     if go is not None and not 0 < real("go", go) <= 1:
         raise qq.InvalidInput(f"--go must be a share of the people, above 0 and at most 1, not {go:g}.")
     return None if wanted is None else (real("wanted", wanted), count("steps", 300 if steps is None else steps), go)
@@ -159,7 +162,9 @@ def _check(
             qq.publish(plan, policy, trained_on=private, check=checked)
         return checked
     except qq.QuietqError as error:
-        raise qq.QuietqError(f"The world is released, and written to {out}, but it was not checked, or its plan not written: {error}") from error
+        raise qq.QuietqError(
+            f"The world is released, and written to {out}, but it was not checked, or its plan not written: {error}"
+        ) from error
 
 
 def _record(private: "PrivateWorld", checked: "CheckedPlan | None") -> dict[str, Any]:
@@ -177,7 +182,8 @@ def _verdict(checked: "CheckedPlan") -> str:
     share, wanted, promised = (number(one, 3) for one in (checked.share, checked.wanted, checked.promised))
     said = (
         f"by their own steps, a plan that was made in this world is worth at least {wanted} for a share {share} of the "
-        f"people ({number(low, 3)} to {number(high, 3)}: 95 %, of the noise alone). The world itself promises {promised}."
+        f"people ({number(low, 3)} to {number(high, 3)}: 95 %, of the noise alone). The world itself promises "
+        f"{promised}."
     )
     if checked.threshold is None:
         return (
@@ -196,8 +202,8 @@ def _in_words(private: "PrivateWorld") -> list[str]:
     for place, i in enumerate(private.moved):
         noise, residual = (number(float(one[place]), 2) for one in (found.noise, found.residual))
         lines.append(
-            f"Steps of {private.spaces.state_names[i]}: noise moves what is expected by about {noise}; people's own scatter around it by "
-            f"{residual}."
+            f"Steps of {private.spaces.state_names[i]}: noise moves what is expected by about {noise}; people's own "
+            f"scatter around it by {residual}."
         )
     lines += private.errors.in_words(private.spaces.low, private.spaces.high)
     return lines if private.ends is not None else [*lines, "Episodes never end by themselves."]

@@ -114,7 +114,8 @@ class Sessions(Feedback):
             fields["propensity"] = Number(propensity, "propensity", 0.0, optional=True)
         fields |= {name: Flag(one, name) for name, one in (("end", end), ("cut", cut)) if one is not None}
         named = names or _named(fields, "a")
-        Spaces(region, names and len(names), acted, low, high, state_names=_named(fields, "s"), action_names=named)
+        number = None if names is None else len(names)  # names that could not travel along are refused now
+        Spaces(region, number, acted, low, high, state_names=_named(fields, "s"), action_names=named)
         schema = Steps(
             "sessions", person, fields, in_order=step is None, pairs=next_state is None,
             every=None if every is None else positive("every", every),

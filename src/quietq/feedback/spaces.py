@@ -89,7 +89,7 @@ def _names(what: str, given: Sequence[str], number: int) -> tuple[str, ...]:
     for name in given:
         if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and name.strip()):
             raise InvalidInput(
-                f"The name of each {what} must be 1 to {LONGEST_NAME} printable letters, in one line, not {shown(name)}."
+                f"The name of each {what} must be 1 to {LONGEST_NAME} printable letters, not {shown(name)}."
             )
     if len(given) != number or len(set(given)) < number:
         raise InvalidInput(f"There must be {number} different names of {what}s, not {len(given)}.")

@@ -160,7 +160,19 @@ class PrivateWorld(Publishable):
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateWorld":
         details, arrays, box = stored.details, stored.arrays, stored.box
-        own = ("feature_map", "moved", "known", "actions", "low", "high", "rate", "errors", "action_box", *_NAMES, *_PARTS)
+        own = (
+            "feature_map",
+            "moved",
+            "known",
+            "actions",
+            "low",
+            "high",
+            "rate",
+            "errors",
+            "action_box",
+            *_NAMES,
+            *_PARTS,
+        )
         require(set(details) == set(own), f"its details must be {sorted(own)}")
         given = details["known"] if isinstance(details["known"], list) else None
         known = tuple(name for name in ("reward", "end", "start") if name in (given or ()))

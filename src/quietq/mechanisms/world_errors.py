@@ -40,7 +40,7 @@ class WorldErrors:
     @classmethod
     def of(cls, width: float, rewards: Rounds | None, reward: Fitted | None, ends: float | None) -> "WorldErrors":
         """`width` is that of the range of rewards, and `ends` the noise on log-odds."""
-        if rewards is None or reward is None:
+        if rewards is None or reward is None or reward.kept is None:
             return cls(ends_noise=ends)
         noise = reward.basis.size**0.5 * reward.deviation
         left_out = max(float(rewards.every.variances.sum() - reward.basis.variances.sum()), 0.0)

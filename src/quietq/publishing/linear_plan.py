@@ -1,4 +1,4 @@
-"""A plan of `plan_linear` as a policy that may leave: one layer, and the certificate of the world that it was made in."""
+"""A plan of `plan_linear` as a policy that may leave: one layer, and the certificate of the world it was made in."""
 
 import numpy as np
 

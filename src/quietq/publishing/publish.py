@@ -101,7 +101,7 @@ def function_of(thing: Any, not_private: bool) -> Publishable:
     """What of a thing may leave; refused if nothing covers it, unless it is to be marked."""
     if not hasattr(thing, "as_function"):
         raise InvalidInput(
-            "Only an agent, a private reward, function or world, a plan of plan_linear, or a model of Stable-Baselines3 "
+            "Only an agent, a private reward, function or world, a plan of plan_linear or a model of Stable-Baselines3 "
             f"can be published, not {type(thing).__name__}."
         )
     function: Publishable = thing.as_function()

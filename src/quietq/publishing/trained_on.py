@@ -1,4 +1,4 @@
-"""What a policy was made of: the one release behind a reward, a world or an environment, and the check that spoke for it.
+"""What a policy was made of: the one release behind a reward, world or environment, and the check that spoke for it.
 
 Theorem (composition). World and check are releases of the same people, the check given the world. They are mu_1-GDP and
 mu_2-GDP, so both together, and whatever follows from both, are sqrt(mu_1^2 + mu_2^2)-GDP. A policy that is made in the
@@ -67,8 +67,10 @@ def with_check(certificate: Certificate, check: CheckedPlan | None) -> Certifica
     if other.standing != "certified":
         raise InvalidInput("check is a simulation, which protects nobody: publish with a check that was released.")
     if certificate.relation != other.relation or certificate.mu is None or other.mu is None:
-        raise InvalidInput("check must be of the people that the world was made of, as check_plan(world, ...) gives it.")
-    parts = [_queries(one) for one in (certificate, other)]
+        raise InvalidInput(
+            "check must be of the people that the world was made of, as check_plan(world, ...) gives it."
+        )
+    norm = {"kind": "gaussian-queries", "of": [*_queries(certificate), *_queries(other)]}
     mu = math.hypot(certificate.mu, other.mu)
     both = Budget.from_mu(mu, certificate.delta)  # type: ignore[arg-type]
     added = Assumption(
@@ -78,7 +80,7 @@ def with_check(certificate: Certificate, check: CheckedPlan | None) -> Certifica
     )
     assumptions = tuple(dict.fromkeys((*certificate.assumptions, *other.assumptions, added)))
     return dataclasses.replace(
-        certificate, epsilon=both.epsilon, mu=mu, sigma=None, norm={"kind": "gaussian-queries", "of": [*parts[0], *parts[1]]},
+        certificate, epsilon=both.epsilon, mu=mu, sigma=None, norm=norm,
         sensitivity=math.hypot(*(_in_noise(one) for one in (certificate, other))), assumptions=assumptions,
     )  # fmt: skip
 
@@ -94,7 +96,7 @@ def _in_noise(certificate: Certificate) -> float:
     return certificate.sensitivity / (certificate.sigma or 1.0)
 
 
-def _protected(thing: object) -> Iterator[Any]:
+def _protected(thing: Any) -> Iterator[Any]:
     """From the outermost layer down: the first thing on each way that has a certificate; None where there is none."""
     vectors = sys.modules.get("quietq.worlds.stable_baselines")
     if vectors is not None and isinstance(thing, vectors.WorldVecEnv):

@@ -17,9 +17,7 @@ from quietq.worlds.private_world import PrivateWorldEnv
 Seen = Float32[np.ndarray, "copies d"]
 
 
-def environment(
-    world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any
-) -> Any:
+def environment(world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any) -> Any:
     """A private world for Gymnasium: one environment, or a vector environment of so many copies.
 
     Stable-Baselines3 takes no vector environment but its own kind: with `stable_baselines` it is one of those.

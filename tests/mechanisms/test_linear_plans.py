@@ -1,14 +1,13 @@
 """Plans of private worlds leave as policies, act as they did, and promise what world and check come to together."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "mechanisms"))
 from linear_people import read, rows_of
 
 from quietq import Accountant, Budget, InvalidInput, PrivacyWarning, check_plan, load, plan_linear, privatise, publish
@@ -57,11 +56,14 @@ def test_a_plan_comes_back_as_it_acted(numbers, listed, tmp_path):
     assert "trained on a private world" in open_release(tmp_path / "policy.qq").function.in_words()[0]
 
 
+def certificate_in(path: Path) -> Any:
+    return load(path).certificate
+
+
 def test_a_plan_that_a_check_spoke_for_promises_both(listed, tmp_path):
     world, plan, check = listed
     publish(plan, tmp_path / "policy.qq", trained_on=world, check=check)
-    found = load(tmp_path / "policy.qq").certificate
-    assert found is not None
+    found = certificate_in(tmp_path / "policy.qq")
     assert found.mu == pytest.approx(WHOLE.mu, rel=1e-9)
     assert found.mu <= WHOLE.mu
     assert found.epsilon == pytest.approx(epsilon_from_mu(found.mu, 1e-5))
@@ -77,15 +79,19 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
     path = tmp_path / "policy.qq"
     simulated = replace(check, certificate=replace_standing(check.certificate))
     others = replace(check.certificate, relation={"kind": "one-person", "people": PEOPLE + 1})
-    for options, words in (
+    cases: Any = (
         ({}, "say with trained_on"),
         ({"trained_on": world, "box": [(0, 1), (0, 1)]}, "box is for models"),
         ({"trained_on": world, "check": simulated}, "check is a simulation"),
         ({"trained_on": world, "check": replace(check, certificate=others)}, "check must be of the people"),
         ({"trained_on": world, "check": 3}, "check must be what check_plan"),
         ({"trained_on": 3}, "trained_on must be the private reward or world"),
-        ({"trained_on": privatise(lambda s: s, Budget(1, 1e-5), relation=a_ball())}, "the world that the plan was made"),
-    ):
+        (
+            {"trained_on": privatise(lambda s: s, Budget(1, 1e-5), relation=a_ball())},
+            "the world that the plan was made",
+        ),
+    )
+    for options, words in cases:
         with pytest.raises(InvalidInput, match=words):
             publish(plan, path, **options)
     with pytest.raises(InvalidInput, match="trained_on, check and box are for"):
@@ -108,7 +114,7 @@ def replace_standing(certificate):
 def test_plans_are_served_and_exported_as_other_policies(listed, tmp_path):
     world, plan, _ = listed
     publish(plan, tmp_path / "policy.qq", trained_on=world.env())
-    opened = open_release(tmp_path / "policy.qq")
+    opened: Any = open_release(tmp_path / "policy.qq")
     states = np.random.default_rng(0).uniform(-2, 2, (20, 2))
     assert opened.policy(states).tolist() == opened.function.predict(states)[0].tolist()
     runtime = pytest.importorskip("onnxruntime")
@@ -149,8 +155,8 @@ def test_wrappers_of_stable_baselines_are_seen_through(listed, tmp_path):
     for env in (single, several, DummyVecEnv([lambda: Monitor(world.env(steps=3))])):
         assert certificate_of(env) == world.certificate
     model = sb3.PPO("MlpPolicy", several, n_steps=2, batch_size=2, device="cpu", policy_kwargs={"net_arch": [4]})
-    publish(model, tmp_path / "policy.qq", trained_on=several, check=check)  # no warning: its environment is of this world
-    assert load(tmp_path / "policy.qq").certificate.mu == pytest.approx(WHOLE.mu)
+    publish(model, tmp_path / "policy.qq", trained_on=several, check=check)
+    assert certificate_in(tmp_path / "policy.qq").mu == pytest.approx(WHOLE.mu)
     gymnasium = pytest.importorskip("gymnasium")
     first, second = (
         privatise(lambda s: s, Budget(1, 1e-5), relation=people(50, low=0, high=1, slope=1)) for _ in range(2)
