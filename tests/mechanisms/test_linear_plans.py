@@ -7,7 +7,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-
 from linear_people import read, rows_of
 
 from quietq import Accountant, Budget, InvalidInput, PrivacyWarning, check_plan, load, plan_linear, privatise, publish
