@@ -59,6 +59,17 @@ def test_python_says_what_the_command_says(rows, options, words):
         assert read(rows_of(**rows), **options).count == options.get("count", 2)
 
 
+@pytest.mark.filterwarnings("ignore:No row of the sessions")
+def test_no_rows_at_all_are_read_too():
+    """Whatever the data is, nothing may fail: that would tell of it."""
+    empty = pl.DataFrame(rows_of()).clear()
+    with pytest.warns(UserWarning, match="Only 0 of 2 people have a whole step"):
+        assert Sessions.read(
+            [empty], person="who", state="x", action="go", actions=["left", "right"], box=(0, 1), count=2
+        ).count == 2  # fmt: skip
+    assert doubts_of({}, 2, True)
+
+
 @pytest.mark.parametrize("names", [["a", "b" * (LONGEST_NAME + 1)], ["a", "b\nc"], ["a", "a"], ["a", " "]])
 def test_names_that_could_not_travel_are_refused(names):
     with pytest.raises(InvalidInput, match=r"name|must differ"):

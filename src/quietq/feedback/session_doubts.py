@@ -17,12 +17,12 @@ _OUTSIDE, _PRESENT = 0.1, 0.5
 
 def doubts_of(counts: Mapping[str, int], people: int, tells_ends: bool) -> list[str]:
     """Sentences; none if all is as it should be."""
-    rows, steps, present = counts["rows"], counts["transitions"], counts["people_present"]
+    rows, steps, present = (counts.get(name, 0) for name in ("rows", "transitions", "people_present"))
     found = []
-    if steps < _WHOLE * (rows - counts["starts"]):
+    if steps < _WHOLE * (rows - counts.get("starts", 0)):
         where = "check the columns, step and every, the list of actions, and where next states are"
         found.append(f"only {steps:,} of {rows:,} rows begin a whole step: {where}")
-    if tells_ends and not counts["ends"]:
+    if tells_ends and not counts.get("ends"):
         found.append(
             "no whole step comes to an end: where the last row of an episode says so, name the columns of next states"
         )
