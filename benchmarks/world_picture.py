@@ -1,16 +1,18 @@
 """Return against people for every system and method, from the stored results, and where each method's cliff is.
 
-`python -m benchmarks.world_picture` writes docs/world-peers.png.
+`make figures` writes docs/world-peers.png.
 """
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 from scipy.stats import t
 
-from benchmarks.study import RESULTS, ROOT
+from benchmarks.study import RESULTS
 from benchmarks.world_grids import METHODS, TWIN
+from quietq.cli.report.look import new_figure, save
 
 BEHAVIOUR, OURS = "people's own behaviour", "quietq"
 PEERS = tuple(name for name in METHODS if name not in (TWIN, OURS))
@@ -88,11 +90,9 @@ def _cliff(curve: dict[int, tuple[float, float]] | None, goal: float) -> str:
 
 
 def draw(rows: Rows) -> Any:
-    from matplotlib.figure import Figure
-
     systems = list(dict.fromkeys(row["system"] for row in rows if row["method"] != BEHAVIOUR))
     across = math.ceil((len(systems) + 1) / 2)
-    figure = Figure(figsize=(3.3 * across, 6.4), layout="constrained")
+    figure = new_figure(3.3 * across, 6.4)
     axes = list(figure.subplots(2, across, squeeze=False).ravel())
     for axis, system in zip(axes, systems, strict=False):
         _panel(axis, rows, system)
@@ -127,6 +127,5 @@ def _panel(axis: Any, rows: Rows, system: str) -> None:
     axis.set_ylim(min(means) - room, max(means) + room)
 
 
-if __name__ == "__main__":
-    stored = json.loads((RESULTS / "world-peers.json").read_text())["rows"]
-    draw(stored).savefig(ROOT / "docs" / "world-peers.png", dpi=130)
+def write(target: Path) -> None:
+    save(draw(json.loads((RESULTS / "world-peers.json").read_text())["rows"]), target)

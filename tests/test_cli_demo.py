@@ -12,13 +12,16 @@ for package in ("statsmodels", "polars", "matplotlib", "jax"):
 
 import quietq as qq  # noqa: E402
 from quietq.learning import Agent  # noqa: E402
+from quietq.mechanisms.release_file import open_release  # noqa: E402
 
 RELEASED = {
     "reward.qq", "reward.png", "reward.audit.json", "agent.qq", "agent.audit.json", "values.png",
-    "certificate.json", "report.html",
+    "certificate.json", "report.html", "candidates.qq", "candidates.png",
 }  # fmt: skip
 KEPT = {
     "PRIVATE-ratings.csv",
+    "PRIVATE-candidates.csv",
+    "NOT-PRIVATE-candidates.png",
     "NOT-PRIVATE-scores.json",
     "NOT-PRIVATE-outcome.png",
     "NOT-PRIVATE-report.html",
@@ -41,11 +44,16 @@ def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
     assert qq.load(folder / "reward.qq").certificate == Agent.load(folder / "agent.qq").certificate
     for path in folder.glob("*.png"):
         assert path.read_bytes().startswith(b"\x89PNG")
-    true = base64.b64encode((folder / "NOT-PRIVATE-outcome.png").read_bytes()).decode()
     published, kept = ((folder / name).read_text() for name in ("report.html", "NOT-PRIVATE-report.html"))
-    assert true in kept
+    for name in ("NOT-PRIVATE-outcome.png", "NOT-PRIVATE-candidates.png"):
+        true = base64.b64encode((folder / name).read_bytes()).decode()
+        assert true in kept
+        assert true not in published
+    of_candidates = open_release(folder / "candidates.qq").certificate
+    assert (of_candidates.standing, of_candidates.epsilon) == ("certified", 0.5)
+    assert base64.b64encode((folder / "candidates.png").read_bytes()).decode() in published
+    assert "epsilon = 1, delta = 1e-05" in published  # both are of the same people
     assert kept.index("NOT PRIVATE: this page") < kept.index("What is promised")
-    assert true not in published
     assert f"{told['return']:.3g}</td>" in kept
     assert f"{told['return']:.3g}</td>" not in published
     assert "What the audit found" in published
@@ -53,7 +61,8 @@ def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
         assert path.stat().st_mode & 0o077 == 0
     code, out, err = quietq("demo --quick --out here")  # over the first
     assert code == 0
-    assert "4/4" in err
+    assert [line[:4] for line in err.splitlines() if line[:1].isdigit()] == [f"{step}/5 " for step in range(1, 6)]
+    assert all(" left)" in line for line in err.splitlines() if line[:1].isdigit())
     assert "NOT PRIVATE, for you only" in out
     assert out.index("may be published") < out.index("Read here/report.html")
 
@@ -65,6 +74,32 @@ def test_nothing_of_somebody_else_is_replaced(quietq, tmp_path):
     assert (code, out) == (2, "")
     assert "holds files already" in err
     assert len(list((tmp_path / "here").iterdir())) == 1
+
+
+def test_a_ledger_without_room_for_both_releases_is_charged_for_neither(quietq, tmp_path):
+    pytest.importorskip("sqlalchemy")
+    ledger = qq.Ledger.create(str(tmp_path / "ledger.db"))
+    ledger.open("voters", qq.Budget(0.6, 1e-5))
+    code, out, err = quietq("demo --out here --ledger ledger.db")
+    assert (code, out) == (2, "")
+    assert "no room for both; nothing was booked" in err
+    assert ledger.account("voters").spending.spent_mu == 0
+    assert not (tmp_path / "here").exists()
+
+
+def test_ended_half_way_it_says_what_is_kept(quietq, tmp_path, monkeypatch):
+    def end(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Agent, "learn", end)
+    code, out, err = quietq("demo --quick --out here --json")
+    assert (code, out) == (130, "")
+    assert "Stopped in step 3 of 5" in err
+    assert "May be published: candidates.qq, reward.qq." in err
+    assert "for you only: PRIVATE-candidates.csv, PRIVATE-ratings.csv." in err
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {
+        "candidates.qq", "reward.qq", "PRIVATE-candidates.csv", "PRIVATE-ratings.csv",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("package", ["statsmodels", "polars", "matplotlib"])

@@ -5,41 +5,37 @@ its own; all else runs in this one, because starting and compiling would take mo
 changed to save time, and nothing else is.
 """
 
-import contextlib
-import io
+import ast
+import importlib
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 import urllib.request
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 import pytest
+from pages import ROOT, blocks_of, commands_of, print_of, run_command, shape
 
 import quietq
 
 for package in ("statsmodels", "polars", "matplotlib", "jax", "stable_baselines3", "fastapi", "sqlalchemy"):
     pytest.importorskip(package)
 
-from quietq.cli import main  # noqa: E402
 from quietq.worlds.made_up_sessions import write_made_up_sessions  # noqa: E402
 
-ROOT = Path(__file__).parents[1]
 QUICKER = {
     "quietq demo --out runs/demo": "quietq demo --out runs/demo --quick",
     'DQN("MlpPolicy", env).learn(5_000)': 'DQN("MlpPolicy", env).learn(200)',
     "agent.learn(5_000, seeds=3)": "agent.learn(500, seeds=3)",
-    "quietq serve runs/walk/agent.qq": "quietq serve runs/walk/agent.qq --port 0",  # 8080 may be taken
+    "quietq serve runs/demo/agent.qq": "quietq serve runs/demo/agent.qq --port 0",  # 8080 may be taken
     "quietq audit published --preset code --sigma 0.32 --runs 1000": (
         "quietq audit published --preset code --sigma 0.32 --runs 100"
     ),
     "--delta 1e-4 --runs 1000": "--delta 1e-4 --runs 40",
-    "--steps 1000 --knots 3": "--steps 50 --knots 2",
     "--rows 20 --dimension 2 --epsilon 1": "--rows 20 --dimension 2 --epsilon 1 --draws 2",
     "python -m paper comparison": "python -m paper comparison --quick",
 }
@@ -65,7 +61,7 @@ def steps_of(page: str) -> list[Step]:
     """All of a page, in order: Python by section, each command by itself."""
     steps = []
     for section in re.split(r"(?m)^## ", page):
-        blocks = re.findall(r"(?ms)^```(\w*)\n(.*?)^```$", section)
+        blocks = blocks_of(section)
         assert section.count("```") == 2 * len(blocks)
         python = "\n".join(text for language, text in blocks if language == "python")
         printed = tuple(line for language, text in blocks if language == "text" for line in text.splitlines())
@@ -79,13 +75,11 @@ def steps_of(page: str) -> list[Step]:
             assert not printed
         for language, text in blocks:
             assert language in ("python", "console", "text"), f"nothing runs a block in {language!r}"
-            for command in re.split(r"(?m)^\$ ", text)[1:] if language == "console" else ():
-                line, *shown = command.replace("\\\n", " ").splitlines()
-                steps.append(Step("console", " ".join(shlex.split(line, comments=True)), tuple(shown)))
+            steps += [Step("console", *one) for one in commands_of(text)] if language == "console" else []
     return steps
 
 
-PAGES = ("README.md", "docs/agents.md", "docs/quick-start.md", "docs/functions.md")
+PAGES = ("README.md", "docs/agents.md", "docs/quick-start.md", "docs/choosing.md")
 """In the order in which one stands on what another left."""
 STEPS = [step for page in PAGES for step in steps_of((ROOT / page).read_text(encoding="utf-8"))]
 
@@ -128,18 +122,13 @@ class Newcomer:
             assert done.returncode == 0, done.stderr
             return done.stdout
         assert program == "quietq"
-        return self._serve(arguments) if arguments[0] == "serve" else self._print_of(lambda: command(arguments))
+        if arguments[0] == "serve":
+            return self._serve(arguments)
+        return print_of(self.folder, lambda: run_command(arguments))
 
     def follow(self, python: str) -> str:
         """What this prints, with names of its own."""
-        return self._print_of(lambda: exec(compile(python, "page", "exec"), {"__name__": "__main__"}))
-
-    def _print_of(self, run: Callable[[], object]) -> str:
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.chdir(self.folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            run()
-        assert "quietq: " not in err.getvalue().replace("quietq: warning: reward.qq is overwritten", "")
-        return out.getvalue()
+        return print_of(self.folder, lambda: exec(compile(python, "page", "exec"), {"__name__": "__main__"}))
 
     def _serve(self, arguments: list[str]) -> str:
         program = [sys.executable, "-m", "quietq.cli", *arguments]
@@ -161,21 +150,6 @@ class Newcomer:
                 server.terminate()
                 server.communicate()
         return told
-
-
-def command(arguments: list[str]) -> None:
-    with (
-        mock.patch.object(sys, "argv", [".venv/bin/quietq", *arguments]),
-        mock.patch.object(warnings, "showwarning"),  # main replaces it
-        pytest.raises(SystemExit) as done,
-    ):
-        main()
-    assert not done.value.code, getattr(sys.stderr, "getvalue", str)()
-
-
-def shape(line: str) -> str:
-    """A line without its numbers and white space, up to its first colon: what is said beyond that may vary."""
-    return re.sub(r"-?\d[\d.e+-]*|\s", lambda found: "" if found[0].isspace() else "#", line.partition(": ")[0])
 
 
 @pytest.fixture(scope="module")
@@ -207,11 +181,11 @@ QUICKER_SESSIONS = {
 """What is changed to save time in the page on sessions."""
 
 
-@pytest.mark.parametrize("page", ["people", "sessions", "policy-values", "release", "ledger", "any-rl-library"])
+@pytest.mark.parametrize("page", ["what-is-protected", "sessions", "release", "ledger", "any-rl-library"])
 def test_pages_for_users_work_as_they_stand(newcomer: Newcomer, page: str) -> None:
     newcomer.after(STEPS[0])  # the demo
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    python = "\n".join(re.findall(r"(?ms)^```python\n(.*?)^```$", text))
+    python = "\n".join(block for language, block in blocks_of(text) if language == "python")
     if page == "sessions":
         assert [long for long in QUICKER_SESSIONS if python.count(long) != 1] == []
         assert "$ quietq world --made-up sessions.csv\n" in text
@@ -238,9 +212,60 @@ def test_all_pages_that_are_pointed_to_are_there() -> None:
     assert pointers == []
 
 
-def test_the_site_has_every_page_and_every_public_name() -> None:
+def test_sections_that_are_pointed_to_are_there() -> None:
+    """A link into a page, whose words all stand in one of its headings, as both the site and hosts of code write it."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    lost = []
+    for page in pages:
+        for target, place in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+            headings = re.findall(
+                r"(?m)^#+ (.*)", (page.parent / target if target else page).read_text(encoding="utf-8")
+            )
+            if place not in (re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", one).strip().lower()) for one in headings):
+                lost.append((page.name, target, place))
+    assert lost == []
+
+
+def test_the_site_has_every_page() -> None:
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert [page.name for page in (ROOT / "docs").glob("*.md") if f": {page.name}\n" not in menu] == []
-    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    names = re.findall(r"(?m)^::: [\w.]+\.(\w+)$", reference)
-    assert sorted(names) == sorted(set(quietq.__all__) - {"__version__"})
+
+
+ROOMS = ("privacy", "ledger", "noise", "noise.feature_maps", "noise.kernels", "feedback", "mechanisms", "worlds",
+         "learning", "learning.bandits", "publishing", "audit")  # fmt: skip
+
+
+def offered(room: str) -> set[str]:
+    """What a room's `__init__.py` re-exports (`import X as X`) or defines itself."""
+    names = set()
+    for node in ast.parse((ROOT / "src/quietq" / room.replace(".", "/") / "__init__.py").read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {one.name for one in node.names if one.name == one.asname}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_the_reference_has_every_public_name() -> None:
+    def find(path: str) -> object:
+        module, _, name = path.rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+    listed = re.findall(r"(?m)^::: ([\w.]+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"))
+    assert len(set(listed)) == len(listed)
+    documented = {id(find(path)): path for path in listed}
+    public = {f"quietq.{name}": getattr(quietq, name) for name in quietq.__all__ if name != "__version__"}
+    public |= {f"quietq.{room}.{name}": find(f"quietq.{room}.{name}") for room in ROOMS for name in offered(room)}
+    del public["quietq.privacy.interactive"]  # a module, imported for what it registers
+    assert [name for name, thing in public.items() if id(thing) not in documented] == []
+    things = {id(thing) for thing in public.values()}
+    assert [path for thing, path in documented.items() if thing not in things] == []
+
+
+def test_badges_say_what_the_package_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = [one.rpartition(" ")[2] for one in project["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]
+    assert " | ".join(versions) in (ROOT / "docs" / "python.svg").read_text(encoding="utf-8")
+    assert project["license"] in (ROOT / "docs" / "licence.svg").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 from paper.claims import mechanisms, paths, sampler, utility
 from paper.claims.statement import TABLE, Measurements, power
 from paper.experiment import Row, Tables
-from quietq.cli.report.look import STYLES, checked, new_figure, plain
+from quietq.cli.report.look import STYLES, checked, new_figure, plain, save
 
 PRINTED, MEASURED, OURS = (color for color, _ in (STYLES[1], STYLES[3], STYLES[0]))
 _TEXT = 11
@@ -29,7 +29,7 @@ def plot_claims(tables: Tables, path: Path) -> None:
         panel.set_title(title, fontsize=12, loc="left")
         draw(panel, rows)
         plain(panel)
-    figure.savefig(target, format=target.suffix.lower()[1:])
+    save(figure, target)
 
 
 def _lines(panel: Any, x: str, y: str, lines: Sequence[tuple[list[tuple[float, float]], str, str, str]]) -> None:

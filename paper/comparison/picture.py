@@ -9,7 +9,7 @@ import numpy as np
 from paper.comparison.needed import TARGET, Curve, curves, needed
 from paper.comparison.scores import fewest_people
 from paper.experiment import Row, Tables, where
-from quietq.cli.report.look import checked, new_figure, plain
+from quietq.cli.report.look import checked, new_figure, plain, save
 from quietq.worlds import WALK as WALK_WORLD
 
 STYLES: dict[str, tuple[str, str, str]] = {
@@ -43,7 +43,7 @@ def plot_people(tables: Tables, path: Path) -> None:
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=11, frameon=False)
     title = "What each method scores when all are certified for the same promise: epsilon 0.9, delta 1e-4"
     figure.suptitle(title, fontsize=13.5)
-    figure.savefig(target, format=target.suffix.lower()[1:])
+    save(figure, target)
 
 
 def _panel(panel: Any, world: str, found: Sequence[Curve], tables: Tables) -> None:
@@ -108,7 +108,7 @@ def plot_needed(tables: Tables, path: Path) -> None:
     panel.set_title(sentence, fontsize=13, loc="left")
     plain(panel)
     panel.tick_params(axis="y", length=0)
-    figure.savefig(target, format=target.suffix.lower()[1:])
+    save(figure, target)
 
 
 def _dot(panel: Any, height: int, row: Row, end: float) -> None:

@@ -10,7 +10,7 @@ from paper.experiment import Row, where
 from paper.extensions import rows as read
 from paper.extensions.kernels import EXPONENTIAL
 from paper.extensions.rows import ACTOR_CRITIC, BAND_LIMITED, DIMENSIONS, EXPLORATION, QUERIES, REPLAY
-from quietq.cli.report.look import STYLES, checked, new_figure, plain
+from quietq.cli.report.look import STYLES, checked, new_figure, plain, save
 from quietq.worlds import walk_reward
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -33,7 +33,7 @@ def plot_extensions(rows: Sequence[Row], path: Path) -> None:
         draw(panel, rows)
         plain(panel)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12, wspace=0.05, hspace=0.05)
-    figure.savefig(target, format=target.suffix.lower()[1:])
+    save(figure, target)
 
 
 def _label(panel: Any, title: str, x: str, y: str | None, legend: str | None = "best") -> None:

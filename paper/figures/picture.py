@@ -10,7 +10,7 @@ from typing import Any
 
 from paper.experiment import Row, where
 from paper.figures.curves import references, returns_of
-from quietq.cli.report.look import checked, new_figure, plain
+from quietq.cli.report.look import checked, new_figure, plain, save
 
 LEVELS = {
     0.0: ("#000000", "-", None), 0.2: ("#0072B2", "-", "o"), 0.4: ("#009E73", "--", "s"), 0.6: ("#B37400", "-.", "^"),
@@ -57,7 +57,7 @@ def plot_noise_levels(rows: Sequence[Row], path: Path) -> None:
         handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=11, frameon=False,
         handlelength=3.2,
     )  # fmt: skip
-    figure.savefig(target, format=target.suffix.lower()[1:])
+    save(figure, target)
 
 
 def plot_comparison(rows: Sequence[Row], path: Path) -> None:
@@ -78,7 +78,7 @@ def plot_comparison(rows: Sequence[Row], path: Path) -> None:
         panel.legend(loc="upper left", bbox_to_anchor=(0.0, -0.1), fontsize=11, frameon=False, handlelength=3.2)
     figure.suptitle("The same target, but not the same promise: what each curve is really worth", fontsize=14)
     _name_axes(figure, panels[-1], rows)
-    figure.savefig(target, format=target.suffix.lower()[1:])
+    save(figure, target)
 
 
 def _curve(panel: Any, rows: Sequence[Row], style: Sequence[Any], label: str) -> None:

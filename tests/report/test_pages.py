@@ -102,3 +102,38 @@ def test_a_guess_is_right_as_often_as_the_promise_allows():
     assert guess(claimed) == pytest.approx(0.775)
     budget = Budget(0.9, 1e-4)
     assert guess(certificate(budget, "path")) == pytest.approx(NormalDist().cdf(budget.mu / 2))
+
+
+def test_a_table_of_many_columns_names_each_value(tmp_path):
+    """So that a narrow page can show a row as a block; two columns stay side by side."""
+    many, few = Table(("a", "b's", "c"), [(1, "x", None)]), Table(("a", "b"), [(1, "x")])
+    text = write_page(tmp_path / "page.html", "t", "l", [Section("s", [many, few])]).read_text()
+    assert text.count("<table class='many'>") == text.count("<table>") == 1
+    assert "<td data-heading='b&#x27;s'>x</td>" in text
+    with pytest.raises(ValueError, match="longer"):
+        Table(("a", "b"), [(1,)]).html()
+
+
+def test_pictures_and_pages_have_one_family():
+    from quietq.cli.report.look import FAMILY
+    from quietq.cli.report.page import STYLE
+
+    families = [line for line in STYLE.read_text().splitlines() if "font:" in line]
+    assert len(families) == 2  # words, and what is read letter by letter
+    assert all(f'"{FAMILY}' in line for line in families)
+
+
+def test_a_picture_has_that_family_whatever_matplotlib_is_set_to(tmp_path):
+    import matplotlib as mpl
+
+    from quietq.cli.report.look import FAMILY, new_figure, plain, save
+
+    with mpl.rc_context({"font.family": ["serif"], "svg.fonttype": "none"}):
+        figure = new_figure()
+        panel = figure.subplots()
+        panel.plot([0, 1], [0, 1], label="line")
+        panel.legend()
+        plain(panel, "across", "up")
+        save(figure, tmp_path / "picture.svg", "heading", "below")
+    text = (tmp_path / "picture.svg").read_text()
+    assert text.count(f"'{FAMILY}'") == text.count("<text") > 8

@@ -88,13 +88,13 @@ class Visitor:
         if message.type in ("error", "warning"):
             self.complaints.append(message.text)
 
-    def open(self, release: str | None = None) -> "Page":
+    def open(self, release: str | None = None, shown: str = "#plot svg") -> "Page":
         """The page, with its plot and certificate; of the release whose list entry is clicked, if one is named."""
         self.page.goto(f"{self.url}/")
         if release is not None:
             self.page.get_by_role("button", name=release).click()
         self.page.wait_for_selector("#plain p")
-        self.page.wait_for_selector("#plot svg")
+        self.page.wait_for_selector(shown)
         return self.page
 
     def behaved(self) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from serving import Asked, make_files
+from stages import make_stages
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +13,13 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="session")
 def ask(files):
     return Asked(files)
+
+
+@pytest.fixture(scope="session")
+def stages(tmp_path_factory):
+    return make_stages(tmp_path_factory.mktemp("stages"))
+
+
+@pytest.fixture(scope="session")
+def stage(stages):
+    return Asked(stages)

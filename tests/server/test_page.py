@@ -5,14 +5,16 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from browser import Visitor, chromium, serving_here
 from serving import moving
+from stages import ITEMS
 
 from quietq import Additive, Box, Budget, Exponential, GaussianProcessMechanism, people
-from quietq.publishing import PrivateNetwork, open_release, publish
+from quietq.publishing import PrivateNetwork, load, open_release, publish
 from quietq.publishing.server.app import PAGE
 
 BUDGET = Budget(0.9, 1e-4)
@@ -54,8 +56,8 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def url(files) -> Iterator[str]:
-    with serving_here(*files.values()) as address:
+def url(files, stages) -> Iterator[str]:
+    with serving_here(*files.values(), *stages.values()) as address:
         yield address
 
 
@@ -285,7 +287,7 @@ def test_the_token_is_asked_for_and_not_kept(visit, files):
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1600), ("dark", 360)])
 def test_it_fits_and_follows_the_colour_scheme(visit, tmp_path, scheme, width):
     page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme).open("plane.qq")
-    for summary in page.locator("summary").all():
+    for summary in page.locator("summary:visible").all():
         summary.click()
     for mode in ("best", "0", "lines"):
         page.select_option("#view-mode", mode)
@@ -295,3 +297,179 @@ def test_it_fits_and_follows_the_colour_scheme(visit, tmp_path, scheme, width):
     assert (sum(numbers(ground)) < 200) == (scheme == "dark")
     page.screenshot(path=tmp_path / "page.png", full_page=True)
     assert (tmp_path / "page.png").stat().st_size > 20_000
+
+
+def test_five_coordinates_are_slices_with_the_digits_of_the_release(visit, stages):
+    page = visit().open("five.qq")
+    release = open_release(stages["five"])
+    assert page.locator("#plot image").count() == 1
+    assert page.locator("#view input[type=number]").count() == page.locator("#view input[type=range]").count() == 3
+    page.select_option("#view-across", "2")
+    page.select_option("#view-up", "4")
+    before = page.get_attribute("#plot image", "href")
+    for axis, number in ((0, "0.123456789"), (1, "0.9"), (3, "0.25")):
+        page.fill(f"#view-exact-{axis}", number)
+        page.press(f"#view-exact-{axis}", "Enter")
+    page.wait_for_function(
+        "(before) => document.querySelector('#plot image').getAttribute('href') !== before", arg=before
+    )
+    page.focus("#plot")
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#answer table")
+    state = [float(page.input_value(f"#state-{axis}")) for axis in range(5)]
+    assert (state[0], state[1], state[3]) == (0.123456789, 0.9, 0.25)
+    assert state[2] == 1 / 128
+    shown = [float(text) for text in page.locator("#answer td:nth-child(2)").all_inner_texts()]
+    assert shown == release.values(np.array([state]))[0].tolist()
+    page.fill("#view-exact-0", "7")
+    page.press("#view-exact-0", "Enter")
+    assert page.get_attribute("#view-exact-0", "aria-invalid") == "true"
+    page.select_option("#view-mode", "lines")
+    page.wait_for_selector("#plot path.line")
+    assert page.locator("#view input[type=range]").count() == 4
+
+
+def test_a_catalogue_is_a_list_with_bars(visit, stages):
+    page = visit().open("catalogue.qq", shown="#bars li")
+    values = open_release(stages["catalogue"]).values(np.arange(len(ITEMS), dtype=float)[:, None])[:, 0]
+    order = np.argsort(-values, kind="stable")
+    assert page.locator("#bars li span").all_inner_texts() == [ITEMS[i] for i in order[:25]]
+    assert [float(text) for text in page.locator("#bars li b").all_inner_texts()] == pytest.approx(
+        values[order[:25]].tolist(), rel=1e-5
+    )
+    assert not page.is_visible("#plot")
+    page.click("#more")
+    assert page.locator("#bars li").count() == len(ITEMS)
+    page.fill("#bars-wanted", "CREAM")
+    assert page.locator("#bars li span").all_inner_texts() == ["cherry & <b>cream</b>"]
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#answer table")
+    assert "At cherry & <b>cream</b> (place 2):" in page.inner_text("#answer")
+    assert float(page.inner_text("#answer td:nth-child(2)")) == values[2]
+    page.fill("#state-0", "banana")
+    page.press("#state-0", "Enter")
+    page.wait_for_selector("#answer p:has-text('At banana (place 1)')")
+    page.fill("#state-0", "durian")
+    page.press("#state-0", "Enter")
+    page.wait_for_selector("#ask-error:has-text('no item of that name')")
+
+
+def test_evaluated_policies_have_intervals(visit, stages):
+    page = visit().open("evaluated.qq", shown="#bars li")
+    assert sorted(page.locator("#bars li span").all_inner_texts()) == ["always high", "always low"]
+    assert page.locator("#bars line.spread").count() == 2
+    assert not page.is_visible("#asking")
+    page.get_by_text("The same as a table").click()
+    shown = {row.split("\t")[0]: numbers(row) for row in page.locator("#table tbody tr").all_inner_texts()}
+    released: Any = load(stages["evaluated"])
+    for name, row in released.values.items():
+        assert shown[name] == pytest.approx(list(row), rel=1e-5)
+
+
+def test_an_episode_can_be_watched(visit, stages):
+    page = visit().open("cart.qq", shown="#episode svg")
+    assert page.locator("#episode svg").count() == 6  # four coordinates, the action, the reward
+    assert page.inner_text("#moment-readout").startswith("Step 0 of ")
+    policies = page.locator("#rollout-policy option").all_inner_texts()
+    assert policies == ["the policy driver.qq", "random actions", "the same action at every step"]
+    page.select_option("#rollout-policy", "constant")
+    page.fill("#rollout-action-0", "1")
+    page.select_option("#rollout-begin", "typed")
+    for axis in range(4):
+        page.fill(f"#rollout-start-{axis}", "0")
+    page.fill("#rollout-steps", "12")
+    with page.expect_response(lambda answer: answer.url.endswith("/rollout")) as answered:
+        page.get_by_role("button", name="Draw this episode").click()
+    found = answered.value.json()
+    page.wait_for_selector("#moment-readout:has-text('coordinate 0: 0 ')")
+    page.focus("#forward")
+    page.keyboard.press("Enter")
+    told = page.inner_text("#moment-readout")
+    assert told.startswith("Step 1 of ")
+    shown = [float(each) for each in re.findall(r"coordinate \d: (\S+)", told)]
+    assert shown == pytest.approx(found["states"][1], rel=1e-5)
+    assert f"action: {found['actions'][0]}" in told
+    page.focus("#moment")
+    page.keyboard.press("End")
+    assert page.inner_text("#ending") == found["reason"]
+    assert numbers(page.inner_text("#moment-readout"))[-1] == pytest.approx(sum(found["rewards"]), rel=1e-5)
+    page.click("#play")
+    page.wait_for_selector("#play:has-text('Pause')")
+    page.wait_for_selector("#moment-readout:has-text('Step 2 of')")
+    page.click("#play")
+    assert page.inner_text("#play") == "Play"
+    with page.expect_response(lambda answer: answer.url.endswith("/rollout")) as other:
+        page.get_by_role("button", name="Another draw").click()
+    assert other.value.json()["states"] != found["states"]
+    page.fill("#rollout-start-2", "5")
+    page.get_by_role("button", name="Draw this episode").click()
+    page.wait_for_selector("#rollout-error:has-text('start must be 4 numbers within')")
+    assert not page.is_visible("#playback")
+
+
+def test_what_a_world_leaves_out_is_said(visit):
+    page = visit().open("still.qq")
+    assert "nobody can act in this world here" in page.inner_text("#rollout-notes")
+    assert not page.is_visible("#rollout-form")
+    page.get_by_role("button", name="pushed.qq").click()
+    page.wait_for_selector("#episode svg")
+    assert page.locator("#episode svg").count() == 5
+    assert "no reward is shown" in page.inner_text("#rollout-notes")
+    page.get_by_role("button", name="five.qq").click()
+    page.wait_for_selector("#badge:has-text('certified')")
+    assert not page.is_visible("#rollout")
+
+
+def test_a_policy_of_four_coordinates_says_what_it_does_where(visit, stages):
+    page = visit().open("driver.qq")
+    assert "how probable each action is" in page.inner_text("#values-title")
+    assert "most probable" in page.inner_text("#legend")
+    page.fill("#state-1", "1.5")
+    page.press("#state-1", "Enter")
+    page.wait_for_selector("#answer table")
+    values = open_release(stages["driver"]).values(np.array([[0.0, 1.5, 0.0, 0.0]]))[0]
+    assert f"the most probable action is action {values.argmax()}" in page.inner_text("#answer")
+    assert [float(text) for text in page.locator("#answer td:nth-child(2)").all_inner_texts()] == values.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize("name", ["cart", "pushed", "driver", "catalogue", "evaluated", "five"])
+def test_every_view_fits(visit, name, scheme, width):
+    bars = name in ("catalogue", "evaluated")
+    page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme).open(
+        f"{name}.qq", shown="#bars li" if bars else "#plot svg"
+    )
+    for summary in page.locator("summary:visible").all():
+        summary.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for choice in page.locator("#view-mode option").all() if not bars else []:
+        page.select_option("#view-mode", choice.get_attribute("value"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.slow
+def test_policies_of_stable_baselines(visit, tmp_path, stages):
+    stable_baselines3 = pytest.importorskip("stable_baselines3")
+    from quietq.worlds.stable_baselines import WorldVecEnv
+
+    world: Any = load(stages["cart"])
+    files = [stages["cart"]]
+    for kind in ("PPO", "DQN"):
+        options = {"n_steps": 16} if kind == "PPO" else {"learning_starts": 50}
+        model = getattr(stable_baselines3, kind)("MlpPolicy", WorldVecEnv(world, 4, steps=20), **options).learn(200)
+        publish(model, tmp_path / f"{kind}.qq", trained_on=world)
+        files.append(tmp_path / f"{kind}.qq")
+    with serving_here(*files) as address:
+        visitor = visit(address)
+        for kind in ("PPO", "DQN"):
+            page = visitor.open(f"{kind}.qq")
+            page.get_by_role("button", name="Ask").click()
+            page.wait_for_selector("#answer table")
+            action = open_release(tmp_path / f"{kind}.qq").policy(np.zeros((1, 4)))[0]
+            assert f"action is action {action}" in page.inner_text("#answer")
+        page = visitor.open("cart.qq", shown="#episode svg")
+        assert "the policy PPO.qq" in page.inner_text("#rollout-policy")
+        assert "the policy DQN.qq" in page.inner_text("#rollout-policy")

@@ -58,3 +58,13 @@ def test_asking_by_python(url):
     code = block("python", "urlopen").replace("http://127.0.0.1:8080", url)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "certified (10000, 3)\n", done.stderr
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_an_episode_by_curl(stages, stage):
+    with serving_here(stages["cart"], hosts=["127.0.0.1"]) as address:
+        command = block("sh", "/rollout").replace("http://127.0.0.1:8080", address).replace("curl -s", "curl -sSf")
+        command = f"WORLD={stage.entries['cart'].record.id}; {command}"
+        done = subprocess.run(["sh", "-ec", command], capture_output=True, text=True)
+    assert '"states":[[' in done.stdout, done.stderr
+    assert '"reason":"' in done.stdout

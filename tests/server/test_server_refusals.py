@@ -171,7 +171,7 @@ def test_a_failure_of_the_server_says_nothing_of_the_request(files, monkeypatch)
         raise RuntimeError("0.123456")
 
     here = Asked({"agent": files["agent"]}, raised=False)
-    monkeypatch.setattr("quietq.publishing.server.app.answer", fail)
+    monkeypatch.setattr("quietq.publishing.server.questions.answer", fail)
     answer = here.get(here.url("agent"), params={"state": 0.123456})
     refused(answer, 500, "its log says why")
     assert "0.123456" not in answer.text

@@ -103,7 +103,7 @@ class Network(Mechanism):
 
     @classmethod
     def propose(cls, task: Task) -> "list[Network]":
-        if not task.asked:  # "auto" never takes it: it is better for some rewards only, see docs/people.md
+        if not task.asked:  # "auto" never takes it: it is better for some rewards only, see docs/noise.md
             return []
         if task.features is not None:
             task.refuse("A network takes neither features nor items: ask for noise='rounds', or leave features out.")

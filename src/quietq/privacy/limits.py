@@ -100,5 +100,10 @@ def guess(certificate: Certificate) -> float:
         return float(ndtr(certificate.mu / 2))
     if certificate.epsilon is None:
         raise InvalidInput(f"A certificate of standing {certificate.standing!r} promises nothing to bet on.")
-    share = float(expit(certificate.epsilon))
-    return share + (1 - share) * (certificate.delta or 0.0)
+    return guess_right(certificate.epsilon, certificate.delta or 0.0)
+
+
+def guess_right(epsilon: float, delta: float) -> float:
+    """The same for any (epsilon, delta), of which no more is known."""
+    share = float(expit(epsilon))
+    return share + (1 - share) * delta

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quietq.audit.finding import Finding
 from quietq.cli.folder import write_json
@@ -23,16 +23,34 @@ CLAIMED, CERTIFIED, MEASURED = "#D55E00", "#0072B2", "#000000"
 REFUTED = "REFUTED"
 
 
+class Line(NamedTuple):
+    """What is drawn of a finding."""
+
+    standing: str
+    promised: float
+    measured: float
+    verdict: str
+
+
 def plot_findings(findings: Mapping[str, Finding], path: str | os.PathLike[str]) -> None:
-    """Draws a line per method: its promise as a bar's end, and the measured lower bound as a mark, to PNG or SVG."""
+    """Draws what was promised, and what was measured of it, to PNG or SVG."""
+    lines = {
+        name: Line(one.promise.standing, one.promise.epsilon, one.epsilon_lower, one.verdict)
+        for name, one in findings.items()
+    }
+    plot_lines(lines, path, next(iter(findings.values())).confidence)
+
+
+def plot_lines(lines: Mapping[str, Line], path: str | os.PathLike[str], confidence: float) -> None:
+    """A line per method: its promise as a bar's end, and the measured lower bound as a mark."""
     target = checked(path)
-    figure = new_figure(9.6, 1.9 + 0.42 * len(findings))
+    figure = new_figure(9.6, 1.9 + 0.42 * len(lines))
     axes = figure.subplots()
-    for row, finding in enumerate(findings.values()):
-        _line(axes, len(findings) - 1 - row, finding)
-    axes.set_yticks(range(len(findings)), list(findings)[::-1], fontsize=11)
-    axes.set_ylim(-0.7, len(findings) - 0.3)
-    axes.set_xlim(0, 1.2 * max(max(f.promise.epsilon, f.epsilon_lower) for f in findings.values()))
+    for row, line in enumerate(lines.values()):
+        _line(axes, len(lines) - 1 - row, line)
+    axes.set_yticks(range(len(lines)), list(lines)[::-1], fontsize=11)
+    axes.set_ylim(-0.7, len(lines) - 0.3)
+    axes.set_xlim(0, 1.2 * max(max(line.promised, line.measured) for line in lines.values()))
     axes.set_xlabel("epsilon", fontsize=12)
     axes.grid(axis="x", color="0.9")
     axes.set_axisbelow(True)
@@ -42,15 +60,14 @@ def plot_findings(findings: Mapping[str, Finding], path: str | os.PathLike[str])
     order = [label for label in ("claimed", "certified", "measured: at least this") if label in kept]
     shown = [kept[label] for label in order]
     figure.legend(shown, order, loc="outside upper center", ncols=3, fontsize=11, frameon=False)
-    confidence = next(iter(findings.values())).confidence
     bounds = (
         f"Measured: lower bounds, each at confidence {confidence:.3g}. They rise with the number of runs, and cannot"
     )
     save(figure, target, "", f"{bounds} prove a promise, only break it.")
 
 
-def _line(axes: "Axes", height: int, finding: Finding) -> None:
-    promise, standing, measured = finding.promise.epsilon, finding.promise.standing, finding.epsilon_lower
+def _line(axes: "Axes", height: int, found: Line) -> None:
+    standing, promise, measured, verdict = found
     color, line = (CLAIMED, "--") if standing == "claimed" else (CERTIFIED, "-")
     axes.barh(height, promise, height=0.34, color=color, alpha=0.28)
     ends = [height - 0.3, height + 0.3]
@@ -59,7 +76,7 @@ def _line(axes: "Axes", height: int, finding: Finding) -> None:
     axes.plot(measured, height, label="measured: at least this", **mark)
     if measured > promise:
         axes.plot([promise, measured], [height] * 2, color=color, linewidth=1, linestyle=":")
-    if finding.verdict == "refuted":
+    if verdict == "refuted":
         words = {"textcoords": "offset points", "va": "center", "fontsize": 10, "fontweight": "bold"}
         axes.annotate(REFUTED, (max(measured, promise), height), (10, 0), **words)
 

@@ -4,7 +4,8 @@ import importlib.util
 import io
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ POINTS = 1025
 """Of a curve."""
 # Okabe and Ito's colours, dark first, and a line style each: told apart by colour-blind readers and in grey.
 STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":"))
+FAMILY = "DejaVu Sans"
+"""The letters of all pictures, which come with Matplotlib, and of the reports (page.css)."""
 HATCHES = ("", "////", "....", "xxxx")
 """Of the regions of actions: told apart in grey."""
 
@@ -60,7 +63,7 @@ def plain(panel: "Axes", horizontal: str = "", vertical: str = "") -> None:
         panel.set_ylabel(vertical, fontsize=12)
 
 
-def save(figure: Any, target: Path, heading: str, below: str = "", owner_only: bool = False) -> None:
+def save(figure: Any, target: Path, heading: str = "", below: str = "", owner_only: bool = False) -> None:
     """Adds the words above and below, and writes the picture, whole or not at all."""
     width = figure.get_size_inches()[0]
     if heading:
@@ -68,11 +71,24 @@ def save(figure: Any, target: Path, heading: str, below: str = "", owner_only: b
     if below:
         figure.supxlabel(textwrap.fill(below, int(14.5 * width)), fontsize=9)
     picture = io.BytesIO()
-    figure.savefig(picture, format=target.suffix.lower()[1:])
+    with _in_family(figure):
+        figure.savefig(picture, format=target.suffix.lower()[1:])
     try:
         write(target, picture.getvalue(), owner_only)
     except OSError as error:
         raise InvalidInput(f"path must be a file that can be written to, not {str(target)!r}.") from error
+
+
+@contextmanager
+def _in_family(figure: Any) -> Iterator[None]:
+    """Whatever the reader's own Matplotlib is set to: words that are there, and those that drawing adds."""
+    from matplotlib import rc_context
+    from matplotlib.text import Text
+
+    for words in figure.findobj(Text):
+        words.set_family(FAMILY)
+    with rc_context({"font.family": [FAMILY]}):
+        yield
 
 
 def save_released(figure: Any, target: Path, heading: str, certificate: Certificate) -> None:

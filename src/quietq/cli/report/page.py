@@ -11,6 +11,8 @@ from pathlib import Path
 from quietq.cli.folder import write
 
 STYLE = Path(__file__).with_name("page.css")
+MOST_NARROW = 2
+"""Columns that fit the narrowest screen side by side."""
 PAGE = """<!doctype html>
 <html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width, initial-scale=1'>
 <title>{title}</title><style>{style}</style></head>
@@ -44,11 +46,13 @@ class Table:
 
     def html(self) -> str:
         head = "".join(f"<th scope='col'>{_inline(heading)}</th>" for heading in self.headings)
+        kind = " class='many'" if len(self.headings) > MOST_NARROW else ""
         body = ""
         for row in self.rows:
             mark = " class='strong'" if str(row[-1]) in self.strong else ""
-            body += f"<tr{mark}>{''.join(map(_cell, row))}</tr>"
-        return f"<div class='table'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            cells = "".join(_cell(*both) for both in zip(row, self.headings, strict=True))
+            body += f"<tr{mark}>{cells}</tr>"
+        return f"<div class='table'><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,12 @@ def write_page(
     return Path(path)
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, heading: str) -> str:
+    named = f" data-heading='{escape(heading)}'"  # shown where the page is too narrow for columns
     if isinstance(value, bool | str) or value is None:
-        return f"<td>{'–' if value is None else _inline(str(value))}</td>"
+        return f"<td{named}>{'–' if value is None else _inline(str(value))}</td>"
     written = f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-    return f"<td class='number'>{escape(written)}</td>"
+    return f"<td class='number'{named}>{escape(written)}</td>"
 
 
 def _inline(text: str) -> str:

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from quietq.audit.finding import Finding
+from quietq.cli.report.candidates import plot_candidates_outcome, together, write_candidates
 from quietq.cli.report.page import Part, Picture, Section, Table, write_page
 from quietq.cli.report.pictures import plot_outcome, plot_values
 from quietq.cli.report.reward_picture import plot_reward
+from quietq.feedback.voters import mean_candidate_rating
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.limits import guess
+from quietq.privacy.limits import guess, guess_right
 from quietq.privacy.relations import is_presence
 from quietq.worlds import WALK, plan
 
@@ -38,16 +40,19 @@ def write_release_report(
     pictures: Sequence[Picture],
     outcome: Picture | None = None,
     returns: Mapping[str, float] | None = None,
+    also: tuple[Certificate, Section] | None = None,
 ) -> Path:
     """Writes the page; `range_of_one` is the width of the range in which one person's reward lies, which is public.
 
     `outcome` and `returns` (of the agent, of random actions, the best and the worst policy) look at the true reward.
+    `also` is a second release of the same people, and its section: then the page says what both together promise.
     """
     if certificate.standing != "certified" or certificate.epsilon is None or certificate.delta is None:
         raise InvalidInput("A release report is for a certified release.")
     sections = [
-        Section("What is promised", _promised(certificate)),
+        Section("What is promised", _promised(certificate, None if also is None else also[0])),
         Section("What was released", list(pictures)),
+        *(() if also is None else also[1:]),
         Section("What it costs", _costs(certificate, range_of_one, outcome is None)),
         Section("What the audit found", _audit(finding)),
     ]
@@ -57,16 +62,21 @@ def write_release_report(
     return write_page(path, title, lead, sections, None if outcome is None else WORDS["warning"])
 
 
-def _promised(certificate: Certificate) -> list[Part]:
+def _promised(certificate: Certificate, second: Certificate | None) -> list[Part]:
     people = (certificate.relation or {}).get("people")
     who = "any one person" if people is None else f"any one of {people} people"
     presence = is_presence(certificate.relation or {})
     if presence:
         who = f"the presence of {who}"
-    assumptions = [(one.text, "enforced" if one.enforced else "trusted") for one in certificate.assumptions]
+    stated = [*certificate.assumptions, *(() if second is None else second.assumptions)]
+    assumptions = list(dict.fromkeys((one.text, "enforced" if one.enforced else "trusted") for one in stated))
+    epsilon, delta, right = certificate.epsilon, certificate.delta, guess(certificate)
+    if second is not None:
+        epsilon, delta = together(certificate, second)
+        right = guess_right(epsilon, delta)
     return [
-        WORDS["promised"].format(who=who, epsilon=certificate.epsilon, delta=certificate.delta),
-        WORDS["presence" if presence else "guess"].format(percent=100 * guess(certificate)),
+        WORDS["promised"].format(who=who, epsilon=epsilon, delta=delta),
+        WORDS["presence" if presence else "guess"].format(percent=100 * right),
         WORDS["assumptions"],
         Table(("assumption", "by"), assumptions),
         *(f"Note: {remark}" for remark in certificate.remarks),
@@ -86,15 +96,16 @@ def _audit(finding: Finding) -> list[Part]:
     promise = finding.promise
     row = (promise.epsilon, finding.epsilon_lower, promise.mu, finding.mu_lower, finding.runs, finding.verdict)
     verdict = "broke the promise" if finding.verdict == "refuted" else "did not break the promise"
-    headings = "epsilon promised", "measured, at least", "mu promised", "measured, at least", "releases each", "verdict"
+    headings = "epsilon promised", "epsilon at least", "mu promised", "mu at least", "releases each", "verdict"
     told = {"runs": finding.runs, "view": finding.attack.view, "confidence": finding.confidence, "verdict": verdict}
     table = Table(headings, [row], strong=frozenset({"refuted"}))
     return [WORDS["audit"].format(**told), table, WORDS["mu"]]
 
 
 def write_voters_pages(
-    agent: Any, private: Any, true: Any, result: dict[str, float], finding: Finding, files: Mapping[str, Path]
-) -> None:
+    agent: Any, private: Any, true: Any, result: dict[str, float], finding: Finding, files: Mapping[str, Path],
+    candidates: Any,
+) -> None:  # fmt: skip
     """Pictures and pages of what 944 voters like: those that may be published, and the operator's, with the outcome."""
     plot_reward(private, files["reward"], title="What 944 voters like: the private reward")
     plot_values(agent, files["values"], title="What the agent released: values by action, and the best action")
@@ -111,8 +122,14 @@ def write_voters_pages(
     )  # fmt: skip
     outcome = Picture(files["outcome"], "The true reward, the private one, and what the agent does.", "true reward")
     returns = {name: result[key] for name, key in RETURNS.items()}
-    for file, more in (("report", {}), ("outcome report", {"outcome": outcome, "returns": returns})):
+    section = write_candidates(candidates, files["candidates"])
+    plot_candidates_outcome(files["candidates outcome"], mean_candidate_rating, candidates)
+    seen = Picture(files["candidates outcome"], "The true map of candidates, and the private one.", "true map")
+    kept = Section(f"{section.title} (NOT PRIVATE)", [*section.parts, seen])
+    told = {"outcome": outcome, "returns": returns}
+    for file, part, more in (("report", section, {}), ("outcome report", kept, told)):
         write_release_report(
             files[file], title="What 944 voters like, and what an agent made of it", lead=WORDS["voters"],
-            certificate=agent.certificate, range_of_one=1.0, finding=finding, pictures=pictures, **more,
+            certificate=agent.certificate, range_of_one=1.0, finding=finding, pictures=pictures,
+            also=(candidates.certificate, part), **more,
         )  # fmt: skip

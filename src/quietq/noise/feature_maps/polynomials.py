@@ -13,7 +13,9 @@ from quietq.privacy.errors import InvalidInput
 
 Term = tuple[tuple[int, int], ...]
 """What a feature is a product of: pairs (coordinate, degree), with coordinates in rising order; () is the constant."""
-MOST_DEGREE, MOST_FACTORS = 12, 12
+MOST_DEGREE = 12
+"""The largest degree of a coordinate in a term."""
+MOST_FACTORS = 12
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-from fastapi import Depends, FastAPI, Path as InPath, Query, Request, Response, params
-from fastapi.concurrency import run_in_threadpool
+from fastapi import Depends, FastAPI, Path as InPath, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import FiniteFloat
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
@@ -19,21 +16,14 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 
-from quietq.publishing.server.catalogue import (
-    ID_DIGITS,
-    Actions,
-    Catalogue,
-    CertificateRecord,
-    Health,
-    Marked,
-    Refusal,
-    ReleaseList,
-    ReleaseRecord,
-    Served,
-    Values,
-)
+from quietq.publishing.server.addresses import Guards, find, marked, refusals
+from quietq.publishing.server.catalogue import Catalogue
 from quietq.publishing.server.guard import MOST_BYTES, Guard, Metrics
-from quietq.publishing.server.states import BYTES, JSON, MOST_STATES, Question, States, answer, parse, schemas, sentence
+from quietq.publishing.server.lists import add_lists
+from quietq.publishing.server.questions import add_questions
+from quietq.publishing.server.records import CertificateRecord, Health, ReleaseList, ReleaseRecord
+from quietq.publishing.server.rollouts import add_rollouts
+from quietq.publishing.server.states import MOST_STATES, sentence
 from quietq.version import __version__
 
 PAGE = Path(__file__).parent / "page"
@@ -42,9 +32,7 @@ _DESCRIPTION = (
     "is certified or NOT PRIVATE. Errors are one sentence, in `detail`. "
     f"A request may hold {MOST_STATES:,} states and {MOST_BYTES:,} bytes at most."
 )
-_SMALL = 1024  # bytes of a body whose answer does not keep others waiting
 _NO_TELEMETRY: Any = dict.fromkeys(("auto_configure", "tracing", "metrics", "logs"), False)
-Guards = Sequence[params.Depends]
 
 
 def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[str] = ("*",)) -> FastAPI:
@@ -57,14 +45,16 @@ def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[s
         title="quietq", version=__version__, description=_DESCRIPTION, redirect_slashes=False,
         docs_url=None, redoc_url=None,  # these pages load scripts from elsewhere
         openapi_url=None,  # it is a route below, which a token guards
-        responses=_refusals(400, 405, *([] if token is None else [401])),
+        responses=refusals(400, 405, *([] if token is None else [401])),
         telemetry=_NO_TELEMETRY,  # traces would hold the states asked about
     )  # fmt: skip
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     app.add_middleware(Guard, metrics=metrics)
     for kind in (HTTPException, RequestValidationError, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _refuse)
-    _add_questions(app, catalogue, metrics, guards)
+    add_questions(app, catalogue, metrics, guards)
+    add_lists(app, catalogue, guards)
+    add_rollouts(app, catalogue, metrics, guards)
     _add_records(app, catalogue, guards)
 
     text: Any = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
@@ -86,91 +76,21 @@ def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[s
     return app
 
 
-def _add_questions(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards: Guards) -> None:
-    one, many = schemas(catalogue)
-    in_path = InPath(json_schema_extra={"enum": [*catalogue]})
-    in_query = Query(description="One state; repeat it for each coordinate.", json_schema_extra=one)
-    numbers = {"schema": {"type": "string", "format": "binary", "description": "Little-endian, state by state."}}
-    sent = {"requestBody": {"required": True, "content": {JSON: {"schema": many}, BYTES: numbers}}}
-    answers: Any = {200: {"content": {BYTES: numbers}}}
-
-    def add(path: str, question: Question, model: type[Marked], *statuses: int) -> None:
-        def respond(entry: Served, states: States, request: Request, response: Response) -> Any:
-            found, record = answer(entry, question, states), entry.record
-            metrics.states.labels(record.id, question).inc(len(states))
-            if request.headers.get("accept", "").strip().lower() == BYTES:
-                content = found.astype("<i8" if found.dtype.kind == "i" else "<f8").tobytes()
-                shape = {"X-Quietq-Shape": ",".join(map(str, found.shape))}
-                return Response(content, media_type=BYTES, headers=_marks(record) | shape)
-            response.headers.update(_marks(record))
-            marks = {"privacy": record.privacy, "signed": record.signed}
-            return model.model_construct(**marks, **{question: found.tolist()})  # nothing of ours needs a check
-
-        @app.get(path, response_model=model, responses=answers | _refusals(*statuses), dependencies=guards)
-        async def at_one_state(
-            id: Annotated[str, in_path], state: Annotated[list[FiniteFloat], in_query], request: Request,
-            response: Response,
-        ) -> Any:  # fmt: skip
-            entry = _find(catalogue, id)
-            dimension = entry.release.box.dimension
-            if len(state) != dimension:
-                raise HTTPException(422, f"state must be given {dimension} times, once for each coordinate.")
-            return respond(entry, np.array([state]), request, response)
-
-        more = answers | _refusals(413, 415, *statuses)
-
-        @app.post(path, response_model=model, responses=more, dependencies=guards, openapi_extra=sent)
-        async def at_many_states(id: Annotated[str, in_path], request: Request, response: Response) -> Any:
-            entry = _find(catalogue, id)
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind not in (JSON, BYTES):
-                raise HTTPException(415, f"Content-Type must be {JSON} or {BYTES}.")
-            body = await request.body()
-
-            def work() -> Any:
-                return respond(entry, parse(entry, kind, body), request, response)
-
-            return work() if len(body) <= _SMALL else await run_in_threadpool(work)
-
-    add("/v1/releases/{id}/values", "values", Values, 404, 422)
-    add("/v1/releases/{id}/policy", "actions", Actions, 404, 409, 422)
-
-
 def _add_records(app: FastAPI, catalogue: Catalogue, guards: Guards) -> None:
     in_path = InPath(json_schema_extra={"enum": [*catalogue]})
     listed = ReleaseList.of([entry.record for entry in catalogue.values()])
 
     @app.get("/v1/releases", dependencies=guards)
     async def all_releases(response: Response) -> ReleaseList:
-        return _marked(listed, response)
+        return marked(listed, response)
 
-    @app.get("/v1/releases/{id}", responses=_refusals(404), dependencies=guards)
+    @app.get("/v1/releases/{id}", responses=refusals(404), dependencies=guards)
     async def one_release(id: Annotated[str, in_path], response: Response) -> ReleaseRecord:
-        return _marked(_find(catalogue, id).record, response)
+        return marked(find(catalogue, id).record, response)
 
-    @app.get("/v1/releases/{id}/certificate", responses=_refusals(404), dependencies=guards)
+    @app.get("/v1/releases/{id}/certificate", responses=refusals(404), dependencies=guards)
     async def certificate(id: Annotated[str, in_path], response: Response) -> CertificateRecord:
-        return _marked(_find(catalogue, id).certificate, response)
-
-
-def _find(catalogue: Catalogue, id: str) -> Served:
-    entry = catalogue.get(id[:ID_DIGITS])
-    if entry is None or not entry.record.hash.startswith(id):
-        raise HTTPException(404, "There is no release of that id: /v1/releases lists those that there are.")
-    return entry
-
-
-def _marked(record: Any, response: Response) -> Any:
-    response.headers.update(_marks(record))
-    return record
-
-
-def _marks(record: Marked) -> dict[str, str]:
-    return {"X-Quietq-Privacy": record.privacy, "X-Quietq-Signed": record.signed}
-
-
-def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Refusal} for status in statuses}
+        return marked(find(catalogue, id).certificate, response)
 
 
 def _token_check(token: str) -> Callable[..., Awaitable[None]]:

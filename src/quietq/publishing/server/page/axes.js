@@ -2,7 +2,7 @@
 
 import { shape, short } from "./elements.js";
 
-const ABOUT_TICKS = 7; // from bottom to top
+const ABOUT_TICKS = 7; // from bottom to top, in a plot of the usual height
 
 function ticks([low, high], about) {
   const rough = (high - low) / about;
@@ -17,26 +17,34 @@ function ticks([low, high], about) {
 
 /**
  * Where things lie, in pixels: the area of the plot, and what turns numbers into places in it.
- * `strip` is kept free between the area and its axis, `margin` on the right of the area.
+ * `strip` is kept free between the area and its axis, `margin` on the right of the area; there are about `rows` lines.
  */
-export function frameOf({ xRange, yRange, width, height, strip = 0, margin = 14 }) {
-  const labels = ticks(yRange, ABOUT_TICKS).map((tick) => short(tick).length);
+export function frameOf({ xRange, yRange, width, height, strip = 0, margin = 14, rows = ABOUT_TICKS }) {
+  const labels = ticks(yRange, rows).map((tick) => short(tick).length);
   const [left, top, right] = [14 + 7.5 * Math.max(2, ...labels), 28, width - margin];
   const bottom = top + height;
   const under = bottom + strip;
   const share = (value, [low, high]) => (value - low) / (high - low);
   return {
-    xRange, yRange, left, right, top, bottom, under,
+    xRange, yRange, left, right, top, bottom, under, rows,
     whole: under + 46, // the height with everything
     x: (value) => left + share(value, xRange) * (right - left),
     y: (value) => bottom - share(value, yRange) * height,
   };
 }
 
+/** The range of all numbers in some rows, with a little room around it. */
+export function paddedRange(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const row of values) for (const value of row) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+  return [low - pad, high + pad];
+}
+
 /** Draws the axes of a frame. */
 export function drawAxes(picture, frame, xName, yName) {
   const { left, right, top, bottom, under } = frame;
-  for (const tick of ticks(frame.yRange, ABOUT_TICKS)) {
+  for (const tick of ticks(frame.yRange, frame.rows)) {
     const y = frame.y(tick);
     picture.append(
       shape("line", { class: "rule", x1: left, x2: right, y1: y, y2: y }),

@@ -47,7 +47,7 @@ function moveTo(i, j) {
   const [state, values] = [drawing.states[index(cursor)], drawing.values[index(cursor)]];
   const where = state.map((number, axis) => `${release.stateName(axis)} ${short(number)}`).join(", ");
   const told = release.names.map((name, k) => `${name}: ${short(values[k])}`);
-  if (release.chooses) told.push(`best: ${release.names[best(values)]}`);
+  if (release.chooses) told.push(`${release.preferred}: ${release.names[best(values)]}`);
   find("readout").replaceChildren(where, ...told.flatMap((text) => [" ", element("b", { textContent: text })]));
   drawMarks();
 }

@@ -1,24 +1,25 @@
 // Lines: each output along one coordinate, and where which action is best.
 
-import { drawAxes, frameOf } from "./axes.js";
+import { drawAxes, frameOf, paddedRange } from "./axes.js";
 import { shape } from "./elements.js";
 import { colour, showLegend, swatch } from "./legend.js";
 import { best } from "./release.js";
 
 const WIDE = 560; // pixels from which on there is room for names at the lines
-const MOST_LABELS = 8;
+const [MOST_LABELS, LONGEST_LABEL] = [8, 10]; // others stand in the legend alone
 
 /** Draws the lines with their legend; gives the frame. */
 export function drawLines(picture, drawing, width) {
   const { release, across, xs, values } = drawing;
   const { names, chooses } = release;
-  const labelled = width >= WIDE && names.length > 1 && names.length <= MOST_LABELS;
+  const labelled = width >= WIDE && names.length > 1 && names.length <= MOST_LABELS &&
+    names.every((name) => name.length <= LONGEST_LABEL);
   const frame = frameOf({
     xRange: release.box[across], yRange: paddedRange(values), width, height: width < WIDE ? 230 : 320,
     strip: chooses ? 30 : 0, margin: labelled ? 84 : 14,
   });
   if (chooses) drawRegions(picture, frame, drawing);
-  drawAxes(picture, frame, release.stateName(across), "released value");
+  drawAxes(picture, frame, release.stateName(across), release.measure);
   names.forEach((_, k) => {
     const points = xs.map((x, i) => `${frame.x(x).toFixed(2)},${frame.y(values[i][k]).toFixed(2)}`);
     picture.append(shape("path", { class: `line ${colour(k)}`, d: `M${points.join("L")}` }));
@@ -26,13 +27,6 @@ export function drawLines(picture, drawing, width) {
   if (labelled) labelLines(picture, frame, names, values[values.length - 1]);
   showLegend(names.length > 1 ? names.map((name, k) => [swatch(colour(k)), name]) : []);
   return frame;
-}
-
-function paddedRange(values) {
-  let [low, high] = [Infinity, -Infinity];
-  for (const row of values) for (const value of row) [low, high] = [Math.min(low, value), Math.max(high, value)];
-  const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-  return [low - pad, high + pad];
 }
 
 /** The lines' names at their right ends, pushed apart where they would collide. */
@@ -46,7 +40,7 @@ function labelLines(picture, frame, names, last) {
 }
 
 /** The greedy policy: which action is best where, as a strip under the lines and a shade behind them. */
-function drawRegions(picture, frame, { xs, values }) {
+function drawRegions(picture, frame, { release, xs, values }) {
   const ends = (i) => (i === 0 ? xs[0] : i === xs.length ? xs[i - 1] : (xs[i - 1] + xs[i]) / 2);
   for (let begin = 0, i = 1; i <= xs.length; i++) {
     const action = best(values[begin]);
@@ -57,7 +51,7 @@ function drawRegions(picture, frame, { xs, values }) {
       shape("rect", { class: `shade ${kind}`, x, width, y: frame.top, height }),
       shape("rect", { class: `region ${kind}`, x, width, y: frame.bottom + 3, height: 24 }),
     );
-    const texts = [[120, `action ${action} is best`], [58, `action ${action}`], [16, String(action)]];
+    const texts = [[170, `action ${action} is ${release.preferred}`], [58, `action ${action}`], [16, String(action)]];
     const fits = texts.find(([least]) => width >= least);
     const where = { x: x + width / 2, y: frame.bottom + 20, "text-anchor": "middle" };
     if (fits) picture.append(shape("text", where, fits[1]));

@@ -7,15 +7,19 @@ import { best } from "./release.js";
 
 const LEAST_REGION = 40; // cells that a region must have to be labelled
 
-/** The number that a map shows at a state with these values. */
-export function mapped(mode, values) {
-  if (mode === "best") return best(values);
-  return mode === "largest" ? Math.max(...values) : values[Number(mode)];
+/** The number that a map shows at one of the drawn states. */
+export function mapped({ release, mode, states, values }, index) {
+  const found = values[index];
+  if (mode === "best") return best(found);
+  if (mode === "largest") return Math.max(...found);
+  const output = release.outputOf(mode);
+  return mode.startsWith("change") ? found[output] - states[index][output % release.dimensions] : found[output];
 }
 
 /** What a map shows, in words. */
 export function describeMap({ mode, release }) {
-  return { best: "the best action", largest: "the largest value" }[mode] ?? release.names[Number(mode)];
+  const named = { best: `the ${release.preferred} action`, largest: `the largest ${release.measure}` }[mode] ?? release.names[release.outputOf(mode)];
+  return mode.startsWith("change") ? named.replace("next", "change of") : named;
 }
 
 /** Draws the map with its legend; gives the frame. */
@@ -24,7 +28,7 @@ export function drawMap(picture, drawing, width) {
   const frame = frameOf({
     xRange: release.box[across], yRange: release.box[up], width, height: Math.min(width * 0.75, 420),
   });
-  const numbers = values.map((row) => mapped(mode, row));
+  const numbers = values.map((_, index) => mapped(drawing, index));
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
   const paint = mode === "best" ? outputPainter() : numberPainter(least, most);
   drawAxes(picture, frame, release.stateName(across), release.stateName(up));
@@ -34,7 +38,7 @@ export function drawMap(picture, drawing, width) {
   }));
   if (mode === "best") {
     labelRegions(picture, frame, drawing, numbers);
-    showLegend(release.names.map((name, k) => [swatch(colour(k, false), true), `${name} is best`]));
+    showLegend(release.names.map((name, k) => [swatch(colour(k, false), true), `${name} is ${release.preferred}`]));
   } else {
     const text = `${describeMap(drawing)}, from ${short(least)} to ${short(most)}`;
     showLegend([[scale(paint, least, most), text]]);

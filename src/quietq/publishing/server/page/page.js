@@ -1,11 +1,13 @@
 // The page: one release of those that are served, its values, its certificate. No library, no network but this server.
 
+import { clearBars, showBars } from "./bars.js";
 import { clearCertificate, listenForSaving, showCertificate } from "./certificate.js";
 import { followCursor } from "./cursor.js";
 import { find } from "./elements.js";
 import { clearPlot, keepDrawn, showValues } from "./plot.js";
-import { askFor, listenForQuestions, showFields } from "./query.js";
+import { askFor, knowEntries, listenForQuestions, showFields } from "./query.js";
 import { markChosen, Release, showList, showTitle } from "./release.js";
+import { listenForPlaying, showStage } from "./rollout.js";
 import { certificateOf, complain, listenForToken, listReleases } from "./server.js";
 import { showControls } from "./view.js";
 
@@ -36,17 +38,32 @@ async function choose(chosen) {
   showTitle(release);
   showFields(release);
   clearPlot();
+  clearBars();
   clearCertificate();
-  const view = showControls(release, () => showValues(chosen, view));
+  find("plotted").hidden = release.isList;
+  find("listed").hidden = !release.isList;
   try {
-    const [certificate] = await Promise.all([certificateOf(release), showValues(release, view)]);
+    const [certificate] = await Promise.all([
+      certificateOf(release), showStage(release, releases), release.isList ? showEntries(release) : showPlot(release),
+    ]);
     if (mine === turn) showCertificate(release, certificate);
   } catch (error) {
     if (mine === turn) complain(error);
   }
 }
 
+function showPlot(chosen) {
+  const view = showControls(chosen, () => showValues(chosen, view));
+  return showValues(chosen, view);
+}
+
+async function showEntries(chosen) {
+  const entries = await showBars(chosen, askFor);
+  if (chosen === release) knowEntries(entries);
+}
+
 listenForToken(start);
+listenForPlaying();
 listenForQuestions();
 listenForSaving();
 followCursor(askFor);

@@ -69,14 +69,15 @@ function picked(count, { length }) {
 function tableOfLines({ release, across, xs, values }) {
   const { names, chooses } = release;
   const texts = (each) => [...each.map(short), ...(chooses ? [names[best(each)]] : [])];
-  const titles = [release.stateName(across), ...names, ...(chooses ? ["best"] : [])];
+  const titles = [release.stateName(across), ...names, ...(chooses ? [release.preferred] : [])];
   return [titles, picked(11, xs).map((i) => row(short(xs[i]), texts(values[i])))];
 }
 
-function tableOfMap({ release, mode, across, up, xs, ys, values }) {
+function tableOfMap(drawn) {
+  const { release, mode, across, up, xs, ys } = drawn;
   const columns = picked(6, xs);
   const text = (number) => (mode === "best" ? release.names[number] : short(number));
-  const texts = (j) => columns.map((i) => text(mapped(mode, values[j * xs.length + i])));
+  const texts = (j) => columns.map((i) => text(mapped(drawn, j * xs.length + i)));
   const corner = `${release.stateName(up)} ↓, ${release.stateName(across)} →`;
   const titles = [corner, ...columns.map((i) => short(xs[i]))];
   return [titles, picked(6, ys).reverse().map((j) => row(short(ys[j]), texts(j)))];

@@ -5,22 +5,36 @@ import { cell, element, find, heading, labelled, paragraphs, short } from "./ele
 import { best } from "./release.js";
 import { complain, Refusal, valuesAt } from "./server.js";
 
+const UNKNOWN = "There is no item of that name: type a name of the list, or a place.";
+
 let release = null; // the one that is asked
+let entries = []; // its list, if it is one
 let turn = 0; // answers that come too late are dropped
 
 /** Empty fields, for another release. */
 export function showFields(chosen) {
   release = chosen;
   turn++;
-  find("fields").replaceChildren(...release.box.map(([low, high], axis) => {
-    const step = release.items === null ? (high - low) / 100 : 1;
-    const limits = { min: low, max: high, step, value: release.along(axis, 0.5) };
+  entries = [];
+  find("asking").hidden = release.isList && release.items === null; // their values are the same at any state
+  if (release.items !== null) {
+    const input = element("input", { id: "state-0", type: "text", autocomplete: "off", value: 0, spellcheck: false });
+    input.setAttribute("aria-describedby", "ask-error");
+    const name = `item, by its name or its place from 0 to ${release.items - 1}`;
+    find("fields").replaceChildren(labelled(name, input));
+  } else find("fields").replaceChildren(...release.box.map(([low, high], axis) => {
+    const limits = { min: low, max: high, step: "any", value: release.along(axis, 0.5) };
     const input = element("input", { id: `state-${axis}`, type: "number", autocomplete: "off", ...limits });
     input.setAttribute("aria-describedby", "ask-error");
     return labelled(`${release.stateName(axis)}, from ${short(low)} to ${short(high)}`, input);
   }));
   find("ask-error").textContent = "";
   find("answer").replaceChildren();
+}
+
+/** The items of a list may be asked for by name. */
+export function knowEntries(list) {
+  entries = list;
 }
 
 /** Asks whenever the form is sent. */
@@ -43,7 +57,10 @@ async function ask() {
   let [asked, problem] = [null, ""];
   try {
     const empty = state.findIndex((number) => !Number.isFinite(number));
-    if (empty >= 0) throw new Refusal(422, `${release.stateName(empty)} must be a number: type one.`);
+    if (empty >= 0) {
+      const what = release.items === null ? `${release.stateName(empty)} must be a number: type one.` : UNKNOWN;
+      throw new Refusal(422, what);
+    }
     const [values] = await valuesAt(release, [state]);
     asked = { state, values };
   } catch (error) {
@@ -60,7 +77,8 @@ async function ask() {
 function typedState() {
   return release.box.map(([low, high], axis) => {
     const input = find(`state-${axis}`);
-    const number = input.value === "" ? NaN : Number(input.value);
+    const named = entries.find((entry) => entry.name === input.value.trim());
+    const number = named ? named.place : input.value.trim() === "" ? NaN : Number(input.value);
     input.setAttribute("aria-invalid", String(!(number >= low && number <= high)));
     return number;
   });
@@ -68,14 +86,15 @@ function typedState() {
 
 /** The answer with all digits. */
 function answer({ state, values }) {
-  const { names, chooses, isPrivate } = release;
+  const { names, chooses, preferred, isPrivate } = release;
   const chosen = chooses ? best(values) : -1;
   const rows = values.map((value, k) => {
-    const cells = [heading(names[k], "row"), cell(String(value)), cell(k === chosen ? "best" : "")];
+    const cells = [heading(names[k], "row"), cell(String(value)), cell(k === chosen ? preferred : "")];
     return element("tr", { className: k === chosen ? "best" : "" }, ...cells);
   });
-  const where = state.length === 1 ? String(state[0]) : `(${state.map(String).join(", ")})`;
-  const told = chooses ? `At ${where}, the best action is ${names[chosen]}:` : `At ${where}:`;
+  let where = state.length === 1 ? String(state[0]) : `(${state.map(String).join(", ")})`;
+  if (entries.length) where = `${entries[state[0]].name} (place ${where})`;
+  const told = chooses ? `At ${where}, the ${preferred} action is ${names[chosen]}:` : `At ${where}:`;
   const warning = isPrivate ? [] : [element("p", { className: "refuted", textContent: "NOT PRIVATE" })];
   return [...warning, ...paragraphs([told]), element("table", {}, element("tbody", {}, ...rows))];
 }

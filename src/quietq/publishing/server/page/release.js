@@ -2,24 +2,41 @@
 
 import { element, find, short } from "./elements.js";
 
+const TITLES = {
+  "expected next state": "What a step does: the expected next state",
+  "log-probability": "What the policy does: how probable each action is",
+  "action taken": "What the policy does: the action that it takes",
+};
+
 /** The output with the largest value; the first of equals, as on the server. */
 export const best = (values) => values.indexOf(Math.max(...values));
 
 /** One release as the server lists it, with its box as one [low, high] a coordinate. */
 export class Release {
   constructor({ box, signer, signer_checked: isVouchedFor, ...listed }) {
-    const { what, outputs, actions, privacy } = listed;
+    const { what, items, actions, privacy } = listed;
     Object.assign(this, listed, { isVouchedFor }); // by whoever has the key that the server was given
     this.box = box.low.map((low, axis) => [low, box.high[axis]]);
     this.dimensions = this.box.length;
     this.chooses = actions !== null; // the action of the largest value
+    this.preferred = listed.measure === "log-probability" ? "most probable" : "best"; // the action that is chosen
     this.isPrivate = privacy === "certified";
     const unchecked = signer ? ", signer not checked" : ", not signed";
     this.standing = privacy + (this.isPrivate && !isVouchedFor ? unchecked : "");
-    const isAction = what === "agent" && !this.chooses;
-    const name = (k) => (isAction ? `action[${k}]` : `${this.chooses ? "action" : "output"} ${k}`);
-    this.names = Array.from({ length: outputs }, (_, k) => name(k));
-    if (outputs === 1 && !this.chooses) this.names = [isAction ? "action" : "value"];
+    this.isList = items !== null || what === "policy values"; // shown entry by entry, not over states
+    this.size = this.dimensions === 1 ? "1 dimension" : `${this.dimensions} dimensions`;
+    if (items !== null) this.size = `${items} items`;
+    else if (this.isList) this.size = listed.outputs === 1 ? "1 policy" : `${listed.outputs} policies`;
+  }
+
+  /** Which output a view shows: it is named by its number, or by its change. */
+  outputOf(mode) {
+    return Number(mode.replace("change", ""));
+  }
+
+  /** What the numbers of an action in this world are called. */
+  actionNames(count) {
+    return count === 1 ? ["action"] : Array.from({ length: count }, (_, k) => `action[${k}]`);
   }
 
   /** What a coordinate of the state is called. */
@@ -38,12 +55,11 @@ export class Release {
 /** Lists the releases; `choose` is called with the one that is clicked. */
 export function showList(releases, choose) {
   find("releases").replaceChildren(...releases.map((release) => {
-    const size = `${release.dimensions} ${release.dimensions === 1 ? "dimension" : "dimensions"}`;
     const button = element(
       "button",
       { type: "button" },
       release.name,
-      element("small", { textContent: `${release.what}, ${size}` }),
+      element("small", { textContent: `${release.what}, ${release.size}` }),
       element("small", { textContent: release.standing, className: release.isPrivate ? "" : "warn" }),
     );
     button.addEventListener("click", () => choose(release));
@@ -55,8 +71,11 @@ export function showList(releases, choose) {
 /** Marks the chosen release in the list. */
 export function markChosen(release) {
   for (const button of find("releases").querySelectorAll("button")) {
-    if (button.dataset.id === release.id) button.setAttribute("aria-current", "true");
-    else button.removeAttribute("aria-current");
+    if (button.dataset.id === release.id) {
+      button.setAttribute("aria-current", "true");
+      const list = find("releases"); // which scrolls by itself on narrow screens
+      list.scrollTop += button.getBoundingClientRect().top - list.getBoundingClientRect().top - 8;
+    } else button.removeAttribute("aria-current");
   }
 }
 
@@ -72,17 +91,20 @@ export function showTitle(release) {
   find("badge").textContent = isPrivate ? `certified (ε = ${epsilon}, δ = ${delta})` : "NOT PRIVATE";
   find("signed").textContent = signed;
   find("signed").classList.toggle("unchecked", !isVouchedFor);
+  find("values-title").textContent = TITLES[release.measure] ?? "Released values";
   find("facts").replaceChildren(...facts(release).map(([term, text]) => {
     const fact = element("dd", { textContent: text, title: term === "hash" ? release.hash : "" });
     return element("div", {}, element("dt", { textContent: term }), fact);
   }));
 }
 
-function facts({ what, outputs, chooses, box, hash, version }) {
-  const counted = `${outputs} ${chooses ? "action" : "value"}${outputs === 1 ? "" : "s"}`;
+function facts({ what, size, isList, outputs, chooses, stage, box, hash, version }) {
+  let counted = `${outputs} ${chooses ? "action" : "value"}${outputs === 1 ? "" : "s"}`;
+  if (stage !== null) counted = stage.actions === null ? "actions that are numbers" : `${stage.actions} actions`;
+  const where = ["states in", box.map(([low, high]) => `[${short(low)}, ${short(high)}]`).join(" × ")];
   return [
-    ["what", `${what}, ${counted}`],
-    ["states in", box.map(([low, high]) => `[${short(low)}, ${short(high)}]`).join(" × ")],
+    ["what", `${what}, ${isList ? size : counted}`],
+    ...(isList ? [] : [where]),
     ["hash", hash.slice(0, 16)],
     ["written by", `quietq ${version}`],
   ];

@@ -40,6 +40,12 @@ export const listReleases = async () => (await talk("v1/releases")).releases;
 /** The released values at these states, a row a state. */
 export const valuesAt = async (release, states) => (await talk(addressOf(release, "values"), { states })).values;
 
+/** All entries of a release that is a list: its items, or the policies that were evaluated. */
+export const itemsOf = (release) => talk(addressOf(release, "items"));
+
+/** One episode in a released world. */
+export const rolloutOf = (release, question) => talk(addressOf(release, "rollout"), question);
+
 /** Where the certificate of a release is. */
 export const certificateAddress = (release) => addressOf(release, "certificate");
 

@@ -8,9 +8,9 @@ const MAP_CELLS = 64;
 
 /** The view at first, with its controls; `changed` is called after each change of it. */
 export function showControls(release, changed) {
-  const mode = release.chooses ? "best" : "0";
+  const mode = release.chooses ? "best" : release.stage !== null ? "change0" : "0";
   const view = {
-    mode: release.dimensions === 1 ? "lines" : mode, // or "largest", or the number of an output
+    mode: release.dimensions === 1 ? "lines" : mode, // or "largest", or an output's number, or "change" before it
     across: 0,
     up: Math.min(1, release.dimensions - 1),
     rest: release.box.map((_, axis) => release.along(axis, 0.5)), // where the coordinates that do not vary stand
@@ -55,10 +55,11 @@ function fillControls(release, view, changed) {
   find("view").replaceChildren(...shown);
 }
 
-function modes({ chooses, names }) {
-  const ofAgents = chooses ? [["best", "the best action, as a map"], ["largest", "the largest value, as a map"]] : [];
+function modes({ chooses, names, stage, preferred, measure }) {
+  const ofAgents = chooses ? [["best", `the ${preferred} action, as a map`], ["largest", `the largest ${measure}, as a map`]] : [];
+  const changes = names.map((name, k) => [`change${k}`, `${name.replace("next", "change of")}, as a map`]);
   const ofOutputs = names.map((name, k) => [String(k), `${name}, as a map`]);
-  return [...ofAgents, ...ofOutputs, ["lines", "lines along one coordinate"]];
+  return [...ofAgents, ...(stage === null ? [] : changes), ...ofOutputs, ["lines", "lines along one coordinate"]];
 }
 
 function selector(view, field, label, options, changed) {
@@ -72,20 +73,36 @@ function selector(view, field, label, options, changed) {
   return labelled(label, select);
 }
 
+/** Where a coordinate that does not vary stands: a slider, and a field for any number of the box. */
 function slider(release, view, axis, changed) {
   const [low, high] = release.box[axis];
-  const percent = (100 * (view.rest[axis] - low)) / (high - low);
-  const input = element("input", { id: `view-rest-${axis}`, type: "range", min: 0, max: 100, value: percent });
-  const control = labelled("", input);
+  const range = element("input", { id: `view-rest-${axis}`, type: "range", min: 0, max: 100, step: "any" });
+  const field = element("input", { id: `view-exact-${axis}`, type: "number", min: low, max: high, step: "any" });
+  const name = `${release.stateName(axis)}, from ${short(low)} to ${short(high)}`;
+  range.setAttribute("aria-label", `${name}, as a slider`);
   const tell = () => {
-    control.firstChild.textContent = `${release.stateName(axis)} = ${short(view.rest[axis])}`;
-    input.setAttribute("aria-valuetext", short(view.rest[axis]));
+    range.value = (100 * (view.rest[axis] - low)) / (high - low);
+    range.setAttribute("aria-valuetext", short(view.rest[axis]));
   };
-  input.addEventListener("input", () => {
-    view.rest[axis] = release.along(axis, input.value / 100);
+  range.addEventListener("input", () => {
+    view.rest[axis] = release.along(axis, range.value / 100);
+    field.value = view.rest[axis];
+    field.setAttribute("aria-invalid", "false");
+    range.setAttribute("aria-valuetext", short(view.rest[axis]));
+    changed();
+  });
+  field.addEventListener("change", () => {
+    const typed = field.value === "" ? NaN : Number(field.value);
+    const inside = typed >= low && typed <= high;
+    field.setAttribute("aria-invalid", String(!inside));
+    if (!inside) return;
+    view.rest[axis] = typed;
     tell();
     changed();
   });
+  field.value = view.rest[axis];
   tell();
-  return control;
+  const both = labelled(name, field);
+  both.append(range);
+  return both;
 }
