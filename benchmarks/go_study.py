@@ -25,6 +25,8 @@ PEOPLE = {
 """About where half of the plans are good."""
 WHOLE, CHECK = qq.Budget(1, 1e-5), 0.1
 """Of mu squared, a tenth goes into the check."""
+GO = 0.3
+"""The share of people from which on it counts as a go: chosen on the development systems."""
 PART, TWINS = 0.9, 5
 """A plan is good if it is worth this part of what so many twins are, on average."""
 MADE_OF = (
@@ -106,6 +108,6 @@ def _checked(
     budgets = [qq.Budget.from_mu(WHOLE.mu * math.sqrt(share), WHOLE.delta) for share in (1 - CHECK, CHECK)]
     world = qq.privatise(sessions, budgets[0], world=model, simulate=draw)
     policy = plan_linear(world, steps=steps, seed=draw)
-    check = qq.check_plan(world, sessions, policy, wanted, budgets[1], steps=steps, simulate=draw)
+    check = qq.check_plan(world, sessions, policy, wanted, budgets[1], steps=steps, go=GO, simulate=draw)
     good = value(policy) >= wanted
     return {"good": float(good), "share": check.share, "right": float(check.go == good), "noise": check.error}

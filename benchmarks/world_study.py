@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 import quietq as qq
+from benchmarks.go_study import GO
 from benchmarks.study import ROOT, Case, Numbers, Study
 from benchmarks.systems import REPORTED
 from benchmarks.world_systems import Cart
@@ -124,7 +125,7 @@ def _harm(people: int, budget: qq.Budget, draw: int, steps: int = 20) -> Numbers
     errors = np.abs(found - asked)
     return {
         "error over coefficient": float((errors / np.abs(asked)).max()),
-        "error over stated": float(errors.max() / world.reward_error), "seconds": seconds,
+        "error over stated": float(errors.max() / world.errors.reward_noise), "seconds": seconds,
     }  # fmt: skip
 
 
@@ -135,7 +136,7 @@ def _dosed(people: int, budget: qq.Budget, draw: int, check: float = 0.1) -> Num
     parts = [qq.Budget.from_mu(budget.mu * math.sqrt(share), budget.delta) for share in (1 - check, check)]
     world, seconds = _release(sessions, parts[0], draw, system.model)
     plan = plan_linear(world, steps=system.steps, seed=draw)
-    found = qq.check_plan(world, sessions, plan, own, parts[1], steps=system.steps, simulate=draw)
+    found = qq.check_plan(world, sessions, plan, own, parts[1], steps=system.steps, go=GO, simulate=draw)
     planned = system.value(plan, draw, 1000)
     reached = planned if found.go else own
     best = system.value(plan_linear(twin(system.sessions(people, draw)), steps=system.steps, seed=draw), draw, 1000)

@@ -7,6 +7,7 @@ import numpy as np
 from benchmarks.session_data import Array, Steps, System
 from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_world import PrivateWorld
+from quietq.mechanisms.world_errors import WorldErrors
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy.certificate import Certificate
@@ -47,7 +48,7 @@ def world_of(
     return PrivateWorld(
         spaces=spaces, feature_map=model.feature_map(spaces), moved=moved, weights=weights, gram=gram,
         residual=residual, left=np.zeros_like(gram), right=np.eye(len(moved)), first=begin, spread=spread,
-        reward=reward, ends=ends, rate=0.0, reward_error=0.0,
+        reward=reward, ends=ends, rate=0.0, errors=WorldErrors(),
         box=spaces.box, certificate=NOTHING, known=model.known, model=model,
     )  # fmt: skip
 

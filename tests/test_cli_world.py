@@ -6,7 +6,9 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,13 +17,14 @@ import pytest
 import quietq as qq
 from quietq.cli import main
 from quietq.mechanisms import moments, rounds
-from quietq.worlds.plan_check import GO, CheckedPlan
+from quietq.worlds.plan_check import CheckedPlan
 from quietq.worlds.private_world import PrivateWorldEnv
 
 cli_world = importlib.import_module("quietq.cli.world")
 
 PEOPLE, STEPS = 30, 4
 PAIRED = "--person who --step step --state x --box 0 1 --action push --actions 0 --actions 1 --low 0 --high 1"
+DOUBTS = ".*This comes from the raw data and is for you alone:UserWarning"
 PROMISE = "--epsilon 2 --delta 1e-4"
 
 
@@ -50,17 +53,22 @@ def rows(tmp_path):
     return tmp_path / "rows.parquet"
 
 
+@pytest.mark.filterwarnings(f"always:{DOUBTS}")
 def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     words = f"world rows.parquet {PAIRED} --end end --people 30 {PROMISE} --wanted 3 --steps 5 --out world.qq"
-    code, out, err = quietq(f"{words} --plot world.png --json")
-    assert (code, err.count("warning"), "no whole step comes to an end" in err) == (0, 1, True)
+    code, out, err = quietq(f"{words} --go 0.4 --policy plan.qq --plot world.png --json")
+    assert (code, err.count("warning"), "No whole step comes to an end" in err) == (0, 1, True)
     found = json.loads(out)
     world = qq.load(tmp_path / "world.qq")
     assert isinstance(world, qq.PrivateWorld)
-    assert found["reward_error"] == world.reward_error
+    assert found["errors"] == world.errors.to_dict()
+    assert (world.spaces.state_names, world.spaces.action_names) == (("x",), ("0", "1"))
     assert found["certificate"] == world.certificate.to_dict()
     check = found["check"]
-    assert (check["wanted"], check["go"]) == (3.0, check["share"] >= GO)
+    assert (check["wanted"], check["threshold"], check["go"]) == (3.0, 0.4, check["share"] >= 0.4)
+    policy: Any = qq.load(tmp_path / "plan.qq")
+    assert policy.certificate.mu == pytest.approx(qq.Budget(2, 1e-4).mu)
+    assert policy.predict([[0.2], [0.9]])[0].shape == (2,)
     assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "plan/check"]
     spent = [one["certificate"]["mu"] ** 2 / qq.Budget(2, 1e-4).mu ** 2 for one in (found, check)]
     assert spent == pytest.approx([0.9, 0.1])
@@ -82,8 +90,9 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
     assert isinstance(world, qq.PrivateWorld)
     for words in (
         "Steps of x: noise moves what is expected by about",
-        "Rewards, from 0 to 1: noise alone may have moved them by about",
-        "Episodes never end.",
+        "Rewards, from 0 to 1: expect them to be off by about",
+        "Noise alone moved them by about",
+        "Episodes never end by themselves.",
         "certified to be (2, 0.0001)-differentially private",
         "May be published: world.qq",
         "Not private, for you only: used rows 150",
@@ -93,17 +102,21 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
 
 
 def test_the_verdict_in_words():
+    """What the number is, with its interval; a verdict only where the user said from which share on it is one."""
     certificate = qq.Certificate(method="plan/check", standing="none", sigma=1.0)
-    said = cli_world._verdict(CheckedPlan(0.8, 0.05, 12.0, 15.0, certificate))
-    assert said.startswith(
-        "GO: by their own steps, a plan that was made in this world is worth at least 12 for a share"
-    )
-    assert said.endswith("0.8 of the people, with noise of deviation 0.05; from 0.3 on it is a go. The world itself "
-                         "promises 15.")  # fmt: skip
-    assert cli_world._verdict(CheckedPlan(-0.1, 0.5, 11.0, 50.0, certificate)).startswith("NO GO: ")
+    found = CheckedPlan(0.8, 0.05, 12.0, 15.0, certificate)
+    said = cli_world._verdict(found)
+    assert said.startswith("No verdict: by their own steps, a plan that was made in this world is worth at least 12")
+    assert "for a share 0.8 of the people (0.702 to 0.898: 95 %, of the noise alone)" in said
+    assert "The world itself promises 15." in said
+    assert said.endswith("give it beforehand with --go (docs/sessions.md says how to choose it).")
+    assert cli_world._verdict(replace(found, threshold=0.5)).startswith("GO by your --go 0.5: by their own steps")
+    close = cli_world._verdict(replace(found, threshold=0.85))
+    assert close.startswith("NO GO by your --go 0.85: ")
+    assert close.endswith("It lies within the interval, so noise alone may have decided.")
 
 
-@pytest.mark.filterwarnings("default:No row of the sessions")
+@pytest.mark.filterwarnings("default:No row of the sessions", f"always:{DOUBTS}")
 def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
     code, out, err = quietq(f"world rows.parquet {PAIRED} --people 30 --check")
     assert (code, err) == (0, "")
@@ -112,9 +125,9 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
     wrong = PAIRED.replace("--box 0 1", "--box 0.8 1").replace("--actions 0 --actions 1", "--actions up --actions down")
     code, out, err = quietq(f"world rows.parquet {wrong} --people 90 --every 2 --check --json")
     assert (code, json.loads(out)["not_private"]["transitions"]) == (0, 0)
-    assert "states lie outside --box: check these" in err
-    assert "only 0 of 150 rows begin a whole step: check columns, --step" in err
-    assert "only 0 of 90 people have a whole step" in err
+    assert "states lie outside what was declared: check box" in err
+    assert "Only 0 of 150 rows begin a whole step: check the columns, step and every" in err
+    assert "Only 0 of 90 people have a whole step" in err
     assert os.listdir(tmp_path) == ["rows.parquet"]
 
 
@@ -139,6 +152,10 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
         ("--out nowhere/world.qq", "a folder that can be written to"),
         ("--plot world.gif", ".png or .svg"),
         ("--steps 5", "say with --wanted what it must be worth"),
+        ("--go 0.5", "say with --wanted what it must be worth"),
+        ("--policy plan.qq", "say with --wanted what it must be worth"),
+        ("--wanted 1 --go 2", "--go must be a share of the people"),
+        ("--wanted 1 --policy world.qq", "must be different files"),
         ("--wanted nan", "wanted must be a finite number"),
         ("--wanted 1 --steps 0", "steps must be"),
         ("--wanted 1 --delta 0", "delta must be above 0"),
@@ -194,26 +211,32 @@ def test_spreads_are_those_of_the_steps(rows, tmp_path):
     found = spreads(world)
     assert found.residual[0] == pytest.approx(0.01, rel=0.5)
     assert found.explained[0] == pytest.approx(0.06, rel=0.5)  # half a push, and a tenth of how x scatters
-    with pytest.raises(qq.InvalidInput, match="names must name the 1 coordinates"):
-        plot_world(world, tmp_path / "world.png", names=["x", "y"])
+    plot_world(replace(world, spaces=replace(world.spaces, state_names=("$x$ $",))), tmp_path / "world.png")
+    assert (tmp_path / "world.png").exists()
 
 
 def test_the_page_for_users(quietq, tmp_path, monkeypatch):
-    """Its commands, on fewer people; `test_readme.py` runs its Python."""
+    """Its commands, on fewer people and steps; `test_readme.py` runs its Python."""
     page = (Path(__file__).parents[1] / "docs" / "sessions.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"(?ms)^```console\n(.*?)^```$", page)
-    rng = np.random.default_rng(0)
-    columns = ("place", "speed", "next place", "next speed", "reward")
-    steps = {"who": np.repeat(np.arange(30), 3), "step": np.tile(np.arange(3), 30), "push": rng.integers(0, 2, 90)}
-    frame = pl.DataFrame({**steps, **{name: rng.random(90) for name in columns}}).with_columns(end=pl.lit(0))
-    frame.write_parquet(tmp_path / "sessions.parquet")
-    check, release = (shlex.split(one.replace("\\\n", " ")) for one in block.split("$ ")[1:])
-    for command in (check, release):
-        monkeypatch.setattr(sys, "argv", command)
+    blocks = re.findall(r"(?ms)^```console\n(.*?)^```$", page)
+    make_up, check, release = (
+        " ".join(one.replace("\\\n", " ").split())
+        for block in blocks for one in block.split("$ ")[1:]
+    )  # fmt: skip
+    assert release.count("--wanted 400 --steps 500") == 1
+    release = release.replace("--wanted 400 --steps 500", "--wanted 10 --steps 15")
+    for command in (f"{make_up} --people 40", check, release):
+        monkeypatch.setattr(sys, "argv", shlex.split(command))
         with pytest.raises(SystemExit) as done:
             main()
         assert not done.value.code
-    world = qq.load(tmp_path / "world.qq")
+    world: Any = qq.load(tmp_path / "cartpole.qq")
+    plan: Any = qq.load(tmp_path / "plan.qq")
     assert isinstance(world, qq.PrivateWorld)
-    assert world.certificate.relation == {"kind": "one-person", "people": 400}
+    assert world.certificate.relation == plan.certificate.relation == {"kind": "one-person", "people": 500}
+    assert world.spaces.state_names == ("position", "velocity", "angle", "spin")
+    assert plan.certificate.epsilon == pytest.approx(1)
     assert (tmp_path / "world.png").exists()
+    code, _, err = quietq(make_up.removeprefix("quietq "))
+    assert (code, "which made-up sessions do not replace" in err) == (2, True)
+    assert "leave --box out" in quietq("world --made-up other.csv --box 0 1")[2]

@@ -25,6 +25,8 @@ import quietq
 for package in ("statsmodels", "polars", "matplotlib", "jax", "stable_baselines3", "fastapi", "sqlalchemy"):
     pytest.importorskip(package)
 
+from quietq.worlds.made_up_sessions import write_made_up_sessions  # noqa: E402
+
 QUICKER = {
     "quietq demo --out runs/demo": "quietq demo --out runs/demo --quick",
     'DQN("MlpPolicy", env).learn(5_000)': 'DQN("MlpPolicy", env).learn(200)',
@@ -171,11 +173,26 @@ def test_every_block_works_as_it_stands(newcomer: Newcomer, step: Step) -> None:
     assert [line for line in step.shown if line.strip() != "..." and shape(line) not in shapes] == []
 
 
+QUICKER_SESSIONS = {
+    "model.learn(60_000)": "model.learn(1_000)",
+    "plan_linear(world, steps=500)": "plan_linear(world, steps=50, iterations=3)",
+    "plan, 400, for_check, steps=500": "plan, 40, for_check, steps=50",
+}
+"""What is changed to save time in the page on sessions."""
+
+
 @pytest.mark.parametrize("page", ["what-is-protected", "sessions", "release", "ledger", "any-rl-library"])
 def test_pages_for_users_work_as_they_stand(newcomer: Newcomer, page: str) -> None:
     newcomer.after(STEPS[0])  # the demo
-    blocks = blocks_of((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
-    newcomer.follow("\n".join(text for language, text in blocks if language == "python"))
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    python = "\n".join(block for language, block in blocks_of(text) if language == "python")
+    if page == "sessions":
+        assert [long for long in QUICKER_SESSIONS if python.count(long) != 1] == []
+        assert "$ quietq world --made-up sessions.csv\n" in text
+        write_made_up_sessions(newcomer.folder / "sessions.csv", 500)  # as that command does
+        for long, short in QUICKER_SESSIONS.items():
+            python = python.replace(long, short)
+    newcomer.follow(python)
 
 
 def test_what_is_made_quicker_is_there() -> None:

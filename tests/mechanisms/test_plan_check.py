@@ -51,14 +51,28 @@ def plan(world) -> LinearPolicy:
 
 def test_people_speak_for_a_plan_that_reaches_what_is_wanted(world, people, plan):
     """The most is 1 for each step, and pushing to the right is worth about half of it in the released world."""
-    enough, too_much = (check_plan(world, people, plan, wanted, BUDGET, steps=STEPS, simulate=1) for wanted in (3, 29))
+    enough, too_much = (
+        check_plan(world, people, plan, wanted, BUDGET, steps=STEPS, go=0.5, simulate=1) for wanted in (3, 29)
+    )
     assert enough.go
+    assert enough.interval == pytest.approx((enough.share - 1.96 * enough.error, enough.share + 1.96 * enough.error))
+    assert (enough.is_close, replace(enough, threshold=enough.share + enough.error).is_close) == (False, True)
     assert enough.share > 0.7 > 0.2 > too_much.share
     assert not too_much.go
     assert enough.error == pytest.approx(1 / (PEOPLE * BUDGET.mu), rel=1e-3)
     other = replace(plan, weights=-10 * np.abs(plan.weights) - 10)  # always to the left
     assert check_plan(world, people, other, enough.promised, BUDGET, steps=STEPS, simulate=1).share < enough.share - 0.5
     assert enough.to_dict()["wanted"] == 3
+
+
+def test_from_which_share_on_it_is_a_go_is_for_the_user_to_say(world, people, plan):
+    found = check_plan(world, people, plan, 3, BUDGET, steps=STEPS, simulate=1)
+    with pytest.raises(InvalidInput, match=r"give it beforehand: check_plan\(..., go=0.5\)"):
+        _ = found.go
+    assert (found.to_dict()["go"], found.is_close) == (None, False)
+    for wrong in (0.0, 1.1, float("nan")):
+        with pytest.raises(InvalidInput, match="go"):
+            check_plan(world, people, plan, 3, BUDGET, steps=STEPS, go=wrong, simulate=1)
 
 
 def test_it_is_paid_for_and_certified(world, plan):
@@ -183,7 +197,7 @@ def test_probabilities_of_many_actions_are_not_below_0():
     assert table.sum(axis=1) == pytest.approx(1)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:No whole step comes to an end")
 def test_steps_as_far_apart_as_numbers_go_are_read_quietly():
     rows = rows_of(5, 3).with_columns(step=np.tile([-1.7e308, 0.0, 1.7e308], 5))
     found = read(rows, 5)

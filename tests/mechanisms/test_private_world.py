@@ -242,3 +242,54 @@ def test_the_compiled_form_moves_as_the_environment_does(world):
 def test_numbers_are_not_compiled(pushed):
     with pytest.raises(InvalidInput, match="actions of a list"):
         LearnedWorld(pushed)
+
+
+def test_it_says_what_it_is_in_names_that_were_declared(world, pushed, tmp_path):
+    said = str(world)
+    assert said.startswith(
+        "NOT PRIVATE: A private world of states x [-2, 2], y [-2, 2]; actions 0 0, 1 1.\nRewards, from 0"
+    )
+    assert "Noise alone moved them by about" in said
+    assert "noise alone moved its log-odds by about" in said
+    assert "Declared as known: reward, end, start, moves[0] (x)." in str(pushed)
+    assert "Rewards" not in str(pushed)
+    publish(world, tmp_path / "world.qq", not_private=True)
+    again = load(tmp_path / "world.qq")
+    assert isinstance(again, PrivateWorld)
+    assert str(again) == said
+    for env in (again.env(), again.env(copies=2)):
+        assert (env.metadata["state_names"], env.metadata["action_names"]) == (("x", "y"), ("0", "1"))
+        assert "state_names" not in type(env).metadata
+    env = again.env()
+    env.reset(seed=0)
+    with pytest.raises(InvalidInput, match=r"\(0 0, 1 1\), not 5"):
+        env.step(5)
+
+
+def test_errors_tell_more_than_noise(world, pushed):
+    """With more people, less is noise, and more of the differences is left; what is known has none."""
+    few, many = world.errors, privatise(read(rows_of(2000), 2000), BUDGET, simulate=0).errors
+    assert pushed.errors.to_dict() == dict.fromkeys(few.to_dict())
+    for one in (few, many):
+        assert 0 < one.reward_noise < one.reward_error
+        assert 0 < one.reward_kept <= 1
+        assert one.ends_noise > 0
+    assert many.reward_noise < few.reward_noise
+    assert many.reward_error < few.reward_error
+    assert many.reward_kept > few.reward_kept
+
+
+@pytest.mark.slow
+def test_noise_is_as_large_as_stated():
+    """Of draws from the same people: that of rewards and of log-odds of ends, within a factor of 2.5."""
+    rows = rows_of(1000, 8)
+    people, states = read(rows, 1000), (rows.select("x", "y").to_numpy() + 2) / 4
+    worlds = [privatise(people, BUDGET, simulate=seed) for seed in range(6)]
+    for name, values in (
+        ("reward_noise", [Simulator(one).rewards(states, np.zeros(len(states), int), states) for one in worlds]),
+        ("ends_noise", [one.ends.read(states, one.ends.offset, one.ends.weights, one.ends.knots) + one.rate
+                        for one in worlds]),
+    ):  # fmt: skip
+        found = float(np.sqrt(np.var(values, axis=0, ddof=1).mean()))
+        stated = float(np.mean([getattr(one.errors, name) for one in worlds]))
+        assert 0.4 < found / stated < 2.5, name

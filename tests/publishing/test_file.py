@@ -53,7 +53,7 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record["details"]) <= {
         *("levels", "kernel", "form", "size", "output", "draws", "training", "activation", "clip"),
         *("feature_map", "low", "high"),
-        *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "reward_error"),
+        *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "errors", "state_names", "action_names"),
     }
     assert set(record["details"].get("kernel", ())) <= {
         *("kind", "half_width", "tolerance", "rank", "phi", "dimension")

@@ -33,8 +33,8 @@ class Crowd:
     """Everybody else, and one more person whose rows come in two parts, under a name in two spellings."""
 
     def __init__(self, read: Read, source: Any) -> None:
-        self._read, self._source = read, source
-        feedback = read(source)
+        self._reader, self._source = read, source
+        feedback = self._read(source)
         if feedback.schema is None:
             raise InvalidInput("read must read rows by a schema, or there are none to replace.")
         self.person, self.fields = feedback.schema.person, list(feedback.schema.fields.values())
@@ -51,9 +51,12 @@ class Crowd:
     def in_company(self, rows: Rows, others: Sequence[Rows]) -> Feedback:
         names = [f"other {number}" for number, theirs in enumerate(others) for _ in theirs]
         company = self._frame([row for theirs in others for row in theirs], names)
+        return self._read([company, self._frame(rows, _OTHERWISE[0])])
+
+    def _read(self, source: Any) -> Feedback:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that no row can be used
-            return self._read([company, self._frame(rows, _OTHERWISE[0])])
+            warnings.simplefilter("ignore", UserWarning)  # that rows look like a mistake, or none can be used
+            return self._reader(source)
 
     def _frame(self, rows: Rows, name: str | list[str] = _SPELLINGS[0]) -> Any:
         import polars as pl

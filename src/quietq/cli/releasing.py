@@ -75,20 +75,23 @@ def warn_of_rows(mistakes: Iterable[tuple[bool, str]]) -> None:
             warn(f"{sentence}. This comes from the raw data and is for you alone.")
 
 
-def check_outputs(files: list[Path], out: Path, plot: Path | None) -> None:
+def check_outputs(files: list[Path], out: Path, plot: Path | None, policy: Path | None = None) -> None:
     """Before anything is read or spent: can the results be written, and over nothing that is needed?"""
     from quietq.mechanisms.container import check_target
 
     sources = {path.resolve() for path in files}
-    results = {"out": out} if plot is None else {"out": out, "plot": plot}
+    given = {"out": out, "plot": plot, "policy": policy}
+    results = {name: path for name, path in given.items() if path is not None}
     if len({*sources, *(path.resolve() for path in results.values())}) < len(sources) + len(results):
-        raise qq.InvalidInput("out, plot and the files to read must be different files.")
+        raise qq.InvalidInput(f"{', '.join(results)} and the files to read must be different files.")
     for name, path in results.items():
         if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
             raise qq.InvalidInput(f"{name} must name a file in a folder that can be written to, not {str(path)!r}.")
         with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
             pass
     check_target(out)
+    if policy is not None:
+        check_target(policy)
     if plot is not None:
         from quietq.cli.report.look import checked  # says what to install, if it has to, before anything is spent
 

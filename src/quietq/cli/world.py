@@ -1,6 +1,5 @@
 """`quietq world`."""
 
-import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import quietq as qq
 from quietq.cli.app import answer, number
 from quietq.cli.ledger import open_account
-from quietq.cli.options import JSON, Options, add_command, option
+from quietq.cli.options import JSON, Options, add_command, dashed, option
 from quietq.cli.releasing import (
     NOTHING_SPENT,
     PROMISE,
@@ -20,7 +19,6 @@ from quietq.cli.releasing import (
     reading,
     require,
     results,
-    warn_of_rows,
 )
 from quietq.cli.session_options import SESSIONS, read_sessions
 
@@ -55,6 +53,14 @@ OPTIONS: Options = {
         "no-go.",
     ),
     "steps": option(int, "Of an episode of that plan; default 300."),
+    "go": option(
+        float, "From which share of people on the plan is a go, above 0 and at most 1; without it, no verdict is given."
+    ),
+    "policy": option(Path, "A file for that plan, as a policy that may leave: it promises what world and check cost."),
+    "made_up": option(
+        Path, "Only write made-up sessions to this CSV file, to try all of this on: people push CartPole at random.",
+        metavar="FILE",
+    ),
     **PROMISE,
     **results("world"),
     **JSON,
@@ -62,23 +68,25 @@ OPTIONS: Options = {
 
 
 def world(values: dict[str, Any]) -> None:
+    if (made_up := values.pop("made_up", None)) is not None:
+        return _make_up(made_up, values)
     as_json, check, given = values.pop("json", False), values.pop("check", False), dict(values)
-    files, plot = values.get("files", []), values.pop("plot", None)
+    files, plot, policy = values.get("files", []), values.pop("plot", None), values.pop("policy", None)
     wanted = _read_wanted(values)
+    if policy is not None and wanted is None:
+        raise qq.InvalidInput("--policy is for a plan that is checked: say with --wanted what it must be worth.")
     model = qq.WorldModel(**{name: values.pop(name) for name in ("degree",) if name in values})
     if check:
         sessions = read_sessions(values)
-        _warn_of_bad_rows(sessions)
         model.feature_map(sessions.spaces)  # refused now rather than later
         counts = sessions.not_private
         return answer(as_json, {"not_private": counts}, NOTHING_SPENT, counts_in_words(counts))
     require("A private world needs", values, "epsilon", "delta", "out")
     budget, out = qq.Budget(values.pop("epsilon"), values.pop("delta")), values.pop("out")
     account = open_account(values.pop("ledger", None), values.pop("source", None), "world")
-    check_outputs(files, out, plot)
+    check_outputs(files, out, plot, policy)
     with reading("sessions") as (told, say):
         sessions = read_sessions(values, progress=told)
-        _warn_of_bad_rows(sessions)
         say("Making the world private")
         whole, part = budget, None
         if wanted is not None:
@@ -88,29 +96,45 @@ def world(values: dict[str, Any]) -> None:
         checked = None
         if wanted is not None and part is not None:
             say("Checking a plan")
-            checked = _check(private, sessions, part, account, *wanted, out)
-    names = given.get("state", ["state"])
-    plot = draw(plot, partial(_plot, private, names, checked))
+            checked = _check(private, sessions, part, account, *wanted, out, policy)
+    plot = draw(plot, partial(_plot, private, checked))
     record = {
         **_record(private, checked), "certificate": private.certificate.to_dict(), "out": str(out), "hash": name,
-        "plot": None if plot is None else str(plot), "options": plain({**given, "files": [*map(str, files)]}),
+        "plot": None if plot is None else str(plot), "policy": None if policy is None else str(policy),
+        "options": plain({**given, "files": [*map(str, files)]}),
         "not_private": sessions.not_private,
     }  # fmt: skip
-    written = f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}")
-    lines = [*_in_words(private, names), "", private.certificate]
+    written = f"\nMay be published: {' and '.join(str(one) for one in (out, plot, policy) if one is not None)}"
+    lines = [*_in_words(private), "", private.certificate]
     if checked is not None:
         lines = [_verdict(checked), *lines, f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP."]
     answer(as_json, record, *lines, written, counts_in_words(sessions.not_private))
 
 
-def _read_wanted(values: dict[str, Any]) -> tuple[float, int] | None:
-    """The return that is wanted, and for episodes of how many steps."""
+def _make_up(path: Path, values: dict[str, Any]) -> None:
+    from quietq.worlds.made_up_sessions import write_made_up_sessions
+
+    as_json, people = values.pop("json", False), values.pop("people", 500)
+    if values:
+        raise qq.InvalidInput(f"--made-up only writes a file, of --people people: leave {dashed(*values)} out.")
+    if path.exists():
+        raise qq.InvalidInput(f"There is a file {str(path)!r} already, which made-up sessions do not replace.")
+    rows = write_made_up_sessions(path, people)
+    answer(as_json, {"out": str(path), "rows": rows}, f"Made up {rows:,} steps of {people:,} people: {path}")
+
+
+def _read_wanted(values: dict[str, Any]) -> tuple[float, int, float | None] | None:
+    """The return that is wanted, for episodes of how many steps, and by how many people."""
     from quietq.privacy.checks import count, real
 
-    wanted, steps = values.pop("wanted", None), values.pop("steps", None)
-    if wanted is None and steps is not None:
-        raise qq.InvalidInput("--steps are those of a plan that is checked: say with --wanted what it must be worth.")
-    return None if wanted is None else (real("wanted", wanted), count("steps", 300 if steps is None else steps))
+    wanted, steps, go = (values.pop(name, None) for name in ("wanted", "steps", "go"))
+    if wanted is None and (steps is not None or go is not None):
+        raise qq.InvalidInput(
+            "--steps and --go are of a plan that is checked: say with --wanted what it must be worth."
+        )
+    if go is not None and not 0 < real("go", go) <= 1:
+        raise qq.InvalidInput(f"--go must be a share of the people, above 0 and at most 1, not {go:g}.")
+    return None if wanted is None else (real("wanted", wanted), count("steps", 300 if steps is None else steps), go)
 
 
 def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget, qq.Budget, Account]":
@@ -122,21 +146,25 @@ def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget,
     account = qq.Accountant(budget) if account is None else account
     if not account.spending.covers(both := Cost.gaussian(budget.mu)):
         raise qq.BudgetExhausted(f"{account.spending.shortage(both)}; nothing was booked.")
-    parts = (budget.mu * math.sqrt(share) * (1 - 1e-9) for share in (1 - CHECKED, CHECKED))  # rounding adds up too
-    whole, part = (qq.Budget.from_mu(mu, budget.delta) for mu in parts)
+    whole, part = budget.split(1 - CHECKED, CHECKED)
     return whole, part, account
 
 
 def _check(
     private: "PrivateWorld", sessions: "qq.Sessions", budget: "qq.Budget", account: "Account | None", wanted: float,
-    steps: int, out: Path,
+    steps: int, go: float | None, out: Path, policy: Path | None,
 ) -> "CheckedPlan":  # fmt: skip
-    """Of the best linear policy that is found in the world."""
+    """Of the best linear policy that is found in the world, which is written too if there is a file for it."""
     try:
         plan = qq.plan_linear(private, steps=steps)
-        return qq.check_plan(private, sessions, plan, wanted, budget, steps=steps, account=account)
+        checked = qq.check_plan(private, sessions, plan, wanted, budget, steps=steps, go=go, account=account)
+        if policy is not None:
+            qq.publish(plan, policy, trained_on=private, check=checked)
+        return checked
     except qq.QuietqError as error:
-        raise qq.QuietqError(f"The world is released, and written to {out}, but it was not checked: {error}") from error
+        raise qq.QuietqError(
+            f"The world is released, and written to {out}, but it was not checked, or its plan not written: {error}"
+        ) from error
 
 
 def _record(private: "PrivateWorld", checked: "CheckedPlan | None") -> dict[str, Any]:
@@ -145,23 +173,28 @@ def _record(private: "PrivateWorld", checked: "CheckedPlan | None") -> dict[str,
     moved = {name: column.tolist() for name, column in spreads(private)._asdict().items()}
     moved["coordinates"] = list(private.moved)
     check = None if checked is None else checked.to_dict()
-    return {"reward_error": private.reward_error, "spreads": moved, "check": check}
+    return {"errors": private.errors.to_dict(), "spreads": moved, "check": check}
 
 
 def _verdict(checked: "CheckedPlan") -> str:
-    from quietq.worlds.plan_check import GO
-
-    share, error, wanted, promised = (
-        number(one, 3) for one in (checked.share, checked.error, checked.wanted, checked.promised)
+    """A noisy share of people, with its interval; a verdict only by a threshold that the user gave."""
+    low, high = checked.interval
+    share, wanted, promised = (number(one, 3) for one in (checked.share, checked.wanted, checked.promised))
+    said = (
+        f"by their own steps, a plan that was made in this world is worth at least {wanted} for a share {share} of the "
+        f"people ({number(low, 3)} to {number(high, 3)}: 95 %, of the noise alone). The world itself promises "
+        f"{promised}."
     )
-    return (
-        f"{'GO' if checked.go else 'NO GO'}: by their own steps, a plan that was made in this world is worth at least "
-        f"{wanted} for a share {share} of the people, with noise of deviation {error}; from {GO:g} on it is a go. The "
-        f"world itself promises {promised}."
-    )
+    if checked.threshold is None:
+        return (
+            f"No verdict: {said} From which share on that is enough differs between systems: give it beforehand with "
+            "--go (docs/sessions.md says how to choose it)."
+        )
+    close = " It lies within the interval, so noise alone may have decided." if checked.is_close else ""
+    return f"{'GO' if checked.go else 'NO GO'} by your --go {checked.threshold:g}: {said}{close}"
 
 
-def _in_words(private: "PrivateWorld", names: list[str]) -> list[str]:
+def _in_words(private: "PrivateWorld") -> list[str]:
     """What was released, for whoever has to decide whether to train in it."""
     from quietq.cli.report.world_picture import spreads
 
@@ -169,48 +202,17 @@ def _in_words(private: "PrivateWorld", names: list[str]) -> list[str]:
     for place, i in enumerate(private.moved):
         noise, residual = (number(float(one[place]), 2) for one in (found.noise, found.residual))
         lines.append(
-            f"Steps of {names[i]}: noise moves what is expected by about {noise}; people's own scatter around it by "
-            f"{residual}."
+            f"Steps of {private.spaces.state_names[i]}: noise moves what is expected by about {noise}; people's own "
+            f"scatter around it by {residual}."
         )
-    low, high = private.spaces.low, private.spaces.high
-    if private.reward is not None:
-        error = number(private.reward_error, 2)
-        lines.append(
-            f"Rewards, from {low:g} to {high:g}: noise alone may have moved them by about {error}, and with much noise "
-            "they are simpler than people's too. If there is a public formula, declare it: qq.WorldModel(reward=...)."
-        )
-    ends = "Episodes end by a chance that was learned, of which noise is not told." if private.ends else None
-    lines.append(ends or "Episodes never end.")
-    return lines
+    lines += private.errors.in_words(private.spaces.low, private.spaces.high)
+    return lines if private.ends is not None else [*lines, "Episodes never end by themselves."]
 
 
-def _warn_of_bad_rows(sessions: "qq.Sessions") -> None:
-    counts, people = sessions.not_private, sessions.count
-    rows, steps, present = counts["rows"], counts["transitions"], counts["people_present"]
-    whole = "check columns, --step, --every, --actions, and where next states are"
-    outside = [
-        (counts.get(f"clipped_{what}s", 0), what.replace("_", " "), option)
-        for what, option in (
-            ("state", "--box"), ("next_state", "--box"), ("action", "--action-box"), ("reward", "--low and --high")
-        )
-    ]  # fmt: skip
-    warn_of_rows(
-        [
-            (steps < 0.9 * (rows - counts["starts"]), f"only {steps:,} of {rows:,} rows begin a whole step: {whole}"),
-            (
-                sessions.tells_ends and not counts["ends"],
-                "no whole step comes to an end: where the last row of an episode says so, give --next-state",
-            ),
-            *((n > rows / 10, f"{n:,} {what}s lie outside {option}: check these") for n, what, option in outside),
-            (present < people / 2, f"only {present:,} of {people:,} people have a whole step: check --people"),
-        ]
-    )
-
-
-def _plot(private: "PrivateWorld", names: list[str], checked: "CheckedPlan | None", plot: Path) -> None:
+def _plot(private: "PrivateWorld", checked: "CheckedPlan | None", plot: Path) -> None:
     from quietq.cli.report.world_picture import plot_world
 
-    plot_world(private, plot, names=names, check=checked)
+    plot_world(private, plot, check=checked)
 
 
 add_command(

@@ -1,13 +1,14 @@
 """What people did, step by step: states, actions, rewards and ends, all of them somebody's."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.session_doubts import warn_of_doubts
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.states import Items, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
@@ -112,19 +113,26 @@ class Sessions(Feedback):
         if propensity is not None:
             fields["propensity"] = Number(propensity, "propensity", 0.0, optional=True)
         fields |= {name: Flag(one, name) for name, one in (("end", end), ("cut", cut)) if one is not None}
+        named = names or _named(fields, "a")
+        number = None if names is None else len(names)  # names that could not travel along are refused now
+        Spaces(region, number, acted, low, high, state_names=_named(fields, "s"), action_names=named)
         schema = Steps(
             "sessions", person, fields, in_order=step is None, pairs=next_state is None,
             every=None if every is None else positive("every", every),
         )  # fmt: skip
         read = read_people(source, schema, Counts(), count, keep=True, engine=engine, progress=progress)
-        return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
+        found = cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
+        warn_of_doubts(found.not_private, found.count, found.tells_ends)
+        return found
 
     @property
     def spaces(self) -> Spaces:
+        fields = {} if self.schema is None else self.schema.fields
         told = {"next": "n0" in self.columns, "reward": "reward" in self.columns, "end": self.tells_ends}
         return Spaces(
             self.box, None if self.actions is None else len(self.actions), self.action_box, self.low, self.high,
-            tuple(name for name, there in told.items() if there),
+            tuple(name for name, there in told.items() if there), _named(fields, "s"),
+            self.actions or _named(fields, "a"),
         )  # fmt: skip
 
     @property
@@ -189,6 +197,11 @@ def _actions(
     if not names:
         raise InvalidInput("actions must name at least one action.")
     return {"action": Code(action, "action", names, optional=True)}, names, None
+
+
+def _named(fields: "Mapping[str, Field]", what: str) -> tuple[str, ...]:
+    """The columns of states or actions, as they were declared."""
+    return tuple(one.column for name, one in fields.items() if name[0] == what and name[1:].isdigit())
 
 
 def _places(name: str, what: str, columns: str | Sequence[str] | None, box: Box, of: str) -> "dict[str, Field]":

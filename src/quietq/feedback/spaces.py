@@ -1,6 +1,7 @@
 """What states and actions of sessions are, in public: how a row's state and action become one point of a unit box."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,11 @@ from jaxtyping import Float
 
 from quietq.feedback.statistic import Columns
 from quietq.noise.box import Box
-from quietq.privacy.checks import count, real
+from quietq.privacy.checks import count, real, shown
 from quietq.privacy.errors import InvalidInput
+
+LONGEST_NAME = 80
+"""Letters of a column's or an action's name, which is public text that travels along."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,10 @@ class Spaces:
     high: float = 1.0
     told: tuple[str, ...] = ("next", "reward", "end")
     """What rows tell of a step, besides state and action: the next state, its reward, whether an episode ended."""
+    state_names: tuple[str, ...] = field(default=(), compare=False)
+    action_names: tuple[str, ...] = field(default=(), compare=False)
+    """What coordinates of states are called, and actions of the list, or coordinates of actions that are numbers.
+    Public, for people to read: whoever calls them otherwise means the same spaces."""
 
     def __post_init__(self) -> None:
         if (self.actions is None) == (self.action_box is None):
@@ -34,6 +42,9 @@ class Spaces:
             count("actions", self.actions)
         if not real("low", self.low) < real("high", self.high):
             raise InvalidInput(f"high must be above low, but high is {self.high!r} and low is {self.low!r}.")
+        for name, number in (("state", self.states), ("action", self.actions or self.numbers)):
+            given = getattr(self, f"{name}_names") or [f"{name} {i}" for i in range(number)]
+            object.__setattr__(self, f"{name}_names", _names(name, given, number))
 
     @property
     def states(self) -> int:
@@ -56,6 +67,14 @@ class Spaces:
             actions = xp.where(actions[..., None] == np.arange(1, self.actions), 1.0, 0.0)
         return xp.concatenate([states, xp.asarray(actions, states.dtype)], axis=-1)
 
+    def in_words(self) -> str:
+        """What a state and an action are, by name and range."""
+        low, high = self.box.low, self.box.high
+        states = _ranges(self.state_names, low, high)
+        if self.action_box is None:
+            return f"states {states}; actions {', '.join(f'{i} {name}' for i, name in enumerate(self.action_names))}"
+        return f"states {states}; actions {_ranges(self.action_names, self.action_box.low, self.action_box.high)}"
+
     def points(self, columns: Columns) -> Float[np.ndarray, "rows dimension"]:
         actions = columns["action"] if self.actions is not None else stacked(columns, "a", self.numbers)
         return self.join(stacked(columns, "s", self.states), actions)
@@ -63,3 +82,19 @@ class Spaces:
 
 def stacked(columns: Columns, name: str, number: int) -> Float[np.ndarray, "rows number"]:
     return np.stack([columns[f"{name}{i}"] for i in range(number)], axis=-1).astype(np.float64)
+
+
+def _names(what: str, given: Sequence[str], number: int) -> tuple[str, ...]:
+    """So many names, each of a few printable letters, and no two alike: nothing else that a file says may be shown."""
+    for name in given:
+        if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and name.strip()):
+            raise InvalidInput(
+                f"The name of each {what} must be 1 to {LONGEST_NAME} printable letters, not {shown(name)}."
+            )
+    if len(given) != number or len(set(given)) < number:
+        raise InvalidInput(f"There must be {number} different names of {what}s, not {len(given)}.")
+    return tuple(given)
+
+
+def _ranges(names: Sequence[str], low: Sequence[float], high: Sequence[float]) -> str:
+    return ", ".join(f"{name} [{a:g}, {b:g}]" for name, a, b in zip(names, low, high, strict=True))

@@ -27,6 +27,7 @@ from quietq.mechanisms.private_model import PrivateModel
 from quietq.mechanisms.private_world import PrivateWorld, visited
 from quietq.mechanisms.rounds import Fitted, Rounds
 from quietq.mechanisms.whitening import Fit, Whitening, normal_scatter
+from quietq.mechanisms.world_errors import WorldErrors
 from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
@@ -60,6 +61,8 @@ class Released(NamedTuple):
     reward: Fitted | None
     ends: Fitted | None
     rate: float
+    ends_noise: float | None
+    """On log-odds of ends."""
 
 
 class Moments(Mechanism):
@@ -111,7 +114,7 @@ class Moments(Mechanism):
     def run(self) -> Generator[Query, np.ndarray, Released]:
         moves = Moves(self.spaces, self.feature_map, self.moved)
         fitted = yield from self._whiten(moves, self._mu["dynamics"], ROUNDS)
-        first = reward = ends = None
+        first = reward = ends = noise = None
         rate = 0.0
         if "start" in self._mu:
             first = yield from self._begin(fitted)
@@ -120,8 +123,10 @@ class Moments(Mechanism):
         if self._ends is not None:
             ends = yield from self._ends.run()
             ends = ends._replace(weights=STEEPER * ends.weights)
-            rate = yield from self._rate(self._ends.result(ends, _NOTHING))
-        return Released(fitted, first, reward, ends, rate)
+            rate, off = yield from self._rate(self._ends.result(ends, _NOTHING))
+            slopes = STEEPER * self._ends.loss.unit * math.sqrt(ends.basis.size) * ends.deviation
+            noise = math.hypot(slopes, off)
+        return Released(fitted, first, reward, ends, rate, noise)
 
     def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Fit]:
         whitening = Whitening(looked.features, np.diag(1 / looked.scales()), self.relation.people)
@@ -140,9 +145,11 @@ class Moments(Mechanism):
         scatter = normal_scatter(self.spaces.states) * found.residual
         return middle + root @ found.weights[0], root @ scatter @ root.T
 
-    def _rate(self, ends: PrivateModel) -> Generator[Query, np.ndarray, float]:
-        """What is to be added to the log-odds of balanced ends, so that there are as many as there were."""
-        rate, clip = 0.0, 1.0
+    def _rate(self, ends: PrivateModel) -> Generator[Query, np.ndarray, tuple[float, float]]:
+        """What is to be added to the log-odds of balanced ends, so that there are as many as there were, and the
+        deviation of its noise, which is that of the last look.
+        """
+        rate, clip, off = 0.0, 1.0, 0.0
         for _ in range(RATE_ROUNDS):
             odds = _Odds(ends, rate)
             query = mean_of_people(
@@ -151,25 +158,20 @@ class Moments(Mechanism):
             )  # fmt: skip
             expected, found = clip * np.maximum((yield query), query.law.sigma)
             rate += math.log(found / expected)
+            off = clip * query.law.sigma * math.hypot(1 / found, 1 / expected)
             clip = min(clip, _SURE * max(found, clip * query.law.sigma))
-        return rate
+        return rate, off
 
     def result(self, released: Released, certificate: Certificate) -> PrivateWorld:
-        moves, first, reward, ends, rate = released
+        moves, first, reward, ends, rate, noise = released
         parts: dict[str, PrivateModel] = {}
         for name, rounds, found in (("reward", self._reward, reward), ("ends", self._ends, ends)):
             if rounds is not None:
                 parts[name] = rounds.result(found, certificate)
         return PrivateWorld.of(
             self.spaces, self.feature_map, self.moved, moves, first, parts, self.model, certificate, rate=rate,
-            reward_error=self._error_of(reward),
+            errors=WorldErrors.of(self.spaces.high - self.spaces.low, self._reward, reward, noise),
         )  # fmt: skip
-
-    def _error_of(self, reward: Fitted | None) -> float:
-        """The root mean square, over states, of how far noise may have moved rewards."""
-        if reward is None:
-            return 0.0
-        return (self.spaces.high - self.spaces.low) * math.sqrt(reward.basis.size) * reward.deviation
 
     def expected_error(self) -> float:
         """Of one look, in units of what a person adds."""

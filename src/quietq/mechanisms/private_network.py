@@ -147,7 +147,7 @@ class PrivateNetwork(PrivateFunction):
         return self(points[..., 0] if self.box.dimension == 1 else points)
 
     def predict(
-        self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True
+        self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
     ) -> tuple[Int[np.ndarray, "..."], None]:
         """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
         return np.asarray(self.q_values(observation).argmax(axis=-1)), None

@@ -134,7 +134,7 @@ class PrivatePolicy(Publishable):
         return values.reshape(*where, self.outputs)
 
     def predict(
-        self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True
+        self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
     ) -> tuple[Shaped[np.ndarray, "..."], None]:
         """The best action, or one drawn by its probabilities, and None for the state: as Stable-Baselines3 has it."""
         if not deterministic and self.output != "log-probabilities":

@@ -18,6 +18,7 @@ from quietq.mechanisms.private_function import MEANS, kinds_of
 from quietq.mechanisms.private_model import LARGEST, PrivateModel
 from quietq.mechanisms.publishable import Arrays, Details, InvalidRelease, Publishable, Stored, require
 from quietq.mechanisms.whitening import Fit
+from quietq.mechanisms.world_errors import WorldErrors
 from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import FeatureMap, Polynomials, map_of
@@ -29,7 +30,7 @@ _PARTS = ("reward", "ends")
 _MODEL = ("offset", "weights", "knots")
 _FIT = ("weights", "gram", "residual", "left", "right")
 _FIRST = ("first", "spread")
-_NUMBERS = ("rate", "reward_error")
+_NAMES = ("state_names", "action_names")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,8 +63,8 @@ class PrivateWorld(Publishable):
     """None if they are known, or if there are none."""
     rate: float
     """The log-odds of an end, where `ends` says 0."""
-    reward_error: float
-    """How far noise may have moved rewards, as a root mean square over states, in their own units; 0 if known."""
+    errors: WorldErrors
+    """How far off rewards and ends may be."""
     box: Box
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
     known: tuple[str, ...] = ()
@@ -113,7 +114,10 @@ class PrivateWorld(Publishable):
         return self.weights + self.left @ normals @ self.right
 
     def env(self, **options: Any) -> Any:
-        """The world as a Gymnasium environment: see `quietq.worlds.private_world.PrivateWorldEnv`."""
+        """The world as a Gymnasium environment: see `quietq.worlds.private_world.PrivateWorldEnv`.
+
+        With `copies` it is a vector environment, and with `stable_baselines=True` too, one of Stable-Baselines3's kind.
+        """
         return registry.ENVIRONMENT.load()(self, **options)
 
     def with_known(self, model: WorldModel) -> "PrivateWorld":
@@ -124,7 +128,8 @@ class PrivateWorld(Publishable):
 
     def _declared(self) -> str:
         others = sorted(set(range(self.spaces.states)) - set(self.moved))
-        return ", ".join([*self.known, *(f"moves[{i}]" for i in others)]) or "nothing"
+        moves = (f"moves[{i}] ({self.spaces.state_names[i]})" for i in others)
+        return ", ".join([*self.known, *moves]) or "nothing"
 
     def missing(self) -> str | None:
         """What was declared as known, if it is not there."""
@@ -139,8 +144,9 @@ class PrivateWorld(Publishable):
         details: Details = {
             "feature_map": self.feature_map.describe(), "moved": list(self.moved), "known": list(self.known),
             "actions": spaces.actions, "low": spaces.low, "high": spaces.high, "rate": self.rate,
-            "reward_error": self.reward_error,
+            "errors": self.errors.to_dict(),
             "action_box": None if acting is None else [list(acting.low), list(acting.high)],
+            **{name: list(getattr(spaces, name)) for name in _NAMES},
         }  # fmt: skip
         arrays = {name: getattr(self, name) for name in _FIT}
         arrays |= {name: getattr(self, name) for name in _FIRST if getattr(self, name) is not None}
@@ -154,22 +160,45 @@ class PrivateWorld(Publishable):
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateWorld":
         details, arrays, box = stored.details, stored.arrays, stored.box
-        own = ("feature_map", "moved", "known", "actions", "low", "high", *_NUMBERS, "action_box", *_PARTS)
+        own = (
+            "feature_map",
+            "moved",
+            "known",
+            "actions",
+            "low",
+            "high",
+            "rate",
+            "errors",
+            "action_box",
+            *_NAMES,
+            *_PARTS,
+        )
         require(set(details) == set(own), f"its details must be {sorted(own)}")
         given = details["known"] if isinstance(details["known"], list) else None
         known = tuple(name for name in ("reward", "end", "start") if name in (given or ()))
         require(list(known) == given, "what is known must be a list of reward, end and start")
         sides = details["action_box"]
         require(sides is None or _is_pair(sides), "its action_box must be two lists of numbers, low and high")
+        names = [details[name] for name in _NAMES]
+        stated, measured = details["errors"], set(WorldErrors().to_dict())
+        require(isinstance(stated, dict) and set(stated) == measured, f"its errors must be {sorted(measured)}")
+        texts = all(isinstance(one, list) and one and all(isinstance(name, str) for name in one) for one in names)
+        require(texts, "its names must be lists of text")
         try:
             feature_map, acting = map_of(details["feature_map"]), None if sides is None else Box(*map(tuple, sides))
-            numbers: dict[str, Any] = {name: real(name, details[name]) for name in _NUMBERS}
-            spaces = Spaces(box, details["actions"], acting, details["low"], details["high"])
+            rate = real("rate", details["rate"])
+            errors = WorldErrors(**{name: None if v is None else real(name, v) for name, v in stated.items()})
+            spaces = Spaces(
+                box, details["actions"], acting, details["low"], details["high"], state_names=tuple(names[0]),
+                action_names=tuple(names[1]),
+            )  # fmt: skip
         except (InvalidInput, TypeError, ValueError) as error:
             raise InvalidRelease(f"This is not a release: {error}") from error
-        require(numbers["reward_error"] >= 0, "its error must not be below 0")
-        parts, names = _parts(stored, spaces, known)
-        stored.expect(own, names)
+        parts, held = _parts(stored, spaces, known)
+        stored.expect(own, held)
+        for part, stated in (("reward", errors.reward_noise), ("reward", errors.reward_kept),
+                             ("reward", errors.reward_error), ("ends", errors.ends_noise)):  # fmt: skip
+            require((parts[part] is None) == (stated is None), f"its errors must be stated for {part} that are learned")
         fit = {name: arrays[name] for name in _FIT}
         begin = {name: arrays.get(name) for name in _FIRST}
         moved = details["moved"]
@@ -177,7 +206,7 @@ class PrivateWorld(Publishable):
         require(rising and moved and sorted(set(moved)) == moved, "its moved coordinates must be some of the box's")
         _check(spaces, feature_map, len(moved), fit, begin)
         return cls(
-            spaces, feature_map, tuple(moved), **fit, **begin, **parts, **numbers, box=box,
+            spaces, feature_map, tuple(moved), **fit, **begin, **parts, rate=rate, errors=errors, box=box,
             certificate=stored.certificate, known=known,
         )  # fmt: skip
 
@@ -187,6 +216,18 @@ class PrivateWorld(Publishable):
 
     def in_words(self) -> list[str]:
         return ["This is a world: its values are the expected next state, for each action one after the other."]
+
+    def __str__(self) -> str:
+        """What it is, in names that whoever declared it knows, and how far off it may be."""
+        spaces, known = self.spaces, self._declared()
+        lines = [f"A private world of {spaces.in_words()}."]
+        lines += self.errors.in_words(spaces.low, spaces.high)
+        if self.ends is None and "end" not in self.known:
+            lines.append("Episodes never end by themselves.")
+        lines += [] if known == "nothing" else [f"Declared as known: {known}."]
+        lines.append(str(self.certificate).splitlines()[0])
+        mark = "" if self.certificate.standing == "certified" else "NOT PRIVATE: "
+        return mark + "\n".join(lines)
 
     def _shape(self) -> str:
         actions = self.spaces.actions if self.spaces.actions is not None else self.spaces.action_box

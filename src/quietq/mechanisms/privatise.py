@@ -20,6 +20,12 @@ from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, Privacy
 from quietq.privacy.checks import instance
 from quietq.privacy.sampling import fraction as checked_fraction
 
+UNEVEN = (
+    "Noise is small about the reward's mean, and larger in its level: that matters where episodes can end early, and "
+    "level=True has less of it there."
+)
+"""A remark on paths, whose kernel is chosen for shapes alone unless a level is asked for."""
+
 
 @shows_nothing
 def privatise(
@@ -76,6 +82,8 @@ def privatise(
         level=level,
     )  # fmt: skip
     mechanism = choose(noise, task)
+    if mechanism.name == "path" and isinstance(task.relation, LipschitzBall) and not level:
+        mechanism.remarks = (*mechanism.remarks, UNEVEN)
     if mechanism.cost.delta != 0 and (sentence := weak_delta(budget.delta, task.relation.people)):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if simulate is not None:

@@ -63,6 +63,8 @@ class Fitted(NamedTuple):
     knots: Float[np.ndarray, "d knots"]
     deviation: float = 0.0
     """Of each weight: how far noise, and chance in who was asked, may have moved it."""
+    kept: Float[np.ndarray, " directions"] | None = None
+    """Which part of each weight shrinkage left."""
 
 
 class Rounds(FeatureModel):
@@ -100,6 +102,7 @@ class Rounds(FeatureModel):
         basis, knots = yield from self._look_at_states()
         curvature, features = self.loss.curvature, Stretched(basis, knots)
         weights, looks, precision = np.zeros(basis.size), np.zeros(basis.size), 0.0
+        kept = np.ones(basis.size)
         least = self._affordable(basis)
         clip = max(0.5 * math.sqrt(basis.size * self._spread), least)
         for number in range(self.rounds):
@@ -113,9 +116,10 @@ class Rounds(FeatureModel):
             variance = (noise**2 + self._spread / self._people) / curvature**2
             looks = KEPT * looks + (weights - gradient / curvature) / variance
             precision = KEPT * precision + 1 / variance
-            weights = shrink(looks / precision, 1 / precision, basis)
+            kept = kept_by_shrinkage(looks / precision, 1 / precision, basis)
+            weights = looks / precision * kept
             clip = self._next_clip(clip, left, query.law.sigma / TOLD, least)
-        return Fitted(basis, weights, knots, precision**-0.5)
+        return Fitted(basis, weights, knots, precision**-0.5, kept)
 
     def _next_clip(self, clip: float, left: float, noise: float, least: float) -> float:
         """So that clipping leaves what it should: all, if noise lets that be told, where rare answers are to count."""
@@ -135,6 +139,11 @@ class Rounds(FeatureModel):
         lengths = [np.linalg.norm(basis.directions(points, np.full(_PLACES, i)), axis=1) for i in range(basis.actions)]
         bound = math.sqrt(1 + TOLD**2 / 4)
         return min(self._tolerance * worth / (2 * bound * math.sqrt(basis.size)), float(np.max(lengths)))
+
+    @property
+    def every(self) -> Basis:
+        """All directions that there are; those that are not worth their noise are left out."""
+        return self._every
 
     def _look_at_states(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray]]:
         """Directions that are orthonormal where states lie, and the knots by which the box is stretched."""
@@ -183,7 +192,14 @@ def _worth_their_noise(variances: np.ndarray, noise: float) -> tuple[int, float]
 def shrink(
     looked: Float[np.ndarray, " rank"], variance: float | Float[np.ndarray, " rank"], basis: Basis
 ) -> Float[np.ndarray, " rank"]:
-    """The posterior mean, if the prior's variance is to be multiplied by one of several scales, feature by feature.
+    """The posterior mean, if the prior's variance is to be multiplied by one of several scales, feature by feature."""
+    return looked * kept_by_shrinkage(looked, variance, basis)
+
+
+def kept_by_shrinkage(
+    looked: Float[np.ndarray, " rank"], variance: float | Float[np.ndarray, " rank"], basis: Basis
+) -> Float[np.ndarray, " rank"]:
+    """Which part of each weight the posterior mean is.
 
     How common each scale is in a group of features is learnt from the group itself by likelihood (Stephens 2017, "False
     discovery rates: a new deal"), so that a few strong interactions among many that are nothing are kept.
@@ -198,7 +214,7 @@ def shrink(
     for _ in range(_STEPS):
         belongs = _shares(common[:, groups] * density)
         common = (np.stack([np.bincount(groups, one) for one in belongs]) + expected) / size
-    return looked * (_shares(common[:, groups] * density) * (1 - variance / spread)).sum(axis=0)
+    return (_shares(common[:, groups] * density) * (1 - variance / spread)).sum(axis=0)
 
 
 def _shares(sizes: Float[np.ndarray, "scales rank"]) -> Float[np.ndarray, "scales rank"]:

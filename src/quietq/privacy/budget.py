@@ -1,13 +1,18 @@
 """How much may be given away: an amount, not an account."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
 from quietq.privacy.checks import Checked, count, positive, positive_delta, probability
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import epsilon_from_mu, mu_from_budget
+
+_STEP = 1e-12
+"""Relative: by so much parts of a budget are made smaller until they come to no more than the whole."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,53 @@ class Budget(Checked):
             positive_delta(self.delta)
         return mu_from_budget(self.epsilon, self.delta)
 
+    def split(self, *shares: float) -> "tuple[Budget, ...]":
+        """A part for each of several releases of the same people, which together keep this promise.
+
+        Shares are of mu squared, and of epsilon where the budget is pure; they come to 1 or less, and what is left over
+        is spent by nobody. A part that has a delta is for Gaussian noise: mus add up as squares, so each part keeps the
+        whole delta, and epsilons of parts come to more than that of the whole. Give all releases the same
+        `account=Accountant(whole)`, which refuses noise of another kind and a release too many.
+
+        >>> whole = Budget(epsilon=1, delta=1e-5)
+        >>> world, check = whole.split(0.9, 0.1)
+        >>> print(world, "/", check)
+        (0.943816, 1e-05)-DP, mu = 0.2543 / (0.284543, 1e-05)-DP, mu = 0.084765
+        >>> [part.epsilon for part in Budget(epsilon=0.9, delta=0).split(0.5, 0.25)]
+        [0.45, 0.225]
+        """
+        parts = _shares(shares)
+        whole = Fraction(repr(self.epsilon)) if self.is_pure else Fraction(self.mu) ** 2
+        scale = 1.0
+        while True:
+            found = tuple(self._part(float(share), scale) for share in parts)
+            if sum(Fraction(repr(one.epsilon)) if self.is_pure else Fraction(one.mu) ** 2 for one in found) <= whole:
+                return found
+            scale *= 1 - _STEP  # rounding made the parts more than the whole
+
+    def _part(self, share: float, scale: float) -> "Budget":
+        if self.is_pure:
+            return Budget(self.epsilon * share * scale, 0.0)
+        mu = self.mu * math.sqrt(share) * scale
+        if epsilon_from_mu(mu, self.delta) == 0:
+            raise InvalidInput(
+                f"A share of {share:g} is too small: its epsilon would be 0, as delta {self.delta:g} alone allows as "
+                "much. Give a larger share, or a smaller delta."
+            )
+        return Budget.from_mu(mu, self.delta)
+
     def __str__(self) -> str:
         promise = f"({self.epsilon:g}, {self.delta:g})-DP"
         return promise if self.is_pure else f"{promise}, mu = {self.mu:.5g}"
+
+
+def _shares(given: Sequence[float]) -> list[Fraction]:
+    """As the decimal numbers that were written: 0.7, 0.2 and 0.1 are 1."""
+    parts = [Fraction(repr(positive("A share", one))) for one in given]
+    whole = sum(parts, Fraction())
+    if not parts or whole > 1 + Fraction(_STEP):
+        raise InvalidInput(f"shares must be numbers above 0 that come to at most 1, e.g. 0.9 and 0.1, not {given!r}.")
+    return [part / max(whole, Fraction(1)) for part in parts]
 
 
 def weak_delta(delta: float, people: int | None) -> str | None:

@@ -12,6 +12,7 @@ from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.mechanisms.publishable import Publishable
 from quietq.mechanisms.release_file import open_bytes, write_release
 from quietq.noise.box import Domain
+from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
 
 FilePath = str | os.PathLike[str]
@@ -22,15 +23,18 @@ def publish(
     path: FilePath,
     *,
     trained_on: Any = None,
+    check: Any = None,
     box: Domain | None = None,
     not_private: bool = False,
     sign: FilePath | None = None,
 ) -> str:
     """Writes an agent, a private reward or a private function to a file, whole or not at all; gives its hash.
 
-    A model of Stable-Baselines3 leaves as its policy: `trained_on` is the private reward or world (or the environment
-    of either) that it was trained on, whose certificate goes along, and `box` the observations that it may be asked
-    about, where the environment gives them no bounds. That nothing else private was used is then your word.
+    A model of Stable-Baselines3, and a plan of `plan_linear`, leave as their policy: `trained_on` is the private reward
+    or world (or an environment of either, with any wrappers around it) that they were trained on, whose certificate
+    goes along. That nothing else private was used is then your word. If it is published because `check_plan` spoke for
+    it, give that as `check`: what the check cost is then part of the promise. `box` are the observations that a model
+    may be asked about, where its environment gives them no bounds.
 
     Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks
     it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A file
@@ -48,9 +52,18 @@ def publish(
     if _is_model(thing):
         from quietq.publishing.stable_baselines import policy_of  # which loads Gymnasium
 
-        thing = policy_of(thing, trained_on, box)
-    elif trained_on is not None or box is not None:
-        raise InvalidInput(f"trained_on and box are for models of Stable-Baselines3, not for a {type(thing).__name__}.")
+        thing = policy_of(thing, trained_on, box, _checked(check))
+    elif _is_plan(thing):
+        from quietq.publishing.linear_plan import policy_of_plan
+
+        if box is not None:
+            raise InvalidInput("box is for models of Stable-Baselines3; that of a plan is its world's: leave it out.")
+        thing = policy_of_plan(thing, trained_on, _checked(check))
+    elif any(one is not None for one in (trained_on, check, box)):
+        raise InvalidInput(
+            "trained_on, check and box are for models of Stable-Baselines3 and plans of plan_linear, not for a "
+            f"{type(thing).__name__}."
+        )
     function = function_of(thing, not_private)
     name = write_release(function, path, sign)
     try:
@@ -71,12 +84,25 @@ def _is_model(thing: object) -> bool:
     return base is not None and isinstance(thing, base.BaseAlgorithm)
 
 
+def _is_plan(thing: object) -> bool:
+    """Whether it is one of `plan_linear`, which whoever has a plan has imported."""
+    plans = sys.modules.get("quietq.worlds.cross_entropy")
+    return plans is not None and type(thing) is plans.LinearPolicy
+
+
+def _checked(check: Any) -> Any:
+    from quietq.worlds.plan_check import CheckedPlan
+
+    instance("check", check, CheckedPlan | None, "what check_plan(world, ...) gave")
+    return check
+
+
 def function_of(thing: Any, not_private: bool) -> Publishable:
     """What of a thing may leave; refused if nothing covers it, unless it is to be marked."""
     if not hasattr(thing, "as_function"):
         raise InvalidInput(
-            "Only an agent, a private reward, function or world, or a model of Stable-Baselines3 can be published, not "
-            f"{type(thing).__name__}."
+            "Only an agent, a private reward, function or world, a plan of plan_linear or a model of Stable-Baselines3 "
+            f"can be published, not {type(thing).__name__}."
         )
     function: Publishable = thing.as_function()
     if isinstance(function, PrivateNetwork) and function.draws > 1:

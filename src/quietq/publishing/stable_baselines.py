@@ -14,15 +14,12 @@ import numpy as np
 
 from quietq.mechanisms.private_network import LARGEST
 from quietq.mechanisms.private_policy import LEAK, TRAINED, Activation, Output, PrivatePolicy
-from quietq.mechanisms.publishable import Publishable
 from quietq.noise.box import Box, Domain
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
+from quietq.publishing.trained_on import certificate_of, with_check
 from quietq.worlds.independence import with_assumption
-from quietq.worlds.own_reward import OwnReward
-from quietq.worlds.private_reward import PrivateReward
-from quietq.worlds.private_world import PrivateWorldEnv
-from quietq.worlds.world_copies import WorldCopies
+from quietq.worlds.plan_check import CheckedPlan
 
 NO_BOUND = 1e10
 """Observations that may be larger count as unbounded: no environment means it."""
@@ -46,9 +43,12 @@ _ACTIVATIONS: dict[str, tuple[Activation, dict[str, float]]] = {
 }  # fmt: skip
 
 
-def policy_of(model: Any, trained_on: object, box: Domain | None = None) -> PrivatePolicy:
+def policy_of(
+    model: Any, trained_on: object, box: Domain | None = None, check: CheckedPlan | None = None
+) -> PrivatePolicy:
     """The policy of a model that was trained on this private reward or world, checked to act as the model does."""
-    certificate = with_assumption(_certificate_of(trained_on), TRAINED)
+    own = certificate_of(trained_on)
+    certificate = with_assumption(with_check(own, check), TRAINED)
     observations, name = model.observation_space, _name(model.policy)
     if name not in _ACTORS:
         raise InvalidInput(f"{_SUPPORTED}, not {type(model.policy).__name__}: train it with 'MlpPolicy'.")
@@ -63,24 +63,8 @@ def policy_of(model: Any, trained_on: object, box: Domain | None = None) -> Priv
         activation, output, weights, biases, _box(observations, box), certificate, action_range, normal, clip
     )
     _check(policy, model)
-    _warn_if_elsewhere(model, certificate)
+    _warn_if_elsewhere(model, own)
     return policy
-
-
-def _certificate_of(trained_on: object) -> Certificate:
-    if trained_on is None:
-        raise InvalidInput(
-            "A model has no certificate of its own: say with trained_on which private reward, private world or "
-            "environment of these it was trained on."
-        )
-    if not isinstance(trained_on, Publishable | PrivateReward | OwnReward | PrivateWorldEnv | WorldCopies):
-        raise InvalidInput(
-            "trained_on must be the private reward or world that the model was trained on, as privatise returns it, or "
-            f"an environment of it, not {type(trained_on).__name__}."
-        )
-    if trained_on.certificate is None:
-        raise InvalidInput("trained_on has no certificate: fit it to released rewards that have one.")
-    return trained_on.certificate
 
 
 def _name(thing: object) -> str:

@@ -13,7 +13,7 @@ from quietq.mechanisms.private_world import PrivateWorld
 from quietq.privacy.checks import count
 from quietq.worlds.private_world import ENSEMBLE, Simulator
 
-_FARTHEST = 10.0
+FARTHEST = 10.0
 """Deviations: states farther out count as that far."""
 _KEPT = 8
 """One in so many candidates is kept."""
@@ -39,12 +39,13 @@ class LinearPolicy:
 
     def acts(self, states: Float[np.ndarray, "*copies states"]) -> np.ndarray:
         """Actions as a Simulator takes them, for states of the unit box."""
-        seen = np.clip((states - self.middle) / self.deviation, -_FARTHEST, _FARTHEST)
+        seen = np.clip((states - self.middle) / self.deviation, -FARTHEST, FARTHEST)
         inputs = np.concatenate([np.ones((*seen.shape[:-1], 1)), seen], axis=-1)
         scores = (inputs[..., None, :] @ self.weights)[..., 0, :]
         if self.spaces.actions is None:
             return np.clip((scores + 1) / 2, 0.0, 1.0)
-        return np.concatenate([np.zeros_like(scores[..., :1]), scores], axis=-1).argmax(axis=-1)
+        others = scores[..., : self.spaces.actions - 1]  # none, if there is one action only
+        return np.concatenate([np.zeros_like(scores[..., :1]), others], axis=-1).argmax(axis=-1)
 
     def __call__(self, states: Float[np.ndarray, "*copies states"]) -> np.ndarray:
         """Actions in their own units, for states in theirs."""

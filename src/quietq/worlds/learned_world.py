@@ -44,7 +44,7 @@ class LearnedWorld(World):
         simulator = Simulator(self.private, self.halt, self.noise)
         made = {
             "box": Box((*spaces.box.low, spaces.low), (*spaces.box.high, spaces.high)), "actions": spaces.actions,
-            "action_names": tuple(f"action {i}" for i in range(spaces.actions)), "draws": simulator.draws + 1,
+            "action_names": spaces.action_names, "draws": simulator.draws + 1,
             "simulator": simulator,
         }  # fmt: skip
         for name, value in made.items():

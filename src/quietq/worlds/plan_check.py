@@ -24,8 +24,8 @@ from quietq.privacy.checks import count, instance, real
 from quietq.worlds.cross_entropy import LinearPolicy, policy_shape
 from quietq.worlds.own_worlds import OwnWorlds, Played
 
-GO = 0.3
-"""The share of people from which on it is a go: chosen on the development systems."""
+_SURE = 1.96
+"""Deviations of a 95 % interval."""
 _PLAYED = 64
 """Episodes in the released world, for what it promises."""
 
@@ -42,15 +42,37 @@ class CheckedPlan(Receipted):
     promised: float
     """What the plan is worth in the released world."""
     certificate: Certificate = field(repr=False)
+    threshold: float | None = None
+    """From which share on it is a go, as whoever asked said beforehand. There is no default: which share tells good
+    plans from others differs from system to system."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the share would lie without noise, at 95 %. It is of noise alone: not of how right people's own worlds
+        are, and not of other people.
+        """
+        return self.share - _SURE * self.error, self.share + _SURE * self.error
 
     @property
     def go(self) -> bool:
-        """Whether so many people's own worlds speak for the plan that it is likely to be worth what was wanted."""
-        return self.share >= GO
+        """Whether the noisy share is the threshold or more."""
+        if self.threshold is None:
+            raise InvalidInput(
+                "From which share of people on it is a go differs between systems, and nobody said: give it "
+                "beforehand: check_plan(..., go=0.5), or look at share and interval."
+            )
+        return self.share >= self.threshold
+
+    @property
+    def is_close(self) -> bool:
+        """Whether noise alone may have decided: the threshold lies within the interval."""
+        low, high = self.interval
+        return self.threshold is not None and low <= self.threshold <= high
 
     def to_dict(self) -> dict[str, Any]:
-        numbers = {name: getattr(self, name) for name in ("share", "error", "wanted", "promised", "go")}
-        return numbers | {"certificate": self.certificate.to_dict()}
+        numbers = {name: getattr(self, name) for name in ("share", "error", "wanted", "promised", "threshold")}
+        said = {"interval": list(self.interval), "go": None if self.threshold is None else self.go}
+        return numbers | said | {"certificate": self.certificate.to_dict()}
 
 
 class PlanCheck(Mechanism):
@@ -58,9 +80,11 @@ class PlanCheck(Mechanism):
 
     name, releases, takes, asks_code = "check", "plan", "sessions", True
 
-    def __init__(self, played: Played, wanted: float, sessions: Sessions, budget: Budget) -> None:
+    def __init__(
+        self, played: Played, wanted: float, sessions: Sessions, budget: Budget, threshold: float | None = None
+    ) -> None:
         self.relation, self.box, self.budget = sessions.relation, sessions.box, budget
-        self.largest, self.error = 1.0, 1e-12
+        self.largest, self.error, self.threshold = 1.0, 1e-12, threshold
         self.played, self.wanted, self.people = played, wanted, sessions.count
         held = "Each person says yes or no, once over all of their episodes, by their own steps and what was released."
         made = "World, plan and what is wanted were not made from these people's data, but for releases, which add up."
@@ -76,7 +100,7 @@ class PlanCheck(Mechanism):
         return float(answer[0]) + 0.5, query.law.sigma
 
     def result(self, released: tuple[float, float], certificate: Certificate) -> CheckedPlan:
-        return CheckedPlan(*released, self.wanted, self.promised, certificate)
+        return CheckedPlan(*released, self.wanted, self.promised, certificate, self.threshold)
 
 
 def _promised(played: Played) -> float:
@@ -89,12 +113,13 @@ def _promised(played: Played) -> float:
 @shows_nothing
 def check_plan(
     world: PrivateWorld, sessions: Sessions, plan: LinearPolicy, wanted: float, budget: Budget, *, steps: int = 300,
-    account: Account | None = None, simulate: int | None = None,
+    go: float | None = None, account: Account | None = None, simulate: int | None = None,
 ) -> CheckedPlan:  # fmt: skip
     """Whether a plan made in a private world is worth as much as is wanted, by these people's own steps; released once.
 
     Every person has the plan played from where they began, for so many steps, in a world that is fitted to their own
     steps around the released one; the share of people for whom the return is at least `wanted` is released with noise.
+    `go` is the share from which on you take it for a go: say it beforehand, from public knowledge (docs/sessions.md).
     A tenth of what the world is given (of mu squared) is enough. Ask it of `plan_linear(world)`, which takes seconds,
     before anybody trains.
     """
@@ -119,11 +144,13 @@ def check_plan(
         raise InvalidInput(f"sessions must tell what this world learned: {', '.join(missing)}.")
     if sentence := weak_delta(budget.delta, sessions.count):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+    if go is not None and not 0 < real("go", go) <= 1:
+        raise InvalidInput(f"go must be a share of the people, above 0 and at most 1, not {go:g}.")
     played = Played(world, plan, count("steps", steps))
     most = max(world.spaces.high * steps, world.spaces.high)
     if world.reward is not None and real("wanted", wanted) > most:
         raise InvalidInput(f"wanted must be at most {most:g}, the best reward in {steps} steps, not {wanted:g}.")
-    mechanism = PlanCheck(played, real("wanted", wanted), sessions, budget)
+    mechanism = PlanCheck(played, real("wanted", wanted), sessions, budget, go)
     if simulate is not None:
         return simulate_release(mechanism, sessions, simulate)
     return release(mechanism, sessions, account)

@@ -7,6 +7,7 @@ record it are refused, `info` passes through an allow-list, and that observation
 is checked where it can be (`independence`), and said in the certificate.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,9 @@ from quietq.worlds.guards import allowed_info, is_reset_by_itself, refuse_record
 from quietq.worlds.independence import independence, with_assumption
 from quietq.worlds.own_reward import OwnReward
 from quietq.worlds.reader import Outside, Reader, Released, State, batch_of
+
+_WITHOUT_LEVEL = ("can end early", "up to a constant")
+"""Words of a certificate's remarks that say that a reward's level is not known, or less well than its shape."""
 
 
 class PrivateReward:
@@ -80,6 +84,25 @@ class PrivateReward:
         assert private.certificate is not None  # or the reader would have refused it
         self.certificate = with_assumption(private.certificate, independence(env, self._allowed))
         self._before: np.ndarray | None = None
+        remarks = private.certificate.remarks
+        self._has_level = not any(words in remark for remark in remarks for words in _WITHOUT_LEVEL)
+
+    def _warn_of_an_early_end(self) -> None:
+        """Once: a constant in the reward then decides whether it pays to stay."""
+        if not self._has_level:
+            self._has_level = True
+            warnings.warn(
+                "Episodes can end early here, where a constant added to the reward changes what is best, and the level "
+                "of this reward is not known well, as its certificate remarks: release it with privatise(..., "
+                "level=True), or make all episodes equally long.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    @property
+    def released(self) -> Released:
+        """The private function that rewards come from."""
+        return self._reader.private
 
     def _without_reward(self, step: tuple[Any, ...]) -> tuple[Any, Any, Any, dict[str, Any]]:
         """What `env.step` returned, but for the reward, which no variable of the caller ever holds."""
@@ -91,18 +114,21 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
         PrivateReward.__init__(self, env, private, **options)
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, private=private, **options)
         gymnasium.Wrapper.__init__(self, env)
-        self._resets, self._finished = is_reset_by_itself(env), False
+        self._resets, self._finished, self._steps = is_reset_by_itself(env), False, 0
+        self._limit = None if env.spec is None else env.spec.max_episode_steps
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._before, self._finished = self._states(observation), False
+        self._before, self._finished, self._steps = self._states(observation), False, 0
         return observation, scrub(info, self._allowed)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, terminated, truncated, info = self._without_reward(self.env.step(action))
         before, after = self._before, self._states(observation)
         starts = self._resets and self._finished
-        self._before, self._finished = after, bool(terminated or truncated)
+        self._before, self._finished, self._steps = after, bool(terminated or truncated), self._steps + 1
+        if terminated and not truncated and self._steps != self._limit:
+            self._warn_of_an_early_end()
         reward = 0.0 if starts else float(self._reader.rewards(before, after, [action])[0])
         return observation, reward, terminated, truncated, info
 
@@ -137,6 +163,8 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
         before, returned = self._before, self._reader.states(observations, self.num_envs)
         starts = self._finished & (self._mode is AutoresetMode.NEXT_STEP)
         self._finished = np.logical_or(terminated, truncated)
+        if np.any(np.logical_and(terminated, np.logical_not(truncated))):
+            self._warn_of_an_early_end()
         self._before = returned
         after = self._with_final(returned, info) if self._mode is AutoresetMode.SAME_STEP else returned
         rewards, live = np.zeros(self.num_envs), ~starts

@@ -26,6 +26,9 @@ ENSEMBLE, HALT = 8, 10.0
 
 Both were chosen on the development systems; nearer halts keep plans from goals at the rim of people's steps."""
 
+_SHOWN = 10
+"""Names in an error."""
+
 
 class Step(NamedTuple):
     """What one step of each copy came to."""
@@ -156,7 +159,7 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
     the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own; names are added to it)
 
     def __init__(
         self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = HALT,
@@ -182,6 +185,10 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
         else:
             low, high = (np.array(end, np.float32) for end in (acting.low, acting.high))
             self.action_space = Box(low, high, dtype=np.float32)
+        spaces = world.spaces
+        self.metadata = type(self).metadata | {
+            "state_names": spaces.state_names, "action_names": spaces.action_names,
+        }  # fmt: skip
         self._weights: np.ndarray | None = None
         self._state, self._left = np.zeros(world.spaces.states), 0
 
@@ -198,7 +205,7 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
         if not self._left:
             raise ResetNeeded("There is no episode: call reset first.")
         if not self.action_space.contains(action):
-            raise InvalidInput(f"action must be in {self.action_space}, not {shown(action)}.")
+            raise InvalidInput(f"action must be in {self.action_space} ({self.named()}), not {shown(action)}.")
         draws = self.np_random.random(self.simulator.draws)
         found = self.simulator.step(self._state, self.unit(np.asarray(action)), draws, weights=self._weights)
         self._state, self._left = np.asarray(found.states), self._left - 1
@@ -214,6 +221,12 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
     def certificate(self) -> Certificate:
         """Of the world, and so of whatever is learned here."""
         return self.world.certificate
+
+    def named(self) -> str:
+        """What actions are called, for errors."""
+        names = self.world.spaces.action_names
+        listed = [f"{i} {name}" for i, name in enumerate(names)] if self.world.spaces.action_box is None else names
+        return ", ".join([*listed[:_SHOWN], *(["..."] if len(names) > _SHOWN else [])])
 
     def unit(self, actions: np.ndarray) -> np.ndarray:
         """Actions as the simulator takes them: numbers in the unit box, or those of a list as they are."""

@@ -17,8 +17,17 @@ from quietq.worlds.private_world import PrivateWorldEnv
 Seen = Float32[np.ndarray, "copies d"]
 
 
-def environment(world: PrivateWorld, copies: int | None = None, **options: Any) -> gymnasium.Env | VectorEnv:
-    """A private world for Gymnasium: one environment, or a vector environment of so many copies."""
+def environment(world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any) -> Any:
+    """A private world for Gymnasium: one environment, or a vector environment of so many copies.
+
+    Stable-Baselines3 takes no vector environment but its own kind: with `stable_baselines` it is one of those.
+    """
+    if stable_baselines:
+        if copies is None:
+            raise InvalidInput("stable_baselines is for several copies: say how many, or leave it out for one.")
+        from quietq.worlds.stable_baselines import WorldVecEnv
+
+        return WorldVecEnv(world, copies, **options)
     return PrivateWorldEnv(world, **options) if copies is None else WorldCopies(world, copies, **options)
 
 
@@ -33,6 +42,7 @@ class WorldCopies(VectorEnv):
     def __init__(self, world: PrivateWorld, copies: int, **options: Any) -> None:
         self.one = PrivateWorldEnv(world, **options)
         self.num_envs = count("copies", copies)
+        self.metadata = self.one.metadata | type(self).metadata
         self.single_observation_space, self.single_action_space = self.one.observation_space, self.one.action_space
         self.observation_space = batch_space(self.single_observation_space, copies)
         self.action_space = batch_space(self.single_action_space, copies)
@@ -63,7 +73,7 @@ class WorldCopies(VectorEnv):
             raise gymnasium.error.ResetNeeded("There is no episode: call reset first.")
         given = np.asarray(actions, self.action_space.dtype)
         if not self.action_space.contains(given):
-            raise InvalidInput(f"actions must be in {self.action_space}, not {shown(actions)}.")
+            raise InvalidInput(f"actions must be in {self.action_space} ({self.one.named()}), not {shown(actions)}.")
         draws = self.np_random.random((self.num_envs, self.one.simulator.draws))
         found = self.one.simulator.step(self._states, self.one.unit(given), draws, weights=self._weights)
         self._states, self._left = np.asarray(found.states), self._left - 1

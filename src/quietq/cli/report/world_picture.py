@@ -4,7 +4,6 @@ All of it comes from the released world and its certificate, so a picture may le
 """
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,8 +11,7 @@ from jaxtyping import Float
 
 from quietq.cli.report.look import STYLES, checked, new_figure, plain, save_released
 from quietq.mechanisms.private_world import PrivateWorld
-from quietq.privacy.errors import InvalidInput
-from quietq.worlds.plan_check import GO, CheckedPlan
+from quietq.worlds.plan_check import CheckedPlan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,25 +43,20 @@ def spreads(world: PrivateWorld) -> Spreads:
     )
 
 
-def plot_world(
-    world: PrivateWorld, path: str | os.PathLike[str], *, names: Sequence[str] | None = None,
-    check: CheckedPlan | None = None,
-) -> None:  # fmt: skip
-    """Draws a private world to a PNG or SVG file; `names` are those of the state's coordinates.
+def plot_world(world: PrivateWorld, path: str | os.PathLike[str], *, check: CheckedPlan | None = None) -> None:
+    """Draws a private world to a PNG or SVG file.
 
     For each coordinate that is learned: what noise alone is expected to do to a step, how people's steps scatter by
     themselves, and how much of them is explained, in widths of the box. Below, if there is one, the check of a plan:
     for which share of the people it is worth what was wanted, with twice the deviation of the noise.
     """
-    target, dimension = checked(path), world.box.dimension
-    if names is not None and len(names) != dimension:
-        raise InvalidInput(f"names must name the {dimension} coordinates of states, not {len(names)}.")
+    target = checked(path)
     shown = world.moved[:MOST_COORDINATES]
     rows = 0.9 + 0.34 * len(shown)
     figure = new_figure(8.4, 1.7 + rows + (1.6 if check is not None else 0.0))
     panels = figure.subplots(1 if check is None else 2, 1, height_ratios=[rows, 1.0][: 1 if check is None else 2])
     above, *below = np.ravel(panels)
-    _draw_spreads(above, world, [f"coordinate {i + 1}" if names is None else names[i] for i in shown])
+    _draw_spreads(above, world, [world.spaces.state_names[i].replace("$", r"\$") for i in shown])
     if len(shown) < len(world.moved):
         above.set_title(f"the first {len(shown)} of {len(world.moved)} coordinates that are learned", fontsize=11)
     if check is not None:
@@ -87,12 +80,13 @@ def _draw_spreads(panel: "Axes", world: PrivateWorld, names: list[str]) -> None:
 
 
 def _draw_check(panel: "Axes", check: CheckedPlan) -> None:
-    """Go to the right of the line, no go to the left."""
+    """Go to the right of the line, no go to the left, if somebody said where it is."""
     error = 2 * check.error
-    panel.axvspan(GO, 1, color=STYLES[2][0], alpha=0.12, lw=0)
-    panel.axvline(GO, color="black", linewidth=1.0, linestyle=":")
+    if check.threshold is not None:
+        panel.axvspan(check.threshold, 1, color=STYLES[2][0], alpha=0.12, lw=0)
+        panel.axvline(check.threshold, color="black", linewidth=1.0, linestyle=":")
     panel.errorbar([check.share], [0], xerr=[error], fmt="o", color=STYLES[0][0], markersize=8, capsize=4)
-    panel.set_yticks([0], ["go" if check.go else "no go"])
+    panel.set_yticks([0], ["" if check.threshold is None else "go" if check.go else "no go"])
     panel.set_ylim(-1, 1)
     panel.set_xlim(min(-0.05, check.share - 1.1 * error), max(1.05, check.share + 1.1 * error))
     plain(panel, f"share of people for whom the plan is worth at least {check.wanted:.4g}; ± 2 σ of the noise")

@@ -1,0 +1,131 @@
+"""What a policy was made of: the one release behind a reward, world or environment, and the check that spoke for it.
+
+Theorem (composition). World and check are releases of the same people, the check given the world. They are mu_1-GDP and
+mu_2-GDP, so both together, and whatever follows from both, are sqrt(mu_1^2 + mu_2^2)-GDP. A policy that is made in the
+world alone has the world's promise. But one that is published *because* the check spoke for it tells something of the
+check too: being there at all does. Then its promise is that of both.
+"""
+
+import dataclasses
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from quietq.mechanisms.publishable import Publishable
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.worlds.guards import inner_environments
+from quietq.worlds.own_reward import OwnReward
+from quietq.worlds.plan_check import CheckedPlan
+from quietq.worlds.private_reward import PrivateReward
+from quietq.worlds.private_world import PrivateWorldEnv
+from quietq.worlds.world_copies import WorldCopies
+
+_WHAT = "the private reward or world that it was trained on, as privatise returns it, or an environment of it"
+
+
+def certificate_of(trained_on: object) -> Certificate:
+    """With what an environment adds to that of the release behind it."""
+    certificate = _one(trained_on).certificate
+    if certificate is None:
+        raise InvalidInput("trained_on has no certificate: fit it to released rewards that have one.")
+    return certificate
+
+
+def release_behind(trained_on: object) -> Any:
+    return _source(_one(trained_on))
+
+
+def _one(trained_on: object) -> Any:
+    """The first of those that have a certificate, however many layers of environments lie around them."""
+    if trained_on is None:
+        raise InvalidInput(
+            "A policy has no certificate of its own: say with trained_on which private reward, private world or "
+            "environment of these it was trained on."
+        )
+    found = list(_protected(trained_on))
+    if not found or None in found:
+        raise InvalidInput(f"trained_on must be {_WHAT}, not {type(trained_on).__name__}.")
+    sources = [_source(one) for one in found]
+    if not all(_same(sources[0], other) for other in sources[1:]):
+        raise InvalidInput(
+            f"trained_on holds {len(found)} environments of several releases, whose promises add up: train on copies "
+            "of one release, and give that."
+        )
+    return found[0]
+
+
+def with_check(certificate: Certificate, check: CheckedPlan | None) -> Certificate:
+    """What is promised if a policy that was made of the one was published because of the other."""
+    if check is None or certificate.standing != "certified":
+        return certificate
+    other = check.certificate
+    if other.standing != "certified":
+        raise InvalidInput("check is a simulation, which protects nobody: publish with a check that was released.")
+    if certificate.relation != other.relation or certificate.mu is None or other.mu is None:
+        raise InvalidInput(
+            "check must be of the people that the world was made of, as check_plan(world, ...) gives it."
+        )
+    norm = {"kind": "gaussian-queries", "of": [*_queries(certificate), *_queries(other)]}
+    mu = math.hypot(certificate.mu, other.mu)
+    both = Budget.from_mu(mu, certificate.delta)  # type: ignore[arg-type]
+    added = Assumption(
+        f"World and check of a plan by the same people were both counted, mu = {certificate.mu:.5g} and "
+        f"{other.mu:.5g}, so the policy may have been published because of what the check said.",
+        enforced=True,
+    )
+    assumptions = tuple(dict.fromkeys((*certificate.assumptions, *other.assumptions, added)))
+    return dataclasses.replace(
+        certificate, epsilon=both.epsilon, mu=mu, sigma=None, norm=norm,
+        sensitivity=math.hypot(*(_in_noise(one) for one in (certificate, other))), assumptions=assumptions,
+    )  # fmt: skip
+
+
+def _queries(certificate: Certificate) -> list[Any]:
+    norm = certificate.to_dict()["norm"]
+    return norm["of"] if norm["kind"] == "gaussian-queries" else [{"norm": norm, "size": certificate.sigma}]
+
+
+def _in_noise(certificate: Certificate) -> float:
+    """What neighbours differ by, in units of the noise."""
+    assert certificate.sensitivity is not None  # which every certified release states
+    return certificate.sensitivity / (certificate.sigma or 1.0)
+
+
+def _protected(thing: Any) -> Iterator[Any]:
+    """From the outermost layer down: the first thing on each way that has a certificate; None where there is none."""
+    vectors = sys.modules.get("quietq.worlds.stable_baselines")
+    if vectors is not None and isinstance(thing, vectors.WorldVecEnv):
+        yield thing.copies
+    elif isinstance(thing, Publishable | PrivateReward | OwnReward | PrivateWorldEnv | WorldCopies):
+        yield thing
+    elif inner := inner_environments(thing):
+        for one in inner:
+            yield from _protected(one)
+    else:
+        yield None
+
+
+def _source(protected: Any) -> Any:
+    """The release itself, of which there may be several environments."""
+    if isinstance(protected, PrivateWorldEnv):
+        return protected.world
+    if isinstance(protected, WorldCopies):
+        return protected.one.world
+    return protected.released if isinstance(protected, PrivateReward) else protected
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether they are one release: the same object, or a copy with the same numbers."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or not isinstance(one, Publishable) or one.certificate != other.certificate:
+        return False
+    (details, arrays), (others, numbers) = one.to_arrays(), other.to_arrays()
+    return (details, set(arrays)) == (others, set(numbers)) and all(
+        np.array_equal(array, numbers[name]) for name, array in arrays.items()
+    )

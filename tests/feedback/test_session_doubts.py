@@ -1,0 +1,76 @@
+"""What looks like a mistake is said to whoever reads sessions, in Python as by the command, and refuses nothing."""
+
+import polars as pl
+import pytest
+
+from quietq import InvalidInput, Sessions
+from quietq.feedback.session_doubts import doubts_of
+from quietq.feedback.spaces import LONGEST_NAME
+
+COUNTS = {"rows": 100, "transitions": 90, "starts": 10, "ends": 5, "people_present": 10}
+
+
+def read(rows: dict, **options) -> Sessions:
+    given: dict = {"person": "who", "state": "x", "action": "go", "actions": ["left", "right"], "box": (0, 1)}
+    return Sessions.read(pl.DataFrame(rows), **{**given, "count": 2, **options})
+
+
+def rows_of(**changes) -> dict:
+    rows = {"who": ["a"] * 3 + ["b"] * 3, "x": [0.1, 0.2, 0.3] * 2, "go": ["left", "right", None] * 2, "end": [0] * 6}
+    return {**rows, **changes}
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_of_what_is_as_it_should_be():
+    assert doubts_of(COUNTS, 10, True) == []
+    found = read(rows_of())
+    assert (found.spaces.state_names, found.spaces.action_names) == (("x",), ("left", "right"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "people", "words"),
+    [
+        ({"transitions": 70}, 10, "only 70 of 100 rows begin a whole step"),
+        ({"ends": 0}, 10, "no whole step comes to an end"),
+        ({"clipped_next_states": 11}, 10, "11 next states lie outside what was declared: check box"),
+        ({"clipped_rewards": 11}, 10, "check low and high"),
+        ({"clipped_actions": 11}, 10, "check action_box"),
+        ({}, 21, "only 10 of 21 people have a whole step"),
+    ],
+)
+def test_each_doubt_is_one_sentence_for_the_operator(changes, people, words):
+    (said,) = doubts_of(COUNTS | changes, people, True)
+    assert words in said
+    assert said.endswith("This comes from the raw data and is for you alone.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "words"),
+    [
+        ({"x": [1.1, 1.2, 1.3] * 2}, {}, "states lie outside what was declared: check box"),
+        ({"go": ["up", "down", None] * 2}, {"count": 4}, "begin a whole step"),
+        ({}, {"end": "end"}, "comes to an end"),
+        ({}, {"count": 9}, "Only 2 of 9 people have a whole step"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:No row of the sessions")
+def test_python_says_what_the_command_says(rows, options, words):
+    with pytest.warns(UserWarning, match=words):
+        assert read(rows_of(**rows), **options).count == options.get("count", 2)
+
+
+@pytest.mark.filterwarnings("ignore:No row of the sessions")
+def test_no_rows_at_all_are_read_too():
+    """Whatever the data is, nothing may fail: that would tell of it."""
+    empty = pl.DataFrame(rows_of()).clear()
+    with pytest.warns(UserWarning, match="Only 0 of 2 people have a whole step"):
+        assert Sessions.read(
+            [empty], person="who", state="x", action="go", actions=["left", "right"], box=(0, 1), count=2
+        ).count == 2  # fmt: skip
+    assert doubts_of({}, 2, True)
+
+
+@pytest.mark.parametrize("names", [["a", "b" * (LONGEST_NAME + 1)], ["a", "b\nc"], ["a", "a"], ["a", " "]])
+def test_names_that_could_not_travel_are_refused(names):
+    with pytest.raises(InvalidInput, match=r"name|must differ"):
+        read(rows_of(), actions=names)

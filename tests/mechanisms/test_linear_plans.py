@@ -1,0 +1,173 @@
+"""Plans of private worlds leave as policies, act as they did, and promise what world and check come to together."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from linear_people import read, rows_of
+
+from quietq import Accountant, Budget, InvalidInput, PrivacyWarning, check_plan, load, plan_linear, privatise, publish
+from quietq.mechanisms import moments, rounds
+from quietq.mechanisms.private_policy import TRAINED, PrivatePolicy
+from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.publishing import open_release
+from quietq.publishing.trained_on import certificate_of
+
+WHOLE, PEOPLE, STEPS = Budget(2, 1e-5), 40, 5
+
+
+def released(numbers: bool):
+    """A world, a plan in it and its check, all paid for by one account."""
+    people, account = read(rows_of(PEOPLE, 4, numbers=numbers), PEOPLE, numbers), Accountant(WHOLE)
+    most, some = WHOLE.split(0.9, 0.1)
+    with mock.patch.object(moments, "ROUNDS", 2), mock.patch.object(rounds, "ROUNDS", 2):
+        world = privatise(people, most, account=account)
+    plan = plan_linear(world, steps=STEPS, iterations=2, candidates=16)
+    return world, plan, check_plan(world, people, plan, 1, some, steps=STEPS, account=account)
+
+
+@pytest.fixture(scope="module")
+def listed():
+    return released(False)
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_plan_comes_back_as_it_acted(numbers, listed, tmp_path):
+    world, plan, _ = released(True) if numbers else listed
+    plan = replace(plan, weights=np.array([[0.1], [0.02], [-0.03]]))  # whatever noise made of it
+    publish(plan, tmp_path / "policy.qq", trained_on=world)
+    policy = load(tmp_path / "policy.qq")
+    assert isinstance(policy, PrivatePolicy)
+    states = np.random.default_rng(0).uniform(-2, 2, (500, 2))
+    found, expected = policy.predict(states)[0], plan(states)
+    if numbers:
+        assert found == pytest.approx(expected, abs=1e-6)
+        assert np.ptp(expected) > 1e-3
+    else:
+        assert (found == expected).mean() > 0.99  # but for rounding where two are as good
+        assert set(expected.tolist()) <= {0, 1}
+    assert policy.certificate.mu == world.certificate.mu
+    assert policy.certificate.epsilon == world.certificate.epsilon
+    assert TRAINED in policy.certificate.assumptions
+    assert "trained on a private world" in open_release(tmp_path / "policy.qq").function.in_words()[0]
+
+
+def certificate_in(path: Path) -> Any:
+    return load(path).certificate
+
+
+def test_a_plan_that_a_check_spoke_for_promises_both(listed, tmp_path):
+    world, plan, check = listed
+    publish(plan, tmp_path / "policy.qq", trained_on=world, check=check)
+    found = certificate_in(tmp_path / "policy.qq")
+    assert found.mu == pytest.approx(WHOLE.mu, rel=1e-9)
+    assert found.mu <= WHOLE.mu
+    assert found.epsilon == pytest.approx(epsilon_from_mu(found.mu, 1e-5))
+    assert WHOLE.epsilon * (1 - 1e-6) < found.epsilon <= WHOLE.epsilon * (1 + 1e-9)
+    assert len(found.norm["of"]) == len(world.certificate.norm["of"]) + 1
+    assert found.sensitivity == pytest.approx(found.mu, rel=1e-6)
+    assert any("published because of what the check said" in one.text for one in found.assumptions)
+    assert any("plan and what is wanted were not made from these" in one.text for one in found.assumptions)
+
+
+def test_what_does_not_belong_together_is_refused(listed, tmp_path):
+    world, plan, check = listed
+    path = tmp_path / "policy.qq"
+    simulated = replace(check, certificate=replace_standing(check.certificate))
+    others = replace(check.certificate, relation={"kind": "one-person", "people": PEOPLE + 1})
+    cases: Any = (
+        ({}, "say with trained_on"),
+        ({"trained_on": world, "box": [(0, 1), (0, 1)]}, "box is for models"),
+        ({"trained_on": world, "check": simulated}, "check is a simulation"),
+        ({"trained_on": world, "check": replace(check, certificate=others)}, "check must be of the people"),
+        ({"trained_on": world, "check": 3}, "check must be what check_plan"),
+        ({"trained_on": 3}, "trained_on must be the private reward or world"),
+        (
+            {"trained_on": privatise(lambda s: s, Budget(1, 1e-5), relation=a_ball())},
+            "the world that the plan was made",
+        ),
+    )
+    for options, words in cases:
+        with pytest.raises(InvalidInput, match=words):
+            publish(plan, path, **options)
+    with pytest.raises(InvalidInput, match="trained_on, check and box are for"):
+        publish(world, path, check=check)
+    assert not path.exists()
+
+
+def a_ball():
+    from quietq import people
+
+    return people(50, low=0, high=0.5, slope=1)
+
+
+def replace_standing(certificate):
+    from quietq import Certificate
+
+    return Certificate(method=certificate.method, standing="none", reproducible=True)
+
+
+def test_plans_are_served_and_exported_as_other_policies(listed, tmp_path):
+    world, plan, _ = listed
+    publish(plan, tmp_path / "policy.qq", trained_on=world.env())
+    opened: Any = open_release(tmp_path / "policy.qq")
+    states = np.random.default_rng(0).uniform(-2, 2, (20, 2))
+    assert opened.policy(states).tolist() == opened.function.predict(states)[0].tolist()
+    runtime = pytest.importorskip("onnxruntime")
+    from quietq.publishing.onnx_export import export_onnx
+
+    export_onnx(opened.function, tmp_path / "policy.onnx")
+    session = runtime.InferenceSession(str(tmp_path / "policy.onnx"), providers=["CPUExecutionProvider"])
+    (actions,) = session.run(["actions"], {"states": states.astype(np.float32)})
+    assert actions.tolist() == opened.policy(states).tolist()
+
+
+def test_environments_of_one_release_say_which(listed):
+    from gymnasium.vector import SyncVectorEnv
+    from gymnasium.wrappers import RecordEpisodeStatistics
+
+    world, *_ = listed
+    own = world.certificate
+    wrapped = SyncVectorEnv([lambda: RecordEpisodeStatistics(world.env(steps=3)) for _ in range(2)])
+    for env in (world, world.env(), world.env(copies=2), RecordEpisodeStatistics(world.env()), wrapped):
+        assert certificate_of(env) == own
+    again = replace(world, weights=world.weights.copy())  # as a worker's copy of it
+    assert certificate_of(SyncVectorEnv([world.env, again.env])) == own
+    another = replace(world, weights=world.weights + 1e-9)
+    with pytest.raises(InvalidInput, match="environments of several releases, whose promises add up"):
+        certificate_of(SyncVectorEnv([world.env, another.env]))
+
+
+def test_wrappers_of_stable_baselines_are_seen_through(listed, tmp_path):
+    sb3 = pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.monitor import Monitor
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+
+    from quietq import PrivateReward, people
+    from quietq.worlds.stable_baselines import WorldVecEnv
+
+    world, _, check = listed
+    single, several = Monitor(world.env(steps=3)), VecNormalize(VecMonitor(WorldVecEnv(world, 2, steps=3)))
+    for env in (single, several, DummyVecEnv([lambda: Monitor(world.env(steps=3))])):
+        assert certificate_of(env) == world.certificate
+    model = sb3.PPO("MlpPolicy", several, n_steps=2, batch_size=2, device="cpu", policy_kwargs={"net_arch": [4]})
+    publish(model, tmp_path / "policy.qq", trained_on=several, check=check)
+    assert certificate_in(tmp_path / "policy.qq").mu == pytest.approx(WHOLE.mu)
+    gymnasium = pytest.importorskip("gymnasium")
+    first, second = (
+        privatise(lambda s: s, Budget(1, 1e-5), relation=people(50, low=0, high=1, slope=1)) for _ in range(2)
+    )
+
+    def walk(private):
+        return lambda: Monitor(PrivateReward(gymnasium.make("quietq/Walk-v0"), private))
+
+    assert certificate_of(DummyVecEnv([walk(first), walk(first)])).mu == first.certificate.mu
+    with pytest.raises(InvalidInput, match="several releases"):
+        certificate_of(DummyVecEnv([walk(first), walk(second)]))
+    with pytest.raises(InvalidInput, match="trained_on must be"):
+        certificate_of(Monitor(gymnasium.make("quietq/Walk-v0")))
+    with pytest.warns(PrivacyWarning, match="your word alone"):
+        publish(model, tmp_path / "policy.qq", trained_on=first)
