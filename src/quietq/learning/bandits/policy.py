@@ -180,13 +180,17 @@ class PrivatePolicy(Policy):
         self.arrivals = optional(lambda name, value: count(name, value, 2, _MOST_ARRIVALS))("arrivals", self.arrivals)
         if self.bounded and self.arrivals is None:
             raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
-        if sentence := None if self.is_pure else weak_delta(self.budget.delta, self.arrivals):
-            warnings.warn(sentence, PrivacyWarning, stacklevel=3)
         self._seen: Counter[str] = Counter()
         self._handed_over = False
         super().__post_init__()
+        for caution in self._cautions():  # before anything is charged
+            warnings.warn(caution, stacklevel=3)
         if self.account is not None and self.simulate is None:
             self.account.charge(self.cost, self.relation)
+
+    def _cautions(self) -> list[Warning]:
+        sentence = None if self.is_pure else weak_delta(self.budget.delta, self.arrivals)
+        return [PrivacyWarning(sentence)] if sentence else []
 
     @property
     def is_pure(self) -> bool:

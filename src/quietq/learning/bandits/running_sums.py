@@ -70,8 +70,11 @@ class RunningSum(ABC):
         """The noisy running sum."""
 
     @abstractmethod
+    def variance(self, steps: int) -> float:
+        """Of each number of a running sum after so many steps, in units of the noise's."""
+
     def spread(self, sums: Sums) -> float:
-        """The variance of each of its numbers, in units of the noise's."""
+        return sums.spread + self.variance(sums.steps)
 
     def forget(self, sums: Sums) -> Sums:
         """Goes on from the noisy sum, which is public, with a new running sum for those who come later."""
@@ -102,8 +105,8 @@ class Tree(RunningSum):
     def total(self, sums: Sums) -> Float[np.ndarray, " numbers"]:
         return sums.before + sums.public.sum(axis=0)
 
-    def spread(self, sums: Sums) -> float:
-        return sums.spread + sums.steps.bit_count()
+    def variance(self, steps: int) -> float:
+        return steps.bit_count()
 
 
 class Factors(RunningSum):
@@ -147,8 +150,8 @@ class Factors(RunningSum):
     def total(self, sums: Sums) -> Float[np.ndarray, " numbers"]:
         return sums.before + sums.public[-1]
 
-    def spread(self, sums: Sums) -> float:
-        return sums.spread + float(spreads(self.scales, self.decays, sums.steps))
+    def variance(self, steps: int) -> float:
+        return float(spreads(self.scales, self.decays, steps))
 
 
 @functools.lru_cache(maxsize=16)
@@ -172,7 +175,7 @@ def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: Any) ->
     ratio, weight = np.multiply.outer(powers, powers).ravel(), np.multiply.outer(weights, weights).ravel()
     steps = np.asarray(steps)[..., None]
     ends = ratio == 1
-    return (np.where(ends, steps, (1 - ratio**steps) / np.where(ends, 1.0, 1 - ratio)) @ weight).real
+    return np.asarray((np.where(ends, steps, (1 - ratio**steps) / np.where(ends, 1.0, 1 - ratio)) @ weight).real)
 
 
 @functools.lru_cache(maxsize=16)
