@@ -97,9 +97,7 @@ def ucb(means: np.ndarray, arrivals: int, runs: int, seed: int, exploration: Any
     return step_by_step(lambda log, n: jnp.sqrt(exploration * log / (2 * n)), means, arrivals, runs, seed)
 
 
-def local(
-    means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float, exploration: Any = 1.1
-) -> np.ndarray:
+def local(means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float, exploration: Any = 1.1) -> np.ndarray:
     """`learning.bandits.LocalUCB`: what is reported has means nearer to a half, in the same order."""
     keeps = 1 / (1 + math.exp(-epsilon))
     shown = 0.5 + (2 * keeps - 1) * (means - 0.5)

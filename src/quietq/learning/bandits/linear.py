@@ -80,7 +80,7 @@ class _Rows(Policy):
         try:
             single = [numbers("features", maps(row)).ravel() for row in np.atleast_2d(given)]
         except Exception as error:  # its words may hold a context
-            raise InvalidInput(f"features must give numbers for each row, and failed: {type(error).__name__}.") from None
+            raise InvalidInput(f"features must give numbers for each row, and raised {type(error).__name__}.") from None
         if len({len(row) for row in single}) != 1:
             raise InvalidInput("features must give as many numbers for each row.")
         return single[0] if given.ndim == 1 else np.stack(single)
@@ -251,8 +251,8 @@ class Linear(_Rows, PrivatePolicy):
         if error > self.weights / 2:
             found.append(UserWarning(
                 f"Hardly anything can be learned from {self.arrivals} arrivals: noise alone will put values off by "
-                f"{error:.2g}, and the largest that there can be is {self.weights:g}. More arrivals, fewer features or a "
-                "larger budget would help."
+                f"{error:.2g}, and the largest that there can be is {self.weights:g}. More arrivals, fewer features or "
+                "a larger budget would help."
             ))  # fmt: skip
         return found
 

@@ -30,7 +30,16 @@ from quietq.mechanisms.weights import Independent
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.privacy import (
-    Arrivals, Assumption, Budget, BudgetExhausted, Certificate, Cost, InvalidInput, PrivacyWarning, norms, weak_delta,
+    Arrivals,
+    Assumption,
+    Budget,
+    BudgetExhausted,
+    Certificate,
+    Cost,
+    InvalidInput,
+    PrivacyWarning,
+    norms,
+    weak_delta,
 )  # fmt: skip
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN
@@ -107,7 +116,7 @@ class Policy(ABC):
         """What an answer is about, as `_take` wants it."""
         return arm
 
-    def _make_room(self, answers: int) -> None:
+    def _make_room(self, answers: int) -> None:  # noqa: B027 - most have room for any number
         """Refuses more answers than there is room for."""
 
     @abstractmethod

@@ -181,7 +181,8 @@ def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: Any) ->
 @functools.lru_cache(maxsize=16)
 def _column_of_sums(scales: tuple[float, ...], decays: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Decoding is linear: an error of 1 leaves buffers of 1, and comes back as -scales . M^(k-1) 1 after k steps, with
-    M = diag(decays) - 1 scales', all of whose eigenvalues are simple."""
+    M = diag(decays) - 1 scales', all of whose eigenvalues are simple.
+    """
     ones = np.ones(len(scales))
     values, vectors = np.linalg.eig(np.diag(decays) - np.outer(ones, scales))
     weights = -(np.asarray(scales) @ vectors) * np.linalg.solve(vectors, ones) / (1 - values)

@@ -4,8 +4,8 @@ A state is PRIVATE: it holds sums of answers without noise. It is readable by it
 
 Theorem. A policy that was saved learns no more, and `resume` takes the sums without noise out of the file before it
 hands the policy over: what is left goes on from noised numbers alone, which is post-processing. So whichever processes
-go on from one file, of all of them one can use an answer that was not noised yet, and no answer is noised twice. Copies that somebody makes of the file are outside
-of this, and the certificate says that the state is private.
+go on from one file, of all of them one can use an answer that was not noised yet, and no answer is noised twice. Copies
+that somebody makes of the file are outside of this, and the certificate says that the state is private.
 """
 
 import dataclasses
