@@ -11,7 +11,7 @@ from benchmarks.bandit_data import open_bandit, replay, travellers
 from benchmarks.study import ROOT, Numbers
 from quietq.learning.bandits import UCB, Episodes, Linear, LinearTree, LinUCB
 
-ARRIVALS, RUNS, FEATURES = (5_000, 20_000, 50_000), 4, 6
+ARRIVALS, RUNS, FEATURES = (5_000, 20_000), 4, 6
 SHARE = "share that was shown what they chose"
 
 

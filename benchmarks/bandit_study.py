@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import quietq as qq
-from benchmarks import bandit_plays, linear_bandit_plays
+from benchmarks import bandit_page, bandit_plays, linear_bandit_plays
 from benchmarks.bandit_fits import fitted, later_over_earlier, power, slope
 from benchmarks.bandit_people import people_cases
 from benchmarks.bandit_plays import ARMS, arms_of, in_blocks
@@ -57,6 +57,10 @@ def study(options: argparse.Namespace) -> Study:
             for labels, measure, made_of, settings in cases
         ], remarks, each="draws of 100 runs",
     )  # fmt: skip
+
+
+def write_page() -> None:
+    bandit_page.write()
 
 
 Found = tuple[dict[str, Any], Callable[[int], Numbers], tuple[Any, ...], dict[str, Any] | None]
@@ -169,12 +173,13 @@ def _compiled() -> list[Found]:
 
 
 def _thompson() -> list[Found]:
-    def play(draw: int, name: str) -> np.ndarray:
-        return bandit_plays.thompson(arms_of(name), ARRIVALS[-1], RUNS, draw)
+    def play(draw: int, name: str, arrivals: int) -> np.ndarray:
+        return bandit_plays.thompson(arms_of(name), arrivals, RUNS, draw)
 
     return [
-        (_labels(name, "Thompson", ARRIVALS[-1], OPEN), _measure(functools.partial(play, name=name)),
+        (_labels(name, "Thompson", arrivals, OPEN), _measure(functools.partial(play, name=name, arrivals=arrivals)),
          (FILES["plays"],), {})
+        for arrivals in ARRIVALS[1:]
         for name in ARMS
     ]  # fmt: skip
 

@@ -23,7 +23,7 @@ from benchmarks.study import RESULTS
 from quietq.learning.bandits import Episodes, Linear, LinearTree, LinUCB
 
 DEVELOPMENT = {"two arms": (0.6, 0.54), "four arms": (0.85, 0.7, 0.5, 0.3), "ten arms": (0.5, *(0.4,) * 9)}
-ARRIVALS, RUNS, SEED = 400_000, 40, 10**6
+ARRIVALS, RUNS, SEED = 100_000, 40, 10**6
 EPSILONS = (0.005, 0.02, 0.1, 0.25, 1.0)
 EXPLORATION = {"exploration": (0.05, 0.1, 0.2, 0.4, 0.8, 1.1, 1.6)}
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
