@@ -24,10 +24,12 @@ ARRIVALS = 10**6
 def draw(rows: list[dict[str, Any]]) -> Any:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
     axes = figure.subplots(1, len(ARMS))
     for axis, (arms, means) in zip(axes, ARMS.items(), strict=True):
-        here = [row for row in rows if row["arms"] == arms and row["arrivals"] == ARRIVALS]
+        here = [
+            row for row in rows if (row["arms"], row["arrivals"]) == (arms, ARRIVALS) and "regret" in row["numbers"]
+        ]
         for policy, style in STYLES.items():
             found = sorted((row["epsilon"], _regret(row)) for row in here if row["policy"] == policy)
             if found:
@@ -44,7 +46,7 @@ def draw(rows: list[dict[str, Any]]) -> Any:
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("regret after a million arrivals, in answers")
     handles = {label: one for axis in axes for one, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=7, frameon=False)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 

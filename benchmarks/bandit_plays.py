@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from quietq.learning.bandits import Policy
+from quietq.learning.bandits import Elimination, Episodes
 from quietq.learning.bandits.policy import UNITS
 from quietq.learning.bandits.tree_ucb import levels_for
 
@@ -26,7 +26,9 @@ ARMS = {
 _AT_ONCE = 1000  # steps whose random numbers are drawn together
 
 
-def in_blocks(policy: Policy, means: np.ndarray, arrivals: int, generator: np.random.Generator) -> float:
+def in_blocks(
+    policy: Elimination | Episodes, means: np.ndarray, arrivals: int, generator: np.random.Generator
+) -> float:
     """The regret of one run: what always showing the best arm would have brought more, in expectation."""
     shown, left = np.zeros(len(means), np.int64), arrivals
     while left > 0:

@@ -68,7 +68,7 @@ def test_sums_of_nodes_are_beyond_their_bound_as_rarely_as_stated(nodes: int) ->
     for time in (2, 10, 1e3, 1e6):
         bound = math.sqrt(4 * nodes * math.log(time)) + math.log(time)
         places = np.linspace(0.0, 40.0 + 6 * nodes, 200_001)
-        tail = float(np.trapezoid(gamma(nodes).pdf(places) * gamma(nodes).sf(places + bound), places))
+        tail = float(np.trapezoid(gamma.pdf(places, nodes) * gamma.sf(places + bound, nodes), places))
         assert 0 < tail <= 1 / time
 
 
