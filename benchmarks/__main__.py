@@ -110,6 +110,7 @@ def _study(module: ModuleType, chosen: argparse.Namespace) -> list[bool]:
         _console().print(f"{_title(module)}:")
         for number, lines in tables(_stored(study.name)).items():
             _console().print(f"\n{number}", _table("", lines))
+    getattr(module, "write_page", lambda: None)()
     return []
 
 

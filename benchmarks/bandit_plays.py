@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from quietq.learning.bandits import Policy
+from quietq.learning.bandits import Elimination, Episodes
 from quietq.learning.bandits.policy import UNITS
 from quietq.learning.bandits.tree_ucb import levels_for
 
@@ -26,7 +26,9 @@ ARMS = {
 _AT_ONCE = 1000  # steps whose random numbers are drawn together
 
 
-def in_blocks(policy: Policy, means: np.ndarray, arrivals: int, generator: np.random.Generator) -> float:
+def in_blocks(
+    policy: Elimination | Episodes, means: np.ndarray, arrivals: int, generator: np.random.Generator
+) -> float:
     """The regret of one run: what always showing the best arm would have brought more, in expectation."""
     shown, left = np.zeros(len(means), np.int64), arrivals
     while left > 0:
@@ -42,58 +44,66 @@ def in_blocks(policy: Policy, means: np.ndarray, arrivals: int, generator: np.ra
 
 
 def step_by_step(
-    index: Callable[..., Any], start: Callable[[int, int], Any], after: Callable[..., Any], means: np.ndarray,
-    arrivals: int, runs: int, seed: int,
+    raised: Callable[[Any, Any], Any], means: np.ndarray, arrivals: int, runs: int, seed: int, levels: int = 0,
+    scale: Any = 0.0,
 ) -> np.ndarray:  # fmt: skip
-    """The regret of each run of a policy that shows the arm of the highest index, compiled.
+    """The regret of each run of a policy that shows the arm of the highest raised mean, compiled.
 
-    `index(t, answers, ones, state, draws)` has shape (runs, arms), `after(answers, arm, state, draws)` is the state
-    after an answer about an arm. Both get the step's own uniform numbers, of shape (runs, arms + 2).
+    `raised(log, answers)` is what a mean of so many answers is raised by, of shape (arms, runs), at a time of this
+    logarithm. Sums are exact, or from trees of so many levels with Laplace noise of this scale on each node.
     """
     arms, chunks = len(means), -(-arrivals // _AT_ONCE)
+    numbers, each = jnp.arange(arms)[:, None], jnp.arange(runs)
+    true = jnp.asarray(means, jnp.float32)[:, None]
 
     def step(carry: Any, given: Any) -> tuple[Any, None]:
-        answers, ones, state = carry
-        t, draws = given
-        scores = jnp.where(answers > 0, index(t, answers, ones, state, draws[:, :arms]), jnp.inf)
-        arm = jnp.argmax(scores, axis=1)
-        shown = (arm[:, None] == jnp.arange(arms)) & (t < arrivals)
-        won = draws[:, arms] < jnp.asarray(means, jnp.float32)[arm]
+        answers, sums, noises, noise = carry
+        t, uniforms, fresh = given
+        log = jnp.log(jnp.maximum(t, 2).astype(jnp.float32))
+        scores = jnp.where(answers > 0, (sums + noise) / answers + raised(log, answers), jnp.inf)
+        arm = jnp.min(jnp.where(scores == scores.max(axis=0), numbers, arms), axis=0)
+        shown = (arm == numbers) & (t < arrivals)
         answers = answers + shown
-        state = after(answers, arm, state, draws[:, arms + 1])
-        return (answers, ones + shown * won[:, None], state), None
+        sums = sums + (shown & (uniforms < jnp.where(shown, true, 0.0).sum(axis=0)))
+        if levels:
+            n = jnp.where(shown, answers, 0).sum(axis=0)
+            # the nodes of n answers are those of n without its last 1 in binary, and a fresh one
+            before, place = n & (n - 1), (arm * (levels + 1) * runs) + each
+            total = noises[place + jnp.where(before > 0, _last_one(before), levels) * runs] + fresh
+            noises = noises.at[place + _last_one(n) * runs].set(total, unique_indices=True)
+            noise = jnp.where(shown, total, noise)
+        return (answers, sums, noises, noise), None
 
     @jax.jit
     def chunk(carry: Any, number: Any, key: Any) -> Any:
-        draws = jax.random.uniform(jax.random.fold_in(key, number), (_AT_ONCE, runs, arms + 2), minval=1e-9)
-        return lax.scan(step, carry, (number * _AT_ONCE + jnp.arange(_AT_ONCE), draws))[0]
+        drawn = jax.random.uniform(jax.random.fold_in(key, number), (2 if levels else 1, _AT_ONCE, runs), minval=1e-9)
+        centred = drawn[-1] - 0.5
+        fresh = -scale * jnp.sign(centred) * jnp.log1p(-2 * jnp.abs(centred) * (1 - 1e-7))
+        return lax.scan(step, carry, (number * _AT_ONCE + jnp.arange(_AT_ONCE), drawn[0], fresh))[0]
 
-    carry = (jnp.zeros((runs, arms), jnp.int32), jnp.zeros((runs, arms), jnp.float32), start(runs, arms))
+    zeros = jnp.zeros((arms, runs))
+    carry = (zeros.astype(jnp.int32), zeros, jnp.zeros(arms * (levels + 1) * runs if levels else 0), zeros)
     key = jax.random.key(seed, impl="rbg")
     for number in range(chunks):
         carry = chunk(carry, number, key)
-    return np.asarray(carry[0], np.float64) @ (means.max() - means)
+    return (means.max() - means) @ np.asarray(carry[0], np.float64)
 
 
-def _nothing(runs: int, arms: int) -> tuple[()]:
-    return ()
+def _last_one(n: Any) -> Any:
+    """The place of the last 1 in binary."""
+    return lax.population_count((n & -n) - 1)
 
 
-def ucb(means: np.ndarray, arrivals: int, runs: int, seed: int, exploration: float = 1.1) -> np.ndarray:
-    """`learning.bandits.UCB`."""
-
-    def index(t: Any, answers: Any, ones: Any, state: Any, draws: Any) -> Any:
-        n = jnp.maximum(answers, 1)
-        return ones / n + jnp.sqrt(exploration * jnp.log(jnp.maximum(t, 1)) / (2 * n))
-
-    return step_by_step(index, _nothing, lambda answers, arm, state, draws: state, means, arrivals, runs, seed)
+def ucb(means: np.ndarray, arrivals: int, runs: int, seed: int, exploration: Any = 1.1) -> np.ndarray:
+    """`learning.bandits.UCB`. Constants, here and below, may be one number for each run."""
+    return step_by_step(lambda log, n: jnp.sqrt(exploration * log / (2 * n)), means, arrivals, runs, seed)
 
 
-def local(means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float) -> np.ndarray:
+def local(means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float, exploration: Any = 1.1) -> np.ndarray:
     """`learning.bandits.LocalUCB`: what is reported has means nearer to a half, in the same order."""
     keeps = 1 / (1 + math.exp(-epsilon))
     shown = 0.5 + (2 * keeps - 1) * (means - 0.5)
-    return ucb(shown, arrivals, runs, seed) / (2 * keeps - 1)
+    return ucb(shown, arrivals, runs, seed, exploration) / (2 * keeps - 1)
 
 
 def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarray:
@@ -110,30 +120,15 @@ def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarr
 def tree(
     means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float, sampling: Any, noise: Any
 ) -> np.ndarray:
-    """`learning.bandits.TreeUCB`. Its two constants may be columns, one row for each run."""
+    """`learning.bandits.TreeUCB`."""
     levels = levels_for(arrivals)
-    scale, places = levels / epsilon, jnp.arange(levels)
+    scale = levels / epsilon
 
-    def index(t: Any, answers: Any, ones: Any, state: Any, draws: Any) -> Any:
-        n, log = jnp.maximum(answers, 1), jnp.log(jnp.maximum(t, 2))
-        nodes = lax.population_count(answers)
-        of_noise = scale * (jnp.sqrt(4 * nodes * log) + log)
-        return (ones + state[1]) / n + sampling * jnp.sqrt(log / (2 * n)) + noise * of_noise / n
+    def raised(log: Any, n: Any) -> Any:
+        of_noise = scale * (jnp.sqrt(4 * lax.population_count(n) * log) + log)
+        return sampling * jnp.sqrt(log / (2 * n)) + noise * of_noise / n
 
-    def after(answers: Any, arm: Any, state: Any, draws: Any) -> Any:
-        """The noise of the arm's nodes: those that the new answer completes become one, with noise of its own."""
-        each = jnp.arange(runs)
-        n, nodes = answers[each, arm], state[0][each, arm]
-        level = lax.population_count((n & -n) - 1)[:, None]
-        centred = draws - 0.5
-        fresh = -scale * jnp.sign(centred) * jnp.log1p(-2 * jnp.abs(centred) * (1 - 1e-7))
-        nodes = jnp.where(places < level, 0.0, jnp.where(places == level, fresh[:, None], nodes))
-        return state[0].at[each, arm].set(nodes), state[1].at[each, arm].set(nodes.sum(axis=1))
-
-    def start(runs: int, arms: int) -> Any:
-        return jnp.zeros((runs, arms, levels)), jnp.zeros((runs, arms))
-
-    return step_by_step(index, start, after, means, arrivals, runs, seed)
+    return step_by_step(raised, means, arrivals, runs, seed, levels, scale)
 
 
 @functools.cache

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bandit_picture, world_picture
+from benchmarks import bandit_page, world_picture
 from benchmarks.study import ROOT
 from quietq.privacy.errors import InvalidInput, QuietqError
 
 DOCS, PAPER = ROOT / "docs", ROOT / "runs" / "paper" / "all"
-STUDIES: dict[str, Callable[[Path], None]] = {"bandits": bandit_picture.write, "world-peers": world_picture.write}
+STUDIES: dict[str, Callable[[Path], None]] = {"bandits": bandit_page.write_picture, "world-peers": world_picture.write}
 PAPERS = ("figure1", "figure2", "claims", "comparison", "needed", "extensions")
 PAGES = ("page", "page-world")
 NAMES = (*STUDIES, "audit", *PAPERS, *PAGES)

@@ -48,11 +48,50 @@ class Unforgetful(Episodes):
         self.state.units[arm] = kept
 
 
-class Reusing(Episodes):
-    """Uses the same noise in every episode."""
+class SameNoise:
+    """Draws the same noise in every episode, epoch, node or visit."""
+
+    simulate: int | None
 
     def _entropy(self) -> SeededEntropy:
         return SeededEntropy((self.simulate or 0) << 64)
+
+
+class Short(Elimination):
+    """With epochs short enough for a test, in which no arm goes."""
+
+    @property
+    def epoch(self) -> Epoch:
+        return super().epoch._replace(answers=4 * self.state.epoch, sampling=1e9)
+
+
+class UnforgetfulElimination(Short):
+    """Keeps sums of old epochs."""
+
+    def _end_epoch(self) -> None:
+        kept = self.state.units.copy()
+        super()._end_epoch()
+        self.state.units[:] = kept
+
+
+class ReusingEpisodes(SameNoise, Episodes):
+    pass
+
+
+class ReusingElimination(SameNoise, Short):
+    pass
+
+
+class ReusingTree(SameNoise, TreeUCB):
+    pass
+
+
+class ReusingLinear(SameNoise, Linear):
+    pass
+
+
+class ReusingLinearTree(SameNoise, LinearTree):
+    pass
 
 
 class Moved(Episodes):
@@ -79,6 +118,14 @@ class HalfTheLinearLevels(LinearTree):
         return super().sensitivity / np.sqrt(2)
 
 
+class HalfTheColumn(Linear):
+    """Noise for an encoder whose squares come to half of what they are."""
+
+    @cached_property
+    def sensitivity(self) -> float:
+        return super().sensitivity / np.sqrt(2)
+
+
 def streams() -> tuple[list[Visit], list[Visit]]:
     visits = crowd(127)
     return replaced(visits, 0, Visit(None, (0.0, 0.0))), replaced(visits, 0, Visit(None, (1.0, 1.0)))
@@ -100,13 +147,6 @@ def test_one_answer_moves_what_is_noised_by_no_more_than_stated(make: Any, least
 
 
 def test_elimination_uses_an_answer_once() -> None:
-    """With epochs short enough for a test."""
-
-    class Short(Elimination):
-        @property
-        def epoch(self) -> Epoch:
-            return super().epoch._replace(answers=4 * self.state.epoch, sampling=1.0)
-
     movement = frozen_bandit(lambda seed: Short(2, PURE, arrivals=1000, simulate=seed), *streams())
     assert movement.share == pytest.approx(1.0, abs=1e-9)
 
@@ -128,17 +168,32 @@ def test_one_person_moves_running_sums_by_no_more_than_stated(kind: Any) -> None
     "make",
     [
         lambda seed: Unforgetful(2, PURE, simulate=seed),
+        lambda seed: Unforgetful(2, GAUSSIAN, simulate=seed),
+        lambda seed: UnforgetfulElimination(2, PURE, arrivals=1000, simulate=seed),
         lambda seed: HalfTheLevels(2, PURE, arrivals=127, simulate=seed),
     ],
-    ids=["not forgotten", "half the levels"],
+    ids=["episodes", "Gaussian episodes", "epochs", "half the levels"],
 )
 def test_what_is_noised_more_often_than_stated_is_found(make: Any) -> None:
     assert frozen_bandit(make, *streams()).exceeds
 
 
-def test_half_the_levels_of_running_sums_are_found() -> None:
-    make = lambda seed: HalfTheLinearLevels(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed)  # noqa: E731
+@pytest.mark.parametrize("kind", [HalfTheLinearLevels, HalfTheColumn])
+def test_half_the_noise_of_running_sums_is_found(kind: Any) -> None:
+    make = lambda seed: kind(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed)  # noqa: E731
     assert frozen_bandit(make, *in_features(64)).exceeds
+
+
+@pytest.mark.parametrize("kind", [Linear, LinearTree])
+@pytest.mark.parametrize("of", ["context", "answers"])
+def test_a_context_or_an_answer_alone_moves_less(kind: Any, of: str) -> None:
+    before, after = in_features(64)
+    alone = replaced(before, 0, before[0]._replace(**{of: getattr(after[0], of)}))
+    movement = frozen_bandit(lambda seed: kind(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed), before, alone)
+    assert not movement.exceeds
+    # the context turns: 2 of xx' and 1 of sqrt(2) xy; the answer alone: sqrt(2) times 1
+    squares = {"context": 2 + 1, "answers": 2}[of]
+    assert movement.share == pytest.approx(np.sqrt(squares / 3.125), rel=2e-3)
 
 
 def test_an_end_of_an_episode_that_follows_answers_is_found() -> None:
@@ -148,11 +203,28 @@ def test_an_end_of_an_episode_that_follows_answers_is_found() -> None:
         frozen_bandit(lambda seed: Moved(2, PURE, simulate=seed), *streams())
 
 
-def test_noise_that_is_used_twice_is_found_by_telling_plays_apart() -> None:
-    """The first episodes of both arms differ by answers alone."""
-    visits = [stream[:4] for stream in streams()]
-    make = lambda seed: Reusing(2, Budget(0.5, 0.0), simulate=seed)  # noqa: E731
-    finding = audit_bandit(make, visits[0], visits[1], runs=100, most=2)
+SMALL, LINEAR = Budget(0.5, 0.0), Budget(0.5, 1e-4)
+REUSING: dict[str, tuple[Any, Any, int, int]] = {
+    "episodes": (lambda seed: ReusingEpisodes(2, SMALL, simulate=seed), streams, 4, 2),
+    "elimination": (lambda seed: ReusingElimination(2, SMALL, arrivals=1000, simulate=seed), streams, 24, 3),
+    "tree": (lambda seed: ReusingTree(2, SMALL, arrivals=4, simulate=seed), streams, 4, 2),
+    "factors": (
+        lambda seed: ReusingLinear(2, LINEAR, dimension=3, arrivals=4, simulate=seed, weights=1e3),
+        lambda: in_features(4), 4, 27,
+    ),
+    "linear tree": (
+        lambda seed: ReusingLinearTree(2, LINEAR, dimension=3, arrivals=4, simulate=seed, weights=1e3),
+        lambda: in_features(4), 4, 27,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REUSING)
+def test_noise_that_is_used_twice_is_found_by_telling_plays_apart(name: str) -> None:
+    """Two numbers with the same noise differ by answers alone."""
+    make, both, visits, most = REUSING[name]
+    before, after = (stream[:visits] for stream in both())
+    finding = audit_bandit(make, before, after, runs=100, most=most)
     assert finding.at(SURE).verdict == "refuted"
 
 

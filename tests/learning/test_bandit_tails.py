@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import binom, laplace, norm
+from scipy.stats import binom, gamma, laplace, norm
 
+from quietq import Budget
+from quietq.learning.bandits import Linear, LinearTree
 from quietq.learning.bandits.elimination import Epoch
 from quietq.learning.bandits.episodes import index
 from quietq.learning.bandits.linear import confidence
@@ -58,6 +60,34 @@ def test_epochs_fail_as_rarely_as_stated(scale: float, pure: bool) -> None:
         total += 5 * 2 * (binom.cdf(far, epoch.answers, 0.5) + noise)
     assert total <= wrong * (math.pi**2 / 12)
     assert math.pi**2 / 12 < 0.83
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5, 20])
+def test_sums_of_nodes_are_beyond_their_bound_as_rarely_as_stated(nodes: int) -> None:
+    """A sum of Laplace numbers is the difference of two Gamma numbers: its tail by integrating over one of them."""
+    for time in (2, 10, 1e3, 1e6):
+        bound = math.sqrt(4 * nodes * math.log(time)) + math.log(time)
+        places = np.linspace(0.0, 40.0 + 6 * nodes, 200_001)
+        tail = float(np.trapezoid(gamma.pdf(places, nodes) * gamma.sf(places + bound, nodes), places))
+        assert 0 < tail <= 1 / time
+
+
+@pytest.mark.parametrize("kind", [Linear, LinearTree])
+def test_true_values_are_within_the_theorems_widths_at_all_times(kind: type[Linear]) -> None:
+    """At width 1, with noise that is larger than the data: 1/arrivals of all runs may fail, and none of ten does."""
+    generator = np.random.default_rng(8)
+    for seed in range(10):
+        policy = kind(2, Budget(2.0, 1e-5), dimension=2, arrivals=128, simulate=seed)
+        true = generator.normal(size=2)
+        true /= 2 * np.linalg.norm(true)
+        for _ in range(128):
+            rows = generator.normal(size=(2, 2))
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+            arm = policy.choose(rows)
+            estimate, inverse, width = policy._solve()
+            far = np.abs(rows @ (estimate - true)) / np.sqrt(np.einsum("ai,ij,aj->a", rows, inverse, rows))
+            assert (far <= width).all()
+            policy.learn(rows, arm, float(generator.random() < 0.5 + rows[arm] @ true))
 
 
 def test_bounds_on_symmetric_noise_hold() -> None:

@@ -2,6 +2,9 @@
 
 import math
 import stat
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +83,42 @@ def test_answers_without_noise_leave_a_file_once(name: str, tmp_path: Path) -> N
         assert np.array_equal(again.state.before, policy._sums.total(policy.state))  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("name", MAKE)
+def test_a_saved_policy_learns_no_more_and_is_not_saved_again(name: str, tmp_path: Path) -> None:
+    """Else its answers that wait for noise would be noised here, and again where it is resumed."""
+    policy, generator = MAKE[name](), np.random.default_rng(0)
+    step(policy, generator)
+    save(policy, tmp_path)
+    for again in (lambda: step(policy, generator), lambda: save(policy, tmp_path / "other")):
+        with pytest.raises(BudgetExhausted, match="was saved"):
+            again()
+    step(resume(tmp_path), generator)
+
+
+def test_a_fork_can_neither_noise_nor_save(tmp_path: Path) -> None:
+    policy = Episodes(2, PURE)
+    policy._process += 1  # as a child sees it
+    for refused in (lambda: policy.learn(None, 0, 1.0), lambda: save(policy, tmp_path)):
+        with pytest.raises(BudgetExhausted, match="another process"):
+            refused()
+    assert not list(tmp_path.iterdir())
+
+
+def test_threads_that_learn_at_once_use_each_answer_once() -> None:
+    policy, seen = Episodes(2, PURE, simulate=0), []
+    draw = policy._noised
+
+    def noised(numbers: np.ndarray) -> np.ndarray:
+        seen.append(float(numbers[0]))
+        time.sleep(1e-4)  # as long as the others need to get in
+        return draw(numbers)
+
+    policy._noised = noised  # type: ignore[method-assign]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: policy.learn(None, policy.choose(), 1.0), range(400)))
+    assert sum(seen) + policy.state.units.sum() / 2**20 == 400
+
+
 def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no state"):
         resume(tmp_path)
@@ -110,7 +149,7 @@ def test_noise_is_as_large_as_visits_ask_for() -> None:
     once, often = (Episodes(2, PURE, visits=visits).certificate for visits in (1, 3))
     assert often.sensitivity == 3
     assert often.scale == pytest.approx(3 * (once.scale or 0))
-    linear = [Linear(2, GAUSSIAN, dimension=2, arrivals=100, visits=visits).law.sigma for visits in (1, 3)]
+    linear = [Linear(2, GAUSSIAN, dimension=2, arrivals=1000, visits=visits).law.sigma for visits in (1, 3)]
     assert linear[1] == pytest.approx(3 * linear[0])
     with pytest.raises(InvalidInput):
         Arrivals(visits=0)
@@ -138,6 +177,84 @@ def test_visits_that_may_be_unknown_are_trusted_after_a_second_resuming(tmp_path
     assert "Of each name" in str(first.certificate)
     assert "Of each name" not in str(second.certificate)
     assert "be it under two names" in str(second.certificate)
+
+
+def test_a_batch_is_learned_whole_or_not_at_all() -> None:
+    """So that whoever tries again does not give an answer twice."""
+    context = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
+    for name, make in MAKE.items():
+        named = {"named": True, "simulate": 0}
+        policy = make(**named)
+        good: list[Any] = [context, 0, 1, "anna"]
+        wrong = [(1, 3), (3, 1.5)] + ([(0, [[1.0, 0.0]]), (0, "text")] if "linear" in name else [])
+        for place, value in wrong:
+            bad = [value if i == place else one for i, one in enumerate(good)]
+            with pytest.raises(InvalidInput):
+                policy.learn_batch(*zip(good, bad, strict=True))
+        assert not policy._seen
+        arrays = vars(policy.state).values()
+        assert not any(np.any(one) for one in arrays if np.asarray(one).dtype != bool) or name == "elimination"
+
+
+def test_names_of_any_letters_are_counted() -> None:
+    policy = Episodes(2, PURE, named=True, simulate=0)
+    for person in ("\ud800", "", "é", 7, "7", -1, 10**30):
+        policy.learn(None, 0, 1.0, person=person)
+    assert len(policy._seen) == 6  # the number 7 and its digits are one name
+
+
+def test_maps_of_ones_own_that_fail_say_nothing_of_a_context() -> None:
+    def fails(row: np.ndarray) -> np.ndarray:
+        raise ValueError(f"cannot take {row}")
+
+    maps: list[Any] = [fails, lambda row: "text 0.25", lambda row: None, lambda row: row[: 1 + int(row[0] > 0.3)]]
+    for own in maps:
+        policy = LinUCB(2, dimension=2, features=own)
+        with pytest.raises(InvalidInput) as refusal:
+            policy.choose([[0.25, 0.5], [0.5, 0.25]])
+        assert "0.25" not in str(refusal.value)
+        assert refusal.value.__cause__ is None
+    with pytest.raises(InvalidInput, match="shape"):
+        LinUCB(2, dimension=2, features=lambda row: row).choose(np.ones((2, 1, 2)))
+
+
+def test_contexts_that_differ_in_their_last_bits_are_the_same() -> None:
+    """Parts of 2^-32 are what is added up, so no sum tells them apart."""
+    rows = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    sums = []
+    for context in (rows, np.nextafter(rows, 0.0), rows.astype(np.longdouble), rows.tolist()):
+        policy = MAKE["linear tree"](simulate=1)
+        policy.learn(context, 0, 1.0)
+        sums.append(policy.state.secret)
+    assert all(np.array_equal(sums[0], one) for one in sums[1:])
+
+
+def test_too_few_arrivals_are_told_before_anything_is_charged() -> None:
+    account = Accountant(Budget(5.0, 1e-5))
+    with pytest.warns(UserWarning, match="Hardly anything can be learned from 100 arrivals"):
+        Linear(2, GAUSSIAN, dimension=20, arrivals=100, simulate=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="Hardly"):
+            Linear(2, GAUSSIAN, dimension=20, arrivals=100, account=account)
+        assert account.spending.spent == Accountant(Budget(5.0, 1e-5)).spending.spent
+        Linear(2, GAUSSIAN, dimension=2, arrivals=10**4, account=account)
+    with pytest.raises(InvalidInput, match="arrivals"):
+        Linear(2, GAUSSIAN, dimension=2, arrivals=2**31 + 1)
+
+
+@pytest.mark.parametrize("kind", [Linear, LinearTree])
+def test_the_expected_error_is_that_of_values_at_the_end(kind: Any) -> None:
+    """Noise on the vector of sums, over as much as each direction was seen."""
+    policy = kind(2, GAUSSIAN, dimension=2, arrivals=64, simulate=5, weights=100.0)
+    deviation = policy.law.sigma * math.sqrt(policy._sums.variance(64))
+    context, values = np.eye(2), []
+    for seed in range(200):
+        one = kind(2, GAUSSIAN, dimension=2, arrivals=64, simulate=seed, weights=100.0)
+        one.learn_batch([context] * 64, [0, 1] * 32, [None] * 64)
+        values.append(one._sums.total(one.state)[-2:] / math.sqrt(2) / 32)
+    assert np.std(values) == pytest.approx(policy.expected_error(), rel=6 / math.sqrt(800))
+    assert policy.expected_error() == pytest.approx(deviation / math.sqrt(2) / 32)
 
 
 @pytest.mark.parametrize("reward", [None, math.nan, "text", object(), [1, 2], 1j])
@@ -205,8 +322,11 @@ def test_what_cannot_be_promised_is_refused() -> None:
 
 
 def test_more_arrivals_than_declared_are_not_learned_from() -> None:
-    policy = LinearTree(2, GAUSSIAN, dimension=2, arrivals=2, simulate=0)
+    policy = LinearTree(2, Budget(1000.0, 1e-5), dimension=2, arrivals=2, simulate=0)
     context = [[1.0, 0.0], [0.0, 1.0]]
+    with pytest.raises(BudgetExhausted, match="no room for 3 more"):
+        policy.learn_batch([context] * 3, [0, 1, 0], [1.0, 0.0, 1.0])
+    assert policy.state.steps == 0
     policy.learn_batch([context] * 2, [0, 1], [1.0, 0.0])
     with pytest.raises(BudgetExhausted):
         policy.learn(context, 0, 1.0)
@@ -260,7 +380,7 @@ def test_running_sums_are_those_of_their_matrices(kind: type[RunningSum]) -> Non
         decoder = np.tril(np.ones((n, n))) @ np.linalg.inv(encoder)
         assert way.column == pytest.approx(np.linalg.norm(encoder[:, 0]))
         assert way.total(noisy) - vectors.sum(axis=0) == pytest.approx(decoder[-1] @ np.array(noises), abs=1e-8)
-        assert spreads(way.scales, way.decays, n)[1:] == pytest.approx((decoder**2).sum(axis=1))
+        assert spreads(way.scales, way.decays, np.arange(1, n + 1)) == pytest.approx((decoder**2).sum(axis=1))
     else:
         assert way.spread(noisy) == 3
         assert way.spread(exact) == 3

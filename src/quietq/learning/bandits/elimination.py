@@ -82,17 +82,18 @@ class Elimination(PrivatePolicy):
         return arm
 
     def _ahead(self) -> Int[np.ndarray, " arms"]:
+        """How many answers about each arm `_take` may get at once, by their sum; for simulations in blocks."""
         left, state = self.state.left, self.state
         waited = self.epoch.answers - state.answers if left.sum() > 1 else np.full(self.arms, 2**40)
         return np.where(left, waited, 0)
 
-    def _take(self, arm: int, units: int, answers: int = 1) -> None:
+    def _take(self, shown: int, units: int, answers: int = 1) -> None:
         state = self.state
         needed = self.epoch.answers
-        if state.left.sum() == 1 or not state.left[arm] or state.answers[arm] >= needed:
+        if state.left.sum() == 1 or not state.left[shown] or state.answers[shown] >= needed:
             return  # nothing waits for it: an answer that is used never, or once
-        state.answers[arm] += answers
-        state.units[arm] += units
+        state.answers[shown] += answers
+        state.units[shown] += units
         if (state.answers[state.left] >= needed).all():
             self._end_epoch()
 

@@ -82,14 +82,15 @@ class Episodes(PrivatePolicy):
         return max(2 * int(self.state.length[self.state.arm]), 1)
 
     def _ahead(self) -> Int[np.ndarray, " arms"]:
+        """How many answers about each arm `_take` may get at once, by their sum; for simulations in blocks."""
         waited = max(self._needed - int(self.state.answers[self.state.arm]), 1)
         return np.where(np.arange(self.arms) == self.state.arm, waited, 0)
 
-    def _take(self, arm: int, units: int, answers: int = 1) -> None:
+    def _take(self, shown: int, units: int, answers: int = 1) -> None:
         state = self.state
         state.time += answers
-        state.answers[arm] += answers  # late answers about another arm wait for its next episode
-        state.units[arm] += units
+        state.answers[shown] += answers  # late answers about another arm wait for its next episode
+        state.units[shown] += units
         if state.answers[state.arm] >= self._needed:
             self._end_episode()
 
@@ -102,10 +103,8 @@ class Episodes(PrivatePolicy):
             state.arm = int(np.argmin(state.length))  # the next one that had no episode
             return
         level = self.exploration * math.log(state.time)
-        noise = (
-            (self.budget.epsilon / self.visits, math.inf) if self.is_pure else (math.inf, self.budget.mu / self.visits)
-        )
-        state.arm = int(np.argmax(index(state.means, state.length, level, *noise)))
+        rate, mu = (self.budget.epsilon, math.inf) if self.is_pure else (math.inf, self.budget.mu)
+        state.arm = int(np.argmax(index(state.means, state.length, level, rate / self.visits, mu / self.visits)))
 
     def _forget(self) -> None:
         self.state.answers[:], self.state.units[:] = 0, 0

@@ -9,17 +9,18 @@ keep their order, and gaps shrink by 2 p - 1, about epsilon/2.
 
 import math
 import secrets
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from quietq.learning.bandits.policy import UNITS, PrivatePolicy
-from quietq.learning.bandits.references import Counts, upper_bounds
+from quietq.learning.bandits.references import Counting, upper_bounds
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
 from quietq.privacy import Assumption, InvalidInput
+from quietq.privacy.checks import positive
 
 
 @dataclass(eq=False)
-class LocalUCB(PrivatePolicy):
+class LocalUCB(Counting, PrivatePolicy):
     """Upper confidence bounds on reports: `policy.learn(context, arm, policy.report(reward))`.
 
     `report` belongs on the person's own device, where the answer is; `learn` takes what was reported, 0 or 1.
@@ -30,14 +31,17 @@ class LocalUCB(PrivatePolicy):
     remarks: ClassVar[tuple[str, ...]] = (
         "Local differential privacy: each answer is flipped before it leaves the person, so nobody is trusted with it.",
     )
-    exploration: ClassVar[float] = 1.1
+    _: KW_ONLY
+    exploration: float = 1.1
+    """The level of a bound is this times the logarithm of the number of answers so far."""
+
+    def __post_init__(self) -> None:
+        self.exploration = positive("exploration", self.exploration)
+        super().__post_init__()
 
     @property
     def norm(self) -> dict[str, Any]:
         return {"kind": "flips"}
-
-    def _start(self) -> Counts:
-        return Counts.none(self.arms)
 
     def choose(self, context: object = None) -> int:
         return int(upper_bounds(self.state, self.exploration).argmax())
@@ -51,15 +55,11 @@ class LocalUCB(PrivatePolicy):
             return int(coin == bool(entropy.uniforms((1,))[0] < 1 / (1 + math.exp(-odds))))
         return int(coin == keeps(odds))
 
-    def learn(self, context: Any, arm: int, reward: Any, person: Any = None) -> None:
-        """What `report` gave, or None if nothing was sent."""
+    def _checked(self, context: Any, arm: Any, reward: Any, person: Any) -> tuple[Any, int, str | None]:
+        """The reward is what `report` gave, or None if nothing was sent."""
         if reward is not None and not (isinstance(reward, int) and reward in (0, 1)):
             raise InvalidInput("reward must be what `report` gave, 0 or 1, or None.")
-        low, high = self.rewards
-        super().learn(context, arm, reward if reward is None else (low, high)[reward], person)
-
-    def _take(self, arm: int, units: int, answers: int = 1) -> None:
-        self.state.add(arm, units, answers)
+        return super()._checked(context, arm, reward if reward is None else self.rewards[reward], person)
 
     def _measured(self) -> dict[str, Any]:
         return {"norm": self.norm, "scale": self.law.measured()["scale"]}
@@ -69,7 +69,7 @@ class LocalUCB(PrivatePolicy):
             "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and "
             "nothing else of it was sent."
         )
-        return Assumption(flipped, False), *self._about_visits()
+        return Assumption(flipped, False), *self._about_visits(self.named)
 
 
 def keeps(odds: float, random_bits: RandomBits = secrets.randbits) -> bool:

@@ -12,17 +12,18 @@ person, and fresh noise of that size on each keeps the promise (`docs/theory.md`
 import hashlib
 import math
 import os
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from quietq.mechanisms.laws import Gaussian, KNorm, Law
 from quietq.mechanisms.weights import Independent
@@ -32,13 +33,14 @@ from quietq.privacy import (
     Arrivals,
     Assumption,
     Budget,
+    BudgetExhausted,
     Certificate,
     Cost,
     InvalidInput,
     PrivacyWarning,
     norms,
     weak_delta,
-)
+)  # fmt: skip
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN
 from quietq.privacy.checks import count, instance, optional, real, same_process, shown
@@ -47,6 +49,7 @@ from quietq.privacy.words import plural
 UNITS = 2**20
 """An answer is a whole number of these parts of its range, so that sums are exact."""
 _MOST = 2.0**33  # sums of more answers are no longer exact in float64
+_MOST_ARRIVALS = 2**31  # beyond it, sums of parts of 2^-32 could leave 64 bits
 
 
 @dataclass(eq=False)
@@ -69,7 +72,7 @@ class Policy(ABC):
             raise InvalidInput(f"rewards must be a range, lower end first, not {shown(self.rewards)}.")
         self.rewards = low, high
         self.simulate = optional(lambda name, value: count(name, value, 0, None))("simulate", self.simulate)
-        self._process, self._drawn = os.getpid(), 0
+        self._process, self._drawn, self._lock = os.getpid(), 0, threading.RLock()
         self.state: Any = self._start()  # PRIVATE
         self.certificate = self._certify()
         self._made = True
@@ -89,28 +92,48 @@ class Policy(ABC):
 
     def learn(self, context: Any, arm: int, reward: Any, person: Any = None) -> None:
         """An answer that came in, now or much later; None for one that never will."""
-        arm = count("arm", arm, 0, self.arms - 1)
-        self._take(arm, self._units(reward) if self._counts(person) else UNITS // 2)
+        self.learn_batch([context], [arm], [reward], [person])
 
     def learn_batch(self, contexts: Any, arms: Any, rewards: Any, people: Iterable[Any] | None = None) -> None:
-        """Many answers at once: the same as one after the other."""
+        """Many answers at once: the same as one after the other. If one is refused, none is learned."""
         contexts = [None] * len(arms) if contexts is None else contexts
         named = [None] * len(arms) if people is None else people
-        for one in list(zip(contexts, arms, rewards, named, strict=True)):  # all fit together, or none is learned
-            self.learn(*one)
+        with self._lock:
+            given = [self._checked(*one) for one in zip(contexts, arms, rewards, named, strict=True)]
+            self._make_room(len(given))
+            for shown, units, name in given:
+                if self._counts(name):
+                    self._take(shown, units)
+                else:
+                    self._skip(shown)
 
-    def _ahead(self) -> Int[np.ndarray, " arms"]:
-        """How many answers about each arm can come in before anything is decided; for simulations in blocks."""
-        raise NotImplementedError
+    def _checked(self, context: Any, arm: Any, reward: Any, person: Any) -> tuple[Any, int, str | None]:
+        """What was shown, the answer in units and the hash of a name."""
+        shown = self._shown(context, count("arm", arm, 0, self.arms - 1))
+        return shown, self._units(reward), self._hashed(person)
 
-    def _take(self, arm: int, units: int, answers: int = 1) -> None:
-        """Answers about an arm, by their sum, and no more of them than `_ahead` says."""
-        raise NotImplementedError
+    def _shown(self, context: Any, arm: int) -> Any:
+        """What an answer is about, as `_take` wants it."""
+        return arm
 
-    def _counts(self, person: Any) -> bool:
-        """Whether this person's answer still counts."""
+    def _make_room(self, answers: int) -> None:  # noqa: B027 - most have room for any number
+        """Refuses more answers than there is room for."""
+
+    @abstractmethod
+    def _take(self, shown: Any, units: int) -> None:
+        """One answer."""
+
+    def _skip(self, shown: Any) -> None:
+        """One that does not count, because this person gave too many."""
+        self._take(shown, UNITS // 2)
+
+    def _hashed(self, person: Any) -> str | None:
         if person is not None:
             raise InvalidInput("person must be left out, unless the policy counts visits by name: named=True.")
+        return None
+
+    def _counts(self, name: str | None) -> bool:
+        """Whether this person's answer still counts."""
         return True
 
     def _units(self, reward: Any) -> int:
@@ -163,16 +186,20 @@ class PrivatePolicy(Policy):
     def __post_init__(self) -> None:
         instance("budget", self.budget, Budget, "a Budget(epsilon, delta)")
         self.visits = count("visits", self.visits)
-        self.arrivals = optional(lambda name, value: count(name, value, 2))("arrivals", self.arrivals)
+        self.arrivals = optional(lambda name, value: count(name, value, 2, _MOST_ARRIVALS))("arrivals", self.arrivals)
         if self.bounded and self.arrivals is None:
             raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
-        if sentence := None if self.is_pure else weak_delta(self.budget.delta, self.arrivals):
-            warnings.warn(sentence, PrivacyWarning, stacklevel=3)
         self._seen: Counter[str] = Counter()
-        self._whole = True  # whether all visits are known
+        self._handed_over = False
         super().__post_init__()
+        for caution in self._cautions():  # before anything is charged
+            warnings.warn(caution, stacklevel=3)
         if self.account is not None and self.simulate is None:
             self.account.charge(self.cost, self.relation)
+
+    def _cautions(self) -> list[Warning]:
+        sentence = None if self.is_pure else weak_delta(self.budget.delta, self.arrivals)
+        return [PrivacyWarning(sentence)] if sentence else []
 
     @property
     def is_pure(self) -> bool:
@@ -209,14 +236,35 @@ class PrivatePolicy(Policy):
             return law.add(numbers, entropy)
         return np.concatenate([law.add(one, entropy) for one in numbers.reshape(-1, 1)])
 
-    def _counts(self, person: Any) -> bool:
+    def _make_room(self, answers: int) -> None:
+        if self._handed_over:
+            raise BudgetExhausted("This policy was saved, and goes on where it is resumed: it learns no more here.")
+
+    def _hashed(self, person: Any) -> str | None:
         if not self.named:
-            return super()._counts(person)
+            return super()._hashed(person)
         if not isinstance(person, str | int):
             raise InvalidInput("person must be a name or a number, because this policy counts visits by name.")
-        name = hashlib.blake2b(str(person).encode(), digest_size=16).hexdigest()
+        return hashlib.blake2b(str(person).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+    def _counts(self, name: str | None) -> bool:
+        if name is None:
+            return True
         self._seen[name] += 1
         return self._seen[name] <= self.visits
+
+    def _hand_over(self) -> None:
+        """Where it is resumed it may noise its answers, and so it must not here."""
+        same_process(self._process, "This policy")
+        self._make_room(0)
+        self._handed_over = self.simulate is None
+
+    def _forget_visits(self) -> None:
+        """From now on some visits may be unknown."""
+        known, unknown = self._about_visits(True), self._about_visits(False)
+        kept = tuple(one for one in self.certificate.assumptions if one not in known)
+        if len(kept) + len(known) == len(self.certificate.assumptions):
+            self.certificate = replace(self.certificate, assumptions=(*kept, *unknown))
 
     def _certify(self) -> Certificate:
         method = f"bandit/{self.name}"
@@ -247,7 +295,7 @@ class PrivatePolicy(Policy):
         held = f"Answers were held to [{low:g}, {high:g}], and those that did not come count as the middle."
         return (
             Assumption(held, True),
-            *self._about_visits(),
+            *self._about_visits(self.named),
             Assumption("Who comes by when, and which answer is learned when, is the same whatever the data is.", False),
             Assumption(
                 "People saw what they were shown. The policy's state and what was measured of its success are private, "
@@ -262,15 +310,12 @@ class PrivatePolicy(Policy):
         """How far off the numbers are that noise is added to, at the most."""
         return 0.0
 
-    def _about_visits(self) -> tuple[Assumption, ...]:
-        if not (self.named and self._whole):
-            return (
-                Assumption(f"Nobody gave more than {plural(self.visits, 'answer')}, be it under two names.", False),
-            )
-        return (
-            Assumption(f"Of each name {plural(self.visits, 'answer')} counted at the most.", True),
-            Assumption("Nobody came by under two names.", False),
-        )
+    def _about_visits(self, counted: bool) -> tuple[Assumption, ...]:
+        answers = plural(self.visits, "answer")
+        if not counted:
+            return (Assumption(f"Nobody gave more than {answers}, be it under two names.", False),)
+        one_name = Assumption("Nobody came by under two names.", False)
+        return Assumption(f"Of each name {answers} counted at the most.", True), one_name
 
 
 def sums_in_answers(units: np.ndarray) -> Float[np.ndarray, "..."]:

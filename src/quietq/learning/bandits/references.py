@@ -1,4 +1,4 @@
-"""Without privacy, to compare with: upper confidence bounds and Thompson sampling."""
+"""Without privacy, to compare with: upper confidence bounds and Thompson sampling, from counts of answers."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -18,13 +18,17 @@ class Counts:
     answers: Int[np.ndarray, " arms"]
     units: Int[np.ndarray, " arms"]
 
-    @classmethod
-    def none(cls, arms: int) -> "Counts":
-        return cls(np.zeros(arms, np.int64), np.zeros(arms, np.int64))
 
-    def add(self, arm: int, units: int, answers: int) -> None:
-        self.answers[arm] += answers
-        self.units[arm] += units
+@dataclass(eq=False)
+class Counting(Policy):
+    """What policies share that keep counts of answers and nothing else."""
+
+    def _start(self) -> Counts:
+        return Counts(np.zeros(self.arms, np.int64), np.zeros(self.arms, np.int64))
+
+    def _take(self, shown: int, units: int) -> None:
+        self.state.answers[shown] += 1
+        self.state.units[shown] += units
 
 
 def upper_bounds(counts: Counts, exploration: float) -> Float[np.ndarray, " arms"]:
@@ -36,7 +40,7 @@ def upper_bounds(counts: Counts, exploration: float) -> Float[np.ndarray, " arms
 
 
 @dataclass(eq=False)
-class UCB(Policy):
+class UCB(Counting):
     """Upper confidence bounds (Auer, Cesa-Bianchi & Fischer 2002), with the constant that Hoeffding's bound needs."""
 
     name: ClassVar[str] = "ucb"
@@ -47,30 +51,18 @@ class UCB(Policy):
         self.exploration = positive("exploration", self.exploration)
         super().__post_init__()
 
-    def _start(self) -> Counts:
-        return Counts.none(self.arms)
-
     def choose(self, context: object = None) -> int:
         return int(np.argmax(upper_bounds(self.state, self.exploration)))
 
-    def _take(self, arm: int, units: int, answers: int = 1) -> None:
-        self.state.add(arm, units, answers)
-
 
 @dataclass(eq=False)
-class Thompson(Policy):
+class Thompson(Counting):
     """Thompson sampling with a Beta posterior for each arm."""
 
     name: ClassVar[str] = "thompson"
-
-    def _start(self) -> Counts:
-        return Counts.none(self.arms)
 
     def choose(self, context: object = None) -> int:
         self._drawn += 1
         seed = None if self.simulate is None else [self.simulate, self._drawn]
         ones, answers = sums_in_answers(self.state.units), self.state.answers
         return int(np.argmax(np.random.default_rng(seed).beta(1 + ones, 1 + answers - ones)))
-
-    def _take(self, arm: int, units: int, answers: int = 1) -> None:
-        self.state.add(arm, units, answers)

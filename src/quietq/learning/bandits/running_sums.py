@@ -22,8 +22,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from quietq.learning.bandits.tree_ucb import levels_for
-from quietq.mechanisms.mechanism import SLACK
+from quietq.learning.bandits.tree_ucb import enter, levels_for
 from quietq.privacy.interactive import longest_column
 
 PARTS = 2.0**32
@@ -71,8 +70,11 @@ class RunningSum(ABC):
         """The noisy running sum."""
 
     @abstractmethod
+    def variance(self, steps: int) -> float:
+        """Of each number of a running sum after so many steps, in units of the noise's."""
+
     def spread(self, sums: Sums) -> float:
-        """The variance of each of its numbers, in units of the noise's."""
+        return sums.spread + self.variance(sums.steps)
 
     def forget(self, sums: Sums) -> Sums:
         """Goes on from the noisy sum, which is public, with a new running sum for those who come later."""
@@ -98,16 +100,13 @@ class Tree(RunningSum):
 
     def add(self, sums: Sums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
         sums.steps += 1
-        level = (sums.steps & -sums.steps).bit_length() - 1
-        sums.secret[level] = sums.secret[:level].sum(axis=0) + vector.astype(np.int64)
-        sums.secret[:level], sums.public[:level] = 0, 0
-        sums.public[level] = noised(sums.secret[level] / PARTS)
+        enter(sums.steps, sums.secret, sums.public, vector.astype(np.int64), lambda node: noised(node / PARTS))
 
     def total(self, sums: Sums) -> Float[np.ndarray, " numbers"]:
         return sums.before + sums.public.sum(axis=0)
 
-    def spread(self, sums: Sums) -> float:
-        return sums.spread + sums.steps.bit_count()
+    def variance(self, steps: int) -> float:
+        return steps.bit_count()
 
 
 class Factors(RunningSum):
@@ -151,13 +150,8 @@ class Factors(RunningSum):
     def total(self, sums: Sums) -> Float[np.ndarray, " numbers"]:
         return sums.before + sums.public[-1]
 
-    def spread(self, sums: Sums) -> float:
-        return sums.spread + float(spreads(self.scales, self.decays, self.arrivals)[sums.steps])
-
-
-def sensitivity(way: RunningSum, largest: float, visits: int) -> float:
-    """By the theorem, with what floating point adds to it."""
-    return largest * SLACK + visits * way.rounding
+    def variance(self, steps: int) -> float:
+        return float(spreads(self.scales, self.decays, steps))
 
 
 @functools.lru_cache(maxsize=16)
@@ -172,16 +166,24 @@ def factors(arrivals: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(np.round(scales, 10).tolist()), tuple(np.round(decays, 10).tolist())
 
 
-@functools.lru_cache(maxsize=16)
-def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: int) -> Float[np.ndarray, " steps_and_none"]:
-    """The variance of the running sum after 0, 1, ... steps: the squares of the first column of A C^-1, added up.
+def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: Any) -> Float[np.ndarray, "..."]:
+    """The variance of the running sum after so many steps: the squares of the first column of A C^-1, added up.
 
-    Decoding is linear: an error of 1 leaves buffers of 1, and comes back as -scales . M^(k-1) 1 after k steps, with
-    M = diag(decays) - 1 scales'. All eigenvalues of M are simple and lie between those of the decays.
+    The column is a sum of powers c_i p_i^k, so that its squares are geometric series.
+    """
+    powers, weights = _column_of_sums(scales, decays)
+    ratio, weight = np.multiply.outer(powers, powers).ravel(), np.multiply.outer(weights, weights).ravel()
+    steps = np.asarray(steps)[..., None]
+    ends = ratio == 1
+    return np.asarray((np.where(ends, steps, (1 - ratio**steps) / np.where(ends, 1.0, 1 - ratio)) @ weight).real)
+
+
+@functools.lru_cache(maxsize=16)
+def _column_of_sums(scales: tuple[float, ...], decays: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Decoding is linear: an error of 1 leaves buffers of 1, and comes back as -scales . M^(k-1) 1 after k steps, with
+    M = diag(decays) - 1 scales', all of whose eigenvalues are simple.
     """
     ones = np.ones(len(scales))
     values, vectors = np.linalg.eig(np.diag(decays) - np.outer(ones, scales))
-    weights = -(np.asarray(scales) @ vectors) * np.linalg.solve(vectors, ones)
-    k = np.arange(steps)[:, None]
-    column = 1 + ((1 - values**k) / (1 - values) @ weights).real
-    return np.concatenate([[0.0], np.cumsum(column**2)])
+    weights = -(np.asarray(scales) @ vectors) * np.linalg.solve(vectors, ones) / (1 - values)
+    return np.append(values, 1.0), np.append(-weights, 1 + weights.sum())

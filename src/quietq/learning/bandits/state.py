@@ -2,23 +2,25 @@
 
 A state is PRIVATE: it holds sums of answers without noise. It is readable by its owner only, and its name says so.
 
-Theorem. `resume` takes the sums without noise out of the file before it hands the policy over: what is left goes on
-from noised numbers alone, which is post-processing. So whichever processes go on from one file, of all of them one can
-use an answer that was not noised yet, and no answer is noised twice. Copies that somebody makes of the file are outside
-of this, and the certificate says that the state is private.
+Theorem. A policy that was saved learns no more, and `resume` takes the sums without noise out of the file before it
+hands the policy over: what is left goes on from noised numbers alone, which is post-processing. So whichever processes
+go on from one file, of all of them one can use an answer that was not noised yet, and no answer is noised twice. Copies
+that somebody makes of the file are outside of this, and the certificate says that the state is private.
 """
 
 import dataclasses
+import io
 import json
 import os
 import zipfile
 from collections import Counter
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from quietq.learning.bandits.policy import Policy, PrivatePolicy
+from quietq.mechanisms.container import write_whole
 from quietq.noise.feature_maps import FeatureMap, is_data, map_of
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.kinds import thaw
@@ -29,23 +31,26 @@ _TRUST = "PRIVATE: this file holds people's answers. Keep it where only the poli
 
 
 def save(policy: Policy, directory: str | Path) -> Path:
-    """Writes all that there is of a policy over what was there, whole or not at all."""
-    directory = Path(directory)
+    """Writes all that there is of a policy over what was there, whole or not at all; it goes on where it is resumed."""
+    with policy._lock:
+        if isinstance(policy, PrivatePolicy):
+            policy._hand_over()
+        return _write(policy, Path(directory))
+
+
+def _write(policy: Policy, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     header = {
         "note": _TRUST, "policy": policy.name, "settings": _settings(policy), "drawn": policy._drawn,
         "certificate": policy.certificate.to_dict(),
     }  # fmt: skip
     if isinstance(policy, PrivatePolicy):
-        header |= {"seen": dict(policy._seen), "whole": policy._whole}
+        header["seen"] = dict(policy._seen)
     arrays = {field.name: np.asarray(getattr(policy.state, field.name)) for field in dataclasses.fields(policy.state)}
-    part, path = directory / f".{NAME}.part", directory / NAME
-    with _open_new(part) as file:
-        np.savez(file, allow_pickle=False, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-    return path
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+    write_whole(directory / NAME, stream.getvalue(), 0o600)
+    return directory / NAME
 
 
 def resume(directory: str | Path, policies: tuple[type[Policy], ...], features: Any = None) -> Policy:
@@ -59,8 +64,8 @@ def resume(directory: str | Path, policies: tuple[type[Policy], ...], features: 
         rest, policy = (_read(taken, policies, features) for _ in range(2))
         rest._forget()
         if isinstance(rest, PrivatePolicy):
-            rest._whole = False
-        save(rest, directory)
+            rest._forget_visits()
+        _write(rest, Path(directory))
     except BaseException:
         os.replace(taken, path)  # nothing was handed over
         raise
@@ -92,12 +97,7 @@ def _read(path: Path, policies: tuple[type[Policy], ...], features: Any) -> Poli
     if thaw(again.norm) != thaw(policy.certificate.norm):
         raise InvalidInput("This code makes running sums by other factors than the one that saved the state.")
     if isinstance(policy, PrivatePolicy):
-        known = policy._about_visits()
-        policy._seen, policy._whole = Counter(header["seen"]), header["whole"]
-        kept = [one for one in policy.certificate.assumptions if one not in known]
-        if len(kept) + len(known) == len(policy.certificate.assumptions):  # visits since it was saved may be unknown
-            assumptions = (*kept, *policy._about_visits())
-            policy.certificate = dataclasses.replace(policy.certificate, assumptions=assumptions)
+        policy._seen = Counter(header["seen"])
     return policy
 
 
@@ -124,10 +124,3 @@ def _settings(policy: Policy) -> dict[str, Any]:
         if field.name != "account":
             found[field.name] = value
     return found
-
-
-def _open_new(path: Path) -> IO[bytes]:
-    """A new file, for its owner only."""
-    path.unlink(missing_ok=True)
-    opener = lambda name, flags: os.open(name, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)  # noqa: E731
-    return open(path, "wb", opener=opener)

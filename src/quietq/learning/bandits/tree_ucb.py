@@ -7,6 +7,7 @@ that of as many nodes as n has ones in binary (Chan, Shi & Song 2011; Dwork, Nao
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +25,14 @@ def levels_for(arrivals: int) -> int:
     [2, 3, 3, 4]
     """
     return (arrivals - 1).bit_length() + 1
+
+
+def enter(n: int, exact: np.ndarray, noisy: np.ndarray, leaf: Any, noised: Callable[[Any], Any]) -> None:
+    """The n-th leaf: the nodes below it that are full become one with it, which is noised."""
+    level = (n & -n).bit_length() - 1
+    exact[level] = exact[:level].sum(axis=0) + leaf
+    exact[:level], noisy[:level] = 0, 0
+    noisy[level] = noised(exact[level])
 
 
 @dataclass
@@ -74,15 +83,11 @@ class TreeUCB(PrivatePolicy):
         raised = self.sampling * np.sqrt(log / (2 * state.answers)) + self.noise * of_noise / state.answers
         return int(np.argmax(state.nodes.sum(axis=1) / state.answers + raised))
 
-    def _take(self, arm: int, units: int, answers: int = 1) -> None:
+    def _take(self, shown: int, units: int) -> None:
         state = self.state
-        if state.answers[arm] >= (self.arrivals or 0):
+        if state.answers[shown] >= (self.arrivals or 0):
             return  # there is no leaf for it
         state.time += 1
-        state.answers[arm] += 1
-        n = int(state.answers[arm])
-        level = (n & -n).bit_length() - 1  # nodes below it are full, and become one
-        state.units[arm, level] = state.units[arm, :level].sum() + units
-        state.units[arm, :level] = 0
-        state.nodes[arm, :level] = 0
-        state.nodes[arm, level] = self._noised(sums_in_answers(state.units[arm, [level]]))[0]
+        state.answers[shown] += 1
+        noised = lambda node: self._noised(sums_in_answers(np.array([node])))[0]  # noqa: E731
+        enter(int(state.answers[shown]), state.units[shown], state.nodes[shown], units, noised)
