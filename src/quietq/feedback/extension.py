@@ -29,6 +29,7 @@ part of a cell. What remains is one number per person, the value at 0: it is rou
 few times by 2^-53, however many rows there are. The slack in the noise, a millionth, covers that many times over. QED.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -152,9 +153,10 @@ def cones(
     top = np.floor(np.minimum(high, slope) / slope / unit) * unit
     y = np.rint(np.minimum(y, slope) / slope / unit) * unit
     # y as lowered by the person's other rows, from the left and from the right
-    tip = np.minimum.accumulate(y - x, axis=0)
+    tip = _running_minimum(y - x)
     tip += x
-    from_right = np.minimum.accumulate((y + x)[::-1], axis=0)[::-1]
+    from_right = y + x
+    _running_minimum(from_right[::-1])
     from_right -= x
     np.minimum(tip, from_right, out=tip)
     np.minimum(tip, top, out=tip)
@@ -166,12 +168,27 @@ def cones(
     return np.maximum(left, 0.0, out=left), right, np.minimum(top, tip[0] + x[0])
 
 
+def _running_minimum(heights: np.ndarray) -> np.ndarray:
+    """Down each column, in place; row by row, which is many times faster where there are many columns."""
+    rows, columns = heights.shape
+    if rows > columns:
+        return np.minimum.accumulate(heights, axis=0, out=heights)
+    for above, below in itertools.pairwise(heights):
+        np.minimum(above, below, out=below)
+    return heights
+
+
 def _binned(positions: np.ndarray, size: int) -> tuple[Int[np.ndarray, " grid"], ...]:
     """How many positions below 1 lie just left of each grid point or on it, and by how many parts and rests in all."""
-    scaled = positions[positions < 1] * size
+    scaled = positions[positions < 1]
+    scaled *= size
     up = np.ceil(scaled)
     at = up.astype(np.int64)
-    rests, parts = np.modf((up - scaled) * _PARTS)
+    rests = np.subtract(up, scaled, out=scaled)
+    rests *= _PARTS
+    parts = np.floor(rests, out=up)
+    rests -= parts
+    rests *= _PARTS
     # Sums of whole numbers below 2^53 are exact, of up to 2^29 of these.
-    sums = (np.bincount(at, each, size + 1) for each in (parts, rests * _PARTS))
+    sums = (np.bincount(at, each, size + 1) for each in (parts, rests))
     return np.bincount(at, minlength=size + 1), *(each.astype(np.int64) for each in sums)
