@@ -29,10 +29,11 @@ def rows() -> list[Row]:
                 "Ratings.read, 1e7 ratings of 1e6 people",
                 ratio(lambda: Ratings.read(file, **DECLARED), lambda: mean_rating(file), repeats=3),
                 "x group_by",
-                limit=10,
-                aim=5,
+                limit=5,
+                aim=3,
             ),
-            Row("Ratings.read, 1e7 ratings, peak memory of the process", gigabytes(file), "GB", limit=2),
+            Row("  the same, in seconds of processors", processor_ratio(file), "x group_by"),
+            Row("Ratings.read, 1e7 ratings, peak memory of the process", gigabytes(file), "GB", limit=1.5),
             Row("read and privatise, 1e6 ratings of 60,000 people in 8-d", fit(Path(folder)), "s a core", 20, aim=10),
         ]
 
@@ -49,6 +50,14 @@ def mean_rating(file: Path) -> pl.DataFrame:
     """What it is compared with: it also reads everything and brings each person's rows together."""
     people = pl.scan_parquet(file).group_by("person").agg(pl.col("rating").mean())
     return people.collect(engine="streaming")
+
+
+def processor_ratio(file: Path, repeats: int = 3) -> float:
+    """The least of some runs of each: others on the machine take time from both, but not of the processors."""
+    ours = [scale.timed(lambda: Ratings.read(file, **DECLARED)) for _ in range(repeats)]
+    theirs = [scale.timed(lambda: mean_rating(file)) for _ in range(repeats)]
+    mine, peer = (min(took["processor seconds"] for _, took in one) for one in (ours, theirs))
+    return mine / peer
 
 
 def fit(folder: Path) -> float:
