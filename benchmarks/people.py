@@ -73,11 +73,14 @@ def fit(folder: Path) -> float:
 
 
 def gigabytes(file: Path) -> float:
-    """The most memory that a fresh process held that did nothing else."""
+    """The most memory that a fresh process held that did nothing else (Linux).
+
+    Not what `resource` says, which counts what its parent held before.
+    """
     code = (
-        "import resource; from quietq.feedback.ratings import Ratings; "
-        f"Ratings.read({str(file)!r}, **{DECLARED!r}); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "from pathlib import Path; from quietq.feedback.ratings import Ratings; "
+        f"Ratings.read({str(file)!r}, **{DECLARED!r}); print(Path('/proc/self/status').read_text())"
     )
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return int(result.stdout) * 1024 / 1e9
+    (peak,) = (line.split()[1] for line in result.stdout.splitlines() if line.startswith("VmHWM"))
+    return int(peak) * 1024 / 1e9
