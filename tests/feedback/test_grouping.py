@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from quietq.feedback import grouping
-from quietq.feedback import grouping
 from quietq.feedback.grouping import group, grouped, whole_people
 
 
