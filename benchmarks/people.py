@@ -29,10 +29,11 @@ def rows() -> list[Row]:
                 "Ratings.read, 1e7 ratings of 1e6 people",
                 ratio(lambda: Ratings.read(file, **DECLARED), lambda: mean_rating(file), repeats=3),
                 "x group_by",
-                limit=10,
-                aim=5,
+                limit=5,
+                aim=3,
             ),
-            Row("Ratings.read, 1e7 ratings, peak memory of the process", gigabytes(file), "GB", limit=2),
+            Row("  the same, in seconds of processors", processor_ratio(file), "x group_by"),
+            Row("Ratings.read, 1e7 ratings, peak memory of the process", gigabytes(file), "GB", limit=1.5),
             Row("read and privatise, 1e6 ratings of 60,000 people in 8-d", fit(Path(folder)), "s a core", 20, aim=10),
         ]
 
@@ -51,6 +52,14 @@ def mean_rating(file: Path) -> pl.DataFrame:
     return people.collect(engine="streaming")
 
 
+def processor_ratio(file: Path, repeats: int = 3) -> float:
+    """The least of some runs of each: others on the machine take time from both, but not of the processors."""
+    ours = [scale.timed(lambda: Ratings.read(file, **DECLARED)) for _ in range(repeats)]
+    theirs = [scale.timed(lambda: mean_rating(file)) for _ in range(repeats)]
+    mine, peer = (min(took["processor seconds"] for _, took in one) for one in (ours, theirs))
+    return mine / peer
+
+
 def fit(folder: Path) -> float:
     """Seconds of processors, user and system, for each of two cores."""
     files = scale.write(folder, 1_000_000, 60_000)
@@ -64,11 +73,14 @@ def fit(folder: Path) -> float:
 
 
 def gigabytes(file: Path) -> float:
-    """The most memory that a fresh process held that did nothing else."""
+    """The most memory that a fresh process held that did nothing else (Linux).
+
+    Not what `resource` says, which counts what its parent held before.
+    """
     code = (
-        "import resource; from quietq.feedback.ratings import Ratings; "
-        f"Ratings.read({str(file)!r}, **{DECLARED!r}); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "from pathlib import Path; from quietq.feedback.ratings import Ratings; "
+        f"Ratings.read({str(file)!r}, **{DECLARED!r}); print(Path('/proc/self/status').read_text())"
     )
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return int(result.stdout) * 1024 / 1e9
+    (peak,) = (line.split()[1] for line in result.stdout.splitlines() if line.startswith("VmHWM"))
+    return int(peak) * 1024 / 1e9

@@ -152,3 +152,21 @@ def test_rows_of_episodes_are_in_one_order_however_they_come(people, steps):
     alone = grouped(frame.filter(pl.col("number") == person[0]))
     place = np.flatnonzero(found[0]["x"] == alone.columns["x"][0])[0]
     assert np.array_equal(found[0]["x"][int(place) : int(place) + len(alone.columns["x"])], alone.columns["x"])
+
+
+@pytest.mark.parametrize("cells", [2**60, 2**20, 40])
+def test_the_quick_order_is_that_of_person_and_state_where_its_first_bits_are_the_same(cells):
+    rng = np.random.default_rng(0)
+    # people whose mixed numbers agree in their first 30 bits, and others
+    alike = (np.uint64(12345) << np.uint64(34)) | (rng.integers(2**10, size=500).astype(np.uint64) << np.uint64(24))
+    numbers = np.concatenate([alike * np.uint64(pow(int(grouping._MIXER), -1, 2**64)), np.arange(200, dtype=np.uint64)])
+    numbers = rng.choice(numbers, size=4000).view(np.int64)
+    x = rng.integers(cells, size=4000) / cells
+    order, people, states = grouping._order_by_key(numbers, x)
+    mixed = numbers.astype(np.uint64) * grouping._MIXER >> np.uint64(24)
+    expected = np.lexsort((x, mixed))
+    assert np.array_equal(np.sort(order), np.arange(4000))
+    assert np.array_equal(people, mixed[expected])
+    assert np.array_equal(states, x[expected])
+    assert np.array_equal(mixed[order], people)
+    assert np.array_equal(x[order], states)

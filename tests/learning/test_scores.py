@@ -20,6 +20,7 @@ def scores(method, steps=STEPS, **learn):
     return np.array(Agent("walk", method, seed=0).learn(steps, **learn).evaluate().scores)
 
 
+@pytest.mark.slow  # the same learner reaches almost as much from a private reward, below
 def test_without_noise_the_walk_is_learned():
     assert scores(NoNoise(), FEWER, seeds=4).mean() >= 0.99
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -181,10 +182,13 @@ class Training:
 
     def noise(self, seeded: bool) -> Noise:
         """The noise of every run, stacked; the same for all seeds of one draw."""
-        drawn = []
-        for draw in range(self.draws):
+
+        def one(draw: int) -> Noise:
             entropy: Entropy = SeededEntropy(_stream(self.seed, draw)) if seeded else SystemEntropy()
-            drawn += [self.method.draw(self.spaces, self.steps, entropy)] * self.seeds
+            return self.method.draw(self.spaces, self.steps, entropy)
+
+        with ThreadPoolExecutor() as pool:  # each draw has randomness of its own
+            drawn = [each for each in pool.map(one, range(self.draws)) for _ in range(self.seeds)]
         return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
 
     def rewards(self) -> Any:
