@@ -8,9 +8,9 @@ from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from environments import ROOT, build
 
 import quietq
-from environments import ROOT, build
 
 pytest.importorskip("hatchling")
 SOURCE = ROOT / "src" / "quietq"

@@ -11,7 +11,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from environments import ROOT, build, can_install_torch, create, run
 
 pytest.importorskip("hatchling")
@@ -53,7 +52,7 @@ assert not [name for name in ("jax", "polars", "matplotlib", "fastapi") if impor
 WORKS = {
     "accounting": "assert qq.Accountant(qq.Budget(1, 1e-5)).to_event() is not None",
     "examples": "quietq('demo --quick --out demo'); assert Path('demo/report.html').exists()",
-    "ledger": "quietq('ledger create books.db --source people --epsilon 1 --delta 1e-5'); quietq('ledger show books.db')",
+    "ledger": "quietq('ledger create books --source people --epsilon 1 --delta 1e-5'); quietq('ledger show books')",
     "onnx": """
 import numpy as np
 from quietq.publishing import PrivateNetwork
