@@ -1,5 +1,6 @@
 """A wheel and an sdist, built as for an upload, and environments to install them into that are empty before."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -12,10 +13,9 @@ ROOT = Path(__file__).parents[2]
 
 def build(folder: Path, what: str = "wheel") -> Path:
     """`what` is wheel or sdist; by the backend that pyproject.toml names, without a network."""
-    from hatchling import build
-
+    backend = importlib.import_module("hatchling.build")
     with chdir(ROOT):
-        return folder / getattr(build, f"build_{what}")(str(folder))
+        return folder / getattr(backend, f"build_{what}")(str(folder))
 
 
 def create(folder: Path, *packages: str) -> Path:

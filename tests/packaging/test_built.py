@@ -59,9 +59,8 @@ def test_the_sdist_is_all_of_the_project(tmp_path):
 
 
 def test_classifiers_are_true_and_known():
-    from trove_classifiers import classifiers
-
-    assert set(PROJECT["classifiers"]) <= classifiers
+    known = pytest.importorskip("trove_classifiers").classifiers  # comes with hatchling
+    assert set(PROJECT["classifiers"]) <= known
     versions = {line.rpartition(" ")[2] for line in PROJECT["classifiers"] if " :: 3." in line}
     workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
     assert all(f'"{version}"' in workflow for version in versions)

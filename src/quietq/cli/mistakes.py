@@ -16,8 +16,8 @@ def usage_sentence(error: Any) -> str:
         return f"There is no option {options}.{near or f' `{command} --help` lists them.'}"
     if sentence.startswith("No such command") and "Did you mean" not in sentence:
         return f"{sentence} `{command} --help` lists them."
-    if sentence.startswith("Missing argument") and getattr(param, "help", None):
-        return f"{sentence.rstrip('.')}: {param.help}"
+    if sentence.startswith("Missing argument") and (wanted := getattr(param, "help", None)):
+        return f"{sentence.rstrip('.')}: {wanted}"
     if param is None or not sentence.startswith("Invalid value"):
         return sentence
     value, name = find_offender(param), max(param.opts, key=len)
