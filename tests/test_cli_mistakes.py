@@ -44,7 +44,7 @@ def test_what_is_mistyped_is_asked_about(quietq, tmp_path, arguments, meant):
         ("calibrate --people x", "--people must be a whole number, not 'x'."),
         ("calibrate --epsilon=much", "--epsilon must be a number, not 'much'."),
         ("serve", "Missing argument 'FILE...': Releases, which `quietq publish` wrote."),
-        ("reward --zzzzzz 3", "There is no option --zzzzzz. `quietq reward --help` lists them."),
+        ("reward --zzzzzz 3", "No such option: --zzzzzz. `quietq reward --help` lists them."),
         ("zzzzzz", "No such command 'zzzzzz'. `quietq --help` lists them."),
     ],
 )

@@ -13,7 +13,7 @@ def usage_sentence(error: Any) -> str:
     param, command = getattr(error, "param", None), "quietq" if context is None else context.command_path
     if options := getattr(error, "option_name", None) if hasattr(error, "possibilities") else None:
         near = did_you_mean(options, [] if context is None else _names(context))
-        return f"There is no option {options}.{near or f' `{command} --help` lists them.'}"
+        return f"No such option: {options}.{near or f' `{command} --help` lists them.'}"
     if sentence.startswith("No such command") and "Did you mean" not in sentence:
         return f"{sentence} `{command} --help` lists them."
     if sentence.startswith("Missing argument") and (wanted := getattr(param, "help", None)):
