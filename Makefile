@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # Files in their own order: by their numbers of tests, the longest would come last and leave one core idle.
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs examples figures test test-slow paper programs bench lint clean
+.PHONY: demo docs examples figures test test-slow oldest packages paper programs bench lint clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/quietq demo --out runs/demo
@@ -23,6 +23,21 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	$(PYTEST) -m "slow or not slow"
 
+# The oldest versions that pyproject.toml allows, in an environment of their own; their warnings are no errors.
+OLDEST = $(VENV)-oldest
+OLDEST_TESTS ?= tests/privacy tests/noise tests/ledger tests/feedback tests/mechanisms tests/publishing tests/report tests/test_cli*.py
+oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python tests/packaging/oldest.py > $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/python -m pip install --quiet --only-binary :all: -r $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/python -m pip install --quiet --no-deps --editable .
+	$(OLDEST)/bin/python -m pytest -q -o addopts='-p no:cacheprovider -p no:schemathesis' -W default -m 'not slow' $(OLDEST_TESTS)
+
+# The wheel and the sdist in dist/, tried in empty environments, alone and with each extra.
+packages: $(VENV)/.test
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m pytest -q -m 'slow or not slow' tests/packaging
+
 # The figures and claims of Wang & Hegde (2019). Less of it: make paper PAPER='figure1 --quick'.
 PAPER ?= all
 paper: $(VENV)/.paper
@@ -37,7 +52,7 @@ figures: $(VENV)/.test
 programs:
 	sh tests/programs.sh
 
-# Some of it: make bench BENCH=noise; `make bench BENCH=--help` lists the names.
+# Some of it: make bench BENCH='noise people'; `make bench BENCH=--help` lists the names.
 BENCH ?=
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(BENCH)
@@ -53,7 +68,7 @@ lint: $(VENV)/.dev
 	$(BIN)/pyright
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(OLDEST) build dist
 
 # One stamp a set of extras, so that each command installs what it needs and no more.
 $(VENV)/bin/python:

@@ -1,117 +1,124 @@
 """Runs every benchmark, or those that are named; fails if a limit is exceeded.
 
-A new module offers `rows() -> list[Row]`, opens with a docstring for its heading and joins MODULES; programs that it
-needs are in its NEEDS. What takes hours is a study, which runs by its name alone: `python -m benchmarks families
---draws 20` (see `study.py`).
+What it takes is looked for before anything is measured, and each benchmark's numbers are kept as soon as it is done.
+What takes hours is a study, which runs by its name alone: `python -m benchmarks families --draws 20` (see `study.py`).
 """
 
 import argparse
 import json
 import os
 import platform
-import shutil
 import sys
-from dataclasses import asdict, fields
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.metadata import version
-from types import ModuleType
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import (
-    auto_study,
-    bandit_study,
-    catalogue_study,
-    family_study,
-    go_study,
-    learning,
-    noise,
-    peer_study,
-    people,
-    plan_study,
-    ppo_study,
-    real_study,
-    release,
-    serving,
-    settings_study,
-    world_peer_study,
-    world_ppo_study,
-    world_settings,
-    world_study,
-)
-from benchmarks.row import Row
-from benchmarks.study import RESULTS, ROOT, run, tables
-
-MODULES: tuple[ModuleType, ...] = (noise, people, learning, release, serving)
-STUDIES: tuple[ModuleType, ...] = (
-    auto_study, family_study, plan_study, catalogue_study, ppo_study, peer_study, real_study, settings_study,
-    world_study, world_peer_study, world_settings, go_study, world_ppo_study, bandit_study,
-)  # fmt: skip
-HEADINGS = ("name", "measured", "limit", "aim", "verdict")
+from benchmarks.needs import BENCHMARKS, STUDIES, load, missing, title
+from benchmarks.page import HEADINGS, stored, write_page
+from benchmarks.study import RESULTS, run, tables
+from quietq.privacy.checks import did_you_mean
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measures, prints, writes benchmarks/results/*.json and docs/benchmarks.md; 1 if a limit is exceeded."""
-    chosen = _parser().parse_args(arguments)
-    studied = next((one for one in STUDIES if chosen.name == one.NAME), None)
-    if studied is not None:
-        over = _study(studied, chosen)
-    else:
-        named = [module for module in MODULES if chosen.name in (None, _name(module))]
-        if missing := [need for module in named for need in getattr(module, "NEEDS", ()) if shutil.which(need) is None]:
-            print(f"These programs must be installed first: {', '.join(missing)}.", file=sys.stderr)
-            return 2
-        over = [_measure(module) for module in named]
-    (ROOT / "docs").mkdir(exist_ok=True)
-    (ROOT / "docs" / "benchmarks.md").write_text(_page())
-    return int(any(over))
+    named = next((word for word in arguments if not word.startswith("-")), None)
+    if named in STUDIES and not _refuse(missing([named])):
+        return _study(named, _study_parser(named).parse_args(arguments))
+    if named in STUDIES:
+        return 2
+    names = _names(_parser().parse_args(arguments).name)
+    if names is None or _refuse(missing(names)):
+        return 2
+    failed = []
+    for name in names:
+        try:
+            over = _measure(name)
+        except Exception:  # the others are measured, and what is known is kept, whatever one of them lacks
+            traceback.print_exc()
+            over = True
+        failed += [name] if over else []
+    if any((RESULTS / f"{name}.json").exists() for name in BENCHMARKS):
+        write_page()
+    if failed:
+        print(f"Over a limit, or failed: {', '.join(failed)}.", file=sys.stderr)
+    return int(bool(failed))
+
+
+def _names(words: Sequence[str]) -> Sequence[str] | None:
+    """Those to measure, each once; None if one is not known, which is told."""
+    for word in words:
+        if word in STUDIES:
+            print(f"{word} is a study, which takes hours: name it alone, python -m benchmarks {word}.", file=sys.stderr)
+            return None
+        if word not in BENCHMARKS:
+            near = did_you_mean(word, (*BENCHMARKS, *STUDIES))
+            print(f"There is no benchmark {word!r}: python -m benchmarks --help lists all.{near}", file=sys.stderr)
+            return None
+    return list(dict.fromkeys(words)) or BENCHMARKS
+
+
+def _refuse(sentences: list[str]) -> bool:
+    """Whether something is missing, which is told."""
+    if sentences:
+        print("Nothing was measured. Install this first, or name others:", *sentences, sep="\n", file=sys.stderr)
+    return bool(sentences)
 
 
 def _parser() -> argparse.ArgumentParser:
+    def listed(names: Sequence[str]) -> str:
+        return "\n".join(f"  {name:15} {title(name)}" for name in names)
+
     parser = argparse.ArgumentParser(
-        "python -m benchmarks", description="Without a name, everything that takes minutes is measured, one by one."
+        "python -m benchmarks",
+        description="Measures the benchmarks that are named, one by one; without a name, all of them (minutes).",
+        epilog=f"benchmarks:\n{listed(BENCHMARKS)}\n\nstudies (hours; one at a time, with options of its own: "
+        f"python -m benchmarks NAME --help):\n{listed(list(STUDIES))}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = parser.add_subparsers(dest="name", metavar="NAME")
-    for module in MODULES:
-        names.add_parser(_name(module), help=_title(module))
-    for module in STUDIES:
-        options = names.add_parser(module.NAME, help=_title(module))
-        options.add_argument("--draws", type=int, default=20)
-        options.add_argument("--minutes", type=float, default=float("inf"), help="stop then, and go on the next time")
-        options.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else")
-        module.add_options(options)
+    parser.add_argument("name", metavar="NAME", nargs="*")
     return parser
 
 
-def _measure(module: ModuleType) -> bool:
+def _study_parser(name: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(f"python -m benchmarks {name}", description=title(name))
+    parser.add_argument("name", choices=[name], help=argparse.SUPPRESS)
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop then, and go on the next time")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else")
+    load(name).add_options(parser)
+    return parser
+
+
+def _measure(name: str) -> bool:
     """Whether a limit is exceeded. What was measured is kept before the next begins."""
-    rows = module.rows()
-    _console().print(_table(_title(module), [HEADINGS, *(row.cells() for row in rows)]))
-    machine = {
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "jax": version("jax"),
-        "cpus": os.cpu_count(),
-    }
-    RESULTS.mkdir(exist_ok=True)
+    rows = load(name).rows()
+    _console().print(_table(title(name), [HEADINGS, *(row.cells() for row in rows)]))
+    machine = {"python": platform.python_version(), "numpy": version("numpy"), "jax": version("jax")}
     entries = [asdict(row) | {"verdict": row.verdict} for row in rows]
-    (RESULTS / f"{_name(module)}.json").write_text(json.dumps(machine | {"rows": entries}, indent=2) + "\n")
+    RESULTS.mkdir(exist_ok=True)
+    record = {**machine, "cpus": os.cpu_count(), "rows": entries}
+    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
     return any(row.verdict == "over" for row in rows)
 
 
-def _study(module: ModuleType, chosen: argparse.Namespace) -> list[bool]:
+def _study(name: str, chosen: argparse.Namespace) -> int:
     """One study; it has targets but no limits, so it never fails."""
-    study = module.study(chosen)
+    study = load(name).study(chosen)
     rows = run(study, chosen.draws, lambda text: None if chosen.json else print(text, flush=True), chosen.minutes)
     if chosen.json:
         print(json.dumps(rows))
     else:
-        _console().print(f"{_title(module)}:")
-        for number, lines in tables(_stored(study.name)).items():
+        _console().print(f"{title(name)}:")
+        for number, lines in tables(stored(study.name)).items():
             _console().print(f"\n{number}", _table("", lines))
-    getattr(module, "write_page", lambda: None)()
-    return []
+    getattr(load(name), "write_page", lambda: None)()  # of the study's own page
+    write_page()
+    return 0
 
 
 def _console() -> Console:
@@ -123,58 +130,6 @@ def _table(title: str, lines: list[Any]) -> Table:
     for cells in lines[1:]:
         table.add_row(*(f"[red]{cell}[/]" if cell == "over" else cell for cell in cells))
     return table
-
-
-def _page() -> str:
-    """From the stored results, so that a study need not be run again with the rest."""
-    machine = _stored("noise")
-    lines = [
-        "# Benchmarks",
-        "",
-        "Generated by `make bench` (`python -m benchmarks`); do not edit. "
-        f"Measured in one run with Python {machine['python']}, NumPy {machine['numpy']} and JAX {machine['jax']} "
-        f"on {machine['cpus']} cores.",
-        "",
-        "Ratios are medians over runs that alternate with the reference, so that they hold on a shared machine. "
-        "Smaller is better; exceeding a limit fails the run.",
-    ]
-    for module in MODULES:
-        known = {field.name for field in fields(Row)}
-        rows = [Row(**{name: row[name] for name in known}) for row in _stored(_name(module))["rows"]]
-        lines += ["", f"## {_title(module)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
-    shown = [module for module in STUDIES if (RESULTS / f"{module.NAME}.json").exists()]
-    if shown:
-        told = "What follows are studies, each run by its own command: means ± standard errors, in brackets a target."
-        lines += ["", f"{told} More correlation is better, and less regret."]
-    for module in shown:
-        found = _stored(module.NAME)
-        lines += [
-            "",
-            f"## {_title(module)}",
-            "",
-            f"By `python -m benchmarks {module.NAME}`. {' '.join(found['remarks'])}",
-        ]
-        more = getattr(module, "more_tables", lambda rows: {})
-        for number, cells in (tables(found) | more(found["rows"])).items():
-            lines += ["", f"### {number[0].upper()}{number[1:]}", "", *_grid(cells)]
-    return "\n".join(lines) + "\n"
-
-
-def _grid(lines: list[Any]) -> list[str]:
-    first, *others = lines
-    return ["| " + " | ".join(cells) + " |" for cells in (first, ["---"] * len(first), *others)]
-
-
-def _stored(name: str) -> dict[str, Any]:
-    return json.loads((RESULTS / f"{name}.json").read_text())
-
-
-def _name(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
-
-
-def _title(module: ModuleType) -> str:
-    return (module.__doc__ or _name(module)).splitlines()[0].rstrip(".")
 
 
 if __name__ == "__main__":

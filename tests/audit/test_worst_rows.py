@@ -69,7 +69,7 @@ def test_people_come_close_to_what_is_stated_and_never_exceed_it(kind: str, nois
 
 def test_every_kind_of_feedback_is_made_up() -> None:
     assert set(FEEDBACK) <= set(MADE_UP)
-    with pytest.raises(InvalidInput, match="kind must be one of 'ratings'"):
+    with pytest.raises(InvalidInput, match="kind must be one of ratings"):
         made_up("nothing", 5)
 
 

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import torch
 
 from quietq import InvalidInput
 from quietq.learning import trainer
@@ -17,6 +16,8 @@ from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.worlds.jax_rewards import WorldReward, stack
 from quietq.worlds.walk import WalkWorld
+
+torch = pytest.importorskip("torch")
 
 WORLD = WalkWorld()
 SPACES = trainer.spaces_of(WORLD)

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import torch
 
 from quietq import Budget, InvalidInput, people, privatise
 from quietq.feedback.extension import Extension
@@ -23,6 +22,8 @@ from quietq.noise.allowance import FLOAT64, worst_norm
 from quietq.noise.box import Box
 from quietq.noise.grid_path import grid_points
 from quietq.privacy.relations import LipschitzBall, RkhsBall
+
+torch = pytest.importorskip("torch")
 
 BUDGET = Budget(0.9, 1e-4)
 PATH: dict[str, Any] = {"noise": "path"}

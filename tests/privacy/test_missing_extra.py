@@ -146,9 +146,14 @@ def test_the_pip_of_another_python_is_not_meant(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("origin", "what"),
     [
-        (None, "quietq[people]"),
-        ({"url": "file:///there/quietq", "dir_info": {}}, "quietq[people] @ file:///there/quietq"),
-        ({"url": "https://there/q", "vcs_info": {"vcs": "git"}}, "quietq[people] @ git+https://there/q"),
+        (None, ["quietq[people]"]),
+        ({"url": SOURCE.as_uri(), "dir_info": {}}, [f"quietq[people] @ {SOURCE.as_uri()}"]),
+        ({"url": "file:///gone/quietq.whl", "archive_info": {}}, ["-e", ".[people]"]),
+        ({"url": "https://there/q", "vcs_info": {"vcs": "git"}}, ["quietq[people] @ git+https://there/q"]),
+        (
+            {"url": "https://there/q", "vcs_info": {"vcs": "git", "requested_revision": "v1"}, "subdirectory": "sub"},
+            ["quietq[people] @ git+https://there/q@v1#subdirectory=sub"],
+        ),
     ],
 )
 def test_outside_a_checkout(tmp_path, origin, what):
@@ -165,4 +170,11 @@ def test_outside_a_checkout(tmp_path, origin, what):
     code = "from quietq import MissingExtra; print(MissingExtra.of('people', 'This needs it'))"
     environment = os.environ | {"PYTHONPATH": str(place)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
-    assert shlex.split(done.stdout)[-2:] == ["install", what]
+    command = shlex.split(done.stdout, comments=True)
+    assert command[command.index("install") + 1 :] == what
+
+
+def test_an_environment_without_pip(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    sentence = str(MissingExtra.of("people", "This needs it"))
+    assert f": uv pip install --python {shlex.quote(sys.executable)} " in sentence

@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from quietq.feedback.feedback import Feedback
-from quietq.privacy import InvalidInput
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, one_of
 from quietq.registry import FEEDBACK
 
 Crowd = tuple[Callable[..., Feedback], Any]
@@ -24,8 +23,7 @@ _ITEMS = [f"item {i}" for i in range(12)]
 
 def made_up(kind: str, people: int, dimension: int = 2, seed: int = 0) -> Crowd:
     """All but two of so many people, whose feedback is of this kind."""
-    if kind not in MADE_UP:
-        raise InvalidInput(f"kind must be one of {', '.join(map(repr, MADE_UP))}, not {kind!r}.")
+    one_of("kind", kind, MADE_UP)
     people, dimension = count("people", people, 3), count("dimension", dimension, 2)
     return MADE_UP[kind](people, dimension, np.random.default_rng(count("seed", seed, 0)))
 

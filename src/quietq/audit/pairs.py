@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from quietq.privacy import InvalidInput, LipschitzBall, Relation, SupBall
+from quietq.privacy.checks import one_of
 from quietq.worlds import World
 from quietq.worlds.jax_rewards import JaxReward
 from quietq.worlds.world import unflat
@@ -133,10 +134,9 @@ def neighbours(world: World, relation: Relation, move: str) -> Pair:
         raise InvalidInput(f"Pairs are made for a SupBall or a LipschitzBall, not for a {type(relation).__name__}.")
     radius = relation.radius
     slope = relation.lipschitz if isinstance(relation, LipschitzBall) else math.inf
+    one_of("move", move, MOVES)
     if move != "shift" and world.box.dimension != 1:
         raise InvalidInput(f"The move {move!r} is for worlds of one coordinate; take 'shift'.")
-    if move not in MOVES:
-        raise InvalidInput(f"move must be one of {', '.join(MOVES)}, not {move!r}.")
     return Pair(world, MOVES[move](world, radius, slope))
 
 

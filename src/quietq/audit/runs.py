@@ -28,7 +28,7 @@ from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
 from quietq.noise import Box, SeededEntropy
 from quietq.privacy import Budget, InvalidInput, Relation
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, one_of
 from quietq.version import hash_of_code
 from quietq.worlds import World
 from quietq.worlds.jax_rewards import JaxReward, as_jax, stack
@@ -53,8 +53,7 @@ class View:
     moments: int = 10
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Sight):
-            raise InvalidInput(f"view must be one of {', '.join(get_args(Sight))}, not {self.kind!r}.")
+        one_of("view", self.kind, get_args(Sight))
         count("queries", self.queries, 1, 10_000)
         count("moments", self.moments, 1, 1000)
 

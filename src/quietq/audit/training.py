@@ -16,7 +16,7 @@ from quietq.learning import InLoopMethod, Method, Published
 from quietq.learning.method import Spaces
 from quietq.learning.trainer import spaces_of
 from quietq.privacy import InvalidInput, Relation, RkhsBall, SupBall
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, one_of
 from quietq.worlds import World
 
 ScoreKind = Literal["mean", "learned"]
@@ -41,8 +41,7 @@ def audit_training(
     relation = relation_of(method) if private is None else private.relation
     pair = neighbours(world, relation, move)
     score = ("mean" if move == "shift" and view.kind != "policy" else "learned") if score is None else score
-    if score not in get_args(ScoreKind):
-        raise InvalidInput(f"score must be one of {', '.join(get_args(ScoreKind))}, not {score!r}.")
+    one_of("score", score, get_args(ScoreKind))
     learned_on = round(LEARNED_SHARE * count("runs", runs, 40, MOST_RUNS))
     view.check(world.box, count("steps", steps))
     public_walk = not isinstance(method, Published) if public_walk is None else public_walk

@@ -6,9 +6,10 @@ imports what it works with when it runs.
 
 import io
 import json
+import os
 import sys
 import warnings
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -61,8 +62,16 @@ High = Annotated[float, typer.Option(help="Largest reward that a person can give
 Slope = Annotated[
     float, typer.Option(help="Most that a person's reward changes over the whole width of the box; public.")
 ]
+
+
+def names(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """For the shell, which completes a word that was begun."""
+    return lambda incomplete: [name for name in known if name.startswith(incomplete)]
+
+
 KINDS_OF_NOISE = f"Kind of noise: {', '.join(MECHANISMS)}, or auto, which goes by a public rule."
-Noise = Annotated[str, typer.Option(help=KINDS_OF_NOISE)]
+NOISES = names(("auto", *MECHANISMS))
+Noise = Annotated[str, typer.Option(help=KINDS_OF_NOISE, autocompletion=NOISES)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
@@ -113,18 +122,6 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
 
 
-def find_offender(error: Exception) -> str:
-    """The value that could not be read, which typer's own message leaves out; the last one given is the one read."""
-    from quietq.privacy.checks import shown
-
-    names, found = getattr(getattr(error, "param", None), "opts", []), ""
-    for place, word in enumerate(sys.argv):
-        name, equals, value = word.partition("=")
-        if name in names:
-            found = f": {shown(value if equals else ' '.join(sys.argv[place + 1 : place + 2]))}"
-    return found
-
-
 def main() -> None:
     """The `quietq` command. Wrong input: one sentence on stderr, exit code 2."""
     for stream in (sys.stdout, sys.stderr):
@@ -132,7 +129,12 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     warnings.showwarning = lambda message, *_, **__: warn(message)
     try:
-        sys.exit(app(standalone_mode=False))
+        code = app(prog_name="quietq", standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code)
+    except BrokenPipeError:  # whoever read the answer has seen enough; Python must not try to write the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as error:
         sentence = f"{error.strerror or type(error).__name__}: {str(error.filename or '')!r}."
     except (ArithmeticError, MemoryError):
@@ -141,7 +143,9 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         if hasattr(error, "format_message"):  # typer's usage errors have no public base class, but all can do this
-            sentence = " ".join(error.format_message().split()) + find_offender(error)  # type: ignore[attr-defined]
+            from quietq.cli.mistakes import usage_sentence
+
+            sentence = usage_sentence(error)
         elif isinstance(error, qq.QuietqError):
             sentence = str(error)
         else:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import quietq as qq
-from quietq.cli.app import answer, number, show_table
+from quietq.cli.app import NOISES, answer, names, number, show_table
 from quietq.cli.options import JSON, LazyCommand, Options, add_group, fields_of, hyper_parameters, kinds, option
-from quietq.registry import FEEDBACK, METHODS
+from quietq.registry import FEEDBACK, METHODS, WORLDS
 
 if TYPE_CHECKING:
     from quietq.audit import Finding, Movement
@@ -30,7 +30,9 @@ ONE: Options = {
     "release": option(Path, "A release of the same promise; the result is laid beside it, for its page."),
 }
 ROWS: Options = {
-    "noise": option(str, "Kind of noise for a model of everybody's rows; default auto, a public rule."),
+    "noise": option(
+        str, "Kind of noise for a model of everybody's rows; default auto, a public rule.", autocompletion=NOISES
+    ),
     "dimension": option(int, "Coordinates of a state; default 2."),
     "tries": option(int, "How long to search for the worst rows; default 40."),
     "view": option(Literal["answers", "file"], "What is seen: every noisy answer (default), or the published file."),
@@ -41,8 +43,8 @@ SEEN = Literal["final", "policy", "every"]
 VIEW = option(SEEN, "What is seen: final values (default), the policy, or every release.")
 VIEW_OF_REWARD = option(Literal["reward", SEEN], "What is seen: the private reward (default), or of the training.")
 ATTACK: Options = {
-    "world": option(str, "One of the worlds that `quietq worlds` lists; default walk."),
-    "move": option(str, "How r' differs from r: shift, flip, bumps, zigzag; default the worst known."),
+    "world": option(str, "One of the worlds that `quietq worlds` lists; default walk.", autocompletion=names(WORLDS)),
+    "move": option(Literal["shift", "flip", "bumps", "zigzag"], "How r' differs from r; default the worst known."),
     "queries": option(int, "States a coordinate that are asked for."),
     "moments": option(int, "Looks of the adversary, with --view every; default 10."),
     "score": option(Literal["mean", "learned"], "Mean of what is seen, or learned on a quarter of it."),

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 import quietq as qq
-from quietq.cli.app import AsJson, Epsilon, answer, app, show_table
+from quietq.cli.app import AsJson, Epsilon, answer, app, names, show_table
 from quietq.registry import feedback_for
 
+KINDS = feedback_for("reward")
 WORDS = """Correlation: of the private reward with the true one, over the box or all items. Regret: what the state, item
 or (in each state) action that the private reward likes best lacks, from 0 (none is better) to 1 (a random one is as
 good). All people were simulated, and nothing was spent. A reward that is rougher than these, or states that are crowded
@@ -17,7 +18,9 @@ in parts of the box, take more."""
 
 @app.command()
 def plan(
-    kind: Annotated[str, typer.Argument(help=f"What people will give: {' or '.join(feedback_for('reward'))}.")],
+    kind: Annotated[
+        str, typer.Argument(help=f"What people will give: {' or '.join(KINDS)}.", autocompletion=names(KINDS))
+    ],
     people: Annotated[int, typer.Option(help="How many people there will be.")],
     epsilon: Epsilon,
     delta: Annotated[float, typer.Option(help="Probability that the promise fails; well below 1/people.")] = 1e-5,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import quietq as qq
-from quietq.cli.app import KINDS_OF_NOISE, answer
+from quietq.cli.app import KINDS_OF_NOISE, NOISES, answer
 from quietq.cli.ledger import open_account
 from quietq.cli.options import JSON, Options, add_command, dashed, option
 from quietq.cli.releasing import (
@@ -46,7 +46,7 @@ FILES: Options = {
 }
 HOW: Options = {
     **PROMISE,
-    "noise": option(str, KINDS_OF_NOISE),
+    "noise": option(str, KINDS_OF_NOISE, autocompletion=NOISES),
     "level": option(bool, "Episodes can end early, so that a constant counts: less noise in it.", "--level"),
     "sample": option(float, "Which part of the people each round looks at, e.g. 0.05: for a million and more."),
 }

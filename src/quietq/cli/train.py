@@ -14,7 +14,7 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import answer, warn
+from quietq.cli.app import answer, names, warn
 from quietq.cli.ledger import absolute, open_account
 from quietq.cli.options import (
     JSON,
@@ -28,14 +28,17 @@ from quietq.cli.options import (
     option,
     read_pair,
 )
-from quietq.registry import METHODS
+from quietq.registry import METHODS, WORLDS
 
 if TYPE_CHECKING:
     from quietq.cli.checked_training import CheckedTraining
 
 WORLD: Options = {
     "world": Annotated[
-        str | None, typer.Argument(metavar="WORLD", help="One that `quietq worlds` lists, or any Gymnasium id.")
+        str | None,
+        typer.Argument(
+            metavar="WORLD", help="One that `quietq worlds` lists, or any Gymnasium id.", autocompletion=names(WORLDS)
+        ),
     ],
     "box": option(list[str], "Hold a Gymnasium id's observations to it; once per coordinate.", metavar="LOW HIGH"),
     "env_kwarg": option(list[str], "An argument for a Gymnasium id; may be repeated.", metavar="KEY=VALUE"),

@@ -17,7 +17,7 @@ from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
 from quietq.noise.box import Box
 from quietq.noise.feature_maps.categorical import MOST_ITEMS
-from quietq.privacy.checks import Checked, count, optional
+from quietq.privacy.checks import Checked, count, one_of, optional
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
 
@@ -57,8 +57,7 @@ class Survey(Checked):
     """Among which each comparison chooses one."""
 
     def __post_init__(self) -> None:
-        if self.kind not in SIMULATED:
-            raise InvalidInput(f"kind must be one of {', '.join(map(repr, SIMULATED))}, not {self.kind!r}.")
+        one_of("kind", self.kind, SIMULATED)
         super().__post_init__()
         if self.items is not None and self.dimension != 1:
             raise InvalidInput("Items have no dimension: leave it out, or the items.")

@@ -18,7 +18,7 @@ from quietq.learning.method import Method, Moment, Noise, Spaces, Transition
 from quietq.learning.networks import Network, NetworkName, make_network
 from quietq.learning.options import option, positive_or_none, share
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import count, positive
+from quietq.privacy.checks import count, did_you_mean, positive
 
 Loss = Literal["huber", "squared"]
 
@@ -83,9 +83,10 @@ class DeepQ(Method):
         chosen = _named(given, self.learning_rate) if isinstance(given, str) else given
         known = isinstance(chosen, optax.GradientTransformation)
         if not known or (isinstance(given, str) and not _needs_gradients_only(given)):
+            near = did_you_mean(given, dir(optax)) if isinstance(given, str) else ""
             raise InvalidInput(
                 "optimiser must be one of Optax's that needs nothing but gradients, e.g. 'adam' or 'sgd', not "
-                f"{repr(given) if isinstance(given, str) else type(given).__name__}."
+                f"{repr(given) if isinstance(given, str) else type(given).__name__}.{near}"
             )
         return chosen if self.clamp is None else optax.chain(optax.clip(self.clamp), chosen)
 

@@ -14,13 +14,13 @@ from quietq.learning.method import Spaces
 from quietq.learning.options import option
 from quietq.noise.cube import deviation
 from quietq.privacy import InvalidInput
+from quietq.privacy.checks import one_of
 
 Law = Literal["auto", "gaussian", "cube"]
 
 
 def _check_law(name: str, value: object) -> None:
-    if value not in get_args(Law):
-        raise InvalidInput(f"{name} must be one of {', '.join(get_args(Law))}, not {value!r}.")
+    one_of(name, value, get_args(Law))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ from quietq.mechanisms.private_network import (
 )
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import count
+from quietq.privacy.checks import count, one_of
 
 NetworkName = Literal["mlp", "splines", "fourier", "random"]
 
@@ -147,8 +147,7 @@ def make_network(
 
 def make_features(kind: NetworkName, size: int, dimension: int) -> Features:
     """A fixed feature map; refused if it would have too many features for the dimension."""
-    if kind not in _FEATURES:
-        raise InvalidInput(f"network must be one of {('mlp', *_FEATURES)}, not {kind!r}.")
+    one_of("network", kind, _FEATURES)
     check_features(kind, count("features", size, 2), dimension, "features", "use network='mlp' or 'random'")
     return Features(kind, size)
 

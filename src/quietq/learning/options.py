@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from quietq.privacy import InvalidInput
-from quietq.privacy.checks import positive, real, shown
+from quietq.privacy.checks import one_of, positive, real, shown
 
 
 def option(default: Any, sentence: str, check: Callable[[str, Any], object] | None = None) -> Any:
@@ -91,6 +91,6 @@ def _read(name: str, text: str | bool, hint: Any) -> Any:
     except ValueError:
         raise InvalidInput(f"{option} must be {wanted}, not {shown(text)}.") from None
     choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
-    if choices and text not in choices:
-        raise InvalidInput(f"{option} must be one of {', '.join(choices)}, not {shown(text)}.")
+    if choices:
+        one_of(option, text, choices)
     return text

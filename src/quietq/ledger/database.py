@@ -151,7 +151,11 @@ class Database:
         uri = f"{self._file.as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
         connection.text_factory = lambda data: data.decode(errors="surrogateescape")  # a hostile row is read, too
-        connection.execute("PRAGMA synchronous = EXTRA")  # a charge is on the disk before noise is drawn
+        try:
+            connection.execute("PRAGMA synchronous = EXTRA")  # a charge is on the disk before noise is drawn
+        except sqlite3.Error:  # it is no database
+            connection.close()
+            raise
         return connection
 
     def _exists(self) -> bool:

@@ -17,7 +17,7 @@ from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Domain
 from quietq.noise.evaluation import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, PrivacyWarning, Relation, weak_delta
-from quietq.privacy.checks import instance
+from quietq.privacy.checks import did_you_mean, instance
 from quietq.privacy.sampling import fraction as checked_fraction
 
 UNEVEN = (
@@ -130,7 +130,8 @@ def choose(noise: str, task: Task) -> Mechanism:
         if not names:
             raise InvalidInput("sample is for models of everybody's rows, fitted in rounds: leave it out.")
     if noise != "auto" and noise not in names:
-        raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, names))}, not {noise!r}.")
+        near = did_you_mean(noise, ("auto", *names)) if isinstance(noise, str) else ""
+        raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, names))}, not {noise!r}.{near}")
     if task.pieces is not None and not isinstance(task.relation, LipschitzBall):
         raise InvalidInput("pieces is for noise on knots, in one dimension and without features: leave it out.")
     asked = replace(task, asked=noise != "auto")

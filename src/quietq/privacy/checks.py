@@ -53,6 +53,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {near[found[0]]!r}?" if found else ""
 
 
+def one_of(name: str, value: object, known: Iterable[str]) -> None:
+    """Refuses what is none of the names that are known."""
+    names = tuple(known)
+    if not isinstance(value, str) or value not in names:
+        near = did_you_mean(value, names) if isinstance(value, str) else ""
+        raise InvalidInput(f"{name} must be one of {', '.join(names)}, not {shown(value)}.{near}")
+
+
 def real(name: str, value: object) -> float:
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):

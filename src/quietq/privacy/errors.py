@@ -1,11 +1,13 @@
 """What can go wrong, in words that a user can act on."""
 
 import importlib.metadata
+import importlib.util
 import json
 import shlex
 import shutil
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 
 class QuietqError(Exception):
@@ -34,13 +36,20 @@ class MissingExtra(QuietqError, ImportError):
     @classmethod
     def of(cls, extra: str, needed: str) -> "MissingExtra":
         """Says what is `needed`, and the command that installs this extra into the Python that runs."""
-        own = Path(sys.executable).parent  # a program of a virtual environment runs without its being activated
-        pip = "pip" if Path(shutil.which("pip") or "").parent == own else f"{shlex.quote(sys.executable)} -m pip"
-        return cls(f"{needed}: {pip} install {_source(extra)}")  # no full stop, which would be copied
+        return cls(f"{needed}: {_installer()} {_source(extra)}")  # no full stop, which would be copied
 
 
 class PrivacyWarning(UserWarning):
     """The guarantee holds but is weaker than it looks, e.g. delta is not small against 1/people."""
+
+
+def _installer() -> str:
+    """Of this Python: a program of a virtual environment runs without its being activated."""
+    python = shlex.quote(sys.executable)
+    if importlib.util.find_spec("pip") is None:  # an environment that uv made has none
+        return f"uv pip install --python {python}"
+    own = Path(shutil.which("pip") or "").parent == Path(sys.executable).parent
+    return "pip install" if own else f"{python} -m pip install"
 
 
 def _source(extra: str) -> str:
@@ -55,5 +64,11 @@ def _source(extra: str) -> str:
         origin = {}
     if "url" not in origin:
         return shlex.quote(f"quietq[{extra}]")
-    kind = origin.get("vcs_info", {}).get("vcs")
-    return shlex.quote(f"quietq[{extra}] @ {kind + '+' if kind else ''}{origin['url']}")
+    place, kept = origin["url"], origin.get("vcs_info", {})
+    if place.startswith("file:") and not kept and not Path(unquote(urlsplit(place).path)).exists():
+        return f"-e {shlex.quote(f'.[{extra}]')}  # in the folder of quietq's sources"
+    if kept:
+        revision = kept.get("requested_revision")
+        place = f"{kept['vcs']}+{place}{'@' + revision if revision else ''}"
+    below = origin.get("subdirectory")
+    return shlex.quote(f"quietq[{extra}] @ {place}{'#subdirectory=' + below if below else ''}")

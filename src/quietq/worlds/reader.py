@@ -15,7 +15,7 @@ from jaxtyping import Float
 from quietq.mechanisms.model import FittedReward
 from quietq.mechanisms.private_function import PrivateFunction
 from quietq.noise.box import Box
-from quietq.privacy.checks import numbers, shown
+from quietq.privacy.checks import numbers, one_of, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
 from quietq.worlds.world import flat
@@ -37,8 +37,7 @@ HAIR = 1e-6
 
 
 def check_place(on: object) -> None:
-    if on not in PLACES:
-        raise InvalidInput(f"on must be one of {', '.join(PLACES)}, not {on!r}.")
+    one_of("on", on, PLACES)
 
 
 def refuse_categories(space: Space, state: State) -> None:
