@@ -259,6 +259,9 @@ class PrivatePolicy(Policy):
         self._make_room(0)
         self._handed_over = self.simulate is None
 
+    def _take_back(self) -> None:
+        self._handed_over = False
+
     def _forget_visits(self) -> None:
         """From now on some visits may be unknown."""
         known, unknown = self._about_visits(True), self._about_visits(False)
