@@ -123,8 +123,9 @@ def test_a_policy_learns_no_more_if_saving_failed_once_the_file_was_there(tmp_pa
         step(policy, generator)
 
 
-def test_a_fork_can_neither_noise_nor_save(tmp_path: Path) -> None:
+def test_a_fork_can_neither_learn_nor_save(tmp_path: Path) -> None:
     policy = Episodes(2, PURE)
+    policy.state.length[:] = 8  # in the middle of an episode, where nothing is noised yet
     policy._process += 1  # as a child sees it
     for refused in (lambda: policy.learn(None, 0, 1.0), lambda: save(policy, tmp_path)):
         with pytest.raises(BudgetExhausted, match="another process"):
@@ -228,7 +229,12 @@ def test_names_of_any_letters_are_counted() -> None:
     policy = Episodes(2, PURE, named=True, simulate=0)
     for person in ("\ud800", "", "é", 7, "7", -1, 10**30):
         policy.learn(None, 0, 1.0, person=person)
+    for seven in (np.int64(7), np.uint8(7)):  # as a column has them
+        policy.learn(None, 0, 1.0, person=seven)
     assert len(policy._seen) == 6  # the number 7 and its digits are one name
+    for person in (10**5000, 7.0, b"7"):
+        with pytest.raises(InvalidInput, match="a name or a whole number"):
+            policy.learn(None, 0, 1.0, person=person)
 
 
 def test_maps_of_ones_own_that_fail_say_nothing_of_a_context() -> None:
