@@ -98,6 +98,17 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
     assert not path.exists()
 
 
+def test_a_plan_has_the_promise_of_the_world_it_was_made_in_and_no_other(listed, tmp_path):
+    world, plan, _ = listed
+    another = replace(world, weights=world.weights + 1e-9)  # as if drawn again, or simulated
+    with pytest.raises(InvalidInput, match="must be the world that the plan was made in"):
+        publish(plan, tmp_path / "policy.qq", trained_on=another)
+    assert not (tmp_path / "policy.qq").exists()
+    publish(world, tmp_path / "world.qq")
+    publish(plan, tmp_path / "policy.qq", trained_on=load(tmp_path / "world.qq"))  # the same release, from its file
+    publish(replace(plan, made_in=None), tmp_path / "policy.qq", trained_on=another)  # made by hand: your word
+
+
 def a_ball():
     from quietq import people
 
