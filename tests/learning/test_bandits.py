@@ -1,12 +1,14 @@
 """Policies for people who come by: what they take, what they count, what they save, what they promise."""
 
 import math
+import os
 import stat
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -95,8 +97,35 @@ def test_a_saved_policy_learns_no_more_and_is_not_saved_again(name: str, tmp_pat
     step(resume(tmp_path), generator)
 
 
-def test_a_fork_can_neither_noise_nor_save(tmp_path: Path) -> None:
+def test_a_policy_that_could_not_be_saved_goes_on_and_is_saved_elsewhere(tmp_path: Path) -> None:
+    policy, generator = Episodes(2, PURE), np.random.default_rng(0)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        save(policy, tmp_path / "file" / "folder")
+    step(policy, generator)
+    with mock.patch("os.replace", side_effect=OSError("full")), pytest.raises(OSError, match="full"):
+        save(policy, tmp_path / "folder")
+    step(policy, generator)
+    save(policy, tmp_path / "folder")
+    step(resume(tmp_path / "folder"), generator)
+
+
+def test_a_policy_learns_no_more_if_saving_failed_once_the_file_was_there(tmp_path: Path) -> None:
+    policy, generator = Episodes(2, PURE), np.random.default_rng(0)
+
+    def replace_and_fail(source: Path, target: Path) -> None:
+        os.rename(source, target)
+        raise OSError("too late")
+
+    with mock.patch("os.replace", side_effect=replace_and_fail), pytest.raises(OSError, match="too late"):
+        save(policy, tmp_path)
+    with pytest.raises(BudgetExhausted, match="was saved"):
+        step(policy, generator)
+
+
+def test_a_fork_can_neither_learn_nor_save(tmp_path: Path) -> None:
     policy = Episodes(2, PURE)
+    policy.state.length[:] = 8  # in the middle of an episode, where nothing is noised yet
     policy._process += 1  # as a child sees it
     for refused in (lambda: policy.learn(None, 0, 1.0), lambda: save(policy, tmp_path)):
         with pytest.raises(BudgetExhausted, match="another process"):
@@ -200,7 +229,12 @@ def test_names_of_any_letters_are_counted() -> None:
     policy = Episodes(2, PURE, named=True, simulate=0)
     for person in ("\ud800", "", "é", 7, "7", -1, 10**30):
         policy.learn(None, 0, 1.0, person=person)
+    for seven in (np.int64(7), np.uint8(7)):  # as a column has them
+        policy.learn(None, 0, 1.0, person=seven)
     assert len(policy._seen) == 6  # the number 7 and its digits are one name
+    for person in (10**5000, 7.0, b"7"):
+        with pytest.raises(InvalidInput, match="a name or a whole number"):
+            policy.learn(None, 0, 1.0, person=person)
 
 
 def test_maps_of_ones_own_that_fail_say_nothing_of_a_context() -> None:

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +50,7 @@ from quietq.privacy.words import plural
 UNITS = 2**20
 """An answer is a whole number of these parts of its range, so that sums are exact."""
 _MOST = 2.0**33  # sums of more answers are no longer exact in float64
+_LARGEST = 10**100  # Python does not write out numbers of thousands of digits
 _MOST_ARRIVALS = 2**31  # beyond it, sums of parts of 2^-32 could leave 64 bits
 
 
@@ -239,13 +241,19 @@ class PrivatePolicy(Policy):
     def _make_room(self, answers: int) -> None:
         if self._handed_over:
             raise BudgetExhausted("This policy was saved, and goes on where it is resumed: it learns no more here.")
+        if self.simulate is None:
+            same_process(self._process, "This policy")  # before a batch is learned in part
 
     def _hashed(self, person: Any) -> str | None:
         if not self.named:
             return super()._hashed(person)
-        if not isinstance(person, str | int):
-            raise InvalidInput("person must be a name or a number, because this policy counts visits by name.")
-        return hashlib.blake2b(str(person).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        if not isinstance(person, str | Integral) or (isinstance(person, Integral) and abs(int(person)) > _LARGEST):
+            raise InvalidInput(
+                "person must be a name or a whole number of at most 100 digits, because this policy counts visits by "
+                "name."
+            )
+        name = person if isinstance(person, str) else str(int(person))
+        return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
     def _counts(self, name: str | None) -> bool:
         if name is None:
@@ -258,6 +266,9 @@ class PrivatePolicy(Policy):
         same_process(self._process, "This policy")
         self._make_room(0)
         self._handed_over = self.simulate is None
+
+    def _take_back(self) -> None:
+        self._handed_over = False
 
     def _forget_visits(self) -> None:
         """From now on some visits may be unknown."""
