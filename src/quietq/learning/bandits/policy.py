@@ -43,7 +43,7 @@ from quietq.privacy import (
     weak_delta,
 )  # fmt: skip
 from quietq.privacy.account import Account, accounted
-from quietq.privacy.certificate import CHOSEN
+from quietq.privacy.certificate import CHOSEN, FAIR
 from quietq.privacy.checks import count, instance, optional, real, same_process, shown
 from quietq.privacy.words import plural
 
@@ -285,7 +285,7 @@ class PrivatePolicy(Policy):
         return Certificate(
             method=method, standing="certified", relation=self.relation.describe(), epsilon=self.budget.epsilon,
             delta=0.0 if self.is_pure else self.budget.delta, mu=None if self.is_pure else self.budget.mu,
-            sensitivity=self.sensitivity, assumptions=(CHOSEN, *self._conditions()),
+            sensitivity=self.sensitivity, assumptions=(CHOSEN, *self._conditions(), FAIR),
             remarks=(self._told, *self.remarks), **self._measured(),
         )  # fmt: skip
 
@@ -309,8 +309,13 @@ class PrivatePolicy(Policy):
             *self._about_visits(self.named),
             Assumption("Who comes by when, and which answer is learned when, is the same whatever the data is.", False),
             Assumption(
-                "People saw what they were shown. The policy's state and what was measured of its success are private, "
-                "because they are not computed from what this certificate covers alone.", False,
+                "Of what people gave, what is shown follows from noised numbers and the person's own context alone, and "
+                "what all others are shown is covered." if self.contexts else
+                "Of what people gave, what is shown follows from noised numbers alone, and is covered.", True,
+            ),
+            Assumption(
+                "The policy's state and what is measured of its success are kept secret: they are not computed from "
+                "what this certificate covers alone.", False,
             ),
             *self.law.conditions(_MOST, self._error),
             accounted(self.account),

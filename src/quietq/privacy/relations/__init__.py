@@ -22,6 +22,7 @@ from quietq.privacy.relations.relation import (
     NoiseKernel as NoiseKernel,
     Presence as Presence,
     Relation as Relation,
+    guessed_in_words as guessed_in_words,
     is_presence as is_presence,
     relation_in_words as relation_in_words,
     sup_radius as sup_radius,
