@@ -26,8 +26,8 @@ def test_kernels(kernel, words, norm):
     assert kernel_in_words(kernel.describe()) == words
     ball = RkhsBall(0.1, kernel, people=7, actions=3)
     assert str(ball) == (
-        "what 7 people gave, of whom one may have given anything else; in numbers, rewards whose difference has norm at "
-        f"most 0.1{norm} in {words} for each of 3 actions"
+        "what 7 people gave, of whom one may have given anything else; in numbers, rewards whose difference has norm "
+        f"at most 0.1{norm} in {words} for each of 3 actions"
     )
 
 

@@ -1,9 +1,9 @@
 """What a promise means to somebody who guesses: the most often that they can be right, where a coin is half the time.
 
-Theorem. Of two neighbours, either as likely as the other, nobody tells which one was there with a chance above Phi(mu/2)
-from what is mu-GDP (the two errors add up to at least 2 Phi(-mu/2)), nor above (e^epsilon + delta)/(1 + e^epsilon) from
-what is (epsilon, delta)-DP. Both are attained, so epsilon alone says little: at 1 it is 73.2 of 100 for pure noise, and
-55.4 for Gaussian noise with delta = 1e-5.
+Theorem. Of two neighbours, either as likely as the other, nobody tells which one was there with a chance above
+Phi(mu/2) from what is mu-GDP (the two errors add up to at least 2 Phi(-mu/2)), nor above (e^epsilon + delta)/(1 +
+e^epsilon) from what is (epsilon, delta)-DP. Both are attained, so epsilon alone says little: at 1 it is 73.2 of 100 for
+pure noise, and 55.4 for Gaussian noise with delta = 1e-5.
 """
 
 import math

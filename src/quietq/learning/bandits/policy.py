@@ -309,8 +309,8 @@ class PrivatePolicy(Policy):
             *self._about_visits(self.named),
             Assumption("Who comes by when, and which answer is learned when, is the same whatever the data is.", False),
             Assumption(
-                "Of what people gave, what is shown follows from noised numbers and the person's own context alone, and "
-                "what all others are shown is covered." if self.contexts else
+                "Of what people gave, what is shown follows from noised numbers and the person's own context alone, "
+                "and what all others are shown is covered." if self.contexts else
                 "Of what people gave, what is shown follows from noised numbers alone, and is covered.", True,
             ),
             Assumption(

@@ -70,7 +70,7 @@ class Relation(Checked, ABC):
 
     @staticmethod
     def of_whom(number: int | None) -> str:
-        """Which people there are and what is hidden of one, which comes before the words; nothing where nobody counts."""
+        """Which people there are and what is hidden of one, which comes before the words; nothing if none count."""
         if number is None:
             return ""
         if number == 1:
@@ -94,8 +94,8 @@ class Presence(Relation):
     def of_whom(number: int | None) -> str:
         people, one = ("one person", "the") if number == 1 else (f"{number:d} people", "any one of")
         return (
-            f"what {people} gave (PRESENCE ONLY, the weaker promise: {one} {people} against the neutral middle in their "
-            "place; replacing what they gave by anything else may give away twice as much)"
+            f"what {people} gave (PRESENCE ONLY, the weaker promise: {one} {people} against the neutral middle in "
+            "their place; replacing what they gave by anything else may give away twice as much)"
         )
 
 
