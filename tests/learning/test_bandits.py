@@ -29,7 +29,9 @@ from quietq.learning.bandits import (
     save,
 )
 from quietq.learning.bandits.local_flips import keeps
+from quietq.learning.bandits.policy import _MOST_ARRIVALS
 from quietq.learning.bandits.running_sums import PARTS, Factors, RunningSum, Tree, spreads
+from quietq.learning.bandits.tree_ucb import enter, levels_for
 from quietq.noise import Columns
 from quietq.privacy import Arrivals
 
@@ -274,7 +276,16 @@ def test_too_few_arrivals_are_told_before_anything_is_charged() -> None:
         assert account.spending.spent == Accountant(Budget(5.0, 1e-5)).spending.spent
         Linear(2, GAUSSIAN, dimension=2, arrivals=10**4, account=account)
     with pytest.raises(InvalidInput, match="arrivals"):
-        Linear(2, GAUSSIAN, dimension=2, arrivals=2**31 + 1)
+        Linear(2, GAUSSIAN, dimension=2, arrivals=2**31)
+
+
+def test_the_fullest_node_of_a_tree_is_exact() -> None:
+    """Of as many arrivals as there may be, all with the same row of length 1."""
+    full = 2 ** (_MOST_ARRIVALS.bit_length() - 1)
+    exact, noisy = np.zeros((2, levels_for(_MOST_ARRIVALS)), np.int64)
+    exact[: full.bit_length() - 1] = int(PARTS) << np.arange(full.bit_length() - 1)
+    enter(full, exact, noisy, int(PARTS), lambda node: 0)
+    assert exact[full.bit_length() - 1] == full * int(PARTS)
 
 
 @pytest.mark.parametrize("kind", [Linear, LinearTree])

@@ -51,7 +51,7 @@ UNITS = 2**20
 """An answer is a whole number of these parts of its range, so that sums are exact."""
 _MOST = 2.0**33  # sums of more answers are no longer exact in float64
 _LARGEST = 10**100  # Python does not write out numbers of thousands of digits
-_MOST_ARRIVALS = 2**31  # beyond it, sums of parts of 2^-32 could leave 64 bits
+_MOST_ARRIVALS = 2**31 - 1  # one more, and a sum of parts of 2^-32 could leave 64 bits with their sign
 
 
 @dataclass(eq=False)
