@@ -28,7 +28,7 @@ def cart(people: int = 80, steps: int = 6, numbers: bool = False, model: WorldMo
             action = rng.uniform(-1, 1) if numbers else int(rng.integers(2))
             push = action if numbers else 2 * action - 1
             after = MOVE @ state + [0, 0.02 * push, 0, -0.02 * push] + 0.005 * rng.normal(size=4)
-            rows.append((person, step, *state, *after, action if numbers else PUSHES[action], 0.5 + after[0], 0))
+            rows.append((person, step, *state, *after, action if numbers else PUSHES[int(action)], 0.5 + after[0], 0))
             state = after
     befores, afters = list(STATES), [f"n{i}" for i in range(4)]
     frame = pl.DataFrame(rows, schema=["who", "step", *befores, *afters, "act", "reward", "end"], orient="row")
