@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from quietq.learning.bandits.policy import PrivatePolicy, sums_in_answers
-from quietq.privacy import InvalidInput
+from quietq.learning.bandits.policy import sums_in_answers
+from quietq.learning.bandits.private_policy import PrivatePolicy
 
 
 class Epoch(NamedTuple):
@@ -59,11 +59,7 @@ class Elimination(PrivatePolicy):
     """
 
     name: ClassVar[str] = "elimination"
-
-    def __post_init__(self) -> None:
-        if self.arrivals is None:
-            raise InvalidInput("arrivals must be declared for Elimination: how often will somebody come by?")
-        super().__post_init__()
+    declared: ClassVar[bool] = True
 
     def _start(self) -> _State:
         zeros = np.zeros(self.arms, np.int64)

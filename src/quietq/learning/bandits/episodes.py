@@ -15,12 +15,13 @@ that regret is of order ln(T) sum_a (1/gap_a + 1/epsilon).
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.learning.bandits.policy import PrivatePolicy, sums_in_answers
+from quietq.learning.bandits.policy import sums_in_answers
+from quietq.learning.bandits.private_policy import PrivatePolicy
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import real
 
@@ -45,6 +46,12 @@ def index(
     return np.min(-np.expm1(-exponent) / -np.expm1(-slopes), axis=1)
 
 
+def _above_one(name: str, value: Any) -> float:
+    if not real(name, value) > 1:
+        raise InvalidInput(f"{name} must be above 1, not {value!r}.")
+    return float(value)
+
+
 @dataclass
 class _State:
     arm: int  # of the episode under way; the first episodes go through all arms
@@ -59,15 +66,11 @@ class _State:
 class Episodes(PrivatePolicy):
     """Needs no number of arrivals."""
 
+    fields: ClassVar = {**PrivatePolicy.fields, "exploration": _above_one}
     name: ClassVar[str] = "episodes"
     _: KW_ONLY
     exploration: float = 1.1
     """The level of an index is this times the logarithm of the number of answers so far."""
-
-    def __post_init__(self) -> None:
-        if not real("exploration", self.exploration) > 1:
-            raise InvalidInput(f"exploration must be above 1, not {self.exploration!r}.")
-        super().__post_init__()
 
     def _start(self) -> _State:
         zeros = np.zeros(self.arms, np.int64)
