@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.learning.bandits.lin_ucb import LinUCB, numbers_of
-from quietq.learning.bandits.private_policy import PrivatePolicy, a_budget
+from quietq.learning.bandits.private_policy import PrivatePolicy
 from quietq.learning.bandits.running_sums import PARTS, Factors, RunningSum, Sums, Tree
 from quietq.mechanisms.mechanism import SLACK
 from quietq.noise.feature_maps import FeatureMap, is_data
@@ -30,8 +30,8 @@ _OWN_FEATURES = Assumption(
 )
 
 
-def _not_pure(name: str, value: Any) -> Budget:
-    if a_budget(name, value).is_pure:
+def _not_pure(name: str, value: Budget) -> Budget:
+    if value.is_pure:
         raise InvalidInput("A linear policy adds Gaussian noise, so the budget's delta must be above 0.")
     return value
 

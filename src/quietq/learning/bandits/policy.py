@@ -12,15 +12,12 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-from jaxtyping import Float
-
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import Check, Checked, count, optional, real, shown
 
 UNITS = 2**20
-"""An answer is a whole number of these parts of its range, so that sums are exact."""
+"""An answer is a whole number of these parts of its range, so that sums of up to 2^33 of them are exact in float64."""
 
 
 def _range(name: str, value: Any) -> tuple[float, float]:
@@ -126,8 +123,3 @@ class Policy(Checked, ABC):
 
     def __reduce__(self) -> str:
         raise TypeError("A policy is not copied or pickled, for a copy would spend its budget again: save it.")
-
-
-def sums_in_answers(units: np.ndarray) -> Float[np.ndarray, "..."]:
-    """Whole numbers of units in answers: exact below 2^33 of them."""
-    return units / UNITS

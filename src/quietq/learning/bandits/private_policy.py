@@ -22,20 +22,15 @@ from quietq.learning.bandits.policy import Policy
 from quietq.mechanisms.laws import Gaussian, KNorm, Law
 from quietq.mechanisms.weights import Independent
 from quietq.noise.ball import Ball
-from quietq.privacy import Arrivals, Assumption, Budget, BudgetExhausted, Certificate, Cost, InvalidInput
-from quietq.privacy import PrivacyWarning, norms, weak_delta
+from quietq.privacy import Arrivals, Assumption, Budget, Certificate, Cost, norms, weak_delta
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN
 from quietq.privacy.checks import count, instance, optional, same_process
+from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.words import plural
 
 _MOST = 2.0**33  # sums of more answers are no longer exact in float64
 _MOST_ARRIVALS = 2**31  # beyond it, sums of parts of 2^-32 could leave 64 bits
-
-
-def a_budget(name: str, value: Any) -> Budget:
-    instance(name, value, Budget, "a Budget(epsilon, delta)")
-    return value
 
 
 @dataclass(eq=False)
@@ -43,8 +38,7 @@ class PrivatePolicy(Policy):
     """A policy with a promise. The account is charged when it is made, before anybody comes by."""
 
     fields: ClassVar = {
-        **Policy.fields, "budget": a_budget, "visits": count,
-        "arrivals": optional(partial(count, least=2, most=_MOST_ARRIVALS)),
+        **Policy.fields, "visits": count, "arrivals": optional(partial(count, least=2, most=_MOST_ARRIVALS)),
     }  # fmt: skip
     pure: ClassVar[bool] = False
     """Whether its noise is pure whatever the budget's delta is."""
@@ -69,10 +63,10 @@ class PrivatePolicy(Policy):
     account: Account | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        instance("budget", self.budget, Budget, "a Budget(epsilon, delta)")
         if self.arrivals is None and (self.declared or self.bounded):
             raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
-        self._process, self._handed_over = os.getpid(), False
-        self._seen: Counter[str] = Counter()
+        self._process, self._handed_over, self._seen = os.getpid(), False, Counter[str]()
         super().__post_init__()
         for caution in self._cautions():  # before anything is charged
             warnings.warn(caution, stacklevel=3)

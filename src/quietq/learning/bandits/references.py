@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Int
 
-from quietq.learning.bandits.policy import Policy, sums_in_answers
+from quietq.learning.bandits.policy import UNITS, Policy
 from quietq.privacy.checks import positive
 
 
@@ -44,7 +44,7 @@ class UCB(Counting):
         answers = self.state.answers
         n = np.maximum(answers, 1)
         level = self.exploration * math.log(max(int(answers.sum()), 1))
-        bounds = sums_in_answers(self.state.units) / n + np.sqrt(level / (2 * n))
+        bounds = self.state.units / UNITS / n + np.sqrt(level / (2 * n))
         return int(np.argmax(np.where(answers > 0, bounds, np.inf)))
 
 
@@ -57,5 +57,5 @@ class Thompson(Counting):
     def choose(self, context: object = None) -> int:
         self._drawn += 1
         seed = None if self.simulate is None else [self.simulate, self._drawn]
-        ones, answers = sums_in_answers(self.state.units), self.state.answers
+        ones, answers = self.state.units / UNITS, self.state.answers
         return int(np.argmax(np.random.default_rng(seed).beta(1 + ones, 1 + answers - ones)))

@@ -3,9 +3,9 @@
 A state is PRIVATE: it holds sums of answers without noise. It is readable by its owner only, and its name says so.
 
 Theorem. A policy that was saved learns no more, and `resume` takes the sums without noise out of the file before it
-hands the policy over: what is left goes on from noised numbers alone, which is post-processing. So whichever processes
-go on from one file, of all of them one can use an answer that was not noised yet, and no answer is noised twice. Copies
-that somebody makes of the file are outside of this, and the certificate says that the state is private.
+hands the policy over: what is left goes on from noised numbers alone, which is post-processing. So of all processes
+that go on from one file one can use an answer that was not noised yet, and no answer is noised twice. Copies that
+somebody makes of the file are outside of this, and the certificate says that the state is private.
 """
 
 import dataclasses

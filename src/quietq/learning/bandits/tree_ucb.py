@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.learning.bandits.policy import sums_in_answers
+from quietq.learning.bandits.policy import UNITS
 from quietq.learning.bandits.private_policy import PrivatePolicy
 from quietq.privacy.checks import positive
 
@@ -87,5 +87,5 @@ class TreeUCB(PrivatePolicy):
             return  # there is no leaf for it
         state.time += 1
         state.answers[shown] += 1
-        noised = lambda node: self._noised(sums_in_answers(np.array([node])))[0]  # noqa: E731
+        noised = lambda node: self._noised(np.array([node / UNITS]))[0]  # noqa: E731
         enter(int(state.answers[shown]), state.units[shown], state.nodes[shown], units, noised)
