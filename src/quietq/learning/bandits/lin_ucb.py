@@ -99,7 +99,7 @@ class LinUCB(Policy):
 
     def _take(self, shown: Float[np.ndarray, " dimension"], units: int) -> None:
         self._add(np.rint(products(shown, units / UNITS - 0.5) * PARTS))
-        self.__dict__.pop("_solved", None)
+        vars(self).pop("_solved", None)
 
     def _skip(self, shown: Float[np.ndarray, " dimension"]) -> None:
         super()._skip(np.zeros(self.dimension))  # what they bring does not count either

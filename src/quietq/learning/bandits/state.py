@@ -102,6 +102,7 @@ def _read(path: Path, features: Any) -> Policy:
         settings = dict(header["settings"])
     except (OSError, ValueError, KeyError, EOFError, StopIteration, zipfile.BadZipFile) as error:
         raise InvalidInput(f"{str(path)!r} is not the state of a policy, or a damaged one.") from error
+    settings["rewards"] = tuple(settings["rewards"])
     if "budget" in settings:
         settings["budget"] = Budget(**settings["budget"])
     described = settings.get("features")
