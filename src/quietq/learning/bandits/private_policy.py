@@ -119,9 +119,9 @@ class PrivatePolicy(Policy):
             return super()._admit(people)
         if not all(isinstance(person, str | int) for person in people):
             raise InvalidInput("person must be a name or a number, because this policy counts visits by name.")
+        names = [hashlib.blake2b(str(one).encode(errors="surrogatepass"), digest_size=16).hexdigest() for one in people]
         counted = []
-        for person in people:
-            name = hashlib.blake2b(str(person).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        for name in names:
             self._seen[name] += 1
             counted.append(self._seen[name] <= self.visits)
         return counted

@@ -111,9 +111,8 @@ class Factors(RunningSum):
         self.rounding = 2 * (2.0**-50 * (1 + sum(squares)) * length**2) * math.sqrt(arrivals * numbers)
 
     def start(self) -> Sums:
-        buffers = len(self.scales)
-        zeros = np.zeros((buffers, self.numbers))
-        return Sums(0, zeros, np.zeros((buffers + 1, self.numbers)), np.zeros(self.numbers), 0.0)
+        rows, n = len(self.scales), self.numbers
+        return Sums(0, np.zeros((rows, n)), np.zeros((rows + 1, n)), np.zeros(n), 0.0)
 
     def add(self, sums: Sums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
         sums.steps += 1
