@@ -67,10 +67,10 @@ def correlation(draw: Draw, seed: int) -> float:
     d = draw.dimension
     box = [(0, 1)] * d
     if "rating" in draw.rows.columns:
-        people = Ratings.read(draw.rows, box=box, low=0, high=1, count=PEOPLE, state=draw.states)
+        people = Ratings.read(draw.rows, box=box, low=0, high=1, people=PEOPLE, state=draw.states)
     else:
         left, right = ([f"{side}{i}" for i in range(d)] for side in ("left", "right"))
-        people = Comparisons.read(draw.rows, left=left, right=right, box=box, count=PEOPLE)
+        people = Comparisons.read(draw.rows, left=left, right=right, box=box, people=PEOPLE)
     return draw.score(privatise(people, Budget(1, 1e-5), simulate=seed)(draw.fresh)).correlation
 
 

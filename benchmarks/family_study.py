@@ -88,14 +88,14 @@ def _case(kind: str, states: str, people: int, family: str, dimension: int) -> C
 def _ratings(family: str, dimension: int, people: int, draw: int, states: str) -> Numbers:
     drawn = families.ratings(family, dimension, people, draw, states)
     box = [(0.0, 1.0)] * dimension
-    read = qq.Ratings.read(drawn.rows, box=box, low=0, high=1, count=people, state=drawn.states)
+    read = qq.Ratings.read(drawn.rows, box=box, low=0, high=1, people=people, state=drawn.states)
     return _numbers(drawn, read, draw)
 
 
 def _comparisons(family: str, dimension: int, people: int, draw: int, states: str) -> Numbers:
     drawn = families.comparisons(family, dimension, people, draw, states)
     left, right = ([f"{side}{i}" for i in range(dimension)] for side in ("left", "right"))
-    read = qq.Comparisons.read(drawn.rows, left=left, right=right, box=[(0.0, 1.0)] * dimension, count=people)
+    read = qq.Comparisons.read(drawn.rows, left=left, right=right, box=[(0.0, 1.0)] * dimension, people=people)
     return _numbers(drawn, read, draw)
 
 

@@ -83,7 +83,8 @@ def _world(folder: Path) -> Path:
     frame = pl.DataFrame(rows, schema=["who", "step", *befores, *afters, "push", "reward", "end"], orient="row")
     sessions = qq.Sessions.read(
         frame, person="who", step="step", state=befores, next_state=afters, action="push", actions=[0, 1],
-        reward="reward", low=0, high=1, end="end", box=[(-2.4, 2.4), (-3, 3), (-0.25, 0.25), (-3.5, 3.5)], count=PEOPLE,
+        reward="reward", low=0, high=1, end="end", box=[(-2.4, 2.4), (-3, 3), (-0.25, 0.25), (-3.5, 3.5)],
+        people=PEOPLE,
     )  # fmt: skip
     qq.publish(qq.privatise(sessions, qq.Budget(1, 1e-5)), folder / "world.qq")
     return folder / "world.qq"

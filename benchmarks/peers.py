@@ -82,10 +82,10 @@ def quietq(people: People, settings: Settings, seed: int, noise: str = "auto") -
     box, said = [(0.0, 1.0)] * dimension, people.y.ravel()
     if people.compare:
         table = table.with_columns(choice=np.where(said > 0, "left", "right"))
-        read = qq.Comparisons.read(table, left=names[0], right=names[1], box=box, count=count)
+        read = qq.Comparisons.read(table, left=names[0], right=names[1], box=box, people=count)
     else:
         table = table.with_columns(rating=said)
-        read = qq.Ratings.read(table, box=box, low=-0.5, high=0.5, count=count, state=names[0])
+        read = qq.Ratings.read(table, box=box, low=-0.5, high=0.5, people=count, state=names[0])
     return qq.privatise(read, BUDGET, noise=noise, simulate=seed)
 
 

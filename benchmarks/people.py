@@ -16,7 +16,7 @@ from quietq.feedback.ratings import Ratings
 from quietq.mechanisms.privatise import privatise
 
 RATINGS, PEOPLE = 10_000_000, 1_000_000
-DECLARED: dict[str, Any] = {"box": (0, 1), "low": 0.0, "high": 1.0, "slope": 2.0, "count": PEOPLE}
+DECLARED: dict[str, Any] = {"box": (0, 1), "low": 0.0, "high": 1.0, "slope": 2.0, "people": PEOPLE}
 
 
 def rows() -> list[Row]:
@@ -66,7 +66,7 @@ def fit(folder: Path) -> float:
     box, states = [(0, 1)] * scale.DIMENSION, [f"s{i}" for i in range(scale.DIMENSION)]
 
     def run() -> None:
-        ratings = Ratings.read(files, box=box, state=states, low=0, high=1, count=60_000)
+        ratings = Ratings.read(files, box=box, state=states, low=0, high=1, people=60_000)
         privatise(ratings, scale.BUDGET, simulate=0)
 
     return scale.timed(run)[1]["processor seconds"] / 2

@@ -59,7 +59,7 @@ def study(options: argparse.Namespace) -> Study:
 
 def measure(draw: int) -> Numbers:
     drawn = families.ratings("two-peaks", 2, PEOPLE, draw)
-    read = qq.Ratings.read(drawn.rows, box=[(0.0, 1.0)] * 2, low=0, high=1, count=PEOPLE, state=drawn.states)
+    read = qq.Ratings.read(drawn.rows, box=[(0.0, 1.0)] * 2, low=0, high=1, people=PEOPLE, state=drawn.states)
     private = qq.privatise(read, BUDGET, simulate=draw)
     assert drawn.reward is not None
     env = Plane(drawn.reward)

@@ -84,8 +84,8 @@ class Choices:
         """As quietq takes them. The number of people is declared: a survey's sample size is public."""
         options, box, count = self.options, list(self.box.values()), len(self.people)
         if len(options) == 2:
-            return qq.Comparisons.read(self.rows, left=options["left"], right=options["right"], box=box, count=count)
-        return qq.Comparisons.read(self.rows, options=options, box=box, count=count)
+            return qq.Comparisons.read(self.rows, left=options["left"], right=options["right"], box=box, people=count)
+        return qq.Comparisons.read(self.rows, options=options, box=box, people=count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class Rated:
     def read(self) -> qq.Ratings:
         return qq.Ratings.read(
             self.rows, state=list(self.box), box=list(self.box.values()), low=self.low, high=self.high,
-            count=len(self.people),
+            people=len(self.people),
         )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def measure(
         if engine == "ray":
             start_ray(workers, store)
         states = [f"s{i}" for i in range(DIMENSION)]
-        declared: dict[str, Any] = {"box": [(0, 1)] * DIMENSION, "low": 0, "high": 1, "count": people, "state": states}
+        declared: dict[str, Any] = {"box": [(0, 1)] * DIMENSION, "low": 0, "high": 1, "people": people, "state": states}
         feedback, took = timed(lambda: Ratings.read(files, **declared, engine=engine))
         yield "read", took
         if engine == "ray":

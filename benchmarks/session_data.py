@@ -171,7 +171,7 @@ class Steps:
         return qq.Sessions.read(
             self.frame(), step="step", state=[f"s{i}" for i in states], next_state=[f"n{i}" for i in states],
             reward="reward", low=system.low, high=system.high, end="end" if system.ends else None, box=system.box,
-            count=self.people, **acting,
+            people=self.people, **acting,
         )  # fmt: skip
 
     def unit(self) -> "Steps":

@@ -64,7 +64,7 @@ def measure(rows: int, engine: Any = "local") -> Iterator[tuple[str, Any]]:
         yield "plain sum by person", plain
         sessions, read = timed(lambda: Sessions.read(
             files, person="who", episode="visit", step="t", state=STATES, action="go", actions=[0, 1, 2], reward="r",
-            end="end", box=box, count=people, engine=engine,
+            end="end", box=box, people=people, engine=engine,
         ))  # fmt: skip
         yield "read", read
         rounds = [timed(lambda: sessions.mean(values))[1] for _ in range(2)]

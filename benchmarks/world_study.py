@@ -115,7 +115,7 @@ def _harm(people: int, budget: qq.Budget, draw: int, steps: int = 20) -> Numbers
     )  # fmt: skip
     sessions = qq.Sessions.read(
         rows, person="who", step="step", state="x", next_state="after", action="push", actions=[0, 1],
-        reward="reward", low=-1, high=0, box=(0, 1), count=people,
+        reward="reward", low=-1, high=0, box=(0, 1), people=people,
     )  # fmt: skip
     world, seconds = _release(sessions, budget, draw)
     places = np.linspace(0, 1, 201)

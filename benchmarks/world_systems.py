@@ -60,7 +60,7 @@ class Cart:
     def read(self, rows: pl.DataFrame, people: int) -> qq.Sessions:
         return qq.Sessions.read(
             rows, person="who", step="step", state=[f"s{i}" for i in range(4)], next_state=[f"n{i}" for i in range(4)],
-            action="a0", actions=[0, 1], reward="reward", end="end", box=self.box, count=people,
+            action="a0", actions=[0, 1], reward="reward", end="end", box=self.box, people=people,
         )  # fmt: skip
 
     def play(self, policy, episodes: int, seed: int) -> float:

@@ -51,7 +51,7 @@ class GymTask:
         return qq.Sessions.read(
             rows, person="who", step="step", state=[f"s{i}" for i in d], next_state=[f"n{i}" for i in d],
             reward="reward", low=self.low, high=self.high, end="end" if self.ends else None, box=self.box,
-            count=people, **acts,
+            people=people, **acts,
         )  # fmt: skip
 
     def play(self, policy: Policy, episodes: int, seed: int) -> float:

@@ -41,7 +41,7 @@ def read() -> qq.Sessions:
     """A pupil's years are one episode; a year without both scores ends what can be used of it."""
     return qq.Sessions.read(
         star(), person="id", step="grade", state=["grade", "before"], next_state=[], action="cltype",
-        actions=list(CLASSES), reward="score", low=-3, high=3, box=[(0, 3), (0, 3)], count=PUPILS,
+        actions=list(CLASSES), reward="score", low=-3, high=3, box=[(0, 3), (0, 3)], people=PUPILS,
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def test_calibrate(quietq):
 @pytest.mark.parametrize("level", [False, True])
 def test_calibrate_tells_what_privatise_draws(quietq, level):
     ratings = pl.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [0.5] * 50})
-    reading: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 0.5, "slope": 1, "count": 50}
+    reading: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 0.5, "slope": 1, "people": 50}
     told = json.loads(quietq(f"{CALIBRATE} {'--level' * level} --json")[1])
     drawn = [
         privatise(Ratings.read(ratings, **reading), Budget(0.9, 1e-4), noise=noise, level=level).certificate

@@ -200,8 +200,8 @@ def counted(monkeypatch, tmp_path):
 
     class Counted:
         @classmethod
-        def read(cls, source, *, count, box=None, items=None, options=None, actions=None, mood="mood", progress=None):
-            told = {"count": count, "box": box, "items": items, "options": options, "actions": actions, "mood": mood}
+        def read(cls, source, *, people, box=None, items=None, options=None, actions=None, mood="mood", progress=None):
+            told = {"people": people, "box": box, "items": items, "options": options, "actions": actions, "mood": mood}
             seen.update({name: value for name, value in told.items() if value is not None})
             raise InvalidInput("Nobody is counted.")
 
@@ -230,7 +230,7 @@ def test_a_new_kind_of_feedback_has_its_own_options(counted):
     assert options["mood"].__metadata__[0].rich_help_panel == "Options of counted"
     assert options["people"].__metadata__[0].rich_help_panel is None
     told, words = counted(box=["0 1"], mood="temper")
-    assert (told, words) == ({"count": 7, "box": [(0.0, 1.0)], "mood": "temper"}, "Nobody is counted.")
+    assert (told, words) == ({"people": 7, "box": [(0.0, 1.0)], "mood": "temper"}, "Nobody is counted.")
     assert counted(slope=1.0) == ({}, "counted have no --slope: leave it out, or say --kind ratings.")
 
 

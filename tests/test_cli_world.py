@@ -206,7 +206,7 @@ def test_spreads_are_those_of_the_steps(rows, tmp_path):
     from quietq.cli.report.world_picture import plot_world, spreads
 
     read = {"person": "who", "step": "step", "state": "x", "action": "push", "actions": [0, 1], "reward": "reward"}
-    sessions = qq.Sessions.read(rows, **read, box=(0, 1), count=PEOPLE)
+    sessions = qq.Sessions.read(rows, **read, box=(0, 1), people=PEOPLE)
     world = qq.privatise(sessions, qq.Budget(50, 1e-4), simulate=0)
     found = spreads(world)
     assert found.residual[0] == pytest.approx(0.01, rel=0.5)

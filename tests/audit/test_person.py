@@ -16,7 +16,7 @@ from quietq.noise.feature_maps import Splines
 
 SURE = 1 - 1e-6
 PEOPLE = 40
-READING: dict[str, Any] = {"box": (0, 1), "low": 0.0, "high": 1.0, "slope": 0.2, "count": PEOPLE}
+READING: dict[str, Any] = {"box": (0, 1), "low": 0.0, "high": 1.0, "slope": 0.2, "people": PEOPLE}
 HIGH = [(i / 16, 1 - 0.0125 * (i % 2)) for i in range(17)]
 LOW = [(place, 1 - rating) for place, rating in HIGH]
 """To and fro as steeply as may be, close to either end: a path's noise hides sizes and slopes."""
@@ -120,7 +120,7 @@ def test_weights_of_features_keep_their_promise(delta: float) -> None:
 def test_two_coordinates_are_one_release() -> None:
     rng = np.random.default_rng(4)
     data = pl.DataFrame({"who": np.arange(20), "x": rng.random(20), "y": rng.random(20), "mark": rng.random(20)})
-    reading = {"box": [(0, 1), (0, 1)], "low": 0, "high": 1, "slope": 0.2, "count": 20}
+    reading = {"box": [(0, 1), (0, 1)], "low": 0, "high": 1, "slope": 0.2, "people": 20}
     reading["features"] = Splines(additive=True)
     names = {"person": "who", "state": ["x", "y"], "rating": "mark"}
     marked = replace_person(data, [3], [(0.5, 0.5, 1.0)], **names)

@@ -161,7 +161,7 @@ def test_a_person_who_is_split_over_partitions_is_caught(monkeypatch: pytest.Mon
 def fits() -> Movement:
     """One fit for each person, summed as rows are read, and not kept."""
     features = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, count=9, features=features, norm=0.5)
+    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, people=9, features=features, norm=0.5)
     rows = pl.DataFrame({"person": range(7), "state": [0.3] * 7, "rating": [0.5] * 7})
     return worst_rows(read, rows, AMPLE, tries=8).movement
 

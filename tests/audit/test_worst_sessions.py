@@ -40,7 +40,7 @@ def made_up() -> pl.DataFrame:
 
 read = partial(
     Sessions.read, person="who", episode="visit", step="step", state="x", next_state="after", action="push",
-    actions=[0, 1], reward="reward", end="end", box=(0, 1), count=PEOPLE,
+    actions=[0, 1], reward="reward", end="end", box=(0, 1), people=PEOPLE,
 )  # fmt: skip
 DYNAMICS = WorldModel(reward=np.zeros_like, end=np.zeros_like, start=np.zeros_like)
 """The rest is known, so that there are fewer queries."""
@@ -168,7 +168,7 @@ def test_episodes_read_as_people_are_found():
     def by_visit(source: Any) -> Sessions:
         frames = source if isinstance(source, list) else [source]
         named = pl.col("who").cast(pl.String).str.strip_chars() + "/" + pl.col("visit").cast(pl.String)
-        return read([one.with_columns(who=named) for one in frames], count=2 * PEOPLE)
+        return read([one.with_columns(who=named) for one in frames], people=2 * PEOPLE)
 
     task = Task.of(by_visit(made_up()), AMPLE)
     broken = Moments(Task(**{**vars(task), "world": DYNAMICS}))

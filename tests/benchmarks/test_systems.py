@@ -45,7 +45,7 @@ def test_sessions_are_whole_and_within_what_is_declared(name):
     assert rewards.max() <= system.high + 1e-9
     low, high = np.array(system.box, float).T
     assert ((low <= steps.states[:, 0]) & (steps.states[:, 0] <= high)).all()
-    assert repr(steps.read()).startswith("Sessions(count=20")
+    assert repr(steps.read()).startswith("Sessions(people=20")
 
 
 def test_a_system_is_an_environment():

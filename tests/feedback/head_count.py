@@ -37,19 +37,19 @@ class Answers(Feedback):
     gives: str = "leaning"
 
     @classmethod
-    def read(cls, source, *, count, person="person", answer="answer", **options):
+    def read(cls, source, *, people, person="person", answer="answer", **options):
         from quietq.feedback.schema import Category, Schema
 
         schema = Schema("answers", person, {"answer": Category(answer, "answer", ("no", "yes"))})
-        return cls(box=Box.of((0, 1)), **read_people(source, schema, Leaning(), count, **options))
+        return cls(box=Box.of((0, 1)), **read_people(source, schema, Leaning(), people, **options))
 
     @property
     def relation(self):
-        return SupBall(2 * Leaning.bound / self.count, people=self.count)
+        return SupBall(2 * Leaning.bound / self.people, people=self.people)
 
     @property
     def assumptions(self):
-        return (Assumption(f"All answers of a person count as one of {self.count} people.", True), NAMED)
+        return (Assumption(f"All answers of a person count as one of {self.people} people.", True), NAMED)
 
     @property
     def largest(self):

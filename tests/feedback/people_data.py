@@ -23,7 +23,7 @@ SCHEMA = Schema(
     "person",
     {"x0": Number("state", "state", 0, 1, scales=True), "rating": Number("rating", "rating", 0, 1, clips=True)},
 )
-OK = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "count": 3}
+OK = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": 3}
 
 
 def refused(source, message, **change):

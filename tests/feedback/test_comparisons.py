@@ -23,7 +23,7 @@ def choices(people: int, rows: int = 20) -> pl.DataFrame:
 
 
 def test_what_people_prefer_is_found(tmp_path):
-    private = privatise(Comparisons.read(choices(1000), count=1000, **SIDES), Budget(1.0, 1e-5))
+    private = privatise(Comparisons.read(choices(1000), people=1000, **SIDES), Budget(1.0, 1e-5))
     states = np.random.default_rng(1).random((1000, 2))
     assert np.corrcoef(private(states), liking(states))[0, 1] > 0.95
     assert (private.certificate.standing, private.certificate.method) == ("certified", "reward/rounds")
@@ -36,7 +36,7 @@ def test_sides_can_be_swapped():
     frame = choices(50)
     swap = pl.when(pl.col("choice") == "left").then(pl.lit("right")).otherwise(pl.lit("left"))
     other = frame.select("person", swap.alias("choice"), a="c", b="d", c="a", d="b")
-    one, two = (Comparisons.read(rows, count=50, **SIDES) for rows in (frame, other))
+    one, two = (Comparisons.read(rows, people=50, **SIDES) for rows in (frame, other))
     states = np.random.default_rng(1).random((50, 2))
     found = [privatise(each, Budget(1.0, 1e-5), simulate=3)(states) for each in (one, two)]
     assert found[0] == pytest.approx(found[1], abs=1e-6)
@@ -47,10 +47,10 @@ def test_ties_and_what_is_left_out():
         {"person": ["p", "p", "q", "r"], "choice": [" LEFT", "Tie", "middle", "right"], "a": [0.1, 0.2, 0.3, 7.0],
          "b": [0.1] * 4, "c": [0.5] * 4, "d": [0.5] * 4}
     )  # fmt: skip
-    found = Comparisons.read(rows, count=5, **SIDES).not_private
+    found = Comparisons.read(rows, people=5, **SIDES).not_private
     assert (found["used_rows"], found["bad_choice"], found["bad_state"]) == (2, 1, 1)
 
 
 def test_a_box_has_as_many_sides_as_there_are_columns():
     with pytest.raises(InvalidInput, match="right has 1 columns, but left has 2"):
-        Comparisons.read(choices(2), left=["a", "b"], right="c", box=[(0, 1), (0, 1)], count=2)
+        Comparisons.read(choices(2), left=["a", "b"], right="c", box=[(0, 1), (0, 1)], people=2)

@@ -47,7 +47,7 @@ def rated(states: np.ndarray, ratings: np.ndarray, **columns) -> pl.DataFrame:
     return pl.DataFrame({"person": PERSON, "x": states[:, 0], "y": states[:, 1], "rating": noisy, **columns})
 
 
-PLANE = {"state": ["x", "y"], "box": [(0, 1), (0, 1)], "low": 0, "high": 1, "count": PEOPLE}
+PLANE = {"state": ["x", "y"], "box": [(0, 1), (0, 1)], "low": 0, "high": 1, "people": PEOPLE}
 
 
 # Catalogues
@@ -65,7 +65,7 @@ def catalogue() -> tuple[np.ndarray, pl.DataFrame]:
 def test_a_catalogue(tmp_path):
     means, rows = catalogue()
     (tmp_path / "items.txt").write_text("\n".join(ITEMS) + "\n")
-    people = Ratings.read(rows, state="item", items=tmp_path / "items.txt", low=0, high=1, count=PEOPLE)
+    people = Ratings.read(rows, state="item", items=tmp_path / "items.txt", low=0, high=1, people=PEOPLE)
     private = privatise(people, BUDGET)
     assert correlation(private(ITEMS), means) > 0.9
     assert private(ITEMS[3]) == private(3) == private(np.array([3]))[0]
@@ -81,7 +81,7 @@ def test_a_catalogue(tmp_path):
 
 def test_an_item_that_is_not_declared_says_nothing():
     _, rows = catalogue()
-    found = Ratings.read(rows, state="item", items=ITEMS[:30], low=0, high=1, count=PEOPLE).not_private
+    found = Ratings.read(rows, state="item", items=ITEMS[:30], low=0, high=1, people=PEOPLE).not_private
     assert found["bad_state"] == rows.filter(~pl.col("item").is_in(ITEMS[:30])).height
 
 
@@ -100,7 +100,7 @@ def test_an_item_that_is_not_declared_says_nothing():
 )
 def test_catalogues_that_are_refused(options, sentence):
     with pytest.raises(InvalidInput, match=sentence):
-        Ratings.read(catalogue()[1], state="item", low=0, high=1, count=PEOPLE, **options)
+        Ratings.read(catalogue()[1], state="item", low=0, high=1, people=PEOPLE, **options)
 
 
 # Actions
@@ -124,7 +124,7 @@ def test_names_that_hold_half_a_character(read, options):
     if "options" not in options:
         options = {"state": "item", "low": 0, "high": 1, **options}
     with pytest.raises(InvalidInput, match=r"half characters|could not be read"):
-        read(rows, count=1, **options)
+        read(rows, people=1, **options)
 
 
 def test_a_reward_per_action(tmp_path):
@@ -158,7 +158,7 @@ class Shop(gym.Env):
 
 
 def test_items_are_observations():
-    private = privatise(Ratings.read(catalogue()[1], state="item", items=ITEMS, low=0, high=1, count=PEOPLE), BUDGET)
+    private = privatise(Ratings.read(catalogue()[1], state="item", items=ITEMS, low=0, high=1, people=PEOPLE), BUDGET)
     env = PrivateReward(Shop(), private)
     env.reset(seed=0)
     item, reward, *_ = env.step(0)
@@ -177,7 +177,7 @@ def test_choices_among_three_with_some_not_offered():
     columns = {f"{name}{i}": states[j, :, i] for j, name in enumerate("abc") for i in range(2)}
     rows = pl.DataFrame({"person": PERSON, "choice": np.array(list("ABC"))[liked.argmax(axis=0)], **columns})
     options = {name.upper(): [f"{name}0", f"{name}1"] for name in "abc"}
-    people = Comparisons.read(rows, options=options, box=[(0, 1)] * 2, count=PEOPLE)
+    people = Comparisons.read(rows, options=options, box=[(0, 1)] * 2, people=PEOPLE)
     assert people.not_private["used_rows"] == len(PERSON)
     assert correlation(privatise(people, BUDGET)(TEST), peak(TEST)) > 0.9
 
@@ -191,7 +191,7 @@ def survey(extra: list[tuple[object, ...]], people: int = 60) -> Comparisons:
             first = None if blank and person % 2 else float(rng.random())
             rows.append((person, first, *rng.random(2).tolist(), str(rng.choice(["B", "C"]))))
     table = pl.DataFrame(rows + extra, schema=["person", "a", "b", "c", "choice"], orient="row")
-    return Comparisons.read(table, options={"A": "a", "B": "b", "C": "c"}, box=(0, 1), count=people)
+    return Comparisons.read(table, options={"A": "a", "B": "b", "C": "c"}, box=(0, 1), people=people)
 
 
 def test_a_blank_cell_splits_nobody_and_changes_nobody_else():
@@ -212,7 +212,7 @@ def test_two_options_are_left_and_right():
     choice = np.where(rng().random(rows) < 0.5, "left", "right")
     frame = pl.DataFrame({"person": PERSON, "choice": choice, **table})
     names = {"left": ["a", "b"], "right": ["c", "d"]}
-    plane = {"box": [(0, 1)] * 2, "count": PEOPLE}
+    plane = {"box": [(0, 1)] * 2, "people": PEOPLE}
     one, two = Comparisons.read(frame, **names, **plane), Comparisons.read(frame, options=names, **plane)
     found = [privatise(people, BUDGET, simulate=1)(TEST) for people in (one, two)]
     assert np.array_equal(*found)
@@ -223,7 +223,7 @@ def test_items_against_items():
     first = worth[pairs[0]] - worth[pairs[1]] + rng().logistic(size=len(PERSON)) > 0
     names = [[ITEMS[i] for i in side] for side in pairs]
     rows = pl.DataFrame({"person": PERSON, "l": names[0], "r": names[1], "choice": np.where(first, "left", "right")})
-    private = privatise(Comparisons.read(rows, left="l", right="r", items=ITEMS, count=PEOPLE), BUDGET, simulate=0)
+    private = privatise(Comparisons.read(rows, left="l", right="r", items=ITEMS, people=PEOPLE), BUDGET, simulate=0)
     assert correlation(private(ITEMS), worth) > 0.85
 
 
@@ -239,7 +239,7 @@ def segments(people: int = 300, each: int = 8, length: int = 5) -> pl.DataFrame:
     )  # fmt: skip
 
 
-SEGMENTS = {"left": ["a", "b"], "right": ["c", "d"], "box": [(0, 1)] * 2, "count": 300, "segment": "pair", "length": 5}
+SEGMENTS = {"left": ["a", "b"], "right": ["c", "d"], "box": [(0, 1)] * 2, "people": 300, "segment": "pair", "length": 5}
 
 
 def test_segments_of_trajectories():
@@ -284,7 +284,9 @@ class Peeking(Columns):
 def test_code_is_no_public_map():
     states = rng().random((len(PERSON), 2))
     with pytest.raises(InvalidInput, match="Peeking is code"):
-        Comparisons.read(rated(states, peak(states)), left="x", right="y", box=(0, 1), count=PEOPLE, features=Peeking())
+        Comparisons.read(
+            rated(states, peak(states)), left="x", right="y", box=(0, 1), people=PEOPLE, features=Peeking()
+        )
     with pytest.raises(InvalidInput, match="Peeking is code"):
         Ratings.read(rated(states, peak(states)), features=Peeking(), **PLANE)
 
@@ -297,10 +299,10 @@ def test_embeddings(tmp_path):
     rows = pl.DataFrame({"person": PERSON, "rating": ratings} | {f"e{i}": encoded[:, i] for i in range(size)})
     rows.write_parquet(tmp_path / "rows.parquet")
     for source in (rows, tmp_path / "rows.parquet"):
-        people = Ratings.read(source, features=Columns(prefix="e"), box=(-3, 3), low=0, high=1, count=PEOPLE)
+        people = Ratings.read(source, features=Columns(prefix="e"), box=(-3, 3), low=0, high=1, people=PEOPLE)
         assert people.not_private["used_rows"] == len(PERSON)
     private = privatise(people, BUDGET)
     fresh = 1.5 * np.random.default_rng(8).normal(size=(500, size))
     assert correlation(private(fresh), fresh @ direction) > 0.85
     with pytest.raises(InvalidInput, match="No column's name starts with 'z'"):
-        Ratings.read(rows, features=Columns(prefix="z"), box=(-3, 3), low=0, high=1, count=PEOPLE)
+        Ratings.read(rows, features=Columns(prefix="z"), box=(-3, 3), low=0, high=1, people=PEOPLE)

@@ -20,7 +20,7 @@ def mean_with(states, ratings, slope, count, levels=16):
     """The reward of one person with these rows, all others neutral."""
     rows = pl.DataFrame({"person": np.zeros(len(states), np.int64), "state": states, "rating": ratings})
     rows = pl.concat([rows, pl.DataFrame({"person": [1], "state": [0.5], "rating": [0.5]})])
-    return Ratings.read(rows, box=(0, 1), low=0, high=1, slope=slope, count=count, levels=levels)
+    return Ratings.read(rows, box=(0, 1), low=0, high=1, slope=slope, people=count, levels=levels)
 
 
 @pytest.mark.parametrize("rows", [1_000, 300_000])

@@ -11,7 +11,7 @@ from quietq import Budget, FeatureKernel, InvalidInput, privatise
 from quietq.feedback import Ratings
 
 COUNT, NORM = 100, 1.0
-READING: dict[str, Any] = {"box": (0, 1), "low": -1, "high": 1, "slope": 1, "count": COUNT, "norm": NORM, "levels": 6}
+READING: dict[str, Any] = {"box": (0, 1), "low": -1, "high": 1, "slope": 1, "people": COUNT, "norm": NORM, "levels": 6}
 Map = Callable[[np.ndarray], np.ndarray]
 
 

@@ -22,7 +22,7 @@ ANSWERS = pl.DataFrame(
 )
 MEAN = (1 - 1 - 1 / 3) / 5  # of five people, of whom dan said nothing that counts and one is not there
 
-HONEST = Answers.read(ANSWERS, count=5)
+HONEST = Answers.read(ANSWERS, people=5)
 
 
 @pytest.fixture(autouse=True)
@@ -40,10 +40,10 @@ def sources(folder):
 
 def test_it_is_read_from_wherever_rows_lie(tmp_path):
     for source in sources(tmp_path):
-        answers = Answers.read(source, count=5)
+        answers = Answers.read(source, people=5)
         assert answers.mean(Leaning())[0] == pytest.approx(MEAN)
         assert answers.not_private["people_present"] == 3
-    counts = Answers.read(ANSWERS, count=5).not_private
+    counts = Answers.read(ANSWERS, people=5).not_private
     assert (counts["rows"], counts["bad_answer"], counts["without_person"], counts["used_rows"]) == (9, 1, 1, 7)
 
 
@@ -56,7 +56,7 @@ def test_categories_may_be_numbers_or_truth_values():
 
 def test_it_is_audited_like_the_others():
     """By rows that its schema proposes: somebody who always says yes, and always no."""
-    move = worst_rows(partial(Answers.read, count=5), ANSWERS, BUDGET, tries=4).movement
+    move = worst_rows(partial(Answers.read, people=5), ANSWERS, BUDGET, tries=4).movement
     assert not move.exceeds
     assert move.share == pytest.approx(1, rel=1e-5)
 
@@ -74,7 +74,7 @@ def test_refusals_are_in_its_own_words():
         (pl.DataFrame({"person": range(6), "answer": ["yes"] * 6}), "more people in the data than the 5"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            Answers.read(source, count=5)
+            Answers.read(source, people=5)
     with pytest.raises(InvalidInput, match="differ by more than their spelling"):
         Category("answer", "answer", ("no", "NO "))
 
@@ -84,12 +84,12 @@ def test_refusals_are_in_its_own_words():
 def test_one_person_moves_the_mean_by_no_more_than_stated(said):
     rest = ANSWERS.filter(pl.col("person") != "bob")
     bob = pl.DataFrame({"person": ["bob"] * len(said), "answer": said})
-    one = Answers.read([rest, bob], count=5)
+    one = Answers.read([rest, bob], people=5)
     assert abs(one.mean(Leaning())[0] - HONEST.mean(Leaning())[0]) <= one.relation.radius
 
 
 def test_it_is_released_once_and_certified():
-    answers = registry.FEEDBACK["answers"].load().read(ANSWERS, count=5)
+    answers = registry.FEEDBACK["answers"].load().read(ANSWERS, people=5)
     released = privatise(answers, BUDGET)
     certificate = released.certificate
     assert (certificate.standing, certificate.method, certificate.mu) == ("certified", "reward/mean", BUDGET.mu)
@@ -98,19 +98,19 @@ def test_it_is_released_once_and_certified():
     with pytest.raises(BudgetExhausted, match="released already"):
         privatise(answers, BUDGET)
     account = Accountant(BUDGET)
-    assert privatise(Answers.read(ANSWERS, count=5), BUDGET, account=account).receipt is not None
+    assert privatise(Answers.read(ANSWERS, people=5), BUDGET, account=account).receipt is not None
     assert account.spent_mu == pytest.approx(BUDGET.mu)
 
 
 def test_mechanisms_for_other_feedback_do_not_apply():
     with pytest.raises(InvalidInput, match="noise must be 'auto' or one of 'mean', not 'path'"):
-        privatise(Answers.read(ANSWERS, count=5), BUDGET, noise="path")
+        privatise(Answers.read(ANSWERS, people=5), BUDGET, noise="path")
     with pytest.raises(InvalidInput, match="Answers bring their own relation"):
-        privatise(Answers.read(ANSWERS, count=5), BUDGET, domain=(0, 1))
+        privatise(Answers.read(ANSWERS, people=5), BUDGET, domain=(0, 1))
 
 
 def test_rows_that_are_kept_can_be_asked_again_and_again():
-    once, often = (Answers.read(ANSWERS, count=5, keep=keep) for keep in (False, True))
+    once, often = (Answers.read(ANSWERS, people=5, keep=keep) for keep in (False, True))
     assert np.array_equal(once.mean(Leaning()), often.mean(Leaning()))
     assert often.mean(Leaning(power=2))[0] == pytest.approx((1 + 1 + 1 / 9) / 5)
     assert once.not_private == often.not_private
@@ -123,4 +123,4 @@ def test_what_is_not_finite_or_too_long_is_held_to_the_bound():
         def of_people(self, starts, columns):
             return np.array([[np.nan], [1e150], [-np.inf]])
 
-    assert Answers.read(ANSWERS, count=5, keep=True).mean(Wild())[0] == 1 / 5
+    assert Answers.read(ANSWERS, people=5, keep=True).mean(Wild())[0] == 1 / 5

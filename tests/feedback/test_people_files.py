@@ -21,7 +21,7 @@ from quietq.mechanisms import privatise
 def test_order_does_not_matter():
     rng = np.random.default_rng(2)
     data = pl.DataFrame({"person": rng.integers(0, 9, 200), "state": rng.random(200), "rating": rng.random(200)})
-    kwargs = {"box": (0, 1), "low": 0, "high": 1, "slope": 3, "count": 9, "levels": LEVELS}
+    kwargs = {"box": (0, 1), "low": 0, "high": 1, "slope": 3, "people": 9, "levels": LEVELS}
     one = Ratings.read(data, **kwargs).functions()[0](GRID)
     other = Ratings.read(data.sample(fraction=1, shuffle=True, seed=1), **kwargs).functions()[0](GRID)
     np.testing.assert_allclose(one, other, atol=1e-12)
@@ -35,7 +35,7 @@ def test_bad_rows_are_left_out_and_counted():
             "rating": [0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, math.inf, None, 7.0],
         }
     )
-    people = Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, count=4, levels=LEVELS)
+    people = Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, people=4, levels=LEVELS)
     assert people.not_private == {
         "rows": 10,
         "used_rows": 2,
@@ -46,13 +46,13 @@ def test_bad_rows_are_left_out_and_counted():
         "people_present": 2,
     }
     only_good = {"a": [(0.5, 0.5)], "d": [(0.25, 1.0)]}
-    same = Ratings.read(frame(only_good), box=(0, 1), low=0, high=1, slope=1, count=4, levels=LEVELS)
+    same = Ratings.read(frame(only_good), box=(0, 1), low=0, high=1, slope=1, people=4, levels=LEVELS)
     np.testing.assert_allclose(people.functions()[0](GRID), same.functions()[0](GRID), atol=1e-12)
 
 
 def test_the_box_scales_states_and_the_slope_is_per_width():
     data = pl.DataFrame({"person": ["a"], "state": [15.0], "rating": [1.0]})
-    people = Ratings.read(data, box=(10, 20), low=0, high=1, slope=2, count=1, levels=LEVELS)
+    people = Ratings.read(data, box=(10, 20), low=0, high=1, slope=2, people=1, levels=LEVELS)
     reward = people.functions()[0](np.array([15.0, 16.0, 20.0]))
     np.testing.assert_allclose(reward, [1.0, 0.9, 0.5], atol=1e-12)  # 2 per 10: 0.2 a unit, halved by the midpoint
 
@@ -68,7 +68,7 @@ def test_pandas_polars_csv_and_parquet_agree(tmp_path):
         "low": 0,
         "high": 1,
         "slope": 1,
-        "count": 7,
+        "people": 7,
         "person": "who",
         "state": "at",
         "rating": "score",
@@ -108,7 +108,7 @@ def test_wrong_declarations_are_refused():
     good = frame({"a": [(0.5, 0.5)]})
     refused(good, "high must be above low", high=0)
     refused(good, "slope", slope=0)
-    refused(good, "people", count=0)
+    refused(good, "people", people=0)
     refused(good, "domain", box=(1, 0))
     refused(good, "levels", levels=40)
     refused(good, "2 dimensions, but a state has 1", box=[(0, 1), (0, 1)])
@@ -220,9 +220,9 @@ def test_without_a_usable_row_everybody_is_neutral_and_the_operator_is_told(tmp_
     path = tmp_path / "ratings.csv"
     path.write_text("person,state,rating\n" + rows)
     with pytest.warns(UserWarning, match="No row of the ratings can be used, so all 50 people count as neutral"):
-        people = Ratings.read(path, **{**OK, "count": 50})
+        people = Ratings.read(path, **{**OK, "people": 50})
     assert (people.functions()[0](GRID) == 0.5).all()
     private = privatise(people, Budget(0.9, 1e-4), noise="path")
     path.write_text("person,state,rating\na,0.5,1\n")
-    other = privatise(Ratings.read(path, **{**OK, "count": 50}), Budget(0.9, 1e-4), noise="path")
+    other = privatise(Ratings.read(path, **{**OK, "people": 50}), Budget(0.9, 1e-4), noise="path")
     assert private.certificate.to_json() == other.certificate.to_json()

@@ -22,7 +22,7 @@ SAME = {
 @pytest.mark.parametrize("names", SAME.values(), ids=SAME.keys())
 def test_spellings_of_one_name_are_one_person(names):
     data = pl.DataFrame({"person": names, "state": [0.1] * len(names), "rating": [1.0] * len(names)})
-    assert Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, count=1).not_private["people_present"] == 1
+    assert Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, people=1).not_private["people_present"] == 1
 
 
 def test_types_of_one_name_are_one_person():
@@ -33,13 +33,13 @@ def test_types_of_one_name_are_one_person():
     ]
     parts.append(pd.DataFrame({"person": pd.Series([7, 7.0], dtype=object), "state": [0.7, 0.8], "rating": 1.0}))
     parts.append(pd.DataFrame({"person": ["7", 7], "state": [0.7, 0.8], "rating": [1.0, 1.0]}))
-    assert Ratings.read(parts, box=(0, 1), low=0, high=1, slope=1, count=1).not_private["people_present"] == 1
+    assert Ratings.read(parts, box=(0, 1), low=0, high=1, slope=1, people=1).not_private["people_present"] == 1
 
 
 def test_numbers_too_large_for_an_integer_stay_apart():
     data = pl.DataFrame({"person": [2**64 - 1, 2**64 - 2], "state": [0.1, 0.2], "rating": [1.0, 1.0]})
     assert data.schema["person"] == pl.UInt64
-    assert Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, count=2).not_private["people_present"] == 2
+    assert Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, people=2).not_private["people_present"] == 2
 
 
 @pytest.mark.parametrize("batch", [1, 3, 1000])
@@ -47,14 +47,14 @@ def test_a_person_split_over_chunks_and_files_counts_once(tmp_path, monkeypatch,
     monkeypatch.setattr(ratings, "BATCH", batch)
     rng = np.random.default_rng(1)
     data = pl.DataFrame({"person": rng.integers(0, 5, 60), "state": rng.random(60), "rating": rng.random(60)})
-    whole = Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, count=6, levels=LEVELS).functions()[0](GRID)
+    whole = Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, people=6, levels=LEVELS).functions()[0](GRID)
     files = []
     for i in range(4):
         part = data[i::4]
         path = tmp_path / (f"{i}.csv" if i % 2 else f"{i}.parquet")
         part.write_csv(path) if i % 2 else part.write_parquet(path)
         files.append(path)
-    split = Ratings.read(files, box=(0, 1), low=0, high=1, slope=1, count=6, levels=LEVELS)
+    split = Ratings.read(files, box=(0, 1), low=0, high=1, slope=1, people=6, levels=LEVELS)
     np.testing.assert_allclose(split.functions()[0](GRID), whole, atol=1e-12)
     assert split.not_private["people_present"] == 5
 

@@ -22,7 +22,7 @@ from quietq.privacy.relations import LipschitzBall
 PEOPLE = 200
 LEVELS = 6
 GRID = np.arange(2**LEVELS + 1) / 2**LEVELS
-READING = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "count": PEOPLE + 1, "levels": LEVELS}
+READING = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": PEOPLE + 1, "levels": LEVELS}
 
 
 def others(count: int = PEOPLE) -> list[list[str]]:
@@ -201,7 +201,7 @@ def test_what_is_not_plain_is_refused_by_its_line(tmp_path: Path, monkeypatch: p
             for before in (good, good + b"\n\n", good.replace(b"\n", b"\r\n")):
                 path.write_bytes(before + line + b"\n" + b"b,0.5,0.5\n")
                 with pytest.raises(InvalidInput, match=f"^Line {before.count(10) + 1} of .* {what}") as caught:
-                    Ratings.read(path, box=(0, 1), low=0, high=1, slope=1, count=3)
+                    Ratings.read(path, box=(0, 1), low=0, high=1, slope=1, people=3)
                 assert "secret" not in str(caught.value)
                 if len(line) > 1000:
                     break

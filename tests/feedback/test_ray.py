@@ -41,7 +41,7 @@ pytestmark = [
 
 PEOPLE = 60
 ROWS_EACH = 24
-ONE: dict[str, Any] = {"box": (0, 2), "low": 0.0, "high": 1.0, "slope": 3.0, "count": PEOPLE + 5, "levels": 8}
+ONE: dict[str, Any] = {"box": (0, 2), "low": 0.0, "high": 1.0, "slope": 3.0, "people": PEOPLE + 5, "levels": 8}
 TWO: dict[str, Any] = ONE | {"box": [(0, 2), (-1, 1)], "state": ("state", "other"), "features": Splines(additive=True)}
 
 
@@ -138,8 +138,8 @@ def test_ranges_of_one_file_and_frames_of_every_kind(tmp_path: Path, monkeypatch
 @pytest.mark.usefixtures("cluster")
 def test_more_people_than_declared(tmp_path: Path) -> None:
     paths = files(ratings(names=False), tmp_path, 3, "csv")
-    enough: dict[str, Any] = ONE | {"count": PEOPLE}
-    too_few: dict[str, Any] = ONE | {"count": PEOPLE - 1}
+    enough: dict[str, Any] = ONE | {"people": PEOPLE}
+    too_few: dict[str, Any] = ONE | {"people": PEOPLE - 1}
     with pytest.raises(InvalidInput, match=f"more people in the data than the {PEOPLE - 1}"):
         Ratings.read(paths, engine="ray", **too_few)
     assert Ratings.read(paths, engine="ray", **enough).not_private["people_present"] == PEOPLE
@@ -189,10 +189,11 @@ def kept(kind: str) -> tuple[pl.DataFrame, Callable[..., Feedback]]:
     box = [(0.0, 2.0), (-1.0, 1.0)]
     rows = rows.with_columns(pl.Series("a", rng.integers(0, 3, rows.height) / 1.0))
     if kind == "ratings":
-        return rows, partial(Ratings.read, state=["a", "b"], box=box, low=0, high=1, count=PEOPLE)
+        return rows, partial(Ratings.read, state=["a", "b"], box=box, low=0, high=1, people=PEOPLE)
     other = rows.select("person", "a", "b").with_columns(c=2 - pl.col("a"), d=pl.lit(0.5))
     said = pl.Series("choice", rng.choice(["left", "right", "tie"], rows.height))
-    return other.with_columns(said), partial(Comparisons.read, left=["a", "b"], right=["c", "d"], box=box, count=PEOPLE)
+    read = partial(Comparisons.read, left=["a", "b"], right=["c", "d"], box=box, people=PEOPLE)
+    return other.with_columns(said), read
 
 
 @pytest.mark.usefixtures("cluster")
@@ -241,7 +242,7 @@ def test_sessions_are_paired_where_a_persons_rows_meet(tmp_path: Path, monkeypat
     frame[:200].write_csv(tmp_path / "first.csv")
     frame[200:].write_parquet(tmp_path / "second.parquet")
     declared: dict[str, Any] = {"episode": "visit", "state": "x", "action": "go", "actions": ["no", "yes"],
-                                "reward": "r", "box": (0, 1), "count": 30}  # fmt: skip
+                                "reward": "r", "box": (0, 1), "people": 30}  # fmt: skip
     returns = Returns(
         (lambda states: np.tile([0.2, 0.8], (len(states), 1)),), lambda states: np.full((len(states), 2), 0.5), None,
         Box.of((0, 1)), 2, (0.0, 1.0), (0.0, 9.0), 0.9, False,
@@ -318,10 +319,10 @@ OWN = """if True:
 from quietq.feedback.returns import Returns
     from quietq.feedback.row_statistics import Marginals
     ratings = polars.DataFrame({"person": [1, 1, 2], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
-    Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=2, engine="ray")
+    Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, people=2, engine="ray")
     gc.collect()  # Ray may have caught an exception on the way, in whose frames people are held
     assert not ray.is_initialized()
-    two = dict(box=[(0, 1)] * 2, state=["state", "b"], low=0, high=1, count=2, engine="ray")
+    two = dict(box=[(0, 1)] * 2, state=["state", "b"], low=0, high=1, people=2, engine="ray")
     ratings = ratings.with_columns(b=polars.lit(0.5))
     one, other = Ratings.read(ratings, **two), Ratings.read(ratings, **two)
     del one
@@ -355,8 +356,8 @@ def test_a_kind_of_feedback_that_it_has_never_heard_of(tmp_path: Path) -> None:
     rows = ratings(names=True).with_columns(pl.when(pl.col("other") < 0).then(pl.lit("No")).otherwise(pl.lit("yes")))
     rows = rows.rename({"literal": "answer"})
     paths = files(rows, tmp_path, 3, "csv")
-    local, spread = (Answers.read(paths, count=PEOPLE, engine=engine) for engine in ("local", "ray"))
-    often = Answers.read(paths, count=PEOPLE, engine="ray", keep=True)
+    local, spread = (Answers.read(paths, people=PEOPLE, engine=engine) for engine in ("local", "ray"))
+    often = Answers.read(paths, people=PEOPLE, engine="ray", keep=True)
     assert np.array_equal(local.mean(Leaning()), spread.mean(Leaning()))
     assert np.array_equal(local.mean(Leaning()), often.mean(Leaning()))
     assert local.not_private == spread.not_private

@@ -38,7 +38,7 @@ RATINGS = pl.DataFrame(
 
 
 def crowd(**more: Any) -> Ratings:
-    return Ratings.read(RATINGS, **{"box": (0, 1), "low": 0, "high": 0.5, "slope": 1, "count": 50, **more})
+    return Ratings.read(RATINGS, **{"box": (0, 1), "low": 0, "high": 0.5, "slope": 1, "people": 50, **more})
 
 
 def test_averaging_releases_is_stopped_at_the_second() -> None:

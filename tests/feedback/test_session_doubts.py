@@ -12,7 +12,7 @@ COUNTS = {"rows": 100, "transitions": 90, "starts": 10, "ends": 5, "people_prese
 
 def read(rows: dict, **options) -> Sessions:
     given: dict = {"person": "who", "state": "x", "action": "go", "actions": ["left", "right"], "box": (0, 1)}
-    return Sessions.read(pl.DataFrame(rows), **{**given, "count": 2, **options})
+    return Sessions.read(pl.DataFrame(rows), **{**given, "people": 2, **options})
 
 
 def rows_of(**changes) -> dict:
@@ -48,15 +48,15 @@ def test_each_doubt_is_one_sentence_for_the_operator(changes, people, words):
     ("rows", "options", "words"),
     [
         ({"x": [1.1, 1.2, 1.3] * 2}, {}, "states lie outside what was declared: check box"),
-        ({"go": ["up", "down", None] * 2}, {"count": 4}, "begin a whole step"),
+        ({"go": ["up", "down", None] * 2}, {"people": 4}, "begin a whole step"),
         ({}, {"end": "end"}, "comes to an end"),
-        ({}, {"count": 9}, "Only 2 of 9 people have a whole step"),
+        ({}, {"people": 9}, "Only 2 of 9 people have a whole step"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:No row of the sessions")
 def test_python_says_what_the_command_says(rows, options, words):
     with pytest.warns(UserWarning, match=words):
-        assert read(rows_of(**rows), **options).count == options.get("count", 2)
+        assert read(rows_of(**rows), **options).people == options.get("people", 2)
 
 
 @pytest.mark.filterwarnings("ignore:No row of the sessions")
@@ -65,8 +65,8 @@ def test_no_rows_at_all_are_read_too():
     empty = pl.DataFrame(rows_of()).clear()
     with pytest.warns(UserWarning, match="Only 0 of 2 people have a whole step"):
         assert Sessions.read(
-            [empty], person="who", state="x", action="go", actions=["left", "right"], box=(0, 1), count=2
-        ).count == 2  # fmt: skip
+            [empty], person="who", state="x", action="go", actions=["left", "right"], box=(0, 1), people=2
+        ).people == 2  # fmt: skip
     assert doubts_of({}, 2, True)
 
 

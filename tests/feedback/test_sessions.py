@@ -15,7 +15,7 @@ from quietq.feedback.transitions import Steps
 read: Any = Sessions.read
 DECLARED = {"person": "who", "episode": "visit", "state": ["x", "y"], "action": "dose", "actions": ["low", "high"],
             "reward": "gain", "low": -1.0, "high": 3.0, "end": "died", "cut": "left", "box": [(0, 1), (-1, 1)],
-            "count": 40}  # fmt: skip
+            "people": 40}  # fmt: skip
 BY_STEP = DECLARED | {"step": "day"}
 
 
@@ -131,7 +131,7 @@ def test_next_states_may_have_columns_of_their_own():
 def test_ends_and_time_limits_are_kept_apart():
     rows = pl.DataFrame({"person": [1] * 5 + [2] * 3, "visit": [1, 1, 1, 1, 1, 1, 1, 1], "x": np.arange(8) / 8,
                          "go": [1, 1, 1, 1, None, 0, 0, None], "over": [0, 1, 0, 0, None, 0, 0, None]})  # fmt: skip
-    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "count": 3, "end": "over"}
+    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 3, "end": "over"}
     (first,) = read(rows, **declared, episode="visit").sums.groups
     kept = {name: column.tolist() for name, column in first.columns.items()}
     assert kept["s0"] == [0, 1 / 8, 5 / 8, 6 / 8]  # after an end there is a final state, and no more
@@ -144,7 +144,7 @@ def test_ends_and_time_limits_are_kept_apart():
 def test_actions_may_be_continuous_and_steps_hours_apart():
     rows = pl.DataFrame({"person": ["a"] * 5, "hour": [0.0, 4.0, 8.0, 16.0, 20.0], "x": [0.5] * 5,
                          "dose": [0.0, 5.0, 20.0, math.inf, 1.0], "rate": [1, 2, 3, 4, 5]})  # fmt: skip
-    declared = {"state": "x", "action": ["dose", "rate"], "action_box": [(0, 10), (1, 5)], "box": (0, 1), "count": 1}
+    declared = {"state": "x", "action": ["dose", "rate"], "action_box": [(0, 10), (1, 5)], "box": (0, 1), "people": 1}
     sessions = read(rows, **declared, step="hour", every=4)
     (people,) = sessions.sums.groups
     assert people.columns["a0"].tolist() == [0, 0.5]
@@ -157,7 +157,7 @@ def test_actions_may_be_continuous_and_steps_hours_apart():
 def test_a_row_without_a_step_is_as_if_it_were_not_there():
     """The gap shows in the numbers of the others, unless any later one is the next."""
     rows = pl.DataFrame({"person": ["a"] * 4, "day": [0.0, None, 2.0, 3.0], "x": [0.0, 0.2, 0.4, 0.6], "go": [1] * 4})
-    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "count": 1, "step": "day"}
+    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 1, "step": "day"}
     for every, paired in ((1.0, [(0.4, 0.6)]), (None, [(0.0, 0.4), (0.4, 0.6)])):
         (people,) = read(rows, **declared, every=every).sums.groups
         assert list(zip(people.columns["s0"].tolist(), people.columns["n0"].tolist(), strict=True)) == paired
@@ -191,7 +191,7 @@ def test_nobody_changes_how_others_are_read(rows, name):
 def test_somebody_with_very_many_rows_is_thinned(monkeypatch):
     monkeypatch.setattr("quietq.feedback.grouping.MOST_ROWS", 5)
     long = pl.DataFrame({"who": ["A"] * 21, "x": np.arange(21) / 20, "go": ["yes"] * 21})
-    sessions = read(long, person="who", state="x", action="go", actions=["yes"], box=(0, 1), count=1)
+    sessions = read(long, person="who", state="x", action="go", actions=["yes"], box=(0, 1), people=1)
     (people,) = sessions.sums.groups
     assert people.columns["n0"] - people.columns["s0"] == pytest.approx(0.05)  # paired first
     assert people.columns["step"].tolist() == [0, 4, 8, 12, 16]
@@ -214,14 +214,14 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
     data = minari.create_dataset_from_buffers(
         "quietq/test-v0", buffers, action_space=gymnasium.spaces.Discrete(2), observation_space=box, data_format="arrow"
     )
-    declared = {"actions": [0, 1], "box": [(0, 1), (0, 1)], "count": 3}
+    declared = {"actions": [0, 1], "box": [(0, 1), (0, 1)], "people": 3}
     sessions = read(data, person="patient", **declared)
     told = {"people_present": 3, "transitions": 18, "starts": 6, "ends": 3, "cuts": 3}
     assert told.items() <= sessions.not_private.items()
     columns = sessions.sums.groups[0].columns
     assert sorted(columns["action"].tolist()) == sorted(a for one in buffers for a in one.actions)
     data.storage.update_episode_metadata([{"ward": f"w{i}"} for i in range(6)])
-    assert read(data, person="ward", **declared | {"count": 6}).not_private["people_present"] == 6
+    assert read(data, person="ward", **declared | {"people": 6}).not_private["people_present"] == 6
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
         ({"actions": ["low", "LOW"]}, "must differ by more than their spelling"),
         ({"state": None}, "state must name its columns"),
         ({"every": 0}, "every must be"),
-        ({"count": 3}, "more people in the data than the 3"),
+        ({"people": 3}, "more people in the data than the 3"),
         ({"end": "who"}, "must be different columns"),
         ({"end": "nothing"}, "There is no column 'nothing'"),
         ({"action": "x"}, "must be different columns"),

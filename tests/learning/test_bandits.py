@@ -1,12 +1,14 @@
 """Policies for people who come by: what they take, what they count, what they save, what they promise."""
 
 import math
+import os
 import stat
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -27,7 +29,9 @@ from quietq.learning.bandits import (
     save,
 )
 from quietq.learning.bandits.local_flips import keeps
+from quietq.learning.bandits.private_policy import _MOST_ARRIVALS
 from quietq.learning.bandits.running_sums import PARTS, Factors, RunningSum, Tree, spreads
+from quietq.learning.bandits.tree_ucb import enter, levels_for
 from quietq.noise import Columns
 from quietq.privacy import Arrivals
 from quietq.privacy.interactive import longest_column
@@ -96,8 +100,35 @@ def test_a_saved_policy_learns_no_more_and_is_not_saved_again(name: str, tmp_pat
     step(resume(tmp_path), generator)
 
 
-def test_a_fork_can_neither_noise_nor_save(tmp_path: Path) -> None:
+def test_a_policy_that_could_not_be_saved_goes_on_and_is_saved_elsewhere(tmp_path: Path) -> None:
+    policy, generator = Episodes(2, PURE), np.random.default_rng(0)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        save(policy, tmp_path / "file" / "folder")
+    step(policy, generator)
+    with mock.patch("os.replace", side_effect=OSError("full")), pytest.raises(OSError, match="full"):
+        save(policy, tmp_path / "folder")
+    step(policy, generator)
+    save(policy, tmp_path / "folder")
+    step(resume(tmp_path / "folder"), generator)
+
+
+def test_a_policy_learns_no_more_if_saving_failed_once_the_file_was_there(tmp_path: Path) -> None:
+    policy, generator = Episodes(2, PURE), np.random.default_rng(0)
+
+    def replace_and_fail(source: Path, target: Path) -> None:
+        os.rename(source, target)
+        raise OSError("too late")
+
+    with mock.patch("os.replace", side_effect=replace_and_fail), pytest.raises(OSError, match="too late"):
+        save(policy, tmp_path)
+    with pytest.raises(BudgetExhausted, match="was saved"):
+        step(policy, generator)
+
+
+def test_a_fork_can_neither_learn_nor_save(tmp_path: Path) -> None:
     policy = Episodes(2, PURE)
+    policy.state.length[:] = 8  # in the middle of an episode, where nothing is noised yet
     policy._process += 1  # as a child sees it
     for refused in (lambda: policy.learn(None, 0, 1.0), lambda: save(policy, tmp_path)):
         with pytest.raises(BudgetExhausted, match="another process"):
@@ -201,7 +232,12 @@ def test_names_of_any_letters_are_counted() -> None:
     policy = Episodes(2, PURE, named=True, simulate=0)
     for person in ("\ud800", "", "é", 7, "7", -1, 10**30):
         policy.learn(None, 0, 1.0, person=person)
+    for seven in (np.int64(7), np.uint8(7)):  # as a column has them
+        policy.learn(None, 0, 1.0, person=seven)
     assert len(policy._seen) == 6  # the number 7 and its digits are one name
+    for person in (10**5000, 7.0, b"7"):
+        with pytest.raises(InvalidInput, match="a name or a whole number"):
+            policy.learn(None, 0, 1.0, person=person)
 
 
 def test_maps_of_ones_own_that_fail_say_nothing_of_a_context() -> None:
@@ -241,7 +277,16 @@ def test_too_few_arrivals_are_told_before_anything_is_charged() -> None:
         assert account.spending.spent == Accountant(Budget(5.0, 1e-5)).spending.spent
         Linear(2, GAUSSIAN, dimension=2, arrivals=10**4, account=account)
     with pytest.raises(InvalidInput, match="arrivals"):
-        Linear(2, GAUSSIAN, dimension=2, arrivals=2**31 + 1)
+        Linear(2, GAUSSIAN, dimension=2, arrivals=2**31)
+
+
+def test_the_fullest_node_of_a_tree_is_exact() -> None:
+    """Of as many arrivals as there may be, all with the same row of length 1."""
+    full = 2 ** (_MOST_ARRIVALS.bit_length() - 1)
+    exact, noisy = np.zeros((2, levels_for(_MOST_ARRIVALS)), np.int64)
+    exact[: full.bit_length() - 1] = int(PARTS) << np.arange(full.bit_length() - 1)
+    enter(full, exact, noisy, int(PARTS), lambda node: 0)
+    assert exact[full.bit_length() - 1] == full * int(PARTS)
 
 
 @pytest.mark.parametrize("kind", [Linear, LinearTree])

@@ -32,5 +32,5 @@ def read(rows: object, people: int, numbers: bool = False, **options) -> Session
     given: dict = {"reward": "reward", "end": "end", "next_state": ["next x", "next y"], **acts, **options}
     return Sessions.read(
         rows, person="who", step="step", state=["x", "y"], action=["push"] if numbers else "push", box=BOX,
-        count=people, **given,
+        people=people, **given,
     )  # fmt: skip

@@ -21,7 +21,7 @@ def with_one(rows: list[tuple[float, float, float]], people: int = 50) -> Rating
     rng = np.random.default_rng(0)
     others = [(str(i), *rng.random(3)) for i in range(people - 1) for _ in range(5)]
     table = pl.DataFrame([("one", *row) for row in rows] + others, schema=["person", "a", "b", "rating"], orient="row")
-    return Ratings.read(table, box=[(0, 1), (0, 1)], low=0, high=1, count=people, state=["a", "b"])
+    return Ratings.read(table, box=[(0, 1), (0, 1)], low=0, high=1, people=people, state=["a", "b"])
 
 
 def replay(mechanism: Mechanism, one: Ratings, other: Ratings) -> list[float]:

@@ -123,7 +123,7 @@ def as_sessions(data, count, extra=()):
     })  # fmt: skip
     return Sessions.read(
         rows, episode="visit", step="t", state="at", box=(0, STATES - 1), next_state=[], action="go",
-        actions=[0], reward="r", low=0, high=1, count=count,
+        actions=[0], reward="r", low=0, high=1, people=count,
     )  # fmt: skip
 
 

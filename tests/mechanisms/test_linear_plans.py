@@ -98,6 +98,17 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
     assert not path.exists()
 
 
+def test_a_plan_has_the_promise_of_the_world_it_was_made_in_and_no_other(listed, tmp_path):
+    world, plan, _ = listed
+    another = replace(world, weights=world.weights + 1e-9)  # as if drawn again, or simulated
+    with pytest.raises(InvalidInput, match="must be the world that the plan was made in"):
+        publish(plan, tmp_path / "policy.qq", trained_on=another)
+    assert not (tmp_path / "policy.qq").exists()
+    publish(world, tmp_path / "world.qq")
+    publish(plan, tmp_path / "policy.qq", trained_on=load(tmp_path / "world.qq"))  # the same release, from its file
+    publish(replace(plan, made_in=None), tmp_path / "policy.qq", trained_on=another)  # made by hand: your word
+
+
 def a_ball():
     from quietq import people
 
@@ -171,3 +182,37 @@ def test_wrappers_of_stable_baselines_are_seen_through(listed, tmp_path):
         certificate_of(Monitor(gymnasium.make("quietq/Walk-v0")))
     with pytest.warns(PrivacyWarning, match="your word alone"):
         publish(model, tmp_path / "policy.qq", trained_on=first)
+
+
+def test_another_reward_in_a_private_world_would_hide_what_the_world_promises(listed):
+    from gymnasium.vector import SyncVectorEnv
+    from gymnasium.wrappers import TimeLimit
+
+    from quietq import PrivateReward
+    from quietq.worlds.environment import WorldEnv
+    from quietq.worlds.learned_world import LearnedWorld
+
+    world, *_ = listed
+    private = privatise(lambda s: s, Budget(0.1, 1e-5), relation=a_ball())
+    for env in (
+        world.env(steps=3),
+        TimeLimit(world.env(steps=3), 2),
+        world.env(copies=2),
+        SyncVectorEnv([world.env]),
+        WorldEnv(LearnedWorld(world, steps=3)),
+    ):
+        with pytest.raises(InvalidInput, match="a private world, which is a release of its own"):
+            PrivateReward(env, private, state=lambda seen: seen[..., 0], outside="clip")
+
+
+def test_no_agent_is_certified_for_its_reward_alone_in_a_private_world(listed):
+    pytest.importorskip("jax")
+    from quietq.learning import Agent, OutputNoise
+    from quietq.privacy import SupBall
+    from quietq.worlds.learned_world import LearnedWorld
+
+    world, *_ = listed
+    method = OutputNoise(budget=Budget(1, 1e-5), relation=SupBall(0.1, people=7))
+    agent = Agent(LearnedWorld(world, steps=3), method, reward=lambda states: states[..., 0])
+    with pytest.raises(InvalidInput, match="a private world, which is a release of its own"):
+        agent.learn(200)

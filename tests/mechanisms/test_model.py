@@ -274,7 +274,7 @@ def test_a_reward_made_private_from_ratings_tells_its_own_kernel():
     from quietq.mechanisms import privatise
 
     ratings = polars.DataFrame({"person": range(30), "state": [0.5] * 30, "rating": [0.5] * 30})
-    people = Ratings.read(ratings, box=(0, 1), low=0, high=0.5, slope=1, count=30)
+    people = Ratings.read(ratings, box=(0, 1), low=0, high=0.5, slope=1, people=30)
     private = privatise(people, Budget(0.9, 1e-4), noise="path")
     assert isinstance(private, PrivateTable)
     assert denoise(private, RewardModel(low=0, high=0.5)).certificate == private.certificate

@@ -44,7 +44,7 @@ def read(people: int = 30, **options) -> Ratings:
     ratings = np.clip(step(states) + 0.1 * rng.normal(size=len(states)), 0, 1)
     rows = {"person": np.repeat(np.arange(people), 10), "a": states[:, 0], "b": states[:, 1], "rating": ratings}
     return Ratings.read(
-        pl.DataFrame(rows), box=[(0, 1), (0, 1)], low=0, high=1, count=people, state=["a", "b"], **options
+        pl.DataFrame(rows), box=[(0, 1), (0, 1)], low=0, high=1, people=people, state=["a", "b"], **options
     )  # fmt: skip
 
 
@@ -276,7 +276,7 @@ def test_choices_make_a_network_in_log_odds():
     chosen = np.where(left > right, "left", "right")
     rows = pl.DataFrame({"person": np.repeat(np.arange(20), 10), **columns, "choice": chosen})
     choices = Comparisons.read(
-        rows, left=["a", "b"], right=["c", "d"], choice="choice", box=[(0, 1), (0, 1)], count=20
+        rows, left=["a", "b"], right=["c", "d"], choice="choice", box=[(0, 1), (0, 1)], people=20
     )  # fmt: skip
     found = privatise(choices, Budget(30.0, 1e-5), noise="network", simulate=0)
     assert found.low is None
@@ -297,7 +297,7 @@ def test_a_network_has_a_value_per_action_where_ratings_do():
     rows = {"person": np.repeat(np.arange(300), 10), "state": state, "move": names}
     rows["rating"] = np.where(move == 1, state, 1 - state)
     ratings = Ratings.read(
-        pl.DataFrame(rows), box=(0, 1), low=0, high=1, count=300, action="move", actions=["stay", "go"]
+        pl.DataFrame(rows), box=(0, 1), low=0, high=1, people=300, action="move", actions=["stay", "go"]
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(network, "LESSONS", 200)
@@ -327,7 +327,7 @@ def test_a_part_of_a_budget_that_is_nearly_all_delta(budget):
     """Half of mu is no budget of its own then: it is within delta for epsilon 0."""
     rows = Ratings.read(
         pl.DataFrame({"person": [0, 1], "x": 0.5, "y": 0.5, "rating": 1.0}), state=["x", "y"], box=[(0, 1)] * 2, low=0,
-        high=1, count=10_000_000,
+        high=1, people=10_000_000,
     )  # fmt: skip
     mechanism = choose("network", Task.of(rows, budget))
     assert mechanism.first.mu == pytest.approx(budget.mu / 2)  # type: ignore[attr-defined]

@@ -38,7 +38,7 @@ def test_it_is_released(tmp_path: Path) -> None:
     import polars as pl
 
     rows = pl.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [0.5] * 50})
-    ratings = Ratings.read(rows, box=(0, 1), low=0, high=0.5, slope=1, count=50)
+    ratings = Ratings.read(rows, box=(0, 1), low=0, high=0.5, slope=1, people=50)
     certificate = privatise(ratings, PURE, noise="laplace").certificate
     assert (certificate.standing, certificate.method, certificate.delta) == ("certified", "reward/laplace", 0.0)
     assert "sum of the sizes of" in str(certificate)

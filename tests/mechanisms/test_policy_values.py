@@ -81,9 +81,9 @@ def truth(policy):
     return float(weighted.sum()) / 200_000
 
 
-def read(frame, count, **change) -> Any:
+def read(frame, people, **change) -> Any:
     declared: dict[str, Any] = {"episode": "visit", "step": "t", "state": "x", "next_state": [], "box": (0, 1)}
-    declared |= {"action": "go", "actions": [0, 1], "reward": "r", "low": -1, "high": 1, "count": count}
+    declared |= {"action": "go", "actions": [0, 1], "reward": "r", "low": -1, "high": 1, "people": people}
     return Sessions.read(frame, **declared | change)
 
 
@@ -189,7 +189,7 @@ def test_behaviour_can_be_learnt_and_is_paid_for():
 def people_and_reader(policies, returns=(-1.0, 1.0), **change):
     """The mechanism, and rows of made-up people with room for two more."""
     rows = live(behaviour, 18, np.random.default_rng(0), episodes=2)
-    reader = partial(read, count=20, **change)
+    reader = partial(read, people=20, **change)
     question = question_of(
         reader(rows), policies, BUDGET, returns, DISCOUNT, False, None, lambda s: np.tile([0.1, 0.9], (len(s), 1)), None
     )  # fmt: skip

@@ -37,7 +37,7 @@ def read(rows: np.ndarray, reading: dict, presence: bool = True) -> Ratings:
     others = np.column_stack([np.repeat(np.arange(1, COUNT), 3), rng.random((3 * (COUNT - 1), 3))])
     table = np.concatenate([np.column_stack([np.zeros(len(rows)), rows]), others])
     frame = pl.DataFrame(table, schema=["person", "state", "other", "rating"]).with_columns(pl.col("person").cast(int))
-    return Ratings.read(frame, **reading, count=COUNT, presence=presence)
+    return Ratings.read(frame, **reading, people=COUNT, presence=presence)
 
 
 def worst_people(reading: dict) -> list[np.ndarray]:
@@ -145,9 +145,9 @@ def test_the_two_promises_are_not_added_up(tmp_path):
 def test_what_has_no_middle_refuses_in_a_sentence():
     table = pl.DataFrame({"person": [1], "x": [0.5], "y": [0.5], "rating": [1.0]})
     with pytest.raises(InvalidInput, match="presence is for ratings of one coordinate"):
-        Ratings.read(table, state=["x", "y"], box=[(0, 1)] * 2, low=0, high=1, count=9, presence=True)
+        Ratings.read(table, state=["x", "y"], box=[(0, 1)] * 2, low=0, high=1, people=9, presence=True)
     with pytest.raises(TypeError):
-        Comparisons.read(table, left="x", right="y", box=(0, 1), count=9, presence=True)  # type: ignore[call-arg]
+        Comparisons.read(table, left="x", right="y", box=(0, 1), people=9, presence=True)  # type: ignore[call-arg]
 
 
 def test_a_function_of_ones_own_may_promise_it_too():

@@ -37,7 +37,7 @@ def crowd(count=28, seed=0):
         low=0,
         high=0.5,
         slope=1,
-        count=count,
+        people=count,
     )
 
 
@@ -121,7 +121,7 @@ def test_several_dimensions_and_features():
     data = pl.DataFrame(
         {"person": np.arange(200) % 50, "a": rng.random(200), "b": rng.random(200), "rating": rng.random(200)}
     )
-    kwargs = {"low": 0, "high": 1, "slope": 1, "count": 50, "state": ["a", "b"]}
+    kwargs = {"low": 0, "high": 1, "slope": 1, "people": 50, "state": ["a", "b"]}
     flat = Ratings.read(data, box=[(0, 1), (0, 1)], features=Splines(additive=True), **kwargs)
     private = privatise(flat, BUDGET)
     assert isinstance(private, PrivateSum)
@@ -176,7 +176,7 @@ def test_a_refusal_does_not_depend_on_the_ratings(noise):
     """A declared range too large for the noise is refused whatever the ratings are."""
     for rating in (1023.5, 1024.5):
         data = pl.DataFrame({"person": ["a"], "state": [0.5], "rating": [rating]})
-        group = Ratings.read(data, box=(0, 1), low=1023.5, high=1024.5, slope=1, count=3_000_000)
+        group = Ratings.read(data, box=(0, 1), low=1023.5, high=1024.5, slope=1, people=3_000_000)
         with pytest.raises(InvalidInput, match="too large for noise"):
             privatise(group, Budget(0.9, 1e-7), noise=noise)
 

@@ -27,7 +27,7 @@ ONE = {"box": (0, 1), "low": 0, "high": 1, "slope": 1}
 
 def ratings(values, count=50, **options) -> Ratings:
     frame = pl.DataFrame({"person": range(len(values)), "state": [0.5] * len(values), "rating": values})
-    return Ratings.read(frame, count=count, **ONE | options)
+    return Ratings.read(frame, people=count, **ONE | options)
 
 
 class Given(Vector):

@@ -44,7 +44,7 @@ def read(reward=two_peaks, people=PEOPLE, power=1.0, **options) -> Ratings:
     person = np.repeat(np.arange(people), ROWS)
     rows = pl.DataFrame({"person": person, "a": states[:, 0], "b": states[:, 1], "rating": ratings})
     return Ratings.read(
-        rows, box=[(0, 1), (0, 1)], low=0, high=1, count=people, state=["a", "b"], **options
+        rows, box=[(0, 1), (0, 1)], low=0, high=1, people=people, state=["a", "b"], **options
     )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def smooth(states: np.ndarray) -> np.ndarray:
 def test_what_a_certificate_says_of_error_and_queries():
     """One number of noise there is not; how far off values are is told in units of the reward, and about right."""
     rows = pl.DataFrame({"person": np.arange(500), "a": 0.5, "b": 0.5, "rating": 3.0})
-    scaled = Ratings.read(rows, box=[(0, 1), (0, 1)], low=1, high=5, count=1000, state=["a", "b"])
+    scaled = Ratings.read(rows, box=[(0, 1), (0, 1)], low=1, high=5, people=1000, state=["a", "b"])
     private = privatise(read(smooth), BUDGET, simulate=5)
     certificate, other = private.certificate, privatise(scaled, BUDGET).certificate
     assert certificate.sigma is other.sigma is None

@@ -45,7 +45,7 @@ def read(people: int = 2000) -> Ratings:
     rating = np.exp(-4 * ((states - 0.3) ** 2).sum(axis=-1)) + 0.1 * rng.normal(size=len(states))
     rows = pl.DataFrame({"person": np.repeat(np.arange(people), 5), "a": states[:, 0], "b": states[:, 1]})
     box = [(0.0, 1.0), (0.0, 1.0)]
-    return Ratings.read(rows.with_columns(rating=rating), box=box, low=0, high=1, count=people, state=["a", "b"])
+    return Ratings.read(rows.with_columns(rating=rating), box=box, low=0, high=1, people=people, state=["a", "b"])
 
 
 def test_a_release(tmp_path, monkeypatch):
@@ -75,7 +75,7 @@ def test_a_release(tmp_path, monkeypatch):
 def test_a_table_is_not_what_sampled_rounds_released(tmp_path):
     norm: dict = {"kind": "sampled-queries", "fraction": SAMPLE, "rounds": 2, "each": 0.1, "looks": 0.0, "of": []}
     rows = pl.DataFrame({"person": [1], "state": [0.5], "rating": [1.0]})
-    table: Any = privatise(Ratings.read(rows, box=(0, 1), low=0, high=1, slope=1, count=50), BUDGET, noise="path")
+    table: Any = privatise(Ratings.read(rows, box=(0, 1), low=0, high=1, slope=1, people=50), BUDGET, noise="path")
     record = table.certificate.to_dict() | {"mu": None, "sigma": None, "sensitivity": 1.0}
     record["relation"] = {"kind": "one-person", "people": 50}
     record["norm"] = norm | {"drawn": 2 * [{"bound": 1.0, "size": 2 / 50 / SAMPLE / 0.1 * 1.01}]}
@@ -265,7 +265,7 @@ def test_a_schedule_is_fixed_before_the_first_answer():
             yield from self._look_at_states()
             self.sampled = SampledRounds(SAMPLE, 200, 1e-3, 0.1)
             for _ in range(30):
-                yield mean_of_people(Sides(), people.count, self._each, SAMPLE)
+                yield mean_of_people(Sides(), people.people, self._each, SAMPLE)
 
     with pytest.raises(InvalidInput, match="that is charged"):
         release(plan(people, Changing), people)
@@ -312,7 +312,7 @@ def test_a_round_gives_away_what_it_says(monkeypatch):
     def taken_for_the_first(rating: float) -> float:
         """How often, by the likelihood ratio."""
         rows = pl.DataFrame({"person": np.arange(count), "a": place, "b": place, "rating": np.full(count, rating)})
-        people = Ratings.read(rows, box=[(0, 1), (0, 1)], low=0, high=1, count=count, state=["a", "b"])
+        people = Ratings.read(rows, box=[(0, 1), (0, 1)], low=0, high=1, people=count, state=["a", "b"])
         seen = np.array([law.add(query.look(people, entropy), entropy) for _ in range(looks)]) / law.sigma
         one, other = (1 - sample + sample * np.exp(sign * mu / 2 * seen - mu**2 / 8) for sign in (1, -1))
         return float(np.mean(one > math.exp(epsilon) * other))

@@ -54,7 +54,7 @@ def tally_of(extension: Extension, *people: tuple[np.ndarray, np.ndarray]) -> Ta
 
 def ratings_of(extension: Extension, tally: Tally, count: int) -> Ratings:
     public = {"low": extension.low, "high": extension.high, "asked": extension, "not_private": {}}
-    return Ratings(box=UNIT, count=count, sums=Summed(extension, tally), **public)
+    return Ratings(box=UNIT, people=count, sums=Summed(extension, tally), **public)
 
 
 def bounded_mean(extension: Extension, tally: Tally, count: int) -> tuple[list[Rounded], list[Fraction]]:

@@ -221,7 +221,7 @@ def test_a_mean_of_people_is_as_exact_as_it_is_taken_to_be(slope: float) -> None
         start = crowd * Fraction(low) + Fraction(int(begin[0]), 2**32) * (Fraction(high) - Fraction(low))
         rise = Fraction(extension.slope) / 2 / 2**levels
         exact = [(start + rise * step + (count - crowd) * middle) / count for step in steps]
-        group = Ratings(box=box, count=count, sums=Summed(extension, tally), not_private={}, low=low, high=high,
+        group = Ratings(box=box, people=count, sums=Summed(extension, tally), not_private={}, low=low, high=high,
                         asked=extension)  # fmt: skip
         states = grid_points(box, levels + 1)
         found, units = group.functions()[0](states), box.to_unit(states) * 2**levels
@@ -260,7 +260,7 @@ def test_one_of_millions_of_people(doublings: int) -> None:
         alone.append(extension.mean(tally, 1)[0] / count)
         tally.merge(everybody)
         sums = Summed(extension, tally)
-        group = Ratings(box=Box.of((0, 1)), count=count, sums=sums, not_private={}, low=0, high=1, asked=extension)
+        group = Ratings(box=Box.of((0, 1)), people=count, sums=sums, not_private={}, low=0, high=1, asked=extension)
         private = privatise(group, Budget(0.9, 1e-12), **PATH)
         released.append(seen(private.levels, group.functions()[0]))  # type: ignore[attr-defined]
     grid = np.linspace(0, 1, len(released[0]))

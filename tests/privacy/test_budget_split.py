@@ -80,3 +80,21 @@ def test_what_is_left_over_stays():
     assert half.mu == pytest.approx(Budget(1, 1e-5).mu * 0.5**0.5)
     with pytest.raises(InvalidInput, match=r"A share of 1e-12 is too small"):
         Budget(1, 1e-5).split(0.5, 1e-12)
+
+
+def test_an_account_refuses_parts_for_noise_that_has_no_mu():
+    """Two such releases would come to more than the whole: their epsilons add up."""
+    whole = Budget(1, 1e-5)
+    parts = whole.split(0.5, 0.5)
+    assert sum(one.epsilon for one in parts) > 1.3
+    with pytest.raises(BudgetExhausted, match="has no mu"):
+        Accountant(whole).charge(Cost.apart(parts[0].epsilon), None)
+
+
+def test_an_account_of_a_pure_whole_covers_all_parts_and_nothing_more():
+    whole = Budget(0.9, 0)
+    account = Accountant(None, apart=whole)
+    for part in whole.split(1 / 3, 1 / 3, 1 / 3):
+        account.charge(Cost.apart(part.epsilon), None)
+    with pytest.raises(BudgetExhausted):
+        account.charge(Cost.apart(1e-3), None)

@@ -100,7 +100,7 @@ def model(kind: str, simulate: int | None) -> Publishable:
     about: dict[str, Any] = {"state": "x", "box": (-1, 3), "features": Fourier(((0.5,), (1.0,)))}
     if kind == "catalogue":
         about = {"items": ["tea", "milk"], "state": "item"}
-    given = Ratings.read(pl.DataFrame(rows), low=0, high=1, count=40, **about)
+    given = Ratings.read(pl.DataFrame(rows), low=0, high=1, people=40, **about)
     return privatise(given, BUDGET, simulate=simulate)
 
 
@@ -110,7 +110,7 @@ def world(simulate: int | None) -> Publishable:
     away, here = {"after": [SECRET, 1.0] * 20, "end": [0, 1] * 20, "go": [0, 1] * 20}, ("x", "y", "below", "reward")
     frame = pl.DataFrame({"person": range(40), **away, **{name: [SECRET] * 40 for name in here}})
     read: dict[str, Any] = {"state": ["x", "y"], "next_state": ["after", "below"], "action": "go", "reward": "reward"}
-    sessions = Sessions.read(frame, **read, actions=[0, 1], end="end", box=[(-1, 3), (0, 1)], count=40)
+    sessions = Sessions.read(frame, **read, actions=[0, 1], end="end", box=[(-1, 3), (0, 1)], people=40)
     with mock.patch.object(moments, "ROUNDS", 2), mock.patch.object(rounds, "ROUNDS", 2):
         return privatise(sessions, BUDGET, simulate=simulate)
 

@@ -33,7 +33,7 @@ def cart(people: int = 80, steps: int = 6, numbers: bool = False, model: WorldMo
     acting: dict = {"action": ["act"], "action_box": (-1, 1)} if numbers else {"action": "act", "actions": [0, 1]}
     sessions = Sessions.read(
         frame, person="who", step="step", state=befores, next_state=afters, reward="reward", low=0, high=1, end="end",
-        box=SIDES, count=people, **acting,
+        box=SIDES, people=people, **acting,
     )  # fmt: skip
     return privatise(sessions, BUDGET, world=model or WorldModel())
 
@@ -52,7 +52,7 @@ def catalogue():
     rows = pl.DataFrame({
         "person": np.repeat(np.arange(people), 4), "state": [ITEMS[i] for i in place], "rating": place / len(ITEMS),
     })  # fmt: skip
-    return privatise(Ratings.read(rows, items=ITEMS, low=0, high=1, count=people), BUDGET)
+    return privatise(Ratings.read(rows, items=ITEMS, low=0, high=1, people=people), BUDGET)
 
 
 def five():
@@ -60,7 +60,7 @@ def five():
     x, names = rng.random((2 * people, 5)), [f"x{i}" for i in range(5)]
     rows = {"person": np.repeat(np.arange(people), 2), "rating": x.mean(axis=1), **dict(zip(names, x.T, strict=True))}
     return privatise(
-        Ratings.read(pl.DataFrame(rows), state=names, box=[(0, 1)] * 5, low=0, high=1, count=people), BUDGET
+        Ratings.read(pl.DataFrame(rows), state=names, box=[(0, 1)] * 5, low=0, high=1, people=people), BUDGET
     )
 
 
@@ -73,7 +73,7 @@ def evaluated():
     })  # fmt: skip
     sessions = Sessions.read(
         rows, person="who", episode="visit", state="ill", box=(0, 1), next_state=[], action="dose",
-        actions=["low", "high"], reward="well", low=0, high=1, count=people,
+        actions=["low", "high"], reward="well", low=0, high=1, people=people,
     )  # fmt: skip
     coin = lambda states: np.full((len(states), 2), 0.5)  # noqa: E731
     return evaluate_policies(

@@ -43,7 +43,7 @@ def rated(columns: list[str], box: list[tuple[float, float]]) -> PrivateModel:
     places = rng.uniform(low, high, size=(500, len(columns)))
     rating = np.clip(1 - np.abs((places - low) / (high - low) - 0.5).sum(axis=1), 0, 1)
     rows = {"person": np.repeat(np.arange(50), 10), "rating": rating} | dict(zip(columns, places.T, strict=True))
-    people = Ratings.read(polars.DataFrame(rows), box=box, low=0, high=1, count=50, state=columns)
+    people = Ratings.read(polars.DataFrame(rows), box=box, low=0, high=1, people=50, state=columns)
     return privatise(people, BUDGET, simulate=0)
 
 

@@ -210,7 +210,7 @@ def test_a_stock_dqn_learns_the_walk_from_two_hundred_people():
             "rating": np.tile(walk_reward(states), 200),
         }
     )
-    group = Ratings.read(ratings, box=(0, 1), low=0, high=0.5, slope=1, count=200)
+    group = Ratings.read(ratings, box=(0, 1), low=0, high=0.5, slope=1, people=200)
     private = privatise(group, Budget(0.9, 1e-4), simulate=0)
     model = sb3.DQN("MlpPolicy", PrivateReward(raw(), private), seed=0, device="cpu")
     model.learn(5_000)

@@ -179,7 +179,7 @@ _TURNS = 24
 
 
 def frozen_people(
-    budget: Budget, *, count: int = 50, low: float = 0.0, high: float = 0.5, slope: float = 1.0, levels: int = 6,
+    budget: Budget, *, people: int = 50, low: float = 0.0, high: float = 0.5, slope: float = 1.0, levels: int = 6,
     mechanism: Mechanism | None = None, seed: int = 0,
 ) -> Movement:  # fmt: skip
     """One person's rows, all of them, replaced by whatever an adversary likes, in the mean of so many people's rewards.
@@ -188,7 +188,7 @@ def frozen_people(
     becomes a function, so rows may contradict each other, leave the range and be any number. `mechanism` is what makes
     the mean private, by default the path of the people's own relation.
 
-    >>> move = frozen_people(Budget(0.9, 1e-4), count=20, levels=5)
+    >>> move = frozen_people(Budget(0.9, 1e-4), people=20, levels=5)
     >>> round(move.stated, 4), 0.95 < move.share < 1  # 0.5/20 times the root of 5
     (0.0559, True)
     """
@@ -197,14 +197,14 @@ def frozen_people(
     except ImportError as error:
         raise MissingExtra.of("people", "Auditing people's ratings needs Polars") from error
     rng = np.random.default_rng(seed)
-    others = [(np.full(4, person), rng.random(4), rng.uniform(low, high, 4)) for person in range(1, count)]
+    others = [(np.full(4, person), rng.random(4), rng.uniform(low, high, 4)) for person in range(1, people)]
     fixed = [np.concatenate(column) for column in zip(*others, strict=True)]  # whoever they are: the mean is a sum
 
     def everyone(rows: Rows) -> Ratings:
         columns = zip((np.zeros(len(rows[0]), np.int64), *rows), fixed, strict=True)
         data = dict(zip(("person", "state", "rating"), map(np.concatenate, columns), strict=True))
         frame = polars.DataFrame(data)
-        return Ratings.read(frame, box=(0, 1), low=low, high=high, slope=slope, count=count, levels=levels)
+        return Ratings.read(frame, box=(0, 1), low=low, high=high, slope=slope, people=people, levels=levels)
 
     def search() -> Moves:
         """Two people near the top and the bottom at full slope; anything; a rating to the other end of the range."""

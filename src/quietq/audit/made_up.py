@@ -47,7 +47,7 @@ def _items(people: int, dimension: int, rng: np.random.Generator) -> Crowd:
     number = _ROWS * (people - 2)
     rows = _frame(people, [], np.zeros((number, 0)), item=rng.choice(_ITEMS, number), rating=rng.random(number))
     read = FEEDBACK["ratings"].load().read
-    return partial(read, state="item", items=_ITEMS, low=0.0, high=1.0, count=people), rows
+    return partial(read, state="item", items=_ITEMS, low=0.0, high=1.0, people=people), rows
 
 
 def _actions(people: int, dimension: int, rng: np.random.Generator) -> Crowd:
@@ -110,7 +110,7 @@ MADE_UP: dict[str, Callable[[int, int, np.random.Generator], Crowd]] = {
 
 
 def _reader(kind: str, people: int, dimension: int, **options: Any) -> Callable[..., Feedback]:
-    return partial(FEEDBACK[kind].load().read, box=[(0.0, 1.0)] * dimension, count=people, **options)
+    return partial(FEEDBACK[kind].load().read, box=[(0.0, 1.0)] * dimension, people=people, **options)
 
 
 def _liking(states: np.ndarray) -> np.ndarray:

@@ -108,12 +108,12 @@ def attack_person(
 
     With no rows `instead` it is their presence that is attacked. `target` is a name; several, in a list, are one person
     who goes by all of them, against the promise for one. `noise` and `pieces` are those of `privatise`; `reading` is
-    what `Ratings.read` takes: box, low, high, slope, count, and names of columns.
+    what `Ratings.read` takes: box, low, high, slope, people, and names of columns.
 
     >>> import polars
     >>> table = polars.DataFrame({"person": range(20), "state": [0.5] * 20, "rating": [1.0] * 20})
     >>> attack = attack_person(table, 3, [(0.5, 0.0)], Budget(0.9, 1e-4), releases=20, noise="path",
-    ...                        box=(0, 1), low=0, high=1, slope=1, count=20)
+    ...                        box=(0, 1), low=0, high=1, slope=1, people=20)
     >>> attack.kind, attack.broken, round(attack.ceiling, 3), round(attack.exact_mu, 3)
     ('rating', False, 0.557, 0.147)
     """

@@ -211,7 +211,7 @@ def _attack_somebody(
     ratings = pl.DataFrame(rows, schema=["person", "state", "rating"], orient="row")
     return attack_person(
         ratings, "somebody", instead, budget, releases=runs, noise="path", box=(0, 1), low=0.0, high=0.5, slope=1.0,
-        count=people, progress=progress,
+        people=people, progress=progress,
     ).finding  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def plan_checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Check]
         f"reward, {name}": partial(frozen_release, one, name=f"reward, {name}", seed=seed)
         for name, one in mechanisms.items()
     }
-    found["reward, one of many people"] = partial(frozen_people, budget, count=_PEOPLE, seed=seed)
+    found["reward, one of many people"] = partial(frozen_people, budget, people=_PEOPLE, seed=seed)
     for kind, noise in models_of_all_kinds():
         found[model_title(kind, noise)] = partial(_check_rows, kind, noise, budget, seed)
     for name, (method, same) in _forms(promise).items():

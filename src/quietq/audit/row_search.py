@@ -38,7 +38,7 @@ class Crowd:
         if feedback.schema is None:
             raise InvalidInput("read must read rows by a schema, or there are none to replace.")
         self.person, self.fields = feedback.schema.person, list(feedback.schema.fields.values())
-        self.count = feedback.count
+        self.people = feedback.people
         whats = [field.what for field in self.fields]
         self.kinds = [[i for i, one in enumerate(whats) if one == what] for what in dict.fromkeys(whats)]
 
@@ -141,7 +141,7 @@ class RowSearch:
         One company are the people of the source; the other are people whose many rows contradict each other.
         """
         contradicting, many = (person for person in self._people if person.by in ("contradictions", "many rows"))
-        others = [self._contradictions() for _ in range(min(self._crowd.count - 1, _FEW))]
+        others = [self._contradictions() for _ in range(min(self._crowd.people - 1, _FEW))]
         companies = [self._crowd.with_rows, partial(self._crowd.in_company, others=others)]
         nobody = [self._numbers(company([])) for company in companies]
         for person in (contradicting, many, *self._farthest_two()):
@@ -159,7 +159,7 @@ class RowSearch:
     def _differ(self, one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
         """By more than what the noise allows for the company that people are in."""
         for query, difference in zip(self._frozen.queries, _less(one, other), strict=True):
-            allowed = COMPANY * math.sqrt(difference.size) * self._crowd.count / 2
+            allowed = COMPANY * math.sqrt(difference.size) * self._crowd.people / 2
             if not query.law.distance(difference) <= allowed * query.sensitivity:
                 return True
         return False

@@ -93,7 +93,7 @@ def worst_rows(
     >>> from functools import partial
     >>> from quietq import Ratings
     >>> rows = polars.DataFrame({"person": range(18), "x": [0.5] * 18, "y": [0.2] * 18, "rating": [1.0] * 18})
-    >>> read = partial(Ratings.read, state=["x", "y"], box=[(0, 1), (0, 1)], low=0, high=1, count=20)
+    >>> read = partial(Ratings.read, state=["x", "y"], box=[(0, 1), (0, 1)], low=0, high=1, people=20)
     >>> move = worst_rows(read, rows, Budget(0.9, 1e-4), tries=4).movement
     >>> move.exceeds, move.share > 0.9
     (False, True)

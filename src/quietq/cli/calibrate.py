@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import warnings
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,7 +46,7 @@ def calibrate(
     """
     from quietq.mechanisms.mechanism import Task
     from quietq.mechanisms.privatise import choose
-    from quietq.privacy import compare, weak_delta
+    from quietq.privacy import PrivacyWarning, compare, weak_delta
     from quietq.privacy.words import plural
 
     budget = qq.Budget(epsilon, delta)
@@ -53,6 +54,8 @@ def calibrate(
     charges = compare(budget, rounds)
     task = Task(relation, budget, slope=slope, largest=max(abs(low), abs(high)), level=level, fewest=True)
     mechanism: Any = choose("path", task)
+    if weak := weak_delta(delta, people):
+        warnings.warn(weak, PrivacyWarning, stacklevel=1)
     sensitivity, share = mechanism.sensitivity, math.sqrt(rounds)
     result = {
         "epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu, "people": people,
@@ -60,7 +63,7 @@ def calibrate(
         "sensitivity": sensitivity, "rounds": rounds, "level": level, "sigma": mechanism.sigma * share,
         "error": mechanism.expected_error() * share, "auto": _default(task) if rounds == 1 else None,
         "comparison": [{**dataclasses.asdict(charge), "protects": charge.protects} for charge in charges],
-        "warnings": [sentence] if (sentence := weak_delta(delta, people)) else [],
+        "warnings": [weak] if weak else [],
     }  # fmt: skip
     if as_json:
         return answer(True, result)

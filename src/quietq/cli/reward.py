@@ -87,7 +87,7 @@ READ: dict[str, tuple[Any, str]] = {
     "length": (int, "About how many rows a segment has; public."),
 }
 METAVARS = {"box": "LOW HIGH", "option": "NAME=COLUMN,COLUMN", "items": "FILE", "actions": "FILE"}
-PARAMETERS = {"people": "count", "option": "options"}
+PARAMETERS = {"option": "options"}
 """What `read` calls an option; all others have the name of its parameter."""
 ADDITIVE = "Additive: it is a sum of one function of each coordinate, and cannot hold interactions of two of them."
 WEAKER = (
@@ -126,7 +126,7 @@ def reward(values: dict[str, Any]) -> None:
         raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per rating or comparison.")
     if values.pop("check", False):
         counts = FEEDBACK[kind].load().read(files, **arguments).not_private
-        _warn_of_bad_rows(counts, arguments["count"])
+        _warn_of_bad_rows(counts, arguments["people"])
         return answer(as_json, {"not_private": counts}, NOTHING_SPENT, counts_in_words(counts))
     require("A private reward needs", values, "epsilon", "delta", "out")
     budget, out = qq.Budget(values["epsilon"], values["delta"]), values["out"]
@@ -134,7 +134,7 @@ def reward(values: dict[str, Any]) -> None:
     check_outputs(files, out, values.get("plot"))
     with reading(kind) as (told, say):
         group = FEEDBACK[kind].load().read(files, **arguments, progress=told)
-        _warn_of_bad_rows(group.not_private, arguments["count"])
+        _warn_of_bad_rows(group.not_private, arguments["people"])
         say("Making the reward private")
         private = qq.privatise(
             group, budget, noise=values.get("noise", "auto"), sample=values.get("sample"),

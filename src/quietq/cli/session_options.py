@@ -41,7 +41,7 @@ def read_sessions(given: dict[str, Any], **more: Any) -> "qq.Sessions":
     check_pairs(told)
     listed = () if "action_box" in told else ("actions",)
     require("Sessions need", told, "people", "box", *listed, "low", "high")
-    files, count = told.pop("files", []), told.pop("people")
+    files = told.pop("files", [])
     if not files:
         raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per step.")
     states, acting = told.pop("state", ["state"]), told.pop("action", "action")
@@ -55,5 +55,5 @@ def read_sessions(given: dict[str, Any], **more: Any) -> "qq.Sessions":
         if len(columns) > 1:
             raise qq.InvalidInput(f"Actions of a list are in one column: --action must be given once, not {columns!r}.")
         acting = columns[0]
-    declared = {"action": acting, "reward": "reward", "state": states, "box": box, "count": count}
+    declared = {"action": acting, "reward": "reward", "state": states, "box": box}
     return qq.Sessions.read(files, **{**declared, **told, **more})

@@ -10,7 +10,7 @@ from quietq.feedback.states import Items, States, columns_of, from_lists
 from quietq.noise.box import Domain
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.certificate import Assumption
-from quietq.privacy.checks import count as checked_count
+from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import OnePerson
 
@@ -26,8 +26,8 @@ class Comparisons(Feedback):
 
     >>> import polars
     >>> rows = polars.DataFrame({"person": ["a", "b"], "x": [0.1, 0.2], "other": [0.9, 0.8], "choice": ["left", "tie"]})
-    >>> Comparisons.read(rows, left="x", right="other", box=(0, 1), count=2)
-    Comparisons(count=2, box=[0, 1])
+    >>> Comparisons.read(rows, left="x", right="other", box=(0, 1), people=2)
+    Comparisons(people=2, box=[0, 1])
     """
 
     gives: str = "rows"
@@ -47,7 +47,7 @@ class Comparisons(Feedback):
         features: FeatureMap | None = None,
         segment: str | None = None,
         length: int | None = None,
-        count: int,
+        people: int,
         engine: Engine = "local",
         progress: Progress | None = None,
     ) -> "Comparisons":
@@ -59,7 +59,7 @@ class Comparisons(Feedback):
         which one was chosen; an option with a blank or impossible cell was not offered in that row. States are items
         of a public list if `items` declares one, and then each side is one column. Where `segment` names a column, rows
         of a person with the same name in it are the steps of one comparison, about `length` of them, and what is
-        compared is the sum of rewards over them. `box`, `items`, `length` and `count` are public and declared by you.
+        compared is the sum of rewards over them. `box`, `items`, `length` and `people` are public and declared by you.
         With `engine="ray"` rows are read, and stay, on a Ray cluster.
         """
         from quietq.feedback.schema import Category, Field, Group, Schema
@@ -78,15 +78,15 @@ class Comparisons(Feedback):
         for j, given in enumerate(columns.values()):
             fields |= states.fields(f"option{j}_", given, optional=options is not None)
         fields["choice"] = Category(choice, "choice", tuple(sides) if options else (*sides, _TIE))
-        loss = Chosen(dimension, len(sides), None if length is None else checked_count("length", length))
+        loss = Chosen(dimension, len(sides), None if length is None else count("length", length))
         first = Marginals(loss, dimension, 1)
         schema = Schema("comparisons", person, fields)
-        read = read_people(source, schema, first, count, keep=True, engine=engine, progress=progress)
+        read = read_people(source, schema, first, people, keep=True, engine=engine, progress=progress)
         return cls(box=states.box, features=states.features, loss=loss, **read)
 
     @property
     def relation(self) -> OnePerson:
-        return OnePerson(self.count)
+        return OnePerson(self.people)
 
     @property
     def largest(self) -> float:
@@ -94,11 +94,11 @@ class Comparisons(Feedback):
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        one = f"One person's rows, all of them, count as one of {self.count} people, however many there are."
+        one = f"One person's rows, all of them, count as one of {self.people} people, however many there are."
         return (Assumption(one, True), NAMED, *from_lists(self.features))
 
     def __repr__(self) -> str:
-        return f"Comparisons(count={self.count}, box={self.box})"
+        return f"Comparisons(people={self.people}, box={self.box})"
 
 
 def _sides(

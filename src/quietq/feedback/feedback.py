@@ -23,7 +23,7 @@ from quietq.noise.entropy import Entropy
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.account import Once
 from quietq.privacy.certificate import Assumption
-from quietq.privacy.checks import count as checked_count
+from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 
@@ -76,7 +76,7 @@ class Feedback(ABC):
     """A public map that the model is to be made of, if one was asked for."""
     box: Box
     """Where states lie; public."""
-    count: int
+    people: int
     """How many people there are; public and declared, never counted. Those without a usable row are neutral."""
     sums: Sums
     not_private: dict[str, int]
@@ -113,7 +113,7 @@ class Feedback(ABC):
 
     def mean(self, statistic: Statistic) -> np.ndarray:
         """The mean of a statistic over all people, each held to its bound. THE SECRET: it must not be published."""
-        return statistic.mean(self.sums.total(statistic), self.count)
+        return statistic.mean(self.sums.total(statistic), self.people)
 
     def drawn(self, fraction: float, entropy: Entropy) -> "Drawn":
         """The same people, of whom each takes part in a mean with that probability."""
@@ -131,25 +131,25 @@ class Drawn:
     def mean(self, statistic: Statistic) -> np.ndarray:
         """The sum over those drawn, by the number that is expected: how many there were depends on nobody's rows."""
         draw = Draw.now(self.fraction, self.entropy)
-        return statistic.mean(self.everybody.sums.total(statistic, draw), self.everybody.count) / self.fraction
+        return statistic.mean(self.everybody.sums.total(statistic, draw), self.everybody.people) / self.fraction
 
 
 def read_people(
     source: object,
     schema: "Schema",
     statistic: Statistic,
-    count: int,
+    people: int,
     *,
     engine: Engine = "local",
     keep: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Reads a source, and sums people; `count`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
+    """Reads a source, and adds up its rows: `people`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
 
     Rows stream through and are gone, unless they are to be kept, in memory or on the cluster, for statistics besides
     this one.
     """
-    count = checked_count("The count of people", count)
+    people = count("people", people)
     if engine not in ("local", "ray"):
         raise InvalidInput(f"engine must be 'local' or 'ray', not {engine!r}.")
     module = importlib.import_module(f"quietq.feedback.{engine}_engine")
@@ -159,12 +159,13 @@ def read_people(
     else:
         tally, counts = module.add_up(source, schema, statistic, progress)
         sums = Summed(statistic, tally)
-    if tally.people > count:
-        raise InvalidInput(f"There are more people in the data than the {count} that were declared; nothing was spent.")
+    if tally.people > people:
+        declared = f"the {people} that were declared"
+        raise InvalidInput(f"There are more people in the data than {declared}; nothing was spent.")
     if not tally.people:
         # No refusal, which would tell whether the one person with a usable row is there.
         warnings.warn(
-            f"No row of the {schema.kind} can be used, so all {count} people count as neutral: check that the columns "
+            f"No row of the {schema.kind} can be used, so all {people} people count as neutral: check that the columns "
             "are the right ones, that states lie in the box or are items of the list, that choices are those that were "
             "declared, and that numbers have a decimal point, not a comma. This "
             "warning comes from the raw data and is for you alone.",
@@ -172,4 +173,4 @@ def read_people(
             stacklevel=3,
         )
     present = {**counts, "people_present": tally.people, **statistic.told(tally)}
-    return {"count": count, "sums": sums, "not_private": present, "schema": schema}
+    return {"people": people, "sums": sums, "not_private": present, "schema": schema}

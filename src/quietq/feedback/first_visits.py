@@ -49,8 +49,8 @@ class FirstVisits(Vector):
 
 def visits_of(sessions: Sessions, cells: Cells, gamma: float, relation: Trajectories) -> Visits:
     """Counts and sums over all people."""
-    if sessions.count != relation.count or "reward" not in sessions.columns:
+    if sessions.people != relation.count or "reward" not in sessions.columns:
         raise InvalidInput(f"There must be sessions of {relation.count} people, with rewards; nothing was drawn.")
     statistic = FirstVisits(cells, gamma, relation, sessions.box, (sessions.low, sessions.high))
-    counts, sums = np.split(sessions.mean(statistic) * sessions.count, 2)
+    counts, sums = np.split(sessions.mean(statistic) * sessions.people, 2)
     return Visits(np.rint(counts).astype(np.int64), sums)

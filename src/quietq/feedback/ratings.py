@@ -39,9 +39,9 @@ class Ratings(Feedback):
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": ["a", "a", "b"], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
-    >>> people = Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=2)
+    >>> people = Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, people=2)
     >>> people
-    Ratings(count=2, box=[0, 1], range=[0, 1])
+    Ratings(people=2, box=[0, 1], range=[0, 1])
     """
 
     low: float
@@ -60,7 +60,7 @@ class Ratings(Feedback):
         low: float,
         high: float,
         slope: float | None = None,
-        count: int,
+        people: int,
         person: str = "person",
         state: str | Sequence[str] = "state",
         rating: str = "rating",
@@ -77,8 +77,8 @@ class Ratings(Feedback):
     ) -> "Ratings":
         """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.
 
-        `box`, `low`, `high`, `slope` and `count` are public and declared by you, never taken from the rows. `slope`, in
-        units of reward per width of the box, is for functions of one coordinate: in one dimension, or with
+        `box`, `low`, `high`, `slope` and `people` are public and declared by you, never taken from the rows. `slope`,
+        in units of reward per width of the box, is for functions of one coordinate: in one dimension, or with
         `features=Splines(additive=True)`. Instead of a box, `items` is a public list (or a file with a name in each
         line) of what the one `state` column names. If ratings depend on an `action`, a column of one of the public list
         `actions`, the reward has a value per action. `features` is a public map that the model is made of; leave it
@@ -113,7 +113,7 @@ class Ratings(Feedback):
         fields["rating"] = Number(rating, "rating", low, high, clips=True)
         first = Marginals(loss, len(columns), 1) if loss is not None else asked
         schema = Schema("ratings", person, fields)
-        read = read_people(source, schema, first, count, engine=engine, progress=progress, keep=loss is not None)  # type: ignore[arg-type]
+        read = read_people(source, schema, first, people, engine=engine, progress=progress, keep=loss is not None)  # type: ignore[arg-type]
         gives, used = ("function", None) if loss is None else ("rows", states.features)
         public = {"box": states.box, "low": low, "high": high, "presence": presence}
         return cls(**public, asked=asked, gives=gives, loss=loss, features=used, **read)
@@ -126,17 +126,17 @@ class Ratings(Feedback):
     def relation(self) -> Relation:
         match self.asked:
             case None:
-                return OnePerson(self.count)
+                return OnePerson(self.people)
             case RidgeFit(features, bound):
-                return RkhsBall.of_people(self.count, features, bound, presence=self.presence)
+                return RkhsBall.of_people(self.people, features, bound, presence=self.presence)
             case Extension(dimension, low, high, slope):
                 if dimension == 1:
-                    return people_relation(self.count, low, high, slope, presence=self.presence)
+                    return people_relation(self.people, low, high, slope, presence=self.presence)
                 reach = 1 if self.presence else 2
-                ball = LipschitzBall(reach * (high - low) / 2 / dimension / self.count, reach * slope / self.count)
+                ball = LipschitzBall(reach * (high - low) / 2 / dimension / self.people, reach * slope / self.people)
                 kernel = Additive((Exponential(ball.best_beta()),) * dimension)
                 kind = RkhsPresence if self.presence else RkhsBall
-                return kind(kernel.radius_of([ball] * dimension), kernel, people=self.count)
+                return kind(kernel.radius_of([ball] * dimension), kernel, people=self.people)
 
     @property
     def largest(self) -> float:
@@ -155,7 +155,7 @@ class Ratings(Feedback):
         elif isinstance(self.asked, RidgeFit):
             held = f"each person's weights were clipped to length {self.asked.bound:g}"
             further = (Assumption("The feature map looks at one state at a time and remembers nothing.", False),)
-        enforced = Assumption(f"One person's rows, all of them, count as one of {self.count} people: {held}.", True)
+        enforced = Assumption(f"One person's rows, all of them, count as one of {self.people} people: {held}.", True)
         return (enforced, NAMED, *further, *from_lists(self.features, 1 if self.loss is None else self.loss.actions))
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
@@ -171,7 +171,7 @@ class Ratings(Feedback):
         return self.mean(self.asked)
 
     def __repr__(self) -> str:
-        return f"Ratings(count={self.count}, box={self.box}, range=[{self.low:g}, {self.high:g}])"
+        return f"Ratings(people={self.people}, box={self.box}, range=[{self.low:g}, {self.high:g}])"
 
 
 def _is_map(features: FeatureMap | None) -> bool:

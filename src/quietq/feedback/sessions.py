@@ -29,8 +29,8 @@ class Sessions(Feedback):
 
     >>> import polars
     >>> rows = polars.DataFrame({"who": ["a", "a", "b", "b"], "x": [0.0, 0.5, 0.5, 1.0], "go": [1, None, 0, None]})
-    >>> Sessions.read(rows, person="who", state=["x"], action="go", actions=[0, 1], box=(0, 1), count=2)
-    Sessions(count=2, box=[0, 1], actions=2)
+    >>> Sessions.read(rows, person="who", state=["x"], action="go", actions=[0, 1], box=(0, 1), people=2)
+    Sessions(people=2, box=[0, 1], actions=2)
     """
 
     gives: str = "sessions"
@@ -66,7 +66,7 @@ class Sessions(Feedback):
         cut: str | None = None,
         propensity: str | None = None,
         box: Domain,
-        count: int,
+        people: int,
         engine: Engine = "local",
         progress: Progress | None = None,
     ) -> "Sessions":
@@ -79,7 +79,7 @@ class Sessions(Feedback):
         from them. Actions are one of the declared list `actions`, or lie in the `action_box`. `end` is a column that is
         1 where the episode came to an end by itself, `cut` one where it was cut off, by a time limit; without it, an
         episode's last step is a cut unless it is an end. `propensity` is the probability, or density, with which the
-        action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `count` are public and declared by you:
+        action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `people` are public and declared by you:
         what lies outside is moved to the nearer end. A transition of which something is missing is left out, and no
         other one is made up of the rows around it; but a row without a person, an episode or a step is as if it were
         not there. Of a Minari data set only `person` has to be named, as its infos or
@@ -94,7 +94,7 @@ class Sessions(Feedback):
             acting = [f"action{i}" for i in range(Box.of(action_box).dimension)] if action_box is not None else "action"
             return cls.read(
                 minari_frames.minari_frames(source, person), person=person, state=states, action=acting,
-                actions=actions, action_box=action_box, low=low, high=high, box=box, count=count, engine=engine,
+                actions=actions, action_box=action_box, low=low, high=high, box=box, people=people, engine=engine,
                 progress=progress, **minari_frames.COLUMNS,
             )  # fmt: skip
         region, low, high = Box.of(box), real("low", low), real("high", high)
@@ -120,9 +120,9 @@ class Sessions(Feedback):
             "sessions", person, fields, in_order=step is None, pairs=next_state is None,
             every=None if every is None else positive("every", every),
         )  # fmt: skip
-        read = read_people(source, schema, Counts(), count, keep=True, engine=engine, progress=progress)
+        read = read_people(source, schema, Counts(), people, keep=True, engine=engine, progress=progress)
         found = cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
-        warn_of_doubts(found.not_private, found.count, found.tells_ends)
+        warn_of_doubts(found.not_private, found.people, found.tells_ends)
         return found
 
     @property
@@ -142,7 +142,7 @@ class Sessions(Feedback):
 
     @property
     def relation(self) -> OnePerson:
-        return OnePerson(self.count)
+        return OnePerson(self.people)
 
     @property
     def largest(self) -> float:
@@ -152,13 +152,13 @@ class Sessions(Feedback):
     def assumptions(self) -> tuple[Assumption, ...]:
         held = "states, actions and rewards were held to their declared ranges, and the person to a bound"
         return (
-            Assumption(f"One person's rows, all of them, count as one of {self.count} people: {held}.", True),
+            Assumption(f"One person's rows, all of them, count as one of {self.people} people: {held}.", True),
             NAMED,
         )
 
     def __repr__(self) -> str:
         actions = len(self.actions) if self.actions is not None else self.action_box
-        return f"Sessions(count={self.count}, box={self.box}, actions={actions})"
+        return f"Sessions(people={self.people}, box={self.box}, actions={actions})"
 
 
 class Counts(Statistic):

@@ -97,7 +97,7 @@ def simulate_ratings(rewards: Rewards, people: int, survey: Survey, seed: int) -
     ratings = 0.5 + RATED * liked + NOISE * generator.normal(size=states.shape[:2])
     columns = survey.columns("x", states)
     rows = {**columns, "rating": ratings.ravel()}
-    declared = {**survey.declared(), "state": list(columns), "low": 0, "high": 1, "count": people}
+    declared = {**survey.declared(), "state": list(columns), "low": 0, "high": 1, "people": people}
     if taken is not None:
         rows["action"] = taken.ravel()
         declared |= {"action": "action", "actions": [str(i) for i in range(survey.actions)]}
@@ -117,7 +117,7 @@ def simulate_comparisons(rewards: Rewards, people: int, survey: Survey, seed: in
     options = {name: list(one) for name, one in columns.items()}
     rows = {name: column for one in columns.values() for name, column in one.items()} | {"choice": chosen}
     frame = _frame(people, survey.rows, rows)
-    return Comparisons.read(frame, options=options, count=people, **survey.declared())  # type: ignore[arg-type]
+    return Comparisons.read(frame, options=options, people=people, **survey.declared())  # type: ignore[arg-type]
 
 
 SIMULATED: dict[str, Callable[[Rewards, int, Survey, int], Feedback]] = {

@@ -55,7 +55,7 @@ def ratings() -> "pl.DataFrame":
 
 def read(source: Any) -> qq.Ratings:
     """Their mean reward, each held to the declared bounds. The bounds are public: they come from the questionnaire."""
-    return qq.Ratings.read(source, box=(0, 1), low=0, high=1, slope=1, count=COUNT)
+    return qq.Ratings.read(source, box=(0, 1), low=0, high=1, slope=1, people=COUNT)
 
 
 def voters() -> qq.Ratings:
@@ -75,7 +75,7 @@ def candidate_ratings() -> "pl.DataFrame":
 
 
 def read_candidates(source: Any) -> qq.Ratings:
-    return qq.Ratings.read(source, state=["position", "party"], box=[(0, 1), (0, 1)], low=0, high=1, count=COUNT)
+    return qq.Ratings.read(source, state=["position", "party"], box=[(0, 1), (0, 1)], low=0, high=1, people=COUNT)
 
 
 def mean_candidate_rating(states: Float[np.ndarray, "... 2"]) -> Float[np.ndarray, "..."]:

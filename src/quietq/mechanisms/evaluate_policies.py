@@ -39,7 +39,7 @@ def evaluate_policies(
     >>> import polars
     >>> rows = polars.DataFrame({"person": range(400), "x": [0.5] * 400, "go": [0, 1] * 200, "y": [0.0, 1.0] * 200})
     >>> sessions = Sessions.read(rows, state="x", next_state=[], action="go", actions=[0, 1], reward="y", box=(0, 1),
-    ...                          count=400)
+    ...                          people=400)
     >>> coin = lambda states: [[0.5, 0.5]] * len(states)
     >>> found = evaluate_policies(sessions, {"go": "1", "stay": "0"}, Budget(1, 1e-5), returns=(-2, 2), behaviour=coin)
     >>> found["go"].low < 1 < found["go"].high, found.difference("go", "stay").low > 0
@@ -50,7 +50,7 @@ def evaluate_policies(
         raise InvalidInput(f"confidence must lie between 0 and 1, not {confidence!r}.")
     if budget.is_pure:
         raise InvalidInput("Values of policies have Gaussian noise: delta must be above 0. A choice is pure.")
-    if sentence := weak_delta(budget.delta, sessions.count):
+    if sentence := weak_delta(budget.delta, sessions.people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     return _released(PolicyValues(question, budget, confidence), sessions, account, simulate)
 

@@ -194,7 +194,7 @@ def _try(survey: Survey, people: int, budget: Budget, noise: str, seed: tuple[in
 def _estimators(people: int, survey: Survey, budget: Budget) -> tuple[list[str], str]:
     """The names of the mechanisms that apply, and the one that "auto" takes: by public rules."""
     nobody = SIMULATED[survey.kind](lambda points, *_: np.zeros(points.shape[:2]), 2, replace(survey, rows=1), 0)
-    task = Task.of(replace(nobody, count=people), budget)
+    task = Task.of(replace(nobody, people=people), budget)
     every = {name: entry.load() for name, entry in registry.MECHANISMS.items()}
     names = [name for name, one in every.items() if one.takes == task.gives and one.propose(task)]
     return names, choose("auto", task).name

@@ -103,7 +103,7 @@ class _OfReturns(Mechanism):
 
     @property
     def people(self) -> int:
-        return self.question.sessions.count
+        return self.question.sessions.people
 
     def _company(self, statistic: Vector) -> float:
         return COMPANY * math.sqrt(statistic.size) * statistic.bound

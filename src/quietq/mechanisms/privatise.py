@@ -63,7 +63,7 @@ def privatise(
     >>> import polars
     >>> ratings = polars.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [1.0] * 50})
     >>> from quietq import Ratings
-    >>> people = Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, count=50)
+    >>> people = Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, people=50)
     >>> private = privatise(people, Budget(epsilon=0.9, delta=1e-4))
     >>> private.certificate.standing, private([0.0, 0.5]).shape
     ('certified', (2,))

@@ -51,12 +51,13 @@ class Budget(Checked):
         return mu_from_budget(self.epsilon, self.delta)
 
     def split(self, *shares: float) -> "tuple[Budget, ...]":
-        """A part for each of several releases of the same people, which together keep this promise.
+        """A part for each of several releases of the same people, which together keep this promise if one account is
+        charged for all: `account=Accountant(whole)` or, where the budget is pure, `Accountant(None, apart=whole)`.
 
         Shares are of mu squared, and of epsilon where the budget is pure; they come to 1 or less, and what is left over
         is spent by nobody. A part that has a delta is for Gaussian noise: mus add up as squares, so each part keeps the
-        whole delta, and epsilons of parts come to more than that of the whole. Give all releases the same
-        `account=Accountant(whole)`, which refuses noise of another kind and a release too many.
+        whole delta, and epsilons of parts come to more than that of the whole. Noise of another kind, which `privatise`
+        may choose where there is no account, would spend that; the account refuses it, and a release too many.
 
         >>> whole = Budget(epsilon=1, delta=1e-5)
         >>> world, check = whole.split(0.9, 0.1)

@@ -5,7 +5,7 @@ import numpy as np
 from quietq.mechanisms.private_policy import TRAINED, PrivatePolicy
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.privacy.errors import InvalidInput
-from quietq.publishing.trained_on import certificate_of, release_behind, with_check
+from quietq.publishing.trained_on import certificate_of, release_behind, same_release, with_check
 from quietq.worlds.cross_entropy import FARTHEST, LinearPolicy, policy_shape
 from quietq.worlds.independence import with_assumption
 from quietq.worlds.plan_check import CheckedPlan
@@ -15,7 +15,8 @@ def policy_of_plan(plan: LinearPolicy, trained_on: object, check: CheckedPlan | 
     """The same policy, in the units of states and actions; the first of a list of actions scores 0."""
     own, world = certificate_of(trained_on), release_behind(trained_on)
     fits = isinstance(world, PrivateWorld) and world.spaces == plan.spaces
-    if not fits or plan.weights.shape != policy_shape(plan.spaces):
+    elsewhere = plan.made_in is not None and not same_release(plan.made_in, world)
+    if not fits or elsewhere or plan.weights.shape != policy_shape(plan.spaces):
         raise InvalidInput("trained_on must be the world that the plan was made in: plan_linear(world).")
     low, width = (np.array(side) for side in (plan.spaces.box.low, plan.spaces.box.width))
     weights, biases = plan.weights[1:].T, plan.weights[0]

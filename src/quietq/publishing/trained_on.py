@@ -51,7 +51,7 @@ def _one(trained_on: object) -> Any:
     if not found or None in found:
         raise InvalidInput(f"trained_on must be {_WHAT}, not {type(trained_on).__name__}.")
     sources = [_source(one) for one in found]
-    if not all(_same(sources[0], other) for other in sources[1:]):
+    if not all(same_release(sources[0], other) for other in sources[1:]):
         raise InvalidInput(
             f"trained_on holds {len(found)} environments of several releases, whose promises add up: train on copies "
             "of one release, and give that."
@@ -119,7 +119,7 @@ def _source(protected: Any) -> Any:
     return protected.released if isinstance(protected, PrivateReward) else protected
 
 
-def _same(one: Any, other: Any) -> bool:
+def same_release(one: Any, other: Any) -> bool:
     """Whether they are one release: the same object, or a copy with the same numbers."""
     if one is other:
         return True

@@ -3,7 +3,7 @@
 It costs nothing but time, and answers whether a world is any good before anybody trains a network in it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -32,6 +32,8 @@ class LinearPolicy:
     """Of a constant, and of each coordinate in deviations from where states lie."""
     middle: Float[np.ndarray, " states"]
     deviation: Float[np.ndarray, " states"]
+    made_in: PrivateWorld | None = field(default=None, repr=False)
+    """The world that it was planned in, whose promise it has; None for one that was made by hand."""
 
     @property
     def parameters(self) -> int:
@@ -103,4 +105,4 @@ def plan_linear(
         centre, spread = _MEMORY * centre + (1 - _MEMORY) * best.mean(axis=0), best.std(axis=0) + _LEAST
         if left < _LAST:
             last += [centre, *best[:3]]
-    return LinearPolicy(spaces, best_first(np.array(last), episodes * _LAST)[0], middle, deviation)
+    return LinearPolicy(spaces, best_first(np.array(last), episodes * _LAST)[0], middle, deviation, world)

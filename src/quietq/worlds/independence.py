@@ -27,8 +27,11 @@ from quietq.privacy.errors import InvalidInput
 from quietq.registry import WORLDS, holds
 from quietq.worlds.environment import WorldEnv
 from quietq.worlds.guards import PUBLIC_INFO, inner_environments, scrub
+from quietq.worlds.learned_world import LearnedWorld
+from quietq.worlds.private_world import PrivateWorldEnv
 from quietq.worlds.walk import walk_reward
 from quietq.worlds.world import World
+from quietq.worlds.world_copies import WorldCopies
 
 STEPS = 300
 """Of the check, in each of the copies."""
@@ -43,6 +46,11 @@ _SENTENCE = "The environment's observations, info and ends depend on its reward 
 def independence(env: Any, allowed: frozenset[str] = PUBLIC_INFO) -> Assumption:
     """What a certificate says about it; an environment that was seen to break it is refused."""
     layers = _layers(env)
+    if any(map(_is_release, layers)):
+        raise InvalidInput(
+            "The environment is a private world, which is a release of its own: a certificate of another reward in it "
+            "would not state what the world promises. Train in the world by its own reward."
+        )
     if all(_is_own(layer) for layer in layers):
         return Assumption(f"{_SENTENCE}: a step of quietq's own worlds is not shown it.", enforced=True)
     bases = [layer for layer in layers if not _inside(layer)]
@@ -73,6 +81,11 @@ def _inside(env: Any) -> list[Any]:
 
 def _layers(env: Any) -> list[Any]:
     return [env, *(layer for inner in _inside(env) for layer in _layers(inner))]
+
+
+def _is_release(layer: Any) -> bool:
+    """Whether its steps were learned from people: what is seen there is not public, whatever the reward is."""
+    return isinstance(layer, PrivateWorldEnv | WorldCopies) or isinstance(getattr(layer, "world", None), LearnedWorld)
 
 
 def _is_own(layer: Any) -> bool:

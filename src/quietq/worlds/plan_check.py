@@ -85,7 +85,7 @@ class PlanCheck(Mechanism):
     ) -> None:
         self.relation, self.box, self.budget = sessions.relation, sessions.box, budget
         self.largest, self.error, self.threshold = 1.0, 1e-12, threshold
-        self.played, self.wanted, self.people = played, wanted, sessions.count
+        self.played, self.wanted, self.people = played, wanted, sessions.people
         held = "Each person says yes or no, once over all of their episodes, by their own steps and what was released."
         made = "World, plan and what is wanted were not made from these people's data, but for releases, which add up."
         self.conditions = (Assumption(held, True), Assumption(made, False))
@@ -142,7 +142,7 @@ def check_plan(
     learned = ["next", *(["reward"] if world.reward is not None else []), *(["end"] if world.ends is not None else [])]
     if missing := [name for name in learned if name not in spaces.told]:
         raise InvalidInput(f"sessions must tell what this world learned: {', '.join(missing)}.")
-    if sentence := weak_delta(budget.delta, sessions.count):
+    if sentence := weak_delta(budget.delta, sessions.people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if go is not None and not 0 < real("go", go) <= 1:
         raise InvalidInput(f"go must be a share of the people, above 0 and at most 1, not {go:g}.")

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,8 @@ from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.words import plural
 
 _MOST = 2.0**33  # sums of more answers are no longer exact in float64
-_MOST_ARRIVALS = 2**31  # beyond it, sums of parts of 2^-32 could leave 64 bits
+_MOST_ARRIVALS = 2**31 - 1  # one more, and a sum of parts of 2^-32 could leave 64 bits with their sign
+_LARGEST = 10**100  # Python does not write out numbers of thousands of digits
 
 
 @dataclass(eq=False)
@@ -115,13 +117,12 @@ class PrivatePolicy(Policy):
     def _admit(self, people: list[Any]) -> list[bool]:
         if self._handed_over:
             raise BudgetExhausted("This policy was saved, and goes on where it is resumed: it learns no more here.")
+        if self.simulate is None:
+            same_process(self._process, "This policy")  # before a batch is learned in part
         if not self.named:
             return super()._admit(people)
-        if not all(isinstance(person, str | int) for person in people):
-            raise InvalidInput("person must be a name or a number, because this policy counts visits by name.")
-        names = [hashlib.blake2b(str(one).encode(errors="surrogatepass"), digest_size=16).hexdigest() for one in people]
         counted = []
-        for name in names:
+        for name in [_hash(person) for person in people]:
             self._seen[name] += 1
             counted.append(self._seen[name] <= self.visits)
         return counted
@@ -180,3 +181,12 @@ class PrivatePolicy(Policy):
         if set(known) <= set(told):
             kept = (one for one in told if one not in known)
             self.certificate = replace(self.certificate, assumptions=(*kept, *self._about_visits(False)))
+
+
+def _hash(person: Any) -> str:
+    if not isinstance(person, str | Integral) or (isinstance(person, Integral) and abs(int(person)) > _LARGEST):
+        raise InvalidInput(
+            "person must be a name or a whole number of at most 100 digits, because this policy counts visits by name."
+        )
+    name = person if isinstance(person, str) else str(int(person))
+    return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()

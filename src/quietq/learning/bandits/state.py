@@ -44,9 +44,25 @@ _TRUST = "PRIVATE: this file holds people's answers. Keep it where only the poli
 def save(policy: Policy, directory: str | Path) -> Path:
     """Writes all that there is of a policy over what was there, whole or not at all; it goes on where it is resumed."""
     with policy._lock:
-        if isinstance(policy, PrivatePolicy):
-            policy._hand_over()
-        return _write(policy, Path(directory))
+        if not isinstance(policy, PrivatePolicy):
+            return _write(policy, Path(directory))
+        before = _file_at(Path(directory) / NAME)
+        policy._hand_over()
+        try:
+            return _write(policy, Path(directory))
+        except Exception:
+            if _file_at(Path(directory) / NAME) == before:  # nothing was written, so nobody else can go on
+                policy._handed_over = False
+            raise
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file it is; one that is written whole is always another."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def resume(directory: str | Path, features: Any = None) -> Policy:
