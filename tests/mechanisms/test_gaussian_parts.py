@@ -1,4 +1,4 @@
-"""A part of a budget that has a delta is good for Gaussian noise only: everything else refuses it, and charges nothing."""
+"""A part of a budget that has a delta is good for Gaussian noise only: all else refuses it, and charges nothing."""
 
 import pickle
 from dataclasses import replace

@@ -79,7 +79,7 @@ def privatise(
     if world is not None and task.spaces is None:
         raise InvalidInput("world is for Sessions, of which a world is made: leave it out.")
     task = replace(
-        task, pieces=pieces, world=world, gaussian=account is not None or budget.gaussian, sample=sample, fewest=simulate is None,
+        task, pieces=pieces, world=world, gaussian=account is not None, sample=sample, fewest=simulate is None,
         level=level,
     )  # fmt: skip
     mechanism = choose(noise, task)
