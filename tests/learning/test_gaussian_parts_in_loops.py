@@ -43,4 +43,6 @@ def test_an_agent_of_a_part_is_loaded_again(tmp_path):
     publish(agent, tmp_path / "agent.qq")
     assert load(tmp_path / "agent.qq").certificate.mu == pytest.approx(HALF.mu)
     agent.save(tmp_path / "agent.npz")
-    assert Agent.load(tmp_path / "agent.npz").certificate.mu == pytest.approx(HALF.mu)
+    again = Agent.load(tmp_path / "agent.npz").certificate
+    assert again is not None
+    assert again.mu == pytest.approx(HALF.mu)
