@@ -66,6 +66,7 @@ class PrivatePolicy(Policy):
 
     def __post_init__(self) -> None:
         instance("budget", self.budget, Budget, "a Budget(epsilon, delta)")
+        self.budget.require_mu(self.cost.mu, f"noise of {type(self).__name__}")
         if self.arrivals is None and (self.declared or self.bounded):
             raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
         self._process, self._handed_over, self._seen = os.getpid(), False, Counter[str]()
