@@ -29,10 +29,13 @@ from quietq.learning.bandits import (
     save,
 )
 from quietq.learning.bandits.local_flips import keeps
+from quietq.learning.bandits.private_policy import _MOST_ARRIVALS
 from quietq.learning.bandits.running_sums import PARTS, Factors, RunningSum, Tree, spreads
+from quietq.learning.bandits.tree_ucb import enter, levels_for
 from quietq.noise import Columns
 from quietq.privacy import Arrivals
 from quietq.privacy.certificate import FAIR
+from quietq.privacy.interactive import longest_column
 
 PURE, GAUSSIAN = Budget(1.0, 0.0), Budget(1.0, 1e-5)
 MAKE: dict[str, Any] = {
@@ -282,7 +285,16 @@ def test_too_few_arrivals_are_told_before_anything_is_charged() -> None:
         assert account.spending.spent == Accountant(Budget(5.0, 1e-5)).spending.spent
         Linear(2, GAUSSIAN, dimension=2, arrivals=10**4, account=account)
     with pytest.raises(InvalidInput, match="arrivals"):
-        Linear(2, GAUSSIAN, dimension=2, arrivals=2**31 + 1)
+        Linear(2, GAUSSIAN, dimension=2, arrivals=2**31)
+
+
+def test_the_fullest_node_of_a_tree_is_exact() -> None:
+    """Of as many arrivals as there may be, all with the same row of length 1."""
+    full = 2 ** (_MOST_ARRIVALS.bit_length() - 1)
+    exact, noisy = np.zeros((2, levels_for(_MOST_ARRIVALS)), np.int64)
+    exact[: full.bit_length() - 1] = int(PARTS) << np.arange(full.bit_length() - 1)
+    enter(full, exact, noisy, int(PARTS), lambda node: 0)
+    assert exact[full.bit_length() - 1] == full * int(PARTS)
 
 
 @pytest.mark.parametrize("kind", [Linear, LinearTree])
@@ -327,8 +339,9 @@ def test_elimination_waits_for_all_answers_of_an_epoch_and_ends_with_one_arm() -
     policy, means = Elimination(3, Budget(5.0, 0.0), arrivals=1000, simulate=1), (1.0, 0.4, 0.0)
     assert [policy.choose() for _ in range(6)] == [0, 1, 2, 0, 1, 2]
     while policy.state.left.sum() > 1:
-        for arm in np.flatnonzero(ahead := policy._ahead()):
-            policy._take(int(arm), round(means[arm] * ahead[arm]) * 2**20, int(ahead[arm]))
+        answers = policy.epoch.answers
+        for arm in np.flatnonzero(policy.state.left):
+            policy._take(int(arm), round(means[arm] * answers) * 2**20, answers)
     assert policy.choose() == 0
     policy.learn(None, 0, 0.0)
     assert not policy.state.units.any()  # nothing waits for answers any more
@@ -420,7 +433,7 @@ def test_running_sums_are_those_of_their_matrices(kind: type[RunningSum]) -> Non
         column = lambda j: (np.array(way.scales) * np.array(way.decays) ** (j - 1)).sum()  # noqa: E731
         encoder = np.vectorize(lambda j: 1.0 if j == 0 else column(j) if j > 0 else 0.0)(k)
         decoder = np.tril(np.ones((n, n))) @ np.linalg.inv(encoder)
-        assert way.column == pytest.approx(np.linalg.norm(encoder[:, 0]))
+        assert longest_column(way.scales, way.decays, n) == pytest.approx(np.linalg.norm(encoder[:, 0]))
         assert way.total(noisy) - vectors.sum(axis=0) == pytest.approx(decoder[-1] @ np.array(noises), abs=1e-8)
         assert spreads(way.scales, way.decays, np.arange(1, n + 1)) == pytest.approx((decoder**2).sum(axis=1))
     else:
@@ -445,5 +458,9 @@ def test_several_visits_move_running_sums_by_no_more_than_stated(kind: Any) -> N
                     way.add(sums, np.rint(np.outer(z, z).ravel() * PARTS), lambda v, seen=seen: seen.append(v) or v)
                 looked.append(seen)
             worst = max(worst, float(np.linalg.norm(np.concatenate(looked[0]) - np.concatenate(looked[1]))))
-    stated = math.sqrt(2) * 3 * (math.sqrt(way.levels) if isinstance(way, Tree) else way.column)
+    stated = (
+        math.sqrt(2)
+        * 3
+        * (math.sqrt(way.levels) if isinstance(way, Tree) else longest_column(way.scales, way.decays, 16))
+    )
     assert 0.8 * stated < worst <= stated * (1 + 1e-8)

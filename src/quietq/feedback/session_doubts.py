@@ -4,8 +4,9 @@ It goes by counts of the raw data (`not_private`), so it is for the operator alo
 nothing of it is released, and each sentence says so.
 """
 
-import warnings
 from collections.abc import Mapping
+
+from quietq.feedback.raw_warning import warn_of_raw_data
 
 _CLIPPED = {"state": "box", "next_state": "box", "action": "action_box", "reward": "low and high"}
 """What can lie outside, and where that was declared."""
@@ -37,4 +38,4 @@ def doubts_of(counts: Mapping[str, int], people: int, tells_ends: bool) -> list[
 
 def warn_of_doubts(counts: Mapping[str, int], people: int, tells_ends: bool) -> None:
     for sentence in doubts_of(counts, people, tells_ends):
-        warnings.warn(sentence[0].upper() + sentence[1:], UserWarning, stacklevel=3)
+        warn_of_raw_data(sentence[0].upper() + sentence[1:], stacklevel=3)

@@ -24,6 +24,7 @@ from quietq.privacy.relations.relation import (
     Relation as Relation,
     guessed_in_words as guessed_in_words,
     is_presence as is_presence,
+    one_of_many as one_of_many,
     relation_in_words as relation_in_words,
     sup_radius as sup_radius,
     unit_of as unit_of,
