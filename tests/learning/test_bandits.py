@@ -34,6 +34,7 @@ from quietq.learning.bandits.running_sums import PARTS, Factors, RunningSum, Tre
 from quietq.learning.bandits.tree_ucb import enter, levels_for
 from quietq.noise import Columns
 from quietq.privacy import Arrivals
+from quietq.privacy.certificate import FAIR
 from quietq.privacy.interactive import longest_column
 
 PURE, GAUSSIAN = Budget(1.0, 0.0), Budget(1.0, 1e-5)
@@ -174,6 +175,13 @@ def test_certificates_say_what_is_promised_to_whom(name: str) -> None:
     assert (certificate.epsilon, certificate.delta) == (1.0, 1e-5 if linear or name == "gaussian" else 0.0)
     assert ("joint differential privacy" in str(certificate)) == linear
     assert ("Local differential privacy" in str(certificate)) == (name == "local")
+    assert FAIR in certificate.assumptions
+    said = {one.text.partition(",")[0].partition(":")[0]: one.enforced for one in certificate.assumptions}
+    secret = "The policy's state and what is measured of its success are kept secret"
+    if name != "local":  # which is covered from the person's device on
+        assert said["Of what people gave"]
+        assert not said[secret]
+        assert ("the person's own context" in str(certificate)) == linear
     assert MAKE[name](simulate=1).certificate.standing == "none"
 
 

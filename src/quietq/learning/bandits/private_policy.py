@@ -25,7 +25,7 @@ from quietq.mechanisms.weights import Independent
 from quietq.noise.ball import Ball
 from quietq.privacy import Arrivals, Assumption, Budget, Certificate, Cost, norms, weak_delta
 from quietq.privacy.account import Account, accounted
-from quietq.privacy.certificate import CHOSEN
+from quietq.privacy.certificate import CHOSEN, FAIR
 from quietq.privacy.checks import count, instance, optional, same_process
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
 from quietq.privacy.words import plural
@@ -142,7 +142,8 @@ class PrivatePolicy(Policy):
         return Certificate(
             method=method, standing="certified", relation=self.relation.describe(), epsilon=self.budget.epsilon,
             delta=0.0 if self.is_pure else self.budget.delta, mu=None if self.is_pure else self.budget.mu,
-            sensitivity=self.sensitivity, assumptions=(CHOSEN, *self._conditions()), remarks=self.remarks,
+            sensitivity=self.sensitivity, assumptions=(CHOSEN, *self._conditions(), FAIR),
+            remarks=self.remarks,
             **self._measured(),
         )  # fmt: skip
 
@@ -162,8 +163,13 @@ class PrivatePolicy(Policy):
             *self._about_visits(self.named),
             Assumption("Who comes by when, and which answer is learned when, is the same whatever the data is.", False),
             Assumption(
-                "People saw what they were shown. The policy's state and what was measured of its success are private, "
-                "because they are not computed from what this certificate covers alone.", False,
+                "Of what people gave, what is shown follows from noised numbers and the person's own context alone, "
+                "and what all others are shown is covered." if self.contexts else
+                "Of what people gave, what is shown follows from noised numbers alone, and is covered.", True,
+            ),
+            Assumption(
+                "The policy's state and what is measured of its success are kept secret: they are not computed from "
+                "what this certificate covers alone.", False,
             ),
             *self.law.conditions(_MOST, self._error),
             accounted(self.account),
