@@ -5,7 +5,7 @@ import warnings
 import polars as pl
 import pytest
 
-from quietq import InvalidInput, Ratings, Sessions
+from quietq import Budget, InvalidInput, Ratings, Sessions, evaluate_policies
 from quietq.feedback.session_doubts import doubts_of
 from quietq.feedback.spaces import LONGEST_NAME, Spaces
 from quietq.noise.box import Box
@@ -119,3 +119,17 @@ def test_names_keep_to_their_line():
         "\u0938\u094d\u0925\u093f\u0924\u093f",
     ):
         assert Spaces(Box.of((0, 1)), 1, action_names=("go",), state_names=(name,)).state_names == (name,)
+
+
+def test_nobody_s_numbers_are_an_error_where_warnings_are():
+    """Not even those that overflow on the way to the bound that they are held to."""
+    rows = {"person": [0, 1, 2], "x": [0.1, 0.2, 0.3], "go": [0, 1, 1], "y": [1.0, 1e308, -1e308]}
+    frame = pl.DataFrame({**rows, "p": [0.5, 5e-324, 5e-324]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sessions = Sessions.read(
+            frame, state="x", next_state=[], action="go", actions=[0, 1], reward="y", propensity="p", box=(0, 1),
+            people=3,
+        )  # fmt: skip
+        found = evaluate_policies(sessions, {"go": "1"}, Budget(1, 1e-5), returns=(-2, 2), simulate=1)
+    assert -2 <= found["go"].value <= 2
