@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,13 +66,6 @@ def plain(given: dict[str, Any]) -> dict[str, Any]:
 def counts_in_words(counts: dict[str, int]) -> str:
     told = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in counts.items())
     return f"Not private, for you only: {told}"
-
-
-def warn_of_rows(mistakes: Iterable[tuple[bool, str]]) -> None:
-    """What looks like a mistake in what was declared. It goes by the raw data, so nothing is refused."""
-    for wrong, sentence in mistakes:
-        if wrong:
-            warn(f"{sentence}. This comes from the raw data and is for you alone.")
 
 
 def check_outputs(files: list[Path], out: Path, plot: Path | None, policy: Path | None = None) -> None:

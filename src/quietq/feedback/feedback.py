@@ -7,7 +7,6 @@ machine or on Ray, are the same for all.
 """
 
 import importlib
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ import numpy as np
 
 from quietq.feedback.draw import Draw
 from quietq.feedback.loss import Loss
+from quietq.feedback.raw_warning import warn_of_raw_data
+from quietq.feedback.row_doubts import FOR_YOU
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy
@@ -164,13 +165,14 @@ def read_people(
         raise InvalidInput(f"There are more people in the data than {declared}; nothing was spent.")
     if not tally.people:
         # No refusal, which would tell whether the one person with a usable row is there.
-        warnings.warn(
+        warn_of_raw_data(
             f"No row of the {schema.kind} can be used, so all {people} people count as neutral: check that the columns "
             "are the right ones, that states lie in the box or are items of the list, that choices are those that were "
             "declared, and that numbers have a decimal point, not a comma. This "
             "warning comes from the raw data and is for you alone.",
-            UserWarning,
             stacklevel=3,
         )
     present = {**counts, "people_present": tally.people, **statistic.told(tally)}
+    for sentence in schema.doubts(present, people):
+        warn_of_raw_data(f"{sentence[0].upper()}{sentence[1:]}. {FOR_YOU}", stacklevel=3)
     return {"people": people, "sums": sums, "not_private": present, "schema": schema}

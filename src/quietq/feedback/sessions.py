@@ -3,12 +3,11 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
-from quietq.feedback.session_doubts import warn_of_doubts
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.states import Items, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
@@ -120,10 +119,8 @@ class Sessions(Feedback):
             "sessions", person, fields, in_order=step is None, pairs=next_state is None,
             every=None if every is None else positive("every", every),
         )  # fmt: skip
-        read = read_people(source, schema, Counts(), people, keep=True, engine=engine, progress=progress)
-        found = cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
-        warn_of_doubts(found.not_private, found.people, found.tells_ends)
-        return found
+        read = read_people(source, schema, Counts(schema.pairs), people, keep=True, engine=engine, progress=progress)
+        return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
 
     @property
     def spaces(self) -> Spaces:
@@ -161,23 +158,30 @@ class Sessions(Feedback):
         return f"Sessions(people={self.people}, box={self.box}, actions={actions})"
 
 
+@dataclass(frozen=True)
 class Counts(Statistic):
-    """How many transitions, episodes and ends there are: for the operator."""
+    """How many transitions, episodes and ends there are, and rows that they are made of: for the operator."""
 
-    names = ("transitions", "first", "end", "cut")
+    pairs: bool
+    """Whether a transition takes the next row too."""
+    names: ClassVar[tuple[str, ...]] = ("transitions", "starts", "ends", "cuts", "steps_again", "used_rows")
 
     def empty(self) -> Tally:
         return Tally(0, [np.zeros(len(self.names), np.int64)])
 
     def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
-        counted = [len(columns["first"]), *(int(columns[name].sum()) for name in self.names[1:])]
+        number = len(columns["first"])
+        again = columns.get(AGAIN, np.zeros(number, np.int8))
+        counted = [int(column.sum()) for column in (*(columns[name] for name in ("first", "end", "cut")), again)]
+        shares = (np.diff(columns["step"]) == 1) & (np.diff(columns["episode"]) == 0) & (again[1:] == 0)
+        counted = [number, *counted, 2 * number - int(shares.sum()) if self.pairs else number]
         tally.merge(Tally(len(starts), [np.array(counted)]))
 
     def mean(self, tally: Tally, count: int) -> np.ndarray:
         return tally.sums[0] / count
 
     def told(self, tally: Tally) -> dict[str, int]:
-        return dict(zip(("transitions", "starts", "ends", "cuts"), tally.sums[0].tolist(), strict=True))
+        return dict(zip(self.names, tally.sums[0].tolist(), strict=True))
 
 
 def _actions(
