@@ -1,11 +1,14 @@
 """What looks like a mistake is said to whoever reads sessions, in Python as by the command, and refuses nothing."""
 
+import warnings
+
 import polars as pl
 import pytest
 
-from quietq import InvalidInput, Sessions
+from quietq import InvalidInput, Ratings, Sessions
 from quietq.feedback.session_doubts import doubts_of
-from quietq.feedback.spaces import LONGEST_NAME
+from quietq.feedback.spaces import LONGEST_NAME, Spaces
+from quietq.noise.box import Box
 
 COUNTS = {"rows": 100, "transitions": 90, "starts": 10, "ends": 5, "people_present": 10}
 
@@ -21,9 +24,10 @@ def rows_of(**changes) -> dict:
 
 
 @pytest.mark.filterwarnings("error")
-def test_nothing_is_said_of_what_is_as_it_should_be():
+def test_nothing_is_said_of_what_is_as_it_should_be(capsys):
     assert doubts_of(COUNTS, 10, True) == []
     found = read(rows_of())
+    assert capsys.readouterr().err == ""
     assert (found.spaces.state_names, found.spaces.action_names) == (("x",), ("left", "right"))
 
 
@@ -59,6 +63,32 @@ def test_python_says_what_the_command_says(rows, options, words):
         assert read(rows_of(**rows), **options).people == options.get("people", 2)
 
 
+def test_nothing_is_refused_where_warnings_are_errors(capsys):
+    """Or a refusal would tell something of the data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(rows_of(x=[1.1, 1.2, 1.3] * 2), people=9).people == 9
+        said = capsys.readouterr().err
+        assert "states lie outside what was declared" in said
+        assert "Only 2 of 9 people have a whole step" in said
+        nobody = pl.DataFrame(
+            {"person": ["a"], "state": [None], "rating": [1.0]}, schema_overrides={"state": pl.Float64}
+        )
+        assert Ratings.read(nobody, box=(0, 1), low=0, high=1, slope=1, people=5).people == 5
+        assert "No row of the ratings can be used" in capsys.readouterr().err
+
+
+def test_nothing_is_refused_where_showing_a_warning_fails(monkeypatch):
+    def fails(*_, **__):
+        raise OSError("no room on the disk")
+
+    monkeypatch.setattr(warnings, "showwarning", fails)
+    monkeypatch.setattr("sys.stderr", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert read(rows_of(), people=9).people == 9
+
+
 @pytest.mark.filterwarnings("ignore:No row of the sessions")
 def test_no_rows_at_all_are_read_too():
     """Whatever the data is, nothing may fail: that would tell of it."""
@@ -74,3 +104,18 @@ def test_no_rows_at_all_are_read_too():
 def test_names_that_could_not_travel_are_refused(names):
     with pytest.raises(InvalidInput, match=r"name|must differ"):
         read(rows_of(), actions=names)
+
+
+def test_names_keep_to_their_line():
+    accent, circle, joiner = "\u0301", "\u20dd", "\u200d"
+    for name in (accent * 80, f"a{accent * 3}", accent, f" {accent}", f"a{circle}", f"a{joiner}b"):
+        with pytest.raises(InvalidInput, match=r"marks on each, such as accents|printable letters"):
+            Spaces(Box.of((0, 1)), 1, action_names=("go",), state_names=(name,))
+    for name in (
+        f"e{accent}",
+        "Vi\u1ec7t",
+        "Vie\u0323\u0302t",
+        "\u0e17\u0e35\u0e48",
+        "\u0938\u094d\u0925\u093f\u0924\u093f",
+    ):
+        assert Spaces(Box.of((0, 1)), 1, action_names=("go",), state_names=(name,)).state_names == (name,)

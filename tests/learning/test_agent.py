@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from agent_cases import BUDGET, FIFTY, IN_PIECES, POINTS, SMALL, SPENDERS, STEPS, answers, private
 
-from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, SupBall
-from quietq.learning import Agent, InputNoise, NoNoise, NotTrained, Published, RewardNoise, ValueNoise
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, SupBall, privatise
+from quietq.learning import Agent, InputNoise, NoNoise, NotTrained, Published, RewardNoise, Spaces, ValueNoise
+from quietq.noise import Box
 from quietq.worlds import ThermostatWorld
 
 MOSTLY_SLOW = [name if name == "output" else pytest.param(name, marks=pytest.mark.slow) for name in SPENDERS]
@@ -119,6 +120,13 @@ def test_any_world():
     agent = Agent("navigation", ValueNoise(relation=SupBall(0.01), budget=BUDGET, knots=4)).learn(200)
     assert agent.q_values([[0.5, 0.5]]).shape == (1, 4)
     assert len(agent.evaluate(episodes=20).returns) == 1
+
+
+def test_boxes_that_differ_in_late_digits_are_shown_to_differ():
+    box = Box.of((0, float(np.float32(0.1))))
+    one = privatise(lambda s: s, Budget(1, 1e-5), relation=FIFTY, domain=(0, 0.1))
+    with pytest.raises(InvalidInput, match=r"on \[0, 0\.1\], but states lie in \[0, 0\.100000001\d*\]"):
+        RewardNoise(one).check(Spaces(box, 2, 10), 1000)
 
 
 @pytest.mark.parametrize(

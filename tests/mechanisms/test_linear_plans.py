@@ -14,7 +14,7 @@ from quietq.mechanisms import moments, rounds
 from quietq.mechanisms.private_policy import TRAINED, PrivatePolicy
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.publishing import open_release
-from quietq.publishing.trained_on import certificate_of
+from quietq.publishing.trained_on import certificate_of, with_checks
 
 WHOLE, PEOPLE, STEPS = Budget(2, 1e-5), 40, 5
 
@@ -73,12 +73,53 @@ def test_a_plan_that_a_check_spoke_for_promises_both(listed, tmp_path):
     assert any("plan and what is wanted were not made from these" in one.text for one in found.assumptions)
 
 
+def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
+    people, account, path = (
+        read(rows_of(PEOPLE, 4, numbers=False), PEOPLE, False),
+        Accountant(WHOLE),
+        tmp_path / "policy.qq",
+    )
+    most, *some = WHOLE.split(0.7, 0.1, 0.1, 0.1)
+    with mock.patch.object(moments, "ROUNDS", 2), mock.patch.object(rounds, "ROUNDS", 2):
+        world = privatise(people, most, account=account)
+    plan = plan_linear(world, steps=STEPS, iterations=2, candidates=16)
+    plans = [replace(plan, weights=plan.weights + 0.1 * i) for i in range(3)]
+    pairs = list(zip(plans, some, strict=True))
+    checks = [check_plan(world, people, one, 1, part, steps=STEPS, account=account) for one, part in pairs]
+    for given in (checks[0], checks[:2]):
+        with pytest.raises(InvalidInput, match=r"check must be of the plan that is published; .* all of their checks"):
+            publish(plans[2], path, trained_on=world, check=given)
+    assert not path.exists()
+    publish(plans[2], path, trained_on=world, check=[*checks, checks[0]])  # each is counted once
+    found = certificate_in(path)
+    assert found.mu == pytest.approx(account.spent_mu)
+    assert found.epsilon == pytest.approx(account.get_epsilon(1e-5))
+    assert len(found.norm["of"]) == len(world.certificate.norm["of"]) + 3
+    assert any(
+        "World and 3 checks of plans by the same people were all counted" in one.text for one in found.assumptions
+    )
+    publish(plans[1], path, trained_on=world, check=checks[1])
+    assert certificate_in(path).mu == pytest.approx((most.mu**2 + some[1].mu ** 2) ** 0.5)
+
+
+def test_a_check_is_not_dropped_where_nothing_is_certified(listed):
+    world, _, check = listed
+    claimed = replace(world.certificate, standing="claimed", remarks=("Nobody proved it.",))
+    for one in (claimed, replace_standing(world.certificate)):
+        with pytest.raises(InvalidInput, match=f"of what trained_on gives is {one.standing!r}: leave check out"):
+            with_checks(one, [check], world)
+
+
 def test_what_does_not_belong_together_is_refused(listed, tmp_path):
     world, plan, check = listed
     path = tmp_path / "policy.qq"
     simulated = replace(check, certificate=replace_standing(check.certificate))
     others = replace(check.certificate, relation={"kind": "one-person", "people": PEOPLE + 1})
+    elsewhere = replace(check.played, world=replace(world, weights=world.weights + 1e-9))
     cases: Any = (
+        ({"trained_on": world, "check": replace(check, played=elsewhere)}, "what another world cost would not"),
+        ({"trained_on": world, "check": replace(check, played=None)}, "what another world cost would not"),
+        ({"trained_on": world, "check": [check, 3]}, "check must be what check_plan"),
         ({}, "say with trained_on"),
         ({"trained_on": world, "box": [(0, 1), (0, 1)]}, "box is for models"),
         ({"trained_on": world, "check": simulated}, "check is a simulation"),

@@ -17,6 +17,7 @@ from hypothesis import given, strategies as st
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, people
 from quietq.privacy import Cost, compare, delta_from_mu, epsilon_from_mu
+from quietq.privacy.relations import OnePerson
 
 BUDGET = Budget(0.9, 1e-4)
 REPLACE = dpa.NeighboringRelation.REPLACE_ONE
@@ -155,10 +156,24 @@ def test_without_a_fixed_schedule_the_event_is_the_cap():
     assert spent == pytest.approx(accountant.get_epsilon(1e-4), rel=2e-2)
 
 
+def test_releases_of_the_same_people_add_up_whatever_of_them_is_released():
+    accountant = Accountant(BUDGET)
+    every = [people(50, 0, 0.5, 1), people(50, 0, 1, 3), OnePerson(50), people(60, 0, 0.5, 1)]
+    for relation in every:
+        accountant.charge(Cost.gaussian(0.1), relation)
+    assert accountant.spent_mu == pytest.approx(0.2)
+    with pytest.raises(BudgetExhausted):
+        accountant.charge(Cost.gaussian(0.21), every[2])
+    presence = people(50, 0, 0.5, 1, presence=True)
+    with pytest.raises(InvalidInput, match="give relations that protect any one person, which add up"):
+        accountant.charge(Cost.gaussian(0.01), presence)
+    assert accountant.spent_mu == pytest.approx(0.2)
+
+
 def test_one_relation_an_account():
-    first, other = people(50, 0, 0.5, 1), people(500, 0, 0.5, 1)
+    first, other = people(50, 0, 0.5, 1), people(50, 0, 0.5, 1, presence=True)
     bound = Accountant(BUDGET, first)
-    with pytest.raises(InvalidInput, match=r"replacing any one of 50 people.*500 people.* would mean nothing"):
+    with pytest.raises(InvalidInput, match=r"replacing any one of 50 people.*PRESENCE.* would mean nothing"):
         bound.charge(Cost.gaussian(0.1), other)
     assert bound.spent_mu == 0
 
@@ -172,7 +187,7 @@ def test_one_relation_an_account():
     accountant.charge(Cost.gaussian(0.1))
     assert accountant.relation == first
     spent = accountant.spent_mu
-    with pytest.raises(InvalidInput, match="an Accountant of its own; nothing was booked"):
+    with pytest.raises(InvalidInput, match=r"nothing was booked\. For other people use an Accountant of its own"):
         accountant.charge(Cost.gaussian(0.01), other)
     assert accountant.spent_mu == spent
 

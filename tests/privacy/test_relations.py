@@ -147,5 +147,6 @@ def test_wrong_trajectories_are_refused(arguments, message):
 
 def test_an_accountant_tells_trajectories_from_rewards():
     accountant = Accountant(Budget(1.0, 1e-6), relation=Trajectories(20, 1.0))
-    with pytest.raises(InvalidInput, match="an Accountant of its own"):
-        accountant.charge(Cost.gaussian(0.01), Trajectories(20, 2.0))
+    accountant.charge(Cost.gaussian(0.01), Trajectories(20, 2.0))  # of which any one is any one
+    with pytest.raises(InvalidInput, match="would mean nothing"):
+        accountant.charge(Cost.gaussian(0.01), people_relation(20, 0, 1, 1))

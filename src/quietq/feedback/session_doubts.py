@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from quietq.feedback.row_doubts import explained, missing_people, outside, what_of
 
+AGAIN = "again"
+"""A column of transitions, for these counts alone: whether the row before has the same step."""
 _DECLARED = {
     "state": "`state`",
     "next state": "`next_state`",

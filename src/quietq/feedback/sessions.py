@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.session_doubts import AGAIN
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.states import Items, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally

@@ -1,5 +1,6 @@
 """What states and actions of sessions are, in public: how a row's state and action become one point of a unit box."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from quietq.privacy.errors import InvalidInput
 
 LONGEST_NAME = 80
 """Letters of a column's or an action's name, which is public text that travels along."""
+_MOST_MARKS = 2
+"""On one letter, as Thai and Vietnamese have them; a heap of marks would print over other lines."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,24 @@ def _names(what: str, given: Sequence[str], number: int) -> tuple[str, ...]:
             raise InvalidInput(
                 f"The name of each {what} must be 1 to {LONGEST_NAME} printable letters, not {shown(name)}."
             )
+        if _heaps_marks(name):
+            raise InvalidInput(
+                f"The name of each {what} must have letters with at most {_MOST_MARKS} marks on each, such as accents."
+            )
     if len(given) != number or len(set(given)) < number:
         raise InvalidInput(f"There must be {number} different names of {what}s, not {len(given)}.")
     return tuple(given)
+
+
+def _heaps_marks(name: str) -> bool:
+    """Whether marks that have no width of their own stand alone, are too many on a letter, or enclose what is near."""
+    marks = _MOST_MARKS  # none without a letter
+    for letter in name:
+        kind = unicodedata.category(letter)
+        marks = marks + 1 if kind == "Mn" else _MOST_MARKS if letter.isspace() else 0
+        if marks > _MOST_MARKS or kind in ("Me", "Cf"):
+            return True
+    return False
 
 
 def _ranges(names: Sequence[str], low: Sequence[float], high: Sequence[float]) -> str:

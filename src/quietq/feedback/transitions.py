@@ -13,11 +13,9 @@ import numpy as np
 from jaxtyping import Int
 
 from quietq.feedback.schema import Schema
-from quietq.feedback.session_doubts import doubts_of_sessions
+from quietq.feedback.session_doubts import AGAIN, doubts_of_sessions
 from quietq.feedback.statistic import Columns, Starts
 
-AGAIN = "again"
-"""Of transitions, besides what statistics see: whether the row before has the same step, for the operator to be told."""
 _FINEST = 1e-6
 """By so much of the time between them, consecutive steps may be nearer or farther."""
 

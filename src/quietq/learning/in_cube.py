@@ -29,12 +29,12 @@ class InCube(InLoopMethod):
 
     law: Law = option(
         "auto", "Of the noise: gaussian; cube, which is pure and for one round; auto takes the smaller, and with an "
-        "account, which adds up Gaussian noise, gaussian unless delta is 0.", _check_law,
+        "account, which adds up Gaussian noise, or a part of a budget, gaussian unless delta is 0.", _check_law,
     )  # fmt: skip
 
     def in_cube(self, spaces: Spaces, steps: int) -> bool:
         budget = self.promised()[1]
-        if self.rounds(steps) > 1 or self.law == "gaussian":
+        if self.rounds(steps) > 1 or self.law == "gaussian" or (self.law == "auto" and budget.gaussian):
             return False
         number = math.prod(self.noise_shape(spaces, steps))
         pure = self.law == "cube" or budget.is_pure

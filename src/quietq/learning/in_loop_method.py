@@ -209,6 +209,7 @@ class InLoopMethod(Method):
         instance("budget", budget, Budget, "a Budget(epsilon, delta)")
         if budget.is_pure and not self.in_cube(spaces, steps):
             raise InvalidInput(f"{self.name} adds Gaussian noise, so delta must be above 0; see 'reward' with k-norm.")
+        budget.require_mu(self.cost(spaces, steps).mu, f"this noise of {self.name!r}")
         if not _LEAST <= self.radius <= 1 / _LEAST:
             raise InvalidInput(
                 f"The relation's radius must lie between {_LEAST:g} and {1 / _LEAST:g}: scale the rewards."

@@ -135,7 +135,8 @@ class RewardLearner(Method):
     def check(self, spaces: Spaces, steps: int) -> None:
         for private in self.rewards:
             if private.box.low != spaces.box.low or private.box.high != spaces.box.high:
-                raise InvalidInput(f"The private reward is defined on {private.box}, but states lie in {spaces.box}.")
+                here, there = private.box.beside(spaces.box)
+                raise InvalidInput(f"The private reward is defined on {here}, but states lie in {there}.")
             certificate = certificate_of(private)
             if certificate.standing != "certified" and not certificate.reproducible:
                 raise InvalidInput(

@@ -15,6 +15,7 @@ from quietq.learning.options import options_of
 from quietq.learning.reward import RewardLearner
 from quietq.mechanisms.private_network import PrivateNetwork
 from quietq.privacy import Budget, InvalidInput, PrivacyWarning, SupBall, norms
+from quietq.privacy.budget import GaussianBudget
 from quietq.privacy.checks import count, shown
 from quietq.privacy.relations import sup_radius
 from quietq.registry import METHODS, WORLDS
@@ -71,7 +72,8 @@ def check_promise(method: Method, network: PrivateNetwork) -> None:
     spaces = Spaces(network.box, network.actions, count("The file's episode", training["episode"], most=MOST_STEPS))
     relation: dict[str, Any] = dict(certificate.relation or {})
     ball = SupBall(sup_radius(relation), people=relation.get("people"))  # all that these methods see of it
-    budget = Budget(certificate.epsilon or 0.0, certificate.delta or 0.0)
+    kind = Budget if certificate.mu is None else GaussianBudget  # what a law of "auto" took
+    budget = kind(certificate.epsilon or 0.0, certificate.delta or 0.0)
     again = replace(method, relation=ball, budget=budget)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)

@@ -8,7 +8,7 @@ from typing import Any
 
 from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, canonical, pair, tampered
 from quietq.privacy import Budget, Cost, Spending
-from quietq.privacy.relations import unit_of
+from quietq.privacy.relations import one_of_many, unit_of
 from quietq.privacy.words import plural
 
 SHOWN = 3
@@ -114,9 +114,8 @@ def balances(entries: Sequence[LedgerEntry]) -> dict[str, Balance]:
 
 
 def _key(relation: Mapping[str, Any]) -> str:
-    """What has to be the same for a sum to mean something: words leave out digits."""
-    unit = unit_of(relation)
-    return unit if unit.startswith("any one ") else canonical(relation)
+    """What has to be the same for a sum to mean something."""
+    return one_of_many(relation) or canonical(relation)
 
 
 def _spent_on(bookings: list[Booking]) -> str:

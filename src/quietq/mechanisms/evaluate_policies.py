@@ -63,7 +63,8 @@ def choose_policy(
 ) -> ChosenPolicy:  # fmt: skip
     """Which of the policies would have been best for these people: its name, and nothing else; released once.
 
-    The promise is pure: epsilon alone, whatever the delta of the budget. Everything else is as for
+    The promise is pure: epsilon alone, whatever the delta of the budget, so that a part of a budget with a delta
+    (`Budget.split`) is refused. Everything else is as for
     `evaluate_policies`.
     """
     if isinstance(behaviour, Cells):

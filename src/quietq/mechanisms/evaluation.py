@@ -109,6 +109,7 @@ class Evaluation:
         instance("relation", self.relation, Trajectories, "a Trajectories(count, largest_reward, horizon)")
         instance("cells", self.cells, Cells, "Cells, e.g. Cells.between([0, 0.5, 1])")
         positive_delta(self.budget.delta)
+        self.budget.require_mu(None, "noise whose size follows the data")
         if self.kind not in get_args(Regression):
             raise InvalidInput(f"kind must be one of {get_args(Regression)}, not {self.kind!r}.")
         if (self.ridge is None) == (self.kind == "lsl"):

@@ -75,7 +75,8 @@ class Task:
     world: Any = None
     """What a world of sessions is to be made of, if it was said."""
     gaussian: bool = False
-    """Whether an account adds up Gaussian noise, so that "auto" takes no other unless the budget is pure."""
+    """Whether mus of Gaussian noise are added up, by an account or because the budget is a part of one, so that "auto"
+    takes no other noise unless the budget is pure."""
     sample: float | None = None
     """Which part of the people each round is to look at, if not everybody."""
 

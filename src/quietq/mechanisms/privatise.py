@@ -56,7 +56,8 @@ def privatise(
     early, where a constant added to a reward changes what is best: "path" then has less noise in it, and noise on
     knots, which leaves it out, does not apply. `world` says what a private world of Sessions is made of, and what of it
     is known already. `account` (an Accountant, or a source's account in a Ledger) is charged
-    before the draw; with one, "auto" takes Gaussian noise unless delta is 0. Without one, the same feedback is released
+    before the draw; with one, "auto" takes Gaussian noise unless delta is 0, and so it does for a part of a budget
+    (`Budget.split`), which is good for no other. Without one, the same feedback is released
     once, and a second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody and is
     not charged.
 
@@ -134,9 +135,11 @@ def choose(noise: str, task: Task) -> Mechanism:
         raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, names))}, not {noise!r}.{near}")
     if task.pieces is not None and not isinstance(task.relation, LipschitzBall):
         raise InvalidInput("pieces is for noise on knots, in one dimension and without features: leave it out.")
-    asked = replace(task, asked=noise != "auto")
+    asked = replace(task, asked=noise != "auto", gaussian=task.gaussian or task.budget.gaussian)
     chosen = names if noise == "auto" else (noise,)
     found: list[Mechanism] = [one for name in chosen for one in every[name].propose(asked)]
+    for one in found if asked.asked or task.sample is not None else ():
+        task.budget.require_mu(one.cost.mu, f"noise {one.name!r}{'' if task.sample is None else ' with a sample'}")
     if not found:
         raise InvalidInput(f"There is no noise for {task.relation} at {task.budget}: state a delta above 0.")
     found.sort(key=lambda one: one.expected_error())

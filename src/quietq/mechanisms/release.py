@@ -39,6 +39,7 @@ class _Run:
         self.mechanism, self.feedback = mechanism, feedback
         # asked once: what is charged, capped and certified is the same, and fixed beforehand
         self.cost, self.sampled = mechanism.cost, mechanism.sampled
+        mechanism.budget.require_mu(self.cost.mu, f"noise {mechanism.name!r}")
         self.steps = mechanism.run()
         self.queries: list[Query] = []
         self._total: Cost | None = None

@@ -24,7 +24,7 @@ from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import instance, same_process
 from quietq.privacy.cost import Cost, Spending, check_caps
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
-from quietq.privacy.relations import Relation
+from quietq.privacy.relations import Relation, one_of_many
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -121,8 +121,8 @@ class Account(ABC):
 class Accountant(Account):
     """An account in memory: adds releases up, and refuses the one that would break the budget.
 
-    `budget` caps Gaussian noise, `apart` what has no mu. All releases must speak of one `relation`, given here or by
-    the first charge to name one.
+    `budget` caps Gaussian noise, `apart` what has no mu. All releases must protect the same as the `relation` does that
+    is given here or by the first charge to name one: any one person, for instance, whatever of theirs is released.
 
     >>> accountant = Accountant(Budget(epsilon=0.9, delta=1e-4))
     >>> receipt = accountant.charge(Cost.gaussian(0.02, rounds=100))
@@ -160,15 +160,16 @@ class Accountant(Account):
         instance("relation", relation, Relation | None, _A_RELATION)
         same_process(self._process, "This Accountant")
         with self._lock:
-            if relation is not None and self._relation not in (None, relation):
+            if self._relation is not None and relation is not None and not _add_up(self._relation, relation):
                 raise InvalidInput(
                     f"This Accountant adds up releases for {self._relation}, and a sum with one for {relation} would "
-                    "mean nothing: use an Accountant of its own; nothing was booked."
+                    "mean nothing; nothing was booked. For other people use an Accountant of its own; where both are "
+                    "about the same people, give relations that protect any one person, which add up."
                 )
             if not self._spending.covers(cost):
                 raise BudgetExhausted(f"{self._spending.shortage(cost)}; nothing was booked.")
             self._costs[cost] += 1
-            self._relation = self._relation if relation is None else relation
+            self._relation = self._relation or relation
         return Receipt()
 
     def __reduce__(self) -> str:
@@ -176,6 +177,12 @@ class Accountant(Account):
 
     def __repr__(self) -> str:
         return f"Accountant({self.budget}, spent_mu={self.spent_mu:.6g}, remaining_mu={self.remaining_mu:.6g})"
+
+
+def _add_up(one: Relation, other: Relation) -> bool:
+    """Whether releases for the two protect the same, so that a sum of them means something."""
+    unit = one_of_many(one.describe())
+    return one == other or (unit is not None and unit == one_of_many(other.describe()))
 
 
 _ADVICE = (

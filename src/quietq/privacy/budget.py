@@ -27,6 +27,8 @@ class Budget(Checked):
     """
 
     fields: ClassVar = {"epsilon": positive, "delta": probability}
+    gaussian: ClassVar[bool] = False
+    """Whether it is good for Gaussian noise only, as a part of a budget with a delta is."""
     epsilon: float
     delta: float
 
@@ -51,18 +53,21 @@ class Budget(Checked):
         return mu_from_budget(self.epsilon, self.delta)
 
     def split(self, *shares: float) -> "tuple[Budget, ...]":
-        """A part for each of several releases of the same people, which together keep this promise if one account is
-        charged for all: `account=Accountant(whole)` or, where the budget is pure, `Accountant(None, apart=whole)`.
+        """A part for each of several releases of the same people, which together keep this promise if each part is
+        spent once. An account of the whole, charged for all, makes sure of that: `account=Accountant(whole)` or, where
+        the budget is pure, `Accountant(None, apart=whole)`.
 
         Shares are of mu squared, and of epsilon where the budget is pure; they come to 1 or less, and what is left over
-        is spent by nobody. A part that has a delta is for Gaussian noise: mus add up as squares, so each part keeps the
-        whole delta, and epsilons of parts come to more than that of the whole. Noise of another kind, which `privatise`
-        may choose where there is no account, would spend that; the account refuses it, and a release too many.
+        is spent by nobody. A part that has a delta is good for Gaussian noise only, with an account or without: mus add
+        up as squares, so each part keeps the whole delta, and epsilons of parts come to more than that of the whole.
+        "auto" then takes Gaussian noise, and whatever has no mu refuses such a part.
 
         >>> whole = Budget(epsilon=1, delta=1e-5)
         >>> world, check = whole.split(0.9, 0.1)
         >>> print(world, "/", check)
         (0.943816, 1e-05)-DP, mu = 0.2543 / (0.284543, 1e-05)-DP, mu = 0.084765
+        >>> check
+        GaussianBudget(epsilon=0.284543..., delta=1e-05)
         >>> [part.epsilon for part in Budget(epsilon=0.9, delta=0).split(0.5, 0.25)]
         [0.45, 0.225]
         """
@@ -84,11 +89,30 @@ class Budget(Checked):
                 f"A share of {share:g} is too small: its epsilon would be 0, as delta {self.delta:g} alone allows as "
                 "much. Give a larger share, or a smaller delta."
             )
-        return Budget.from_mu(mu, self.delta)
+        return GaussianBudget.from_mu(mu, self.delta)
+
+    def require_mu(self, mu: float | None, what: str) -> None:
+        """Refuses this budget, if it is good for Gaussian noise only, for `what` has no mu."""
+        if self.gaussian and mu is None:
+            raise InvalidInput(
+                f"This budget, {self}, is a part of a larger one and good for Gaussian noise only, as mus add up as "
+                f"squares and epsilons do not; {what} has no mu: use Gaussian noise, or split a budget whose delta "
+                "is 0 by its epsilon."
+            )
 
     def __str__(self) -> str:
         promise = f"({self.epsilon:g}, {self.delta:g})-DP"
         return promise if self.is_pure else f"{promise}, mu = {self.mu:.5g}"
+
+
+class GaussianBudget(Budget):
+    """A part of a budget with a delta: parts come to the whole by their mus, not by their epsilons."""
+
+    gaussian = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_delta(self.delta)
 
 
 def _shares(given: Sequence[float]) -> list[Fraction]:

@@ -201,6 +201,8 @@ class Spending:
 def check_caps(budget: Budget | None, apart: Budget | None) -> None:
     for name, cap in (("budget", budget), ("apart", apart)):
         instance(name, cap, Budget | None, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4), or None")
+    if apart is not None:
+        apart.require_mu(None, "what is set apart")
     if budget is None:
         if apart is None:
             raise InvalidInput("There must be a budget, or something set apart: give budget, apart, or both.")

@@ -1,17 +1,19 @@
 """A plan of `plan_linear` as a policy that may leave: one layer, and the certificate of the world it was made in."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from quietq.mechanisms.private_policy import TRAINED, PrivatePolicy
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.privacy.errors import InvalidInput
-from quietq.publishing.trained_on import certificate_of, release_behind, same_release, with_check
+from quietq.publishing.trained_on import certificate_of, release_behind, same_release, with_checks
 from quietq.worlds.cross_entropy import FARTHEST, LinearPolicy, policy_shape
 from quietq.worlds.independence import with_assumption
 from quietq.worlds.plan_check import CheckedPlan
 
 
-def policy_of_plan(plan: LinearPolicy, trained_on: object, check: CheckedPlan | None = None) -> PrivatePolicy:
+def policy_of_plan(plan: LinearPolicy, trained_on: object, checks: Sequence[CheckedPlan] = ()) -> PrivatePolicy:
     """The same policy, in the units of states and actions; the first of a list of actions scores 0."""
     own, world = certificate_of(trained_on), release_behind(trained_on)
     fits = isinstance(world, PrivateWorld) and world.spaces == plan.spaces
@@ -31,6 +33,6 @@ def policy_of_plan(plan: LinearPolicy, trained_on: object, check: CheckedPlan | 
         weights, biases = half[:, None] * weights, ends[0] + half * (1 + biases)
     return PrivatePolicy(
         "tanh", "values" if acting is None else "clipped", (weights,), (biases,), plan.spaces.box,
-        with_assumption(with_check(own, check), TRAINED), ends,
+        with_assumption(with_checks(own, checks, trained_on, plan), TRAINED), ends,
         np.stack([low + plan.middle * width, plan.deviation * width]), FARTHEST,
     )  # fmt: skip

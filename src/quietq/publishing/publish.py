@@ -33,7 +33,8 @@ def publish(
     A model of Stable-Baselines3, and a plan of `plan_linear`, leave as their policy: `trained_on` is the private reward
     or world (or an environment of either, with any wrappers around it) that they were trained on, whose certificate
     goes along. That nothing else private was used is then your word. If it is published because `check_plan` spoke for
-    it, give that as `check`: what the check cost is then part of the promise. `box` are the observations that a model
+    it, give that as `check`, and where several plans were compared, the list of all checks that were looked at: what
+    they cost is then part of the promise. `box` are the observations that a model
     may be asked about, where its environment gives them no bounds.
 
     Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks
@@ -52,13 +53,13 @@ def publish(
     if _is_model(thing):
         from quietq.publishing.stable_baselines import policy_of  # which loads Gymnasium
 
-        thing = policy_of(thing, trained_on, box, _checked(check))
+        thing = policy_of(thing, trained_on, box, _checks(check))
     elif _is_plan(thing):
         from quietq.publishing.linear_plan import policy_of_plan
 
         if box is not None:
             raise InvalidInput("box is for models of Stable-Baselines3; that of a plan is its world's: leave it out.")
-        thing = policy_of_plan(thing, trained_on, _checked(check))
+        thing = policy_of_plan(thing, trained_on, _checks(check))
     elif any(one is not None for one in (trained_on, check, box)):
         raise InvalidInput(
             "trained_on, check and box are for models of Stable-Baselines3 and plans of plan_linear, not for a "
@@ -90,11 +91,16 @@ def _is_plan(thing: object) -> bool:
     return plans is not None and type(thing) is plans.LinearPolicy
 
 
-def _checked(check: Any) -> Any:
+def _checks(check: Any) -> tuple[Any, ...]:
+    """Each once."""
     from quietq.worlds.plan_check import CheckedPlan
 
-    instance("check", check, CheckedPlan | None, "what check_plan(world, ...) gave")
-    return check
+    if check is None:
+        return ()
+    every = tuple(dict.fromkeys(check)) if isinstance(check, list | tuple) else (check,)
+    for one in every:
+        instance("check", one, CheckedPlan, "what check_plan(world, ...) gave, or a list of that")
+    return every
 
 
 def function_of(thing: Any, not_private: bool) -> Publishable:

@@ -17,7 +17,7 @@ from quietq.mechanisms.private_policy import LEAK, TRAINED, Activation, Output, 
 from quietq.noise.box import Box, Domain
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.publishing.trained_on import certificate_of, with_check
+from quietq.publishing.trained_on import certificate_of, with_checks
 from quietq.worlds.independence import with_assumption
 from quietq.worlds.plan_check import CheckedPlan
 
@@ -44,11 +44,11 @@ _ACTIVATIONS: dict[str, tuple[Activation, dict[str, float]]] = {
 
 
 def policy_of(
-    model: Any, trained_on: object, box: Domain | None = None, check: CheckedPlan | None = None
+    model: Any, trained_on: object, box: Domain | None = None, checks: Sequence[CheckedPlan] = ()
 ) -> PrivatePolicy:
     """The policy of a model that was trained on this private reward or world, checked to act as the model does."""
     own = certificate_of(trained_on)
-    certificate = with_assumption(with_check(own, check), TRAINED)
+    certificate = with_assumption(with_checks(own, checks, trained_on), TRAINED)
     observations, name = model.observation_space, _name(model.policy)
     if name not in _ACTORS:
         raise InvalidInput(f"{_SUPPORTED}, not {type(model.policy).__name__}: train it with 'MlpPolicy'.")

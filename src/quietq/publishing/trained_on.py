@@ -1,15 +1,16 @@
-"""What a policy was made of: the one release behind a reward, world or environment, and the check that spoke for it.
+"""What a policy was made of: the one release behind a reward, world or environment, and the checks that spoke for it.
 
-Theorem (composition). World and check are releases of the same people, the check given the world. They are mu_1-GDP and
-mu_2-GDP, so both together, and whatever follows from both, are sqrt(mu_1^2 + mu_2^2)-GDP. A policy that is made in the
-world alone has the world's promise. But one that is published *because* the check spoke for it tells something of the
-check too: being there at all does. Then its promise is that of both.
+Theorem (composition). World and checks are releases of the same people, each check given the world and the checks
+before. They are mu_i-GDP, so all together, and whatever follows from them, are sqrt(sum of mu_i^2)-GDP. A policy that
+is made in the world alone has the world's promise. But one that is published *because* of what checks said tells
+something of each of them too: being there at all does, and so does being there instead of another. Then its promise is
+that of all.
 """
 
 import dataclasses
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from quietq.mechanisms.publishable import Publishable
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
+from quietq.worlds.cross_entropy import LinearPolicy
 from quietq.worlds.guards import inner_environments
 from quietq.worlds.own_reward import OwnReward
 from quietq.worlds.plan_check import CheckedPlan
@@ -59,30 +61,65 @@ def _one(trained_on: object) -> Any:
     return found[0]
 
 
-def with_check(certificate: Certificate, check: CheckedPlan | None) -> Certificate:
-    """What is promised if a policy that was made of the one was published because of the other."""
-    if check is None or certificate.standing != "certified":
+def with_checks(
+    certificate: Certificate, checks: Sequence[CheckedPlan], trained_on: object, plan: LinearPolicy | None = None
+) -> Certificate:
+    """What is promised if a policy that was made of the one was published because of what all of the others said.
+
+    Where that policy is a `plan`, one of the checks must be of it.
+    """
+    if not checks:
         return certificate
-    other = check.certificate
-    if other.standing != "certified":
-        raise InvalidInput("check is a simulation, which protects nobody: publish with a check that was released.")
-    if certificate.relation != other.relation or certificate.mu is None or other.mu is None:
+    if certificate.standing != "certified":
         raise InvalidInput(
-            "check must be of the people that the world was made of, as check_plan(world, ...) gives it."
+            f"What a check cost can only be added to a certified promise, and the standing of what trained_on gives is "
+            f"{certificate.standing!r}: leave check out."
         )
-    norm = {"kind": "gaussian-queries", "of": [*_queries(certificate), *_queries(other)]}
-    mu = math.hypot(certificate.mu, other.mu)
-    both = Budget.from_mu(mu, certificate.delta)  # type: ignore[arg-type]
+    _belong(certificate, checks, release_behind(trained_on), plan)
+    every = [certificate, *(one.certificate for one in checks)]
+    mus = [one.mu or 0.0 for one in every]  # each was checked to have one
+    mu = math.hypot(*mus)
+    together = Budget.from_mu(mu, certificate.delta)  # type: ignore[arg-type]
+    several = f"World and {len(checks)} checks of plans by the same people were all counted"
+    counted = several if len(checks) > 1 else "World and check of a plan by the same people were both counted"
     added = Assumption(
-        f"World and check of a plan by the same people were both counted, mu = {certificate.mu:.5g} and "
-        f"{other.mu:.5g}, so the policy may have been published because of what the check said.",
+        f"{counted}, mu = {', '.join(f'{one:.5g}' for one in mus[:-1])} and {mus[-1]:.5g}, so the policy may have been "
+        f"published because of what the check{'s' if len(checks) > 1 else ''} said.",
         enforced=True,
     )
-    assumptions = tuple(dict.fromkeys((*certificate.assumptions, *other.assumptions, added)))
+    assumptions = tuple(dict.fromkeys((*(one for each in every for one in each.assumptions), added)))
     return dataclasses.replace(
-        certificate, epsilon=both.epsilon, mu=mu, sigma=None, norm=norm,
-        sensitivity=math.hypot(*(_in_noise(one) for one in (certificate, other))), assumptions=assumptions,
+        certificate, epsilon=together.epsilon, mu=mu, sigma=None,
+        norm={"kind": "gaussian-queries", "of": [query for one in every for query in _queries(one)]},
+        sensitivity=math.hypot(*map(_in_noise, every)), assumptions=assumptions,
     )  # fmt: skip
+
+
+def _belong(certificate: Certificate, checks: Sequence[CheckedPlan], world: object, plan: LinearPolicy | None) -> None:
+    """Refuses checks of other people, of another world, or none of which is of the plan."""
+    for check in checks:
+        own = check.certificate
+        if own.standing != "certified":
+            raise InvalidInput("check is a simulation, which protects nobody: publish with a check that was released.")
+        if certificate.relation != own.relation or certificate.mu is None or own.mu is None:
+            raise InvalidInput(
+                "check must be of the people that the world was made of, as check_plan(world, ...) gives it."
+            )
+        if check.played is None or not same_release(check.played.world, world):
+            raise InvalidInput(
+                "check must be of a plan in the world that trained_on gives, as check_plan(world, ...) gives it: what "
+                "another world cost would not be counted."
+            )
+    if plan is not None and not any(check.played and _same_plan(check.played.policy, plan) for check in checks):
+        raise InvalidInput(
+            "check must be of the plan that is published; where several were compared, give all of their checks: "
+            "check=[...]."
+        )
+
+
+def _same_plan(one: LinearPolicy, other: LinearPolicy) -> bool:
+    arrays = ("weights", "middle", "deviation")
+    return one.spaces == other.spaces and all(np.array_equal(getattr(one, a), getattr(other, a)) for a in arrays)
 
 
 def _queries(certificate: Certificate) -> list[Any]:

@@ -45,6 +45,8 @@ class CheckedPlan(Receipted):
     threshold: float | None = None
     """From which share on it is a go, as whoever asked said beforehand. There is no default: which share tells good
     plans from others differs from system to system."""
+    played: Played | None = field(default=None, repr=False)
+    """Which plan it is of, and in which world, for `publish` to hold against what is published; in memory only."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -100,7 +102,7 @@ class PlanCheck(Mechanism):
         return float(answer[0]) + 0.5, query.law.sigma
 
     def result(self, released: tuple[float, float], certificate: Certificate) -> CheckedPlan:
-        return CheckedPlan(*released, self.wanted, self.promised, certificate, self.threshold)
+        return CheckedPlan(*released, self.wanted, self.promised, certificate, self.threshold, replace(self.played))
 
 
 def _promised(played: Played) -> float:

@@ -187,6 +187,7 @@ class PrivatePolicy(Policy):
 
     def __post_init__(self) -> None:
         instance("budget", self.budget, Budget, "a Budget(epsilon, delta)")
+        self.budget.require_mu(self.cost.mu, f"noise of {type(self).__name__}")
         self.visits = count("visits", self.visits)
         self.arrivals = optional(lambda name, value: count(name, value, 2, _MOST_ARRIVALS))("arrivals", self.arrivals)
         if self.bounded and self.arrivals is None:

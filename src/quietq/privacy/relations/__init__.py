@@ -23,6 +23,7 @@ from quietq.privacy.relations.relation import (
     Presence as Presence,
     Relation as Relation,
     is_presence as is_presence,
+    one_of_many as one_of_many,
     relation_in_words as relation_in_words,
     sup_radius as sup_radius,
     unit_of as unit_of,

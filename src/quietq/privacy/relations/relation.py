@@ -130,5 +130,11 @@ def unit_of(record: Record) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in relation_in_words(record))
 
 
+def one_of_many(record: Record) -> str | None:
+    """The unit, where it is one person, presence or trajectory: then relations of other kinds with the same add up."""
+    unit = unit_of(record)  # else its words may leave out digits
+    return unit if unit.startswith("any one ") else None
+
+
 def _in_words(known: type[Relation], record: Record) -> str:
     return known.words(record) + known.of_whom(record.get("people"))

@@ -1,0 +1,46 @@
+"""Parts of a budget with a delta, where noise is added as it goes: bandits, and methods with noise in a cube."""
+
+import pytest
+
+pytest.importorskip("jax")
+
+from quietq import Agent, Budget, InvalidInput, SupBall, load
+from quietq.learning import OutputNoise, ValueNoise
+from quietq.learning.bandits import Elimination, LocalUCB, TreeUCB
+from quietq.learning.trainer import spaces_of
+from quietq.publishing import publish
+from quietq.worlds import WALK
+
+WHOLE = Budget(1, 1e-5)
+HALF, _ = WHOLE.split(0.5, 0.5)
+ONLY = "good for Gaussian noise only"
+
+
+@pytest.mark.parametrize("policy", [TreeUCB, LocalUCB])
+def test_policies_with_pure_noise_refuse_a_part(policy):
+    with pytest.raises(InvalidInput, match=f"{ONLY}.*noise of {policy.__name__} has no mu"):
+        policy(3, HALF, arrivals=10_000)
+
+
+def test_policies_with_gaussian_noise_take_it():
+    assert Elimination(3, HALF, arrivals=10_000).certificate.mu == pytest.approx(HALF.mu)
+
+
+@pytest.mark.parametrize("method", [OutputNoise, ValueNoise])
+def test_noise_in_a_cube_is_refused_and_auto_is_gaussian(method):
+    spaces, promise = spaces_of(WALK), {"relation": SupBall(0.01, people=50)}
+    steps = 1000
+    assert method(law="auto", budget=Budget(HALF.epsilon, HALF.delta), **promise).in_cube(spaces, steps)
+    part = method(law="auto", budget=HALF, **promise)
+    part.check(spaces, steps)
+    assert part.certificate(spaces, steps).mu == pytest.approx(HALF.mu)
+    with pytest.raises(InvalidInput, match=f"{ONLY}.*has no mu"):
+        method(law="cube", budget=HALF, **promise).check(spaces, steps)
+
+
+def test_an_agent_of_a_part_is_loaded_again(tmp_path):
+    agent = Agent("walk", OutputNoise(relation=SupBall(0.01, people=1000), budget=HALF)).learn(200)
+    publish(agent, tmp_path / "agent.qq")
+    assert load(tmp_path / "agent.qq").certificate.mu == pytest.approx(HALF.mu)
+    agent.save(tmp_path / "agent.npz")
+    assert Agent.load(tmp_path / "agent.npz").certificate.mu == pytest.approx(HALF.mu)
