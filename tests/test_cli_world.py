@@ -125,8 +125,8 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
     wrong = PAIRED.replace("--box 0 1", "--box 0.8 1").replace("--actions 0 --actions 1", "--actions up --actions down")
     code, out, err = quietq(f"world rows.parquet {wrong} --people 90 --every 2 --check --json")
     assert (code, json.loads(out)["not_private"]["transitions"]) == (0, 0)
-    assert "states lie outside what was declared: check box" in err
-    assert "Only 0 of 150 rows begin a whole step: check the columns, step and every" in err
+    assert "states lie outside what was declared: check --box" in err
+    assert "Only 0 of 150 rows begin a whole step: 120 have no usable action: check --action, and --actions" in err
     assert "Only 0 of 90 people have a whole step" in err
     assert os.listdir(tmp_path) == ["rows.parquet"]
 

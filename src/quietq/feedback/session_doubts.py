@@ -10,6 +10,9 @@ from quietq.feedback.row_doubts import explained, missing_people, outside, what_
 AGAIN = "again"
 """A column of transitions, for these counts alone: whether the row before has the same step."""
 _DECLARED = {
+    "person": "`person`",
+    "episode": "`episode`",
+    "step": "`step`",
     "state": "`state`",
     "next state": "`next_state`",
     "action": "`action`, and `actions` or `action_box`",
@@ -37,7 +40,7 @@ def doubts_of_sessions(counts: Mapping[str, int], people: int, *, ends: bool, ep
         found.append(f"{again:,} rows have a step that was there before, as if steps begin anew within {within}")
     if steps < _WHOLE * (rows - starts):
         last = starts if pairs else 0
-        why = explained(_unusable(counts, last), rows - last - steps, _DECLARED)
+        why = next(filter(None, (explained(one, rows - last - steps, _DECLARED) for one in _unusable(counts, last))), "")
         why = why or ("" if restarts else "check the columns, `step`, `every` and `episode`, and where next states are")
         found.append(f"only {steps:,} of {rows:,} rows begin a whole step" + (why and f": {why}"))
     if steps and not starts:
@@ -50,12 +53,15 @@ def doubts_of_sessions(counts: Mapping[str, int], people: int, *, ends: bool, ep
     return [*found, *missing_people(present, people, "a whole step")]
 
 
-def _unusable(counts: Mapping[str, int], last: int) -> dict[str, int]:
-    """By column, the rows that cannot begin a step because of it. The `last` rows of episodes need no action."""
-    found: dict[str, int] = {}
+def _unusable(counts: Mapping[str, int], last: int) -> tuple[dict[str, int], dict[str, int]]:
+    """By column, the rows with a cell that was given and is none; and those that are blank too, apart from the `last`
+    ones of episodes, which need no action."""
+    bad, all_told = dict[str, int](), dict[str, int]()
     for name, number in counts.items():
-        if name.startswith(("bad_", "blank_", "without_")):
+        if name.startswith(("bad_", "without_")):
+            bad[what_of(name)] = number
+        if name.startswith(("bad_", "without_", "blank_")):
             what = what_of(name)
             needless = last if name.startswith("blank_") and what in ("action", "reward", "propensity") else 0
-            found[what] = found.get(what, 0) + max(number - needless, 0)
-    return found
+            all_told[what] = all_told.get(what, 0) + max(number - needless, 0)
+    return bad, all_told

@@ -47,7 +47,8 @@ class Steps(Schema):
         """The columns of a transition."""
         told = [name for name in self.fields if name not in ("episode", "step", "end", "cut")]
         states = [f"n{name[1:]}" for name in told if self.pairs and _is_state(name)]
-        return (*told, *states, "end", "cut", "first", "episode", "step")
+        again = (AGAIN,) if "step" in self.fields else ()
+        return (*told, *states, "end", "cut", "first", "episode", "step", *again)
 
     def doubts(self, counts: Mapping[str, int], people: int) -> list[str]:
         ends, episodes = ("end" in self.fields, "episode" in self.fields)
