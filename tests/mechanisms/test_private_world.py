@@ -281,6 +281,18 @@ def test_errors_tell_more_than_noise(world, pushed):
     assert many.reward_kept > few.reward_kept
 
 
+def test_first_states_that_nobody_showed_are_said_to_be_noise(world):
+    """Where steps begin anew within a person, no first row is followed by the next step."""
+    assert "First states" not in str(world)
+    rows = rows_of(PEOPLE, 4)
+    people = read(rows.vstack(rows.filter(rows["step"] == 0)), PEOPLE, next_state=None)
+    unseen = privatise(people, BUDGET, simulate=0)
+    assert (people.not_private["starts"], unseen.errors.starts_unseen) == (0, True)
+    assert "First states may be noise alone, not people's" in str(unseen)
+    with pytest.warns(UserWarning, match="First states may be noise alone"):
+        unseen.env()
+
+
 @pytest.mark.slow
 def test_noise_is_as_large_as_stated():
     """Of draws from the same people: that of rewards and of log-odds of ends, within a factor of 2.5."""
