@@ -15,8 +15,8 @@ from quietq.privacy.checks import not_negative
 _PLACES = 2**10
 """Public points at which it is asked how much of a direction is a constant."""
 
-_UNSEEN = 0.7
-"""Noise alone makes at least this of what is seen, 99 times of 100: it goes by a square of 18 degrees of freedom or more."""
+_CLEAR = 3.0
+"""Deviations; noise alone exceeds them once in some hundred draws."""
 STARTS_UNSEEN = (
     "First states may be noise alone, not people's: so little was seen of where episodes begin. Check the episode and the "
     "step of the sessions, or declare what is known: qq.WorldModel(start=...)."
@@ -37,9 +37,9 @@ class WorldErrors:
     the fit takes them to be: root mean square over states, in their own units. An estimate, and no bound."""
     ends_noise: float | None = None
     """How far noise alone may have moved the log-odds of an end: root mean square over states."""
-    starts_noise: float | None = None
-    """How large what was seen of first states would be by noise alone, over how large it is: about 1 means that no first
-    state of anybody was seen."""
+    starts_seen: float | None = None
+    """By how many deviations what was seen of first states exceeds what noise alone shows: below 3, no first state of
+    anybody may have been seen."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -51,9 +51,9 @@ class WorldErrors:
     def of(
         cls, width: float, rewards: Rounds | None, reward: Fitted | None, ends: float | None, starts: float | None
     ) -> "WorldErrors":
-        """`width` is that of the range of rewards, `ends` the noise on log-odds, and `starts` that on first states."""
+        """`width` is that of the range of rewards, `ends` the noise on log-odds, and `starts` how clearly they were seen."""
         if rewards is None or reward is None or reward.kept is None:
-            return cls(ends_noise=ends, starts_noise=starts)
+            return cls(ends_noise=ends, starts_seen=starts)
         noise = reward.basis.size**0.5 * reward.deviation
         left_out = max(float(rewards.every.variances.sum() - reward.basis.variances.sum()), 0.0)
         after = (float(reward.kept.sum() * reward.deviation**2) + left_out) ** 0.5
@@ -62,8 +62,8 @@ class WorldErrors:
 
     @property
     def starts_unseen(self) -> bool:
-        """Whether noise alone may have made first states."""
-        return self.starts_noise is not None and self.starts_noise > _UNSEEN
+        """Whether first states may be noise alone."""
+        return self.starts_seen is not None and self.starts_seen < _CLEAR
 
     def to_dict(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}
