@@ -36,7 +36,11 @@ def test_nothing_is_said_of_what_is_as_it_should_be(capsys):
     ("changes", "people", "words"),
     [
         ({"transitions": 70}, 10, "only 70 of 100 rows begin a whole step"),
-        ({"transitions": 70, "bad_action": 20}, 10, "a whole step: 20 have no usable action: check `action`, and `actions`"),
+        (
+            {"transitions": 70, "bad_action": 20},
+            10,
+            "a whole step: 20 have no usable action: check `action`, and `actions`",
+        ),
         ({"transitions": 70, "bad_action": 1, "blank_reward": 30}, 10, "a whole step: 20 have no usable reward"),
         ({"transitions": 70, "blank_action": 10}, 10, "check the columns, `step`, `every` and `episode`"),
         ({"transitions": 90, "starts": 0}, 10, "no first state was seen"),

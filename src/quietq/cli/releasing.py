@@ -57,6 +57,16 @@ def read_boxes(name: str, words: list[str], coordinates: int) -> list[tuple[floa
     return pairs * coordinates if len(pairs) == 1 else pairs
 
 
+def read_names(name: str, words: list[str]) -> str | list[str]:
+    """A public list: a file of it, or its names one by one."""
+    if len(words) == 1 and not Path(words[0]).is_file():
+        raise qq.InvalidInput(
+            f"There is no file {words[0]!r}: give {dashed(name)} once per {name.removesuffix('s')}, or once with a "
+            "file of one name in each line."
+        )
+    return words[0] if len(words) == 1 else words
+
+
 def plain(given: dict[str, Any]) -> dict[str, Any]:
     """Options as JSON has them."""
     pairs = {name: [read_pair(text, name) for text in given[name]] for name in PAIRS if name in given}

@@ -28,6 +28,7 @@ from quietq.cli.releasing import (
     plain,
     publish,
     read_boxes,
+    read_names,
     reading,
     require,
     results,
@@ -175,8 +176,8 @@ def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
         "box": lambda words: read_boxes("box", words, len(names)),
         "features": lambda name: qq.Splines(additive=True) if name == "additive" else qq.Columns(),
         "option": lambda words: dict(map(_read_option, words)),
-        "items": _read_names,
-        "actions": _read_names,
+        "items": partial(read_names, "items"),
+        "actions": partial(read_names, "actions"),
     }
     return {PARAMETERS.get(name, name): read[name](value) if name in read else value for name, value in given.items()}
 
@@ -215,11 +216,6 @@ def _read_option(word: str) -> tuple[str, list[str]]:
     if not equals or not name or not all(columns.split(",")):
         raise qq.InvalidInput(f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=fare,time, not {word!r}.")
     return name, columns.split(",")
-
-
-def _read_names(words: list[str]) -> Any:
-    """A public list, as it stands or in a file."""
-    return words[0] if len(words) == 1 else words
 
 
 def _plot(private: "PrivateFunction", given: dict[str, Any], plot: Path) -> None:

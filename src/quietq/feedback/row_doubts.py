@@ -42,7 +42,7 @@ def what_of(name: str) -> str:
 
 
 def explained(bad: Mapping[str, int], lost: int, declared: Mapping[str, str]) -> str:
-    """The columns whose cells explain by themselves why so many rows are lost, and where to look; none of them, none."""
+    """The columns whose cells explain by themselves why so many rows are lost, and where to look."""
     guilty = [(what, number) for what, number in bad.items() if number and number >= _EXPLAINS * lost]
     return "; ".join(f"{number:,} have no usable {what}: check {declared.get(what, what)}" for what, number in guilty)
 

@@ -248,10 +248,19 @@ class Schema:
     fields: Mapping[str, Field]
     in_order: bool = False
     """Whether a person's rows stay in the order in which they came."""
+    states: tuple[str, ...] = ("state",)
+    """By which arguments the columns of states are named."""
 
     @property
     def columns(self) -> list[str]:
         return [self.person, *(field.column for field in self.fields.values())]
+
+    def named_by(self, column: str) -> str:
+        """Which argument of Python, or option of a command, names a column."""
+        what = next((field.what for field in self.fields.values() if field.column == column), "person")
+        names = self.states if what == "state" else ("person",) if column == self.person else (what,)
+        options = " or ".join("--" + name.replace("_", "-").replace("options", "option") for name in names)
+        return f"{' or '.join(f'{name}=' for name in names)} ({options} of a command)"
 
     @property
     def meanings(self) -> str:

@@ -31,7 +31,8 @@ _OUTSIDE, _AGAIN = 0.1, 0.01
 
 def doubts_of_sessions(counts: Mapping[str, int], people: int, *, ends: bool, episodes: bool, pairs: bool) -> list[str]:
     """Sentences; none if all is as it should be. It matters whether ends and episodes have a column, and whether an
-    episode's next row holds the next state, so that its last one is blank."""
+    episode's next row holds the next state, so that its last one is blank.
+    """
     rows, steps, present = (counts.get(name, 0) for name in ("rows", "transitions", "people_present"))
     starts, again, found = counts.get("starts", 0), counts.get("steps_again", 0), []
     restarts = again > _AGAIN * rows
@@ -40,11 +41,15 @@ def doubts_of_sessions(counts: Mapping[str, int], people: int, *, ends: bool, ep
         found.append(f"{again:,} rows have a step that was there before, as if steps begin anew within {within}")
     if steps < _WHOLE * (rows - starts):
         last = starts if pairs else 0
-        why = next(filter(None, (explained(one, rows - last - steps, _DECLARED) for one in _unusable(counts, last))), "")
+        why = next(
+            filter(None, (explained(one, rows - last - steps, _DECLARED) for one in _unusable(counts, last))), ""
+        )
         why = why or ("" if restarts else "check the columns, `step`, `every` and `episode`, and where next states are")
         found.append(f"only {steps:,} of {rows:,} rows begin a whole step" + (why and f": {why}"))
     if steps and not starts:
-        found.append("no first state was seen, so where episodes begin is not told by people: check `episode` and `step`")
+        found.append(
+            "no first state was seen, so where episodes begin is not told by people: check `episode` and `step`"
+        )
     if ends and not counts.get("ends"):
         found.append("no whole step comes to an end: where the last row of an episode says so, name `next_state`")
     for name, number in counts.items():
@@ -55,7 +60,8 @@ def doubts_of_sessions(counts: Mapping[str, int], people: int, *, ends: bool, ep
 
 def _unusable(counts: Mapping[str, int], last: int) -> tuple[dict[str, int], dict[str, int]]:
     """By column, the rows with a cell that was given and is none; and those that are blank too, apart from the `last`
-    ones of episodes, which need no action."""
+    ones of episodes, which need no action.
+    """
     bad, all_told = dict[str, int](), dict[str, int]()
     for name, number in counts.items():
         if name.startswith(("bad_", "without_")):

@@ -10,7 +10,7 @@ import numpy as np
 from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
 from quietq.feedback.session_doubts import AGAIN
 from quietq.feedback.spaces import Spaces
-from quietq.feedback.states import Items, named
+from quietq.feedback.states import Items, box_of, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.box import Box, Domain
 from quietq.privacy.account import Once
@@ -97,15 +97,19 @@ class Sessions(Feedback):
                 actions=actions, action_box=action_box, low=low, high=high, box=box, people=people, engine=engine,
                 progress=progress, **minari_frames.COLUMNS,
             )  # fmt: skip
-        region, low, high = Box.of(box), real("low", low), real("high", high)
+        low, high = real("low", low), real("high", high)
         if not low < high:
             raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
         fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
         if step is not None:
             fields["step"] = Number(step, "step")
-        fields |= _places("s", "state", state, region, "box")
+        places, region = _places("s", "state", state, box, "box")
+        fields |= places
         if next_state is not None and len(next_state):
-            fields |= _places("n", "next_state", next_state, region, "box")
+            after, there = _places("n", "next_state", next_state, region, "box")
+            if there.dimension != region.dimension:
+                raise InvalidInput(f"state has {region.dimension} columns, but next_state has {there.dimension}.")
+            fields |= after
         acts, names, acted = _actions(action, actions, action_box)
         fields |= acts
         if reward is not None:
@@ -194,8 +198,8 @@ def _actions(
     if (actions is None) == (action_box is None):
         raise InvalidInput("There must be actions, a public list, or else an action_box, low and high for each column.")
     if actions is None:
-        box = Box.of(action_box)
-        return _places("a", "action", action, box, "action_box"), None, box
+        places, box = _places("a", "action", action, action_box, "action_box")
+        return places, None, box
     if not isinstance(action, str):
         raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
     names = named("actions", actions if isinstance(actions, str | os.PathLike) else [*map(str, actions)])
@@ -209,16 +213,18 @@ def _named(fields: "Mapping[str, Field]", what: str) -> tuple[str, ...]:
     return tuple(one.column for name, one in fields.items() if name[0] == what and name[1:].isdigit())
 
 
-def _places(name: str, what: str, columns: str | Sequence[str] | None, box: Box, of: str) -> "dict[str, Field]":
-    """Columns of numbers that are held to a box."""
+def _places(
+    name: str, what: str, columns: str | Sequence[str] | None, given: Domain | None, of: str
+) -> "tuple[dict[str, Field], Box]":
+    """Columns of numbers that are held to a box, and that box."""
     from quietq.feedback.schema import Number
 
     if columns is None:
         raise InvalidInput(f"{what} must name its columns.")
     columns = [columns] if isinstance(columns, str) else list(columns)
-    if len(columns) != box.dimension:
-        raise InvalidInput(f"{of} has {box.dimension} dimensions, but {what} has {len(columns)} columns.")
-    return {
+    box = box_of(of, given, what, len(columns))
+    places = {
         f"{name}{i}": Number(column, what, box.low[i], box.high[i], clips=True, scales=True, optional=True)
         for i, column in enumerate(columns)
     }
+    return dict(places), box

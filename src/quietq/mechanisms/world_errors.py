@@ -18,8 +18,8 @@ _PLACES = 2**10
 _CLEAR = 3.0
 """Deviations; noise alone exceeds them once in some hundred draws."""
 STARTS_UNSEEN = (
-    "First states may be noise alone, not people's: so little was seen of where episodes begin. Check the episode and the "
-    "step of the sessions, or declare what is known: qq.WorldModel(start=...)."
+    "First states may be noise alone, not people's: so little was seen of where episodes begin. Check the episode and "
+    "the step of the sessions, or declare what is known: qq.WorldModel(start=...)."
 )
 
 
@@ -51,7 +51,7 @@ class WorldErrors:
     def of(
         cls, width: float, rewards: Rounds | None, reward: Fitted | None, ends: float | None, starts: float | None
     ) -> "WorldErrors":
-        """`width` is that of the range of rewards, `ends` the noise on log-odds, and `starts` how clearly they were seen."""
+        """`width` is that of the range of rewards, `ends` the noise on log-odds, `starts` how clear they were."""
         if rewards is None or reward is None or reward.kept is None:
             return cls(ends_noise=ends, starts_seen=starts)
         noise = reward.basis.size**0.5 * reward.deviation
