@@ -1,9 +1,11 @@
 """What looks like a mistake is said to whoever reads ratings or comparisons, in Python as by the command."""
 
+import re
+
 import polars as pl
 import pytest
 
-from quietq import Comparisons, Ratings
+from quietq import Comparisons, InvalidInput, Ratings
 
 PEOPLE = 10
 ROWS = {
@@ -47,3 +49,33 @@ def test_each_doubt_is_one_sentence_for_the_operator(read, options, words):
     with pytest.warns(UserWarning, match=f"{words}.*This comes from the raw data and is for you alone.") as said:
         assert read(**options).people == options.get("people", PEOPLE)
     assert len([one for one in said if words in str(one.message)]) == 1
+
+
+def test_one_pair_is_the_box_of_all_columns():
+    assert rate(box=(0, 2)).box == rate(box=[(0, 2), (0, 2)]).box
+    assert compare(left=["x", "y"], right=["y", "x"], box=[(0, 2)]).box == rate(box=(0, 2)).box
+    with pytest.raises(InvalidInput, match="box has 3 dimensions, but a state has 2 columns"):
+        rate(box=[(0, 2)] * 3)
+
+
+def test_what_nothing_uses_is_refused():
+    with pytest.raises(InvalidInput, match="slope is for one coordinate"):
+        rate(slope=1)
+
+
+@pytest.mark.parametrize(
+    ("read", "options", "words"),
+    [
+        (rate, {"person": "who"}, "person= (--person of a command) says"),
+        (rate, {"rating": "stars"}, "rating= (--rating of a command) says"),
+        (compare, {"left": "z"}, "left= or right= (--left or --right of a command) says"),
+        (
+            compare,
+            {"options": {"a": "x", "b": "z"}, "left": None, "right": None},
+            "options= (--option of a command) says",
+        ),
+    ],
+)
+def test_a_column_that_is_not_there_is_told_with_its_argument(read, options, words):
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        read(**options)

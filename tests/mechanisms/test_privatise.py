@@ -147,6 +147,11 @@ def test_functions_of_your_own():
     assert private([0.0, 2.0]).shape == (2,)
     with pytest.raises(InvalidInput, match="needs a relation"):
         privatise(np.sin, BUDGET)
+    for wrong in ("x", {}, 3.0, None):
+        with pytest.raises(
+            InvalidInput, match="takes what people gave, as Ratings.read, .* or else a function of your own"
+        ):
+            privatise(wrong, BUDGET)
     with pytest.raises(InvalidInput, match="leave relation and domain out"):
         privatise(crowd(), BUDGET, relation=RELATION)
 

@@ -108,7 +108,7 @@ class Sessions(Feedback):
         if next_state is not None and len(next_state):
             after, there = _places("n", "next_state", next_state, region, "box")
             if there.dimension != region.dimension:
-                raise InvalidInput(f"state has {region.dimension} columns, but next_state has {there.dimension}.")
+                raise InvalidInput(f"state has {region.dimension}, but next_state has {there.dimension} columns.")
             fields |= after
         acts, names, acted = _actions(action, actions, action_box)
         fields |= acts
