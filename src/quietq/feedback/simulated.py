@@ -60,8 +60,8 @@ class Survey(Checked):
         if self.kind == "sessions":
             raise InvalidInput(
                 "There is no plan for sessions, because worlds differ too much: make people up who are like yours, and "
-                "try privatise(..., simulate=seed) on them, as docs/sessions.md says under 'Is it good enough?'. A plan "
-                f"is for {' or '.join(SIMULATED)}."
+                "try privatise(..., simulate=seed) on them, as docs/sessions.md says under 'Is it good enough?'. A "
+                f"plan is for {' or '.join(SIMULATED)}."
             )
         one_of("kind", self.kind, SIMULATED)
         super().__post_init__()
