@@ -148,9 +148,7 @@ def test_functions_of_your_own():
     with pytest.raises(InvalidInput, match="needs a relation"):
         privatise(np.sin, BUDGET)
     for wrong in ("x", {}, 3.0, None):
-        with pytest.raises(
-            InvalidInput, match="takes what people gave, as Ratings.read, .* or else a function of your own"
-        ):
+        with pytest.raises(InvalidInput, match="takes what people gave, as Ratings"):
             privatise(wrong, BUDGET)
     with pytest.raises(InvalidInput, match="leave relation and domain out"):
         privatise(crowd(), BUDGET, relation=RELATION)
