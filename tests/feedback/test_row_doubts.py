@@ -13,6 +13,7 @@ ROWS = {
     "x": [i / 10 for i in range(PEOPLE)],
     "y": [i / 5 for i in range(PEOPLE)],
     "rating": [i / 2 for i in range(PEOPLE)],
+    "z": [1.0] * PEOPLE,
     "choice": ["left", "right"] * 5,
 }
 
@@ -53,7 +54,7 @@ def test_each_doubt_is_one_sentence_for_the_operator(read, options, words):
 
 def test_one_pair_is_the_box_of_all_columns():
     assert rate(box=(0, 2)).box == rate(box=[(0, 2), (0, 2)]).box
-    assert compare(left=["x", "y"], right=["y", "x"], box=[(0, 2)]).box == rate(box=(0, 2)).box
+    assert compare(left=["x", "y"], right=["rating", "z"], box=[(0, 5)]).box == rate(box=[(0, 5)]).box
     with pytest.raises(InvalidInput, match="box has 3 dimensions, but a state has 2 columns"):
         rate(box=[(0, 2)] * 3)
 
@@ -68,10 +69,10 @@ def test_what_nothing_uses_is_refused():
     [
         (rate, {"person": "who"}, "person= (--person of a command) says"),
         (rate, {"rating": "stars"}, "rating= (--rating of a command) says"),
-        (compare, {"left": "z"}, "left= or right= (--left or --right of a command) says"),
+        (compare, {"left": "there"}, "left= or right= (--left or --right of a command) says"),
         (
             compare,
-            {"options": {"a": "x", "b": "z"}, "left": None, "right": None},
+            {"options": {"a": "x", "b": "there"}, "left": None, "right": None},
             "options= (--option of a command) says",
         ),
     ],
