@@ -234,9 +234,12 @@ def test_a_new_kind_of_feedback_has_its_own_options(counted):
     assert counted(slope=1.0) == ({}, "counted have no --slope: leave it out, or say --kind ratings.")
 
 
-def test_options_of_several_words(counted):
-    told, _ = counted(items=["items.txt"], actions=["stay", "go"])
-    assert (told["items"], told["actions"]) == ("items.txt", ["stay", "go"])
+def test_options_of_several_words(counted, tmp_path):
+    (file := tmp_path / "items.txt").write_text("tea\ncake\n")
+    told, _ = counted(items=[str(file)], actions=["stay", "go"])
+    assert (told["items"], told["actions"]) == (str(file), ["stay", "go"])
+    _, words = counted(items=["tea,cake"])
+    assert words == "There is no file 'tea,cake': give --items once per item, or once with a file of one name in each line."
     told, _ = counted(option=["bus=fare,time", "car=cost,hours"], box=["0 1"])
     assert told["options"] == {"bus": ["fare", "time"], "car": ["cost", "hours"]}
     assert told["box"] == [(0.0, 1.0), (0.0, 1.0)]
