@@ -80,7 +80,8 @@ class Sessions(Feedback):
         1 where the episode came to an end by itself, `cut` one where it was cut off, by a time limit; without it, an
         episode's last step is a cut unless it is an end. `propensity` is the probability, or density, with which the
         action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `people` are public and declared by you,
-        one pair as a box being for all columns: what lies outside is moved to the nearer end. A transition of which something is missing is left out, and no
+        one pair as a box being for all columns: what lies outside is moved to the nearer end.
+        A transition of which something is missing is left out, and no
         other one is made up of the rows around it; but a row without a person, an episode or a step is as if it were
         not there. Of a Minari data set only `person` has to be named, as its infos or
         its episodes' metadata call it.
