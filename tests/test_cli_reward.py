@@ -234,9 +234,12 @@ def test_a_new_kind_of_feedback_has_its_own_options(counted):
     assert counted(slope=1.0) == ({}, "counted have no --slope: leave it out, or say --kind ratings.")
 
 
-def test_options_of_several_words(counted):
-    told, _ = counted(items=["items.txt"], actions=["stay", "go"])
-    assert (told["items"], told["actions"]) == ("items.txt", ["stay", "go"])
+def test_options_of_several_words(counted, tmp_path):
+    (file := tmp_path / "items.txt").write_text("tea\ncake\n")
+    told, _ = counted(items=[str(file)], actions=["stay", "go"])
+    assert (told["items"], told["actions"]) == (str(file), ["stay", "go"])
+    _, words = counted(items=["tea,cake"])
+    assert words.startswith("There is no file 'tea,cake': give --items once per item, or once with a file of one name")
     told, _ = counted(option=["bus=fare,time", "car=cost,hours"], box=["0 1"])
     assert told["options"] == {"bus": ["fare", "time"], "car": ["cost", "hours"]}
     assert told["box"] == [(0.0, 1.0), (0.0, 1.0)]
@@ -295,7 +298,7 @@ def test_results_do_not_overwrite_each_other_or_the_ratings(quietq, ratings, tmp
     assert ratings.read_bytes() == before
 
 
-@pytest.mark.filterwarnings("default:No row of the ratings")
+@pytest.mark.filterwarnings("default:No row of the ratings", "always:.*This comes from the raw data:UserWarning")
 def test_rows_can_be_counted_before_anything_is_spent(quietq, tmp_path):
     """A wrong box, or too many people, is warned of: to whoever runs it, and nobody else."""
     (tmp_path / "rows.csv").write_text("person,x,y,rating\n" + "".join(f"{i},0.5,5,1\n" for i in range(30)))
@@ -305,8 +308,8 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, tmp_path):
     assert "Nothing was spent" in out
     assert "used rows 30" in out
     code, out, err = quietq(f"{about} --people 900 --box 0 1 --box 4 10")
-    assert "only 30 of 900 people have a usable row" in err
+    assert err.count("Only 30 of 900 people have a usable row: check --people") == 1
     code, out, err = quietq(f"{about} --people 30 --box 0 1")
     assert "No row of the ratings can be used" in err
-    assert "only 0 of 30 rows can be used: check columns, --box" in err
+    assert err.count("Only 0 of 30 rows can be used: 30 have no usable state: check its columns, and --box") == 1
     assert code == 0

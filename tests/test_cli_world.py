@@ -126,10 +126,17 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
     wrong = PAIRED.replace("--box 0 1", "--box 0.8 1").replace("--actions 0 --actions 1", "--actions up --actions down")
     code, out, err = quietq(f"world rows.parquet {wrong} --people 90 --every 2 --check --json")
     assert (code, json.loads(out)["not_private"]["transitions"]) == (0, 0)
-    assert "states lie outside what was declared: check box" in err
-    assert "Only 0 of 150 rows begin a whole step: check the columns, step and every" in err
+    assert "states lie outside what was declared: check --box" in err
+    assert "Only 0 of 150 rows begin a whole step: 120 have no usable action: check --action, and --actions" in err
     assert "Only 0 of 90 people have a whole step" in err
     assert os.listdir(tmp_path) == ["rows.parquet"]
+
+
+def test_a_list_in_one_word_is_told_how_to_be_given(quietq, rows):
+    code, _, err = quietq(
+        f"world rows.parquet {PAIRED.replace('--actions 0 --actions 1', '--actions 0,1')} --people 30 --check"
+    )
+    assert (code, "There is no file '0,1': give --actions once per action, or once with a file" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +144,7 @@ def test_rows_can_be_counted_before_anything_is_spent(quietq, rows, tmp_path):
     [
         ("--people 10", "more people in the data than the 10"),
         ("--state there", "no column 'there'"),
+        ("--person somebody", "person= (--person of a command) says which one is meant"),
         ("--box 0", "--box must be two numbers"),
         ("--box 0 1 --box 0 1", "once for each of the 1, in their order, not 3 times."),
         ("--action-box 0", "--action-box must be two numbers, LOW and HIGH, e.g. --action-box -1 1, not"),

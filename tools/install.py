@@ -1,7 +1,8 @@
 """Installs with pip, and shows what it does and about how long is left: `python tools/install.py '.[examples]' 60`.
 
-The number is about how many packages it will be; pip itself knows only once it has found all of them. The time left is
-the time so far, by the packages done and to come: an estimate. Nothing but Python itself is needed.
+The number is about how many packages it will be; pip itself knows only once it has found all of them. Until then, the
+time left is estimated by the time so far and the packages to come. Once files are written there is no such estimate,
+because packages differ a thousandfold in size: only how many are written is told. Nothing but Python itself is needed.
 """
 
 import importlib.metadata
@@ -72,16 +73,11 @@ class Progress:
             return None
         return self.doing
 
-    def share(self, written: int) -> float:
-        """Of everything, if so many of the packages are written."""
-        if self.listed:
-            return FINDING + (1 - FINDING) * min(1.0, written / len(self.listed))
-        return FINDING * min(0.97, len(self.found) / self.expected)
-
     def status(self, seconds: float, written: int) -> str:
-        done, share = f"{len(self.found)} of about {max(self.expected, len(self.found))} found", self.share(written)
         if self.listed:
-            done = f"{written} of {len(self.listed)} written"
+            return f"[{written} of {len(self.listed)} written]"
+        done = f"{len(self.found)} of about {max(self.expected, len(self.found))} found"
+        share = FINDING * min(0.97, len(self.found) / self.expected)
         left = f"about {words(seconds * (1 - share) / share)} left" if share > 0.05 else "some minutes left"
         return f"[{done}, {left}]"
 

@@ -91,7 +91,9 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     refused(tmp_path / "empty.csv", "could not be read")
     (tmp_path / "other.csv").write_text("name,state,rating\na,0.1,0.2\n")
-    refused(tmp_path / "other.csv", "no column 'person'; the columns are 'name'")
+    refused(
+        tmp_path / "other.csv", "no column 'person'; the columns are 'name'.*: person= .--person of a command. says"
+    )
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is not parquet")
     refused(tmp_path / "broken.parquet", "could not be read")
     (tmp_path / "ratings.xlsx").write_text("x")

@@ -60,7 +60,7 @@ def test_a_refused_charge_for_weights(noise) -> None:
 
 
 def test_a_refused_charge_in_two_dimensions() -> None:
-    people = Ratings.read(RATINGS, **{**READING, "box": [(0, 1), (0, 1)]}, state=["state", "other"])
+    people = Ratings.read(RATINGS, **{**READING, "box": [(0, 1), (0, 1)], "slope": None}, state=["state", "other"])
     with pytest.raises(QuietqError) as caught:
         privatise(people, BUDGET, account=broke())
     assert not arrays_in(caught.value)

@@ -61,7 +61,7 @@ def test_whatever_the_noise(noise: Any) -> None:
 def test_several_dimensions_and_features() -> None:
     both = {"state": ["state", "other"], "box": [(0, 1), (0, 1)]}
     kernel = FeatureKernel(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
-    for group in (crowd(**both), crowd(**both, features=kernel, norm=1.0)):
+    for group in (crowd(**both, slope=None), crowd(**both, features=kernel, norm=1.0)):
         privatise(group, BUDGET)
         with pytest.raises(BudgetExhausted, match=SECOND):
             privatise(group, BUDGET)

@@ -6,11 +6,12 @@ import polars as pl
 import pytest
 
 from quietq import Budget, InvalidInput, Ratings, Sessions, evaluate_policies
-from quietq.feedback.session_doubts import doubts_of
+from quietq.feedback.session_doubts import doubts_of_sessions
 from quietq.feedback.spaces import LONGEST_NAME, Spaces
 from quietq.noise.box import Box
 
 COUNTS = {"rows": 100, "transitions": 90, "starts": 10, "ends": 5, "people_present": 10}
+HAS = {"ends": True, "episodes": False, "pairs": True}
 
 
 def read(rows: dict, **options) -> Sessions:
@@ -25,7 +26,7 @@ def rows_of(**changes) -> dict:
 
 @pytest.mark.filterwarnings("error")
 def test_nothing_is_said_of_what_is_as_it_should_be(capsys):
-    assert doubts_of(COUNTS, 10, True) == []
+    assert doubts_of_sessions(COUNTS, 10, **HAS) == []
     found = read(rows_of())
     assert capsys.readouterr().err == ""
     assert (found.spaces.state_names, found.spaces.action_names) == (("x",), ("left", "right"))
@@ -35,31 +36,41 @@ def test_nothing_is_said_of_what_is_as_it_should_be(capsys):
     ("changes", "people", "words"),
     [
         ({"transitions": 70}, 10, "only 70 of 100 rows begin a whole step"),
+        (
+            {"transitions": 70, "bad_action": 20},
+            10,
+            "a whole step: 20 have no usable action: check `action`, and `actions`",
+        ),
+        ({"transitions": 70, "bad_action": 1, "blank_reward": 30}, 10, "a whole step: 20 have no usable reward"),
+        ({"transitions": 70, "blank_action": 10}, 10, "check the columns, `step`, `every` and `episode`"),
+        ({"transitions": 90, "starts": 0}, 10, "no first state was seen"),
+        ({"steps_again": 2}, 10, "begin anew within a person: name the column of the `episode`"),
         ({"ends": 0}, 10, "no whole step comes to an end"),
-        ({"clipped_next_states": 11}, 10, "11 next states lie outside what was declared: check box"),
-        ({"clipped_rewards": 11}, 10, "check low and high"),
-        ({"clipped_actions": 11}, 10, "check action_box"),
+        ({"clipped_next_states": 11}, 10, "11 next states lie outside what was declared: check `box`"),
+        ({"clipped_rewards": 11}, 10, "check `low` and `high`"),
+        ({"clipped_actions": 11}, 10, "check `action_box`"),
         ({}, 21, "only 10 of 21 people have a whole step"),
     ],
 )
 def test_each_doubt_is_one_sentence_for_the_operator(changes, people, words):
-    (said,) = doubts_of(COUNTS | changes, people, True)
+    (said,) = doubts_of_sessions(COUNTS | changes, people, **HAS)
     assert words in said
-    assert said.endswith("This comes from the raw data and is for you alone.")
 
 
 @pytest.mark.parametrize(
     ("rows", "options", "words"),
     [
-        ({"x": [1.1, 1.2, 1.3] * 2}, {}, "states lie outside what was declared: check box"),
-        ({"go": ["up", "down", None] * 2}, {"people": 4}, "begin a whole step"),
+        ({"x": [1.1, 1.2, 1.3] * 2}, {}, "states lie outside what was declared: check `box`"),
+        ({"go": ["up", "down", None] * 2}, {"people": 4}, "rows begin a whole step: 4 have no usable action"),
         ({}, {"end": "end"}, "comes to an end"),
-        ({}, {"people": 9}, "Only 2 of 9 people have a whole step"),
+        ({}, {"people": 9}, "Only 2 of 9 people have a whole step: check `people`, because noise is made for"),
+        ({"t": [0, 0, 1, 0, 1, 1]}, {"step": "t"}, "begin anew within a person: name the column of the `episode`"),
+        ({"t": [0, 0, 1, 0, 0, 1]}, {"step": "t"}, "No first state was seen, so where episodes begin is not told"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:No row of the sessions")
 def test_python_says_what_the_command_says(rows, options, words):
-    with pytest.warns(UserWarning, match=words):
+    with pytest.warns(UserWarning, match=f"{words}.*This comes from the raw data and is for you alone."):
         assert read(rows_of(**rows), **options).people == options.get("people", 2)
 
 
@@ -97,7 +108,7 @@ def test_no_rows_at_all_are_read_too():
         assert Sessions.read(
             [empty], person="who", state="x", action="go", actions=["left", "right"], box=(0, 1), people=2
         ).people == 2  # fmt: skip
-    assert doubts_of({}, 2, True)
+    assert doubts_of_sessions({}, 2, **HAS)
 
 
 @pytest.mark.parametrize("names", [["a", "b" * (LONGEST_NAME + 1)], ["a", "b\nc"], ["a", "a"], ["a", " "]])
@@ -133,3 +144,22 @@ def test_nobody_s_numbers_are_an_error_where_warnings_are():
         )  # fmt: skip
         found = evaluate_policies(sessions, {"go": "1"}, Budget(1, 1e-5), returns=(-2, 2), simulate=1)
     assert -2 <= found["go"].value <= 2
+
+
+def counts(rows: dict, *names: str, **options) -> list[int]:
+    found = read(rows, **options).not_private
+    return [found[name] for name in names]
+
+
+def test_counts_say_what_they_count():
+    """A cell that was given and is none, one that is blank, and rows of which a step is made."""
+    names = ("used_rows", "bad_action", "blank_action", "transitions")
+    assert counts(rows_of(), *names) == [6, 0, 2, 4]
+    assert counts(rows_of(go=["up", "right", None, "left", "right", None]), *names) == [5, 1, 2, 3]
+    assert counts(rows_of(go=[None, "right", "", "left", "right", " "]), *names) == [5, 0, 3, 3]
+    rewards = rows_of(r=["1", "many", "", "1", "1", "nan"])
+    assert counts(rewards, "bad_reward", "blank_reward", "used_rows", reward="r") == [2, 1, 5]
+    assert counts(rows_of(x=[0.1, None, 0.3, float("nan"), 1, float("inf")]), "bad_state", "blank_state") == [1, 2]
+    after = rows_of(y=[0.2, 0.3, 0.4] * 2, go=["left", "right", "up"] * 2)
+    assert counts(after, "used_rows", "bad_action", next_state="y") == [4, 2]
+    assert counts(rows_of(t=[0, 0, 1, 0, 1, 2]), "used_rows", "steps_again", step="t") == [5, 1]

@@ -227,7 +227,8 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"box": (0, 1)}, "box has 1 dimensions, but state has 2 columns"),
+        ({"box": [(0, 1)] * 3}, "box has 3 dimensions, but state has 2 columns: give a pair .* or one for all of them"),
+        ({"state": "x", "box": (0, 1), "next_state": ["x", "y"]}, "state has 1, but next_state has 2 columns"),
         ({"next_state": ["x"]}, "box has 2 dimensions, but next_state has 1 columns"),
         ({"low": 3.0}, "high must be above low, but high is 3.0"),
         ({"actions": None}, "There must be actions, a public list, or else an action_box"),
@@ -239,7 +240,7 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
         ({"every": 0}, "every must be"),
         ({"people": 3}, "more people in the data than the 3"),
         ({"end": "who"}, "must be different columns"),
-        ({"end": "nothing"}, "There is no column 'nothing'"),
+        ({"end": "nothing"}, "There is no column 'nothing'; .*: end= .--end of a command. says which one is meant"),
         ({"action": "x"}, "must be different columns"),
     ],
 )

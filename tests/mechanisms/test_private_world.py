@@ -274,9 +274,23 @@ def test_errors_tell_more_than_noise(world, pushed):
         assert 0 < one.reward_noise < one.reward_error
         assert 0 < one.reward_kept <= 1
         assert one.ends_noise > 0
+        assert not one.starts_unseen
+    assert many.starts_seen > few.starts_seen > 3
     assert many.reward_noise < few.reward_noise
     assert many.reward_error < few.reward_error
     assert many.reward_kept > few.reward_kept
+
+
+def test_first_states_that_nobody_showed_are_said_to_be_noise(world):
+    """Where steps begin anew within a person, no first row is followed by the next step."""
+    assert "First states" not in str(world)
+    rows = rows_of(PEOPLE, 4)
+    people = read(rows.vstack(rows.filter(rows["step"] == 0)), PEOPLE, next_state=None)
+    unseen = privatise(people, BUDGET, simulate=0)
+    assert (people.not_private["starts"], unseen.errors.starts_unseen) == (0, True)
+    assert "First states may be noise alone, not people's" in str(unseen)
+    with pytest.warns(UserWarning, match="First states may be noise alone"):
+        unseen.env()
 
 
 @pytest.mark.slow

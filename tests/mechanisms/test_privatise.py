@@ -147,6 +147,9 @@ def test_functions_of_your_own():
     assert private([0.0, 2.0]).shape == (2,)
     with pytest.raises(InvalidInput, match="needs a relation"):
         privatise(np.sin, BUDGET)
+    for wrong in ("", b""):  # others that are neither are refused by the same line
+        with pytest.raises(InvalidInput, match="takes what people gave, as Ratings"):
+            privatise(wrong, BUDGET)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="leave relation and domain out"):
         privatise(crowd(), BUDGET, relation=RELATION)
 

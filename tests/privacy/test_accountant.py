@@ -198,6 +198,8 @@ def test_what_has_no_mu_is_added_up_apart():
         with pytest.raises(BudgetExhausted, match=r"nothing was set apart for that.*nothing was booked"):
             accountant.charge(Cost.apart(0.1, delta), people(50, 0, 0.5, 1))
     assert accountant.spent_mu == 0
+    with pytest.raises(BudgetExhausted, match='by a budget with a delta above 0, or noise="path" or "knots"'):
+        accountant.charge(Cost.apart(0.1))
     both = Accountant(BUDGET, apart=Budget(0.3, 0))
     for _ in range(3):
         both.charge(Cost.apart(0.1))  # 0.1 + 0.1 + 0.1 > 0.3 in floating point

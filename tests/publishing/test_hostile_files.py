@@ -211,6 +211,7 @@ def test_what_a_world_says_of_itself_must_fit(tmp_path):
         ({"errors": {**details["errors"], "reward_noise": -1.0}}, "reward_noise must be at least 0"),
         ({"errors": {**details["errors"], "reward_kept": "all"}}, "reward_kept must be a finite number"),
         ({"errors": {**details["errors"], "ends_noise": None}}, "its errors must be stated for ends"),
+        ({"errors": {**details["errors"], "starts_seen": None}}, "its errors must be stated for starts"),
         ({"rate": "often"}, "rate must be a finite number"),
     ):
         path.write_bytes(whole)

@@ -7,6 +7,7 @@ imports what it works with when it runs.
 import io
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -114,7 +115,9 @@ def show_table(
 
 
 def warn(sentence: object) -> None:
-    print(f"quietq: warning: {sentence}", file=sys.stderr)
+    """Arguments of Python, in backquotes, are called as options are: `action_box` is --action-box."""
+    said = re.sub(r"`([a-z_]+)`", lambda found: "--" + found[1].replace("_", "-"), str(sentence))
+    print(f"quietq: warning: {said}", file=sys.stderr)
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,16 @@ def read_boxes(name: str, words: list[str], coordinates: int) -> list[tuple[floa
     return pairs * coordinates if len(pairs) == 1 else pairs
 
 
+def read_names(name: str, words: list[str]) -> str | list[str]:
+    """A public list: a file of it, or its names one by one."""
+    if len(words) == 1 and not Path(words[0]).is_file():
+        raise qq.InvalidInput(
+            f"There is no file {words[0]!r}: give {dashed(name)} once per {name.removesuffix('s')}, or once with a "
+            "file of one name in each line."
+        )
+    return words[0] if len(words) == 1 else words
+
+
 def plain(given: dict[str, Any]) -> dict[str, Any]:
     """Options as JSON has them."""
     pairs = {name: [read_pair(text, name) for text in given[name]] for name in PAIRS if name in given}
@@ -66,13 +76,6 @@ def plain(given: dict[str, Any]) -> dict[str, Any]:
 def counts_in_words(counts: dict[str, int]) -> str:
     told = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in counts.items())
     return f"Not private, for you only: {told}"
-
-
-def warn_of_rows(mistakes: Iterable[tuple[bool, str]]) -> None:
-    """What looks like a mistake in what was declared. It goes by the raw data, so nothing is refused."""
-    for wrong, sentence in mistakes:
-        if wrong:
-            warn(f"{sentence}. This comes from the raw data and is for you alone.")
 
 
 def check_outputs(files: list[Path], out: Path, plot: Path | None, policy: Path | None = None) -> None:

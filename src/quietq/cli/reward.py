@@ -28,10 +28,10 @@ from quietq.cli.releasing import (
     plain,
     publish,
     read_boxes,
+    read_names,
     reading,
     require,
     results,
-    warn_of_rows,
 )
 from quietq.registry import FEEDBACK, feedback_for
 
@@ -126,7 +126,6 @@ def reward(values: dict[str, Any]) -> None:
         raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per rating or comparison.")
     if values.pop("check", False):
         counts = FEEDBACK[kind].load().read(files, **arguments).not_private
-        _warn_of_bad_rows(counts, arguments["people"])
         return answer(as_json, {"not_private": counts}, NOTHING_SPENT, counts_in_words(counts))
     require("A private reward needs", values, "epsilon", "delta", "out")
     budget, out = qq.Budget(values["epsilon"], values["delta"]), values["out"]
@@ -134,7 +133,6 @@ def reward(values: dict[str, Any]) -> None:
     check_outputs(files, out, values.get("plot"))
     with reading(kind) as (told, say):
         group = FEEDBACK[kind].load().read(files, **arguments, progress=told)
-        _warn_of_bad_rows(group.not_private, arguments["people"])
         say("Making the reward private")
         private = qq.privatise(
             group, budget, noise=values.get("noise", "auto"), sample=values.get("sample"),
@@ -150,18 +148,6 @@ def reward(values: dict[str, Any]) -> None:
     further = [ADDITIVE] if given.get("features") == "additive" else []
     further += [WEAKER] if given.get("presence") else []
     answer(as_json, record, private.certificate, *further, written, counts_in_words(group.not_private))
-
-
-def _warn_of_bad_rows(counts: dict[str, int], people: int) -> None:
-    rows, used, present = counts["rows"], counts["used_rows"], counts["people_present"]
-    clipped = max((number for name, number in counts.items() if name.startswith("clipped_")), default=0)
-    warn_of_rows(
-        [
-            (used < rows / 2, f"only {used:,} of {rows:,} rows can be used: check columns, --box, lists and choices"),
-            (clipped > used / 2, f"{clipped:,} ratings lie outside --low and --high: check these"),
-            (present < people / 2, f"only {present:,} of {people:,} people have a usable row: check --people"),
-        ]
-    )
 
 
 add_command(
@@ -190,8 +176,8 @@ def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
         "box": lambda words: read_boxes("box", words, len(names)),
         "features": lambda name: qq.Splines(additive=True) if name == "additive" else qq.Columns(),
         "option": lambda words: dict(map(_read_option, words)),
-        "items": _read_names,
-        "actions": _read_names,
+        "items": partial(read_names, "items"),
+        "actions": partial(read_names, "actions"),
     }
     return {PARAMETERS.get(name, name): read[name](value) if name in read else value for name, value in given.items()}
 
@@ -230,11 +216,6 @@ def _read_option(word: str) -> tuple[str, list[str]]:
     if not equals or not name or not all(columns.split(",")):
         raise qq.InvalidInput(f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=fare,time, not {word!r}.")
     return name, columns.split(",")
-
-
-def _read_names(words: list[str]) -> Any:
-    """A public list, as it stands or in a file."""
-    return words[0] if len(words) == 1 else words
 
 
 def _plot(private: "PrivateFunction", given: dict[str, Any], plot: Path) -> None:

@@ -7,7 +7,7 @@ import typer
 
 import quietq as qq
 from quietq.cli.options import Options, option
-from quietq.cli.releasing import NEEDED, check_pairs, read_boxes, require
+from quietq.cli.releasing import NEEDED, check_pairs, read_boxes, read_names, require
 
 SESSIONS: Options = {
     "files": Annotated[list[Path] | None, typer.Argument(metavar="FILES", help="CSV or Parquet, one row per step.")],
@@ -50,8 +50,7 @@ def read_sessions(given: dict[str, Any], **more: Any) -> "qq.Sessions":
     if "action_box" in told:
         told["action_box"] = read_boxes("action_box", told["action_box"], len(columns))
     if "actions" in told:
-        actions = told["actions"]
-        told["actions"] = actions[0] if len(actions) == 1 else actions
+        told["actions"] = read_names("actions", told["actions"])
         if len(columns) > 1:
             raise qq.InvalidInput(f"Actions of a list are in one column: --action must be given once, not {columns!r}.")
         acting = columns[0]

@@ -80,7 +80,7 @@ class Comparisons(Feedback):
         fields["choice"] = Category(choice, "choice", tuple(sides) if options else (*sides, _TIE))
         loss = Chosen(dimension, len(sides), None if length is None else count("length", length))
         first = Marginals(loss, dimension, 1)
-        schema = Schema("comparisons", person, fields)
+        schema = Schema("comparisons", person, fields, states=("options",) if options else ("left", "right"))
         read = read_people(source, schema, first, people, keep=True, engine=engine, progress=progress)
         return cls(box=states.box, features=states.features, loss=loss, **read)
 

@@ -17,6 +17,7 @@ import numpy as np
 from quietq.feedback.draw import Draw
 from quietq.feedback.loss import Loss
 from quietq.feedback.raw_warning import warn_of_raw_data
+from quietq.feedback.row_doubts import FOR_YOU
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
 from quietq.noise.entropy import Entropy
@@ -172,4 +173,6 @@ def read_people(
             stacklevel=3,
         )
     present = {**counts, "people_present": tally.people, **statistic.told(tally)}
+    for sentence in schema.doubts(present, people):
+        warn_of_raw_data(f"{sentence[0].upper()}{sentence[1:]}. {FOR_YOU}", stacklevel=3)
     return {"people": people, "sums": sums, "not_private": present, "schema": schema}

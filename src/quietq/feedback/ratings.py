@@ -104,6 +104,11 @@ class Ratings(Feedback):
                     "presence is for ratings of one coordinate, additive splines and weights of features, where each "
                     "person is a function around a middle; one model of everybody's rows has none: leave it out."
                 )
+            if slope is not None:
+                raise InvalidInput(
+                    "slope is for one coordinate or Splines(additive=True), and a model of everybody's rows has no use "
+                    "for it: leave it out."
+                )
             loss = Squared(len(columns), (low, high))
             if action is not None and actions is not None:
                 names = named("actions", actions)

@@ -132,7 +132,10 @@ def _no_column(name: str, schema: Schema, there: Sequence[str]) -> InvalidInput:
     """Shows what the columns are called only if they are names of columns for sure, and not somebody's row."""
     if any(wanted in there for wanted in schema.columns) and not any(map(_is_number, there)):
         shown = ", ".join(repr(other) for other in there[:10])
-        return InvalidInput(f"There is no column {name!r}; the columns are {shown}.{did_you_mean(name, there)}")
+        which = f"{schema.named_by(name)} says which one is meant"
+        return InvalidInput(
+            f"There is no column {name!r}; the columns are {shown}: {which}.{did_you_mean(name, there)}"
+        )
     if len(there) == 1 and (separator := next((c for c in ";\t|," if c in there[0]), None)):
         return InvalidInput(
             f"There is no column {name!r}: cells seem to be separated by {separator!r}, where a comma is needed in "

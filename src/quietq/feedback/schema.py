@@ -25,6 +25,7 @@ except ImportError as error:
 
 from quietq.feedback.names import NAME, NUMBER, identities, is_name, rounded_names
 from quietq.feedback.pandas_frame import categories_in, codes_in, names_in, numbers_in, numbers_in_text
+from quietq.feedback.row_doubts import doubts_of_rows
 from quietq.feedback.statistic import Columns, Starts
 
 PLACE = "place"
@@ -227,6 +228,13 @@ class Group:
 Field = Number | Category | Flag | Group
 
 
+def is_blank(cells: pl.Series) -> pl.Series:
+    """Where nothing was given."""
+    if cells.dtype == pl.String:
+        return cells.str.strip_chars().fill_null("") == ""
+    return cells.is_null() | cells.is_nan().fill_null(False) if cells.dtype.is_float() else cells.is_null()
+
+
 @dataclass(frozen=True)
 class Schema:
     """The person's column, and all others by the names that cleaned rows have them under.
@@ -240,10 +248,19 @@ class Schema:
     fields: Mapping[str, Field]
     in_order: bool = False
     """Whether a person's rows stay in the order in which they came."""
+    states: tuple[str, ...] = ("state",)
+    """By which arguments the columns of states are named."""
 
     @property
     def columns(self) -> list[str]:
         return [self.person, *(field.column for field in self.fields.values())]
+
+    def named_by(self, column: str) -> str:
+        """Which argument of Python, or option of a command, names a column."""
+        what = next((field.what for field in self.fields.values() if field.column == column), "person")
+        names = self.states if what == "state" else ("person",) if column == self.person else (what,)
+        options = " or ".join("--" + name.replace("_", "-").replace("options", "option") for name in names)
+        return f"{' or '.join(f'{name}=' for name in names)} ({options} of a command)"
 
     @property
     def meanings(self) -> str:
@@ -270,26 +287,35 @@ class Schema:
         """What becomes of cleaned rows when all of each person's have met; by default they stay as they are."""
         return starts, columns
 
+    def doubts(self, counts: Mapping[str, int], people: int) -> list[str]:
+        """What looks like a mistake in how rows were declared, by counts of them: for the operator."""
+        return doubts_of_rows(counts, people)
+
     def clean(self, batch: pl.DataFrame, first: int = 0) -> tuple[pl.DataFrame, dict[str, int]]:
         """Good rows as number, name and the fields; and how many rows were bad, and why. `first` rows came before."""
         frame = identities(batch[self.person]).with_columns(
             field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
         )
         known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
-        checks = {"without_person": known}
+        checks, stays = {"without_person": known}, dict[str, pl.Expr]()
         for name, field in self.fields.items():
-            good = pl.lit(True) if field.optional else field.good(pl.col(name)).fill_null(False)
-            reason = f"bad_{field.what}"
-            checks[reason] = checks[reason] & good if reason in checks else good
+            good, reason = field.good(pl.col(name)).fill_null(False), f"bad_{field.what}"
+            if field.optional:
+                blank = pl.lit(is_blank(batch[field.column]))
+                for why, where in ((reason, ~good & ~blank), (f"blank_{field.what}", blank)):
+                    stays[why] = stays[why] | where if why in stays else where
+            else:
+                checks[reason] = checks[reason] & good if reason in checks else good
         clipped: dict[str, pl.Expr] = {}
         for name, field in self.fields.items():
             if isinstance(field, Number) and field.clips:
                 outside = (field.outside(pl.col(name)) & field.good(pl.col(name))).fill_null(False)
                 clipped[f"clipped_{field.what}s"] = clipped.get(f"clipped_{field.what}s", pl.lit(False)) | outside
-        found = frame.select(**checks, **clipped)
+        found = frame.select(**checks, **stays, **clipped)
         good = found.select(pl.all_horizontal(*checks)).to_series()
         counts = {"rows": batch.height}
         counts |= {reason: batch.height - int(found[reason].sum()) for reason in checks}
+        counts |= {reason: int(found[reason].sum()) for reason in stays}
         counts |= {name: int((found[name] & good).sum()) for name in clipped} | {"used_rows": int(good.sum())}
         values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
         place = [pl.int_range(first, first + pl.len()).alias(PLACE)] if self.in_order else []

@@ -3,14 +3,14 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
-from quietq.feedback.session_doubts import warn_of_doubts
+from quietq.feedback.session_doubts import AGAIN
 from quietq.feedback.spaces import Spaces
-from quietq.feedback.states import Items, named
+from quietq.feedback.states import Items, box_of, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.box import Box, Domain
 from quietq.privacy.account import Once
@@ -79,8 +79,9 @@ class Sessions(Feedback):
         from them. Actions are one of the declared list `actions`, or lie in the `action_box`. `end` is a column that is
         1 where the episode came to an end by itself, `cut` one where it was cut off, by a time limit; without it, an
         episode's last step is a cut unless it is an end. `propensity` is the probability, or density, with which the
-        action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `people` are public and declared by you:
-        what lies outside is moved to the nearer end. A transition of which something is missing is left out, and no
+        action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `people` are public and declared by you,
+        one pair as a box being for all columns: what lies outside is moved to the nearer end.
+        A transition of which something is missing is left out, and no
         other one is made up of the rows around it; but a row without a person, an episode or a step is as if it were
         not there. Of a Minari data set only `person` has to be named, as its infos or
         its episodes' metadata call it.
@@ -97,15 +98,19 @@ class Sessions(Feedback):
                 actions=actions, action_box=action_box, low=low, high=high, box=box, people=people, engine=engine,
                 progress=progress, **minari_frames.COLUMNS,
             )  # fmt: skip
-        region, low, high = Box.of(box), real("low", low), real("high", high)
+        low, high = real("low", low), real("high", high)
         if not low < high:
             raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
         fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
         if step is not None:
             fields["step"] = Number(step, "step")
-        fields |= _places("s", "state", state, region, "box")
+        places, region = _places("s", "state", state, box, "box")
+        fields |= places
         if next_state is not None and len(next_state):
-            fields |= _places("n", "next_state", next_state, region, "box")
+            after, there = _places("n", "next_state", next_state, region, "box")
+            if there.dimension != region.dimension:
+                raise InvalidInput(f"state has {region.dimension}, but next_state has {there.dimension} columns.")
+            fields |= after
         acts, names, acted = _actions(action, actions, action_box)
         fields |= acts
         if reward is not None:
@@ -120,10 +125,8 @@ class Sessions(Feedback):
             "sessions", person, fields, in_order=step is None, pairs=next_state is None,
             every=None if every is None else positive("every", every),
         )  # fmt: skip
-        read = read_people(source, schema, Counts(), people, keep=True, engine=engine, progress=progress)
-        found = cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
-        warn_of_doubts(found.not_private, found.people, found.tells_ends)
-        return found
+        read = read_people(source, schema, Counts(schema.pairs), people, keep=True, engine=engine, progress=progress)
+        return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
 
     @property
     def spaces(self) -> Spaces:
@@ -161,23 +164,30 @@ class Sessions(Feedback):
         return f"Sessions(people={self.people}, box={self.box}, actions={actions})"
 
 
+@dataclass(frozen=True)
 class Counts(Statistic):
-    """How many transitions, episodes and ends there are: for the operator."""
+    """How many transitions, episodes and ends there are, and rows that they are made of: for the operator."""
 
-    names = ("transitions", "first", "end", "cut")
+    pairs: bool
+    """Whether a transition takes the next row too."""
+    names: ClassVar[tuple[str, ...]] = ("transitions", "starts", "ends", "cuts", "steps_again", "used_rows")
 
     def empty(self) -> Tally:
         return Tally(0, [np.zeros(len(self.names), np.int64)])
 
     def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
-        counted = [len(columns["first"]), *(int(columns[name].sum()) for name in self.names[1:])]
+        number = len(columns["first"])
+        again = columns.get(AGAIN, np.zeros(number, np.int8))
+        counted = [int(column.sum()) for column in (*(columns[name] for name in ("first", "end", "cut")), again)]
+        shares = (np.diff(columns["step"]) == 1) & (np.diff(columns["episode"]) == 0) & (again[1:] == 0)
+        counted = [number, *counted, 2 * number - int(shares.sum()) if self.pairs else number]
         tally.merge(Tally(len(starts), [np.array(counted)]))
 
     def mean(self, tally: Tally, count: int) -> np.ndarray:
         return tally.sums[0] / count
 
     def told(self, tally: Tally) -> dict[str, int]:
-        return dict(zip(("transitions", "starts", "ends", "cuts"), tally.sums[0].tolist(), strict=True))
+        return dict(zip(self.names, tally.sums[0].tolist(), strict=True))
 
 
 def _actions(
@@ -189,8 +199,8 @@ def _actions(
     if (actions is None) == (action_box is None):
         raise InvalidInput("There must be actions, a public list, or else an action_box, low and high for each column.")
     if actions is None:
-        box = Box.of(action_box)
-        return _places("a", "action", action, box, "action_box"), None, box
+        places, box = _places("a", "action", action, action_box, "action_box")
+        return places, None, box
     if not isinstance(action, str):
         raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
     names = named("actions", actions if isinstance(actions, str | os.PathLike) else [*map(str, actions)])
@@ -204,16 +214,18 @@ def _named(fields: "Mapping[str, Field]", what: str) -> tuple[str, ...]:
     return tuple(one.column for name, one in fields.items() if name[0] == what and name[1:].isdigit())
 
 
-def _places(name: str, what: str, columns: str | Sequence[str] | None, box: Box, of: str) -> "dict[str, Field]":
-    """Columns of numbers that are held to a box."""
+def _places(
+    name: str, what: str, columns: str | Sequence[str] | None, given: Domain | None, of: str
+) -> "tuple[dict[str, Field], Box]":
+    """Columns of numbers that are held to a box, and that box."""
     from quietq.feedback.schema import Number
 
     if columns is None:
         raise InvalidInput(f"{what} must name its columns.")
     columns = [columns] if isinstance(columns, str) else list(columns)
-    if len(columns) != box.dimension:
-        raise InvalidInput(f"{of} has {box.dimension} dimensions, but {what} has {len(columns)} columns.")
-    return {
+    box = box_of(of, given, what, len(columns))
+    places = {
         f"{name}{i}": Number(column, what, box.low[i], box.high[i], clips=True, scales=True, optional=True)
         for i, column in enumerate(columns)
     }
+    return dict(places), box

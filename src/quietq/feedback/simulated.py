@@ -57,6 +57,12 @@ class Survey(Checked):
     """Among which each comparison chooses one."""
 
     def __post_init__(self) -> None:
+        if self.kind == "sessions":
+            raise InvalidInput(
+                "There is no plan for sessions, because worlds differ too much: make people up who are like yours, and "
+                "try privatise(..., simulate=seed) on them, as docs/sessions.md says under 'Is it good enough?'. A "
+                f"plan is for {' or '.join(SIMULATED)}."
+            )
         one_of("kind", self.kind, SIMULATED)
         super().__post_init__()
         if self.items is not None and self.dimension != 1:

@@ -24,11 +24,26 @@ def named(what: str, given: Items) -> tuple[str, ...]:
         try:
             lines = Path(given).read_text("utf-8").splitlines()
         except (OSError, ValueError) as error:  # of letters that are none, in the file or in its name
-            raise InvalidInput(f"{what} could not be read from the file {str(given)!r}.") from error
+            raise InvalidInput(
+                f"{what} could not be read from the file {str(given)!r}: it must be such a file, or a list of names."
+            ) from error
         return tuple(line.strip() for line in lines if line.strip())
     if not isinstance(given, Sequence) or not all(isinstance(one, str | int) for one in given):
         raise InvalidInput(f"{what} must be a list of names, or a file with one name in each line.")
     return tuple(str(one) for one in given)
+
+
+def box_of(name: str, given: object, what: str, columns: int) -> Box:
+    """As it was declared: a pair (low, high) for each column, or one for all of them."""
+    box = Box.of(given)
+    if box.dimension == 1 < columns:
+        box = Box(box.low * columns, box.high * columns)
+    if box.dimension != columns:
+        raise InvalidInput(
+            f"{name} has {box.dimension} dimensions, but {what} has {columns} columns: give a pair (low, high) for "
+            "each, or one for all of them."
+        )
+    return box
 
 
 @dataclass(frozen=True)
@@ -55,11 +70,7 @@ class States:
                 raise InvalidInput("Items are one column of names, and are their own features: leave features out.")
             catalogue = Categorical(named("items", items))
             return cls(Box((0.0,), (catalogue.rank - 1.0,)), catalogue)
-        region = Box.of(box)
-        if isinstance(features, Columns) and region.dimension == 1:
-            region = Box(region.low * dimension, region.high * dimension)  # one interval for all columns
-        if region.dimension != dimension:
-            raise InvalidInput(f"box has {region.dimension} dimensions, but a state has {dimension} columns.")
+        region = box_of("box", box, "a state", dimension)
         return cls(region, None if features is None else features.sized(dimension))
 
     def fields(self, name: str, columns: Sequence[str], optional: bool = False) -> "Mapping[str, Number | Category]":

@@ -6,12 +6,14 @@ unless any later step is the next (`every=None`). Everything here goes by a pers
 changes how they are paired.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
 
 from quietq.feedback.schema import Schema
+from quietq.feedback.session_doubts import AGAIN, doubts_of_sessions
 from quietq.feedback.statistic import Columns, Starts
 
 _FINEST = 1e-6
@@ -45,7 +47,12 @@ class Steps(Schema):
         """The columns of a transition."""
         told = [name for name in self.fields if name not in ("episode", "step", "end", "cut")]
         states = [f"n{name[1:]}" for name in told if self.pairs and _is_state(name)]
-        return (*told, *states, "end", "cut", "first", "episode", "step")
+        again = (AGAIN,) if "step" in self.fields else ()
+        return (*told, *states, "end", "cut", "first", "episode", "step", *again)
+
+    def doubts(self, counts: Mapping[str, int], people: int) -> list[str]:
+        ends, episodes = ("end" in self.fields, "episode" in self.fields)
+        return doubts_of_sessions(counts, people, ends=ends, episodes=episodes, pairs=self.pairs)
 
     def arrange(self, starts: Starts, columns: Columns) -> tuple[Int[np.ndarray, " left"], Columns]:
         size = len(next(iter(columns.values())))
@@ -77,6 +84,9 @@ class Steps(Schema):
         cut = found["cut"] > 0 if "cut" in found else last & ~end
         found |= {"end": end.astype(np.int8), "cut": (cut & ~end).astype(np.int8)}
         found["first"] = begins[kept].astype(np.int8)
+        if "step" in columns:
+            again = np.append(False, ~begins[1:] & (np.diff(columns["step"]) == 0))[:size]
+            found[AGAIN] = again[kept].astype(np.int8)
         if "action" in found:
             found["action"] = found["action"].astype(np.int32)
         person = person[kept]

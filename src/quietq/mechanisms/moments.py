@@ -66,6 +66,7 @@ class Released(NamedTuple):
     ends: Fitted | None
     rate: float
     ends_noise: float | None
+    starts_seen: float | None
     """On log-odds of ends."""
 
 
@@ -120,11 +121,11 @@ class Moments(Mechanism):
 
     def run(self) -> Generator[Query, np.ndarray, Released]:
         moves = Moves(self.spaces, self.feature_map, self.moved)
-        fitted = yield from self._whiten(moves, self._mu["dynamics"], ROUNDS)
-        first = reward = ends = noise = None
+        fitted = (yield from self._whiten(moves, self._mu["dynamics"], ROUNDS)).fit()
+        first = clear = reward = ends = noise = None
         rate = 0.0
         if "start" in self._mu:
-            first = yield from self._begin(fitted)
+            first, clear = yield from self._begin(fitted)
         if self._reward is not None:
             reward = yield from self._reward.run()
         if self._ends is not None:
@@ -133,24 +134,27 @@ class Moments(Mechanism):
             rate, off = yield from self._rate(self._ends.result(ends, _NOTHING))
             slopes = STEEPER * self._ends.loss.unit * math.sqrt(ends.basis.size) * ends.deviation
             noise = math.hypot(slopes, off)
-        return Released(fitted, first, reward, ends, rate, noise)
+        return Released(fitted, first, reward, ends, rate, noise, clear)
 
-    def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Fit]:
+    def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Whitening]:
         whitening = Whitening(looked.features, np.diag(1 / looked.scales()), self.relation.people)
         for _ in range(rounds):
             statistic = NormalisedMoments(looked, whitening.matrix)
             query = mean_of_people(statistic, self.relation.people, mu / math.sqrt(rounds))
             whitening.take((yield query), query.law.sigma)
-        return whitening.fit()
+        return whitening
 
-    def _begin(self, moves: Fit) -> Generator[Query, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """Mean and covariance of first states, seen in coordinates in which all states are about white."""
+    def _begin(self, moves: Fit) -> Generator[Query, np.ndarray, tuple[tuple[np.ndarray, np.ndarray], float]]:
+        """Mean and covariance of first states, seen in coordinates in which all states are about white; and how clearly
+        they were seen.
+        """
         middle, spread = visited(self.feature_map, self.spaces.states, moves.gram)
         values, vectors = np.linalg.eigh(spread)
         root = vectors * np.sqrt(np.maximum(values, LEAST))
-        found = yield from self._whiten(FirstStates(middle, np.linalg.inv(root)), self._mu["start"], FIRST_ROUNDS)
+        seen = yield from self._whiten(FirstStates(middle, np.linalg.inv(root)), self._mu["start"], FIRST_ROUNDS)
+        found = seen.fit()
         scatter = normal_scatter(self.spaces.states) * found.residual
-        return middle + root @ found.weights[0], root @ scatter @ root.T
+        return (middle + root @ found.weights[0], root @ scatter @ root.T), seen.seen()
 
     def _rate(self, ends: PrivateModel) -> Generator[Query, np.ndarray, tuple[float, float]]:
         """What is to be added to the log-odds of balanced ends, so that there are as many as there were, and the
@@ -170,14 +174,14 @@ class Moments(Mechanism):
         return rate, off
 
     def result(self, released: Released, certificate: Certificate) -> PrivateWorld:
-        moves, first, reward, ends, rate, noise = released
+        moves, first, reward, ends, rate, noise, clear = released
         parts: dict[str, PrivateModel] = {}
         for name, rounds, found in (("reward", self._reward, reward), ("ends", self._ends, ends)):
             if rounds is not None:
                 parts[name] = rounds.result(found, certificate)
         return PrivateWorld.of(
             self.spaces, self.feature_map, self.moved, moves, first, parts, self.model, certificate, rate=rate,
-            errors=WorldErrors.of(self.spaces.high - self.spaces.low, self._reward, reward, noise),
+            errors=WorldErrors.of(self.spaces.high - self.spaces.low, self._reward, reward, noise, clear),
         )  # fmt: skip
 
     def expected_error(self) -> float:

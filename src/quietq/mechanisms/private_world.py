@@ -199,6 +199,9 @@ class PrivateWorld(Publishable):
         for part, stated in (("reward", errors.reward_noise), ("reward", errors.reward_kept),
                              ("reward", errors.reward_error), ("ends", errors.ends_noise)):  # fmt: skip
             require((parts[part] is None) == (stated is None), f"its errors must be stated for {part} that are learned")
+        require(
+            ("start" in known) == (errors.starts_seen is None), "its errors must be stated for starts that are learned"
+        )
         fit = {name: arrays[name] for name in _FIT}
         begin = {name: arrays.get(name) for name in _FIRST}
         moved = details["moved"]

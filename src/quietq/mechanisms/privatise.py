@@ -104,6 +104,11 @@ def _task(
                 "accuracy is for a function of your own; people's sums are exact to float64: leave it out."
             )
         return source, Task.of(source, budget)
+    if isinstance(source, str | bytes | dict) or not (callable(source) or hasattr(source, "__len__")):
+        raise InvalidInput(
+            "privatise takes what people gave, as Ratings.read, Comparisons.read or Sessions.read gives it, or else a "
+            f"function of your own and its relation, not {type(source).__name__}."
+        )
     if relation is None:
         raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
     return OwnFunction(source, relation), Task(relation, budget, domain, accuracy=accuracy)

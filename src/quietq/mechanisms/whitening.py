@@ -54,10 +54,12 @@ class Whitening:
         self._answers: list[tuple[np.ndarray, np.ndarray, float]] = []
         self._guess = np.eye(len(self.matrix))
         self._error = 1.0
+        self._seen, self._entries = 0.0, 0
 
     def take(self, answer: Float[np.ndarray, " size"], sigma: float) -> None:
         """One round: a new T from the noisy upper triangle of moments in coordinates of the old."""
         self._answers.append((self.matrix, square(answer), sigma))
+        self._seen, self._entries = self._seen + float(answer @ answer) / sigma**2, self._entries + len(answer)
         d, numbers = self.features, len(self.matrix)
         moments, variance = self._pool()
         a, b, c = moments[:d, :d], moments[:d, d:], moments[d:, d:]
@@ -110,6 +112,10 @@ class Whitening:
             size = float(np.linalg.norm(total / weight))
             pooled, variance = total / weight / size, 1 / (weight * size**2)
         return pooled, variance
+
+    def seen(self) -> float:
+        """By how many deviations the squares of all answers exceed what noise alone shows; 0 if they do not."""
+        return max(0.0, (self._seen - self._entries) / (2 * self._entries) ** 0.5)
 
     def fit(self) -> Fit:
         """The law, with slopes along directions that people's steps say nothing of shrunk to nothing."""

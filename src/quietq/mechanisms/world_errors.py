@@ -15,6 +15,13 @@ from quietq.privacy.checks import not_negative
 _PLACES = 2**10
 """Public points at which it is asked how much of a direction is a constant."""
 
+_CLEAR = 3.0
+"""Deviations; noise alone exceeds them once in some hundred draws."""
+STARTS_UNSEEN = (
+    "First states may be noise alone, not people's: so little was seen of where episodes begin. Check the episode and "
+    "the step of the sessions, or declare what is known: qq.WorldModel(start=...)."
+)
+
 
 @dataclass(frozen=True)
 class WorldErrors:
@@ -30,6 +37,9 @@ class WorldErrors:
     the fit takes them to be: root mean square over states, in their own units. An estimate, and no bound."""
     ends_noise: float | None = None
     """How far noise alone may have moved the log-odds of an end: root mean square over states."""
+    starts_seen: float | None = None
+    """By how many deviations what was seen of first states exceeds what noise alone shows: below 3, no first state of
+    anybody may have been seen."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -38,15 +48,22 @@ class WorldErrors:
                 not_negative(one.name, value)
 
     @classmethod
-    def of(cls, width: float, rewards: Rounds | None, reward: Fitted | None, ends: float | None) -> "WorldErrors":
-        """`width` is that of the range of rewards, and `ends` the noise on log-odds."""
+    def of(
+        cls, width: float, rewards: Rounds | None, reward: Fitted | None, ends: float | None, starts: float | None
+    ) -> "WorldErrors":
+        """`width` is that of the range of rewards, `ends` the noise on log-odds, `starts` how clear they were."""
         if rewards is None or reward is None or reward.kept is None:
-            return cls(ends_noise=ends)
+            return cls(ends_noise=ends, starts_seen=starts)
         noise = reward.basis.size**0.5 * reward.deviation
         left_out = max(float(rewards.every.variances.sum() - reward.basis.variances.sum()), 0.0)
         after = (float(reward.kept.sum() * reward.deviation**2) + left_out) ** 0.5
         error = max(width * after, rewards.expected_error())
-        return cls(width * noise, _kept(rewards, reward), error, ends)
+        return cls(width * noise, _kept(rewards, reward), error, ends, starts)
+
+    @property
+    def starts_unseen(self) -> bool:
+        """Whether first states may be noise alone."""
+        return self.starts_seen is not None and self.starts_seen < _CLEAR
 
     def to_dict(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}
@@ -67,6 +84,8 @@ class WorldErrors:
                 f"{self.ends_noise:.2g}, which is a factor of {np.exp(min(self.ends_noise, 50.0)):.2g} where ends are "
                 "rare. If there is a public rule, declare it: qq.WorldModel(end=...)."
             )
+        if self.starts_unseen:
+            lines.append(STARTS_UNSEEN)
         return lines
 
 

@@ -165,7 +165,10 @@ class Spending:
         if cost.mu is not None and self.budget is None:
             return f"{cost} was asked for, and there is no budget for Gaussian noise: use pure noise"
         if cost.mu is None and self.apart is None:
-            return f"{cost} has no mu, and nothing was set apart for that by apart=Budget(...): use Gaussian noise"
+            return (
+                f"{cost} has no mu, and nothing was set apart for that by apart=Budget(...): take Gaussian "
+                'noise, by a budget with a delta above 0, or noise="path" or "knots"'
+            )
         left = f"mu = {self.remaining_mu:g} of {self.mu:g}{self.in_epsilon()}"
         if cost.mu is None:
             caps = zip(_PAIR, self.remaining_apart, strict=True)

@@ -4,6 +4,7 @@ Everything here is post-processing of a release, so nothing is spent, however lo
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from gymnasium.spaces import Box, Discrete
 from jaxtyping import Float, Float32
 
 from quietq.mechanisms.private_world import PrivateWorld
+from quietq.mechanisms.world_errors import STARTS_UNSEEN
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, positive, shown
 from quietq.privacy.errors import InvalidInput
@@ -189,6 +191,8 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
         self.metadata = type(self).metadata | {
             "state_names": spaces.state_names, "action_names": spaces.action_names,
         }  # fmt: skip
+        if world.errors.starts_unseen:
+            warnings.warn(STARTS_UNSEEN, UserWarning, stacklevel=3)
         self._weights: np.ndarray | None = None
         self._state, self._left = np.zeros(world.spaces.states), 0
 
