@@ -72,7 +72,8 @@ def test_replayed_rewards_pay_again():
             row.values(rows, row.REPLAY, None, quantity) for quantity in ("gradient steps", "noise multiplier")
         )
         assert noise[0] == pytest.approx(math.sqrt(rounds[0]) / qq.Budget(0.9, 1e-4).mu, rel=1e-6)
-    assert [one["value"] for one in once if one["quantity"] == "uses of a reward"] == [1.0]
+    uses = [row.values(rows, row.REPLAY, None, "uses of a reward")[0] for rows in (once, rarely, often)]
+    assert uses == [1.0, 41 * 2_000 / 5_000, 161 * 2_000 / 5_000]  # by clipped gradients, not by sums noised once
 
 
 def test_the_published_program_looks_at_rewards_more_often_than_is_counted():
