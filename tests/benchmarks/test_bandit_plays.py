@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("rich")
 from benchmarks import bandit_plays, linear_bandit_plays
+from benchmarks.bandit_thompson import thompson
 from quietq import Budget
 from quietq.learning.bandits import UCB, Episodes, Linear, LinearTree, LocalUCB, Thompson, TreeUCB
 
@@ -46,7 +47,7 @@ def test_episodes_in_blocks_are_those_step_by_step() -> None:
     ("make", "played"),
     [
         (lambda seed: UCB(3), lambda: bandit_plays.ucb(MEANS, T, 400, 0)),
-        (lambda seed: Thompson(3, simulate=seed), lambda: bandit_plays.thompson(MEANS, T, 400, 0)),
+        (lambda seed: Thompson(3, simulate=seed), lambda: thompson(MEANS, T, 400, 0)),
         (lambda seed: LocalUCB(3, PURE, simulate=seed), lambda: bandit_plays.local(MEANS, T, 400, 0, 4.0)),
         (
             lambda seed: TreeUCB(3, PURE, arrivals=T, simulate=seed, sampling=1.0, noise=0.5),
