@@ -40,17 +40,18 @@ PACKAGE = ROOT / "src" / "quietq" / "learning" / "bandits"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", help="policies whose names begin with this")
+    parser.add_argument("--only", default="", help="policies whose names begin with this")
+    parser.add_argument("--arms", default="", help="arms whose names begin with this")
 
 
 def study(options: argparse.Namespace) -> Study:
     """The most important first, so that a run that is ended has those."""
-    wanted = getattr(options, "only", None) or ""
     remarks = (
         f"Regret in answers, over {RUNS} runs in each draw ({LINEAR_RUNS} of linear policies), and the seconds of "
         "processor time that these took.",
         "Elimination has the constants that are printed; all others' were tuned on other arms and seeds "
-        "(`python -m benchmarks.bandit_tuning`), those of the tree and of local flips for each epsilon by itself.",
+        "(`python -m benchmarks.bandit_tuning`), those of local flips for each epsilon by itself, those of the tree at "
+        "epsilon = 0.25, where it is judged.",
         f"Gaussian noise is for delta = {DELTA:g}, linear policies for delta = {LINEAR.delta:g}.",
         "Intervals, from and to, hold 95% of resampled runs.",
     )
@@ -61,10 +62,14 @@ def study(options: argparse.Namespace) -> Study:
     cases = [case for case in cases if case[-1] is not None]  # those whose constants were not searched for yet
     return Study(
         NAME, "epsilon", [
-            Case(labels, measure, made_of, settings=settings or {}, wanted=str(labels["policy"]).startswith(wanted))
+            Case(labels, measure, made_of, settings=settings or {}, wanted=_wanted(labels, options))
             for labels, measure, made_of, settings in cases
         ], remarks, each="draws",
     )  # fmt: skip
+
+
+def _wanted(labels: dict[str, Any], options: argparse.Namespace) -> bool:
+    return labels["policy"].startswith(options.only) and labels["arms"].startswith(options.arms)
 
 
 def write_page() -> None:
@@ -146,10 +151,10 @@ def _slopes(times: tuple[int, ...], small: tuple[float, ...], epsilons: tuple[fl
 
 
 def _tree() -> list[Found]:
-    """Epsilon = 0.25 first."""
+    """Epsilon = 0.25 first, where the tree is judged, and where its constants were tuned."""
     found: list[Found] = []
+    settings = chosen("tree UCB", 0.25)
     for epsilon in sorted(EPSILONS, key=lambda one: one != 0.25):
-        settings = chosen("tree UCB", epsilon)
         for name in ARMS:
 
             def tree(draw: int, n: str = name, e: float = epsilon, s: Any = settings) -> np.ndarray:
