@@ -80,8 +80,11 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
         name: ", ".join(map(str, means)) if len(means) < 6 else "0.75, fifteen of 0.6" for name, means in ARMS.items()
     }
     regret = [["arms", "policy", *columns]]
-    orders = [["arms", "policy", "power of 1/ε, T = 10⁶", "power of 1/ε, T = 10⁸", "growth at ε = 0.25", "at ε = 1"]]
-    growth = "growth from 1e7 to 1e8 over that from 1e6 to 1e7"
+    powers = {"power of 1/ε, T = 10⁶": (10**6, "0.005 to 0.02"), "power of 1/ε, T = 10⁸": (10**8, "0.00125 to 0.01")}
+    spans = {"10⁴ to 10⁶": "1e4 to 1e6", "10⁶ to 10⁸": "1e6 to 1e8"}
+    orders = [["arms", "policy", *powers]]
+    grown = [["arms", "policy", *(f"{told}, ε = {e:g}" for told in spans for e in EPSILONS[-2:])]]
+    growth = "growth over the last tenfold over that before"
     for name, told in named.items():
         for policy in STYLES:
             cells = [_number(of(name, policy, ARRIVALS, epsilon), "regret") for epsilon in EPSILONS]
@@ -91,13 +94,11 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
             for policy in ("UCB, tuned", "Thompson")
             if of(name, policy, ARRIVALS, "none")
         ]
-        orders += [
-            [told, policy,
-             _interval(of(name, policy, 10**6, "0.005 to 0.02"), "power of 1/epsilon"),
-             _interval(of(name, policy, 10**8, "0.00125 to 0.01"), "power of 1/epsilon"),
-             *(_interval(of(name, policy, "1e6 to 1e8", epsilon), growth) for epsilon in (0.25, 1.0))]
-            for policy in ("episodes", "elimination")
-        ]  # fmt: skip
+        for policy in ("episodes", "elimination"):
+            found = [_interval(of(name, policy, *at), "power of 1/epsilon") for at in powers.values()]
+            orders.append([told, policy, *found])
+            rows_of = [of(name, policy, span, epsilon) for span in spans.values() for epsilon in EPSILONS[-2:]]
+            grown.append([told, policy, *(_interval(row, growth) for row in rows_of)])
     linear = [["features", "policy", "regret at the default width", "power of T", "regret at width 1", "power of T"]]
     factors = [["features", "width", "regret of the tree over that of factors", "what the errors promise"]]
     for d in (5, 10):
@@ -120,7 +121,7 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
     timed = [row for row in rows if (row["arms"], row["arrivals"]) == ("five arms", ARRIVALS)]
     seconds = [["policy", "seconds"]]
     seconds += [[row["policy"], _number(row, "seconds", ".1f")] for row in timed if row["epsilon"] in (0.25, "none")]
-    found = {"regret": regret, "orders": orders, "linear": linear, "factors": factors}
+    found = {"regret": regret, "orders": orders, "growth": grown, "linear": linear, "factors": factors}
     return found | {"travellers": travellers, "seconds": seconds}
 
 

@@ -11,7 +11,7 @@ from benchmarks.bandit_data import open_bandit, replay, travellers
 from benchmarks.study import ROOT, Numbers
 from quietq.learning.bandits import UCB, Episodes, Linear, LinearTree, LinUCB
 
-ARRIVALS, RUNS, FEATURES = (5_000, 20_000), 2, 6
+ARRIVALS, RUNS, SEED, FEATURES = (5_000, 20_000), 5, 40_000, 6
 SHARE = "share that was shown what they chose"
 
 
@@ -25,7 +25,7 @@ def people_cases(budget: qq.Budget, without: str) -> list[Any]:
             "linear, factors": (1.0, lambda seed, g=given: Linear(bandit_data.ARMS, simulate=seed, **g)),
             "linear, tree": (1.0, lambda seed, g=given: LinearTree(bandit_data.ARMS, simulate=seed, **g)),
             "linear, factors, width 1": (
-                1.0, lambda seed, g=given: Linear(bandit_data.ARMS, simulate=seed, width=1.0, **g)
+                1.0, lambda seed, g=given: Linear(bandit_data.ARMS, simulate=seed, width=1.0, **g),
             ),
             "LinUCB": (without, lambda seed: LinUCB(bandit_data.ARMS, dimension=FEATURES)),
             "episodes": (1.0, lambda seed: Episodes(bandit_data.ARMS, pure, simulate=seed)),
@@ -56,7 +56,7 @@ class _Always:
 def _share(make: Callable[[int], Any], arrivals: int) -> Callable[[int], Numbers]:
     def measure(draw: int) -> Numbers:
         shares = []
-        for run in range(draw * RUNS, (draw + 1) * RUNS):
+        for run in range(SEED + draw * RUNS, SEED + (draw + 1) * RUNS):
             policy, taken = make(run), 0
             for person in travellers(arrivals, run):
                 arm = policy.choose(person.context)
@@ -65,7 +65,7 @@ def _share(make: Callable[[int], Any], arrivals: int) -> Callable[[int], Numbers
             shares.append(taken / arrivals)
         return {
             SHARE: float(np.mean(shares)),
-            "its standard error over 2 runs": float(np.std(shares, ddof=1) / np.sqrt(2)),
+            "its standard error over the runs": float(np.std(shares, ddof=1) / np.sqrt(RUNS)),
         }
 
     return measure
@@ -73,7 +73,7 @@ def _share(make: Callable[[int], Any], arrivals: int) -> Callable[[int], Numbers
 
 def _replayed(budget: qq.Budget) -> Callable[[int], Numbers]:
     def measure(draw: int) -> Numbers:
-        matched, clicks = replay(Episodes(80, budget, simulate=draw), open_bandit())
+        matched, clicks = replay(Episodes(80, budget, simulate=SEED + draw), open_bandit())
         return {"impressions that matched": matched, "clicks among them": clicks}
 
     return measure

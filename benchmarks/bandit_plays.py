@@ -1,7 +1,8 @@
 """Plays of bandits against Bernoulli arms, many at a time: what elimination and episodes lose, and step by step others.
 
 Elimination and episodes decide rarely, so the policies themselves are played in blocks, whose answers are binomial: the
-same in law. The others decide after every answer, and are written once more here, compiled over time and over runs.
+same in law. The others decide after every answer, and are written once more here, compiled over time and over runs;
+Thompson sampling is in `bandit_thompson.py`.
 """
 
 import functools
@@ -114,17 +115,6 @@ def local(means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float
     keeps = 1 / (1 + math.exp(-epsilon))
     shown = 0.5 + (2 * keeps - 1) * (means - 0.5)
     return ucb(shown, arrivals, runs, seed, exploration) / (2 * keeps - 1)
-
-
-def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarray:
-    """`learning.bandits.Thompson`, in NumPy, whose Beta numbers are the faster ones."""
-    generator, arms = np.random.default_rng(seed), len(means)
-    ones, answers, each = np.zeros((runs, arms)), np.zeros((runs, arms)), np.arange(runs)
-    for _ in range(arrivals):
-        arm = generator.beta(1 + ones, 1 + answers - ones).argmax(axis=1)
-        answers[each, arm] += 1
-        ones[each, arm] += generator.random(runs) < means[arm]
-    return answers @ (means.max() - means)
 
 
 def tree(

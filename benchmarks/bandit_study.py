@@ -1,6 +1,7 @@
 """People who come by: regret of bandits.
 
-Bernoulli arms without context, and linear ones of 5 and 10 features, 100 runs in each draw; and travellers.
+Bernoulli arms without context, 100 runs in each draw, and linear ones of 5 and 10 features, 40 runs; and travellers,
+5 runs. `python -m benchmarks bandits --draws 1` makes what is stored.
 """
 
 import argparse
@@ -16,12 +17,15 @@ from benchmarks import bandit_page, bandit_plays, linear_bandit_plays
 from benchmarks.bandit_fits import fitted, later_over_earlier, power, slope
 from benchmarks.bandit_people import people_cases
 from benchmarks.bandit_plays import ARMS, arms_of, in_blocks
+from benchmarks.bandit_thompson import thompson
 from benchmarks.bandit_tuning import chosen
 from benchmarks.study import ROOT, Case, Numbers, Study
 from quietq.learning.bandits import Elimination, Episodes, Linear, LinearTree, LinUCB
 from quietq.learning.bandits.running_sums import spreads
 
-NAME, RUNS = "bandits", 100
+NAME, RUNS, LINEAR_RUNS = "bandits", 100, 40
+SEED = 40_000
+"""Added to every draw: seeds that no constant was tuned at."""
 EPSILONS = (0.005, 0.02, 0.1, 0.25, 1.0)
 ARRIVALS = (10**4, 10**5, 10**6)
 LATER = (10**6, 10**7, 10**8)
@@ -31,32 +35,41 @@ SMALL = (0.00125, 0.0025, 0.005, 0.01)
 DELTA = 1e-7
 LINEAR = qq.Budget(1.0, 1e-6)
 OPEN = "none"
-FILES = {name: ROOT / "benchmarks" / f"bandit_{name}.py" for name in ("plays", "fits")}
+FILES = {name: ROOT / "benchmarks" / f"bandit_{name}.py" for name in ("plays", "fits", "thompson")}
 PACKAGE = ROOT / "src" / "quietq" / "learning" / "bandits"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", help="policies whose names begin with this")
+    parser.add_argument("--only", default="", help="policies whose names begin with this")
+    parser.add_argument("--arms", default="", help="arms whose names begin with this")
 
 
 def study(options: argparse.Namespace) -> Study:
     """The most important first, so that a run that is ended has those."""
-    wanted = getattr(options, "only", None) or ""
     remarks = (
-        "Regret in answers, over 100 runs in each draw, and the seconds of processor time that these took.",
-        "Elimination has the constants that are printed; all others' were tuned on other arms, horizons and seeds "
-        "(`python -m benchmarks.bandit_tuning`), those of the tree and of local flips for each epsilon by itself.",
+        f"Regret in answers, over {RUNS} runs in each draw ({LINEAR_RUNS} of linear policies), and the seconds of "
+        "processor time that these took.",
+        "Elimination has the constants that are printed; all others' were tuned on other arms and seeds "
+        "(`python -m benchmarks.bandit_tuning`), those of local flips for each epsilon by itself, those of the tree at "
+        "epsilon = 0.25, where it is judged.",
         f"Gaussian noise is for delta = {DELTA:g}, linear policies for delta = {LINEAR.delta:g}.",
         "Intervals, from and to, hold 95% of resampled runs.",
     )
-    cases = [*_rarely(), *_slopes(), *_linear(), *_tree(), *_compiled(), *people_cases(LINEAR, OPEN), *_thompson()]
+    cases = [
+        *_rarely(), *_slopes(ARRIVALS, EPSILONS[:2], EPSILONS), *_tree(), *_compiled(), *_linear(), *_thompson(),
+        *people_cases(LINEAR, OPEN), *_slopes(LATER, SMALL, EPSILONS[-2:]),
+    ]  # fmt: skip
     cases = [case for case in cases if case[-1] is not None]  # those whose constants were not searched for yet
     return Study(
         NAME, "epsilon", [
-            Case(labels, measure, made_of, settings=settings or {}, wanted=str(labels["policy"]).startswith(wanted))
+            Case(labels, measure, made_of, settings=settings or {}, wanted=_wanted(labels, options))
             for labels, measure, made_of, settings in cases
-        ], remarks, each="draws of 100 runs",
+        ], remarks, each="draws",
     )  # fmt: skip
+
+
+def _wanted(labels: dict[str, Any], options: argparse.Namespace) -> bool:
+    return labels["policy"].startswith(options.only) and labels["arms"].startswith(options.arms)
 
 
 def write_page() -> None:
@@ -84,7 +97,7 @@ def _labels(arms: str, policy: str, arrivals: int | str, epsilon: float | str) -
 @functools.cache
 def _blocks(policy: str, name: str, epsilon: float, arrivals: int, draw: int) -> np.ndarray:
     """Of the policies themselves, which decide rarely."""
-    means, generator = arms_of(name), np.random.default_rng([draw, 7])
+    means, generator = arms_of(name), np.random.default_rng([SEED + draw, 7])
     budget = qq.Budget(epsilon, DELTA if policy == "episodes, Gaussian" else 0.0)
 
     def make(seed: int) -> Elimination | Episodes:
@@ -92,7 +105,7 @@ def _blocks(policy: str, name: str, epsilon: float, arrivals: int, draw: int) ->
             return Elimination(len(means), budget, arrivals=arrivals, simulate=seed)
         return Episodes(len(means), budget, simulate=seed)
 
-    return np.array([in_blocks(make(draw * RUNS + run), means, arrivals, generator) for run in range(RUNS)])
+    return np.array([in_blocks(make(SEED + draw * RUNS + run), means, arrivals, generator) for run in range(RUNS)])
 
 
 def _rarely() -> list[Found]:
@@ -106,46 +119,46 @@ def _rarely() -> list[Found]:
     ]  # fmt: skip
 
 
-def _slopes() -> list[Found]:
-    """In 1/epsilon where privacy binds, and in the logarithm of arrivals."""
+def _slopes(times: tuple[int, ...], small: tuple[float, ...], epsilons: tuple[float, ...]) -> list[Found]:
+    """In 1/epsilon after the last of these times, and in their logarithm."""
     made, found = (PACKAGE, FILES["plays"], FILES["fits"]), []
+    spans = f"{times[0]:.0e} to {times[-1]:.0e}".replace("e+0", "e")
     for name in ARMS:
         for policy in ("elimination", "episodes"):
-            for arrivals, epsilons in ((ARRIVALS[-1], (0.005, 0.02)), (LATER[-1], SMALL)):
 
-                def in_epsilon(
-                    draw: int, p: str = policy, n: str = name, t: int = arrivals, e: Any = epsilons
-                ) -> Numbers:
-                    runs = [_blocks(p, n, one, t, draw) for one in e]
-                    return fitted("power of 1/epsilon", power([1 / one for one in e]), runs)
+            def in_epsilon(draw: int, p: str = policy, n: str = name) -> Numbers:
+                runs = [_blocks(p, n, one, times[-1], draw) for one in small]
+                return fitted("power of 1/epsilon", power([1 / one for one in small]), runs)
 
-                told = f"{epsilons[0]:g} to {epsilons[-1]:g}"
-                found.append((_labels(name, policy, arrivals, told), in_epsilon, made, {}))
-            for epsilon in EPSILONS:
+            labels = _labels(name, policy, times[-1], f"{small[0]:g} to {small[-1]:g}")
+            found.append((labels, in_epsilon, made, {}))
+            for epsilon in epsilons:
 
                 def in_time(draw: int, p: str = policy, n: str = name, e: float = epsilon) -> Numbers:
-                    runs = [_blocks(p, n, e, t, draw) for t in LATER]
+                    runs = [_blocks(p, n, e, t, draw) for t in times]
                     return {
-                        "regret after 1e7": float(runs[1].mean()),
-                        "regret after 1e8": float(runs[2].mean()),
-                        **fitted("regret for each factor of e in arrivals", slope(LATER), runs),
-                        **fitted("power of arrivals", power(LATER), runs),
-                        **fitted("growth from 1e7 to 1e8 over that from 1e6 to 1e7", later_over_earlier, runs),
+                        **{
+                            f"regret after {t:.0e}".replace("e+0", "e"): float(r.mean())
+                            for t, r in zip(times, runs, strict=True)
+                        },
+                        **fitted("regret for each factor of e in arrivals", slope(times), runs),
+                        **fitted("power of arrivals", power(times), runs),
+                        **fitted("growth over the last tenfold over that before", later_over_earlier, runs),
                     }
 
-                found.append((_labels(name, policy, "1e6 to 1e8", epsilon), in_time, made, {}))
+                found.append((_labels(name, policy, spans, epsilon), in_time, made, {}))
     return found
 
 
 def _tree() -> list[Found]:
-    """Epsilon = 0.25 first."""
+    """Epsilon = 0.25 first, where the tree is judged, and where its constants were tuned."""
     found: list[Found] = []
+    settings = chosen("tree UCB", 0.25)
     for epsilon in sorted(EPSILONS, key=lambda one: one != 0.25):
-        settings = chosen("tree UCB", epsilon)
         for name in ARMS:
 
             def tree(draw: int, n: str = name, e: float = epsilon, s: Any = settings) -> np.ndarray:
-                return bandit_plays.tree(arms_of(n), ARRIVALS[-1], RUNS, draw, e, **s)
+                return bandit_plays.tree(arms_of(n), ARRIVALS[-1], RUNS, SEED + draw, e, **s)
 
             labels = _labels(name, "tree UCB, tuned", ARRIVALS[-1], epsilon)
             found.append((labels, _measure(tree), (FILES["plays"],), settings))
@@ -158,14 +171,14 @@ def _compiled() -> list[Found]:
         settings = chosen("UCB", None)
 
         def ucb(draw: int, n: str = name, s: Any = settings) -> np.ndarray:
-            return bandit_plays.ucb(arms_of(n), ARRIVALS[-1], RUNS, draw, **s)
+            return bandit_plays.ucb(arms_of(n), ARRIVALS[-1], RUNS, SEED + draw, **s)
 
         found.append((_labels(name, "UCB, tuned", ARRIVALS[-1], OPEN), _measure(ucb), (FILES["plays"],), settings))
         for epsilon in EPSILONS:
             settings = chosen("local flips", epsilon)
 
             def local(draw: int, n: str = name, e: float = epsilon, s: Any = settings) -> np.ndarray:
-                return bandit_plays.local(arms_of(n), ARRIVALS[-1], RUNS, draw, e, **s)
+                return bandit_plays.local(arms_of(n), ARRIVALS[-1], RUNS, SEED + draw, e, **s)
 
             labels = _labels(name, "local flips, tuned", ARRIVALS[-1], epsilon)
             found.append((labels, _measure(local), (FILES["plays"],), settings))
@@ -173,13 +186,12 @@ def _compiled() -> list[Found]:
 
 
 def _thompson() -> list[Found]:
-    def play(draw: int, name: str, arrivals: int) -> np.ndarray:
-        return bandit_plays.thompson(arms_of(name), arrivals, RUNS, draw)
+    def play(draw: int, name: str) -> np.ndarray:
+        return thompson(arms_of(name), ARRIVALS[-1], RUNS, SEED + draw)
 
     return [
-        (_labels(name, "Thompson", arrivals, OPEN), _measure(functools.partial(play, name=name, arrivals=arrivals)),
-         (FILES["plays"],), {})
-        for arrivals in ARRIVALS[1:]
+        (_labels(name, "Thompson", ARRIVALS[-1], OPEN), _measure(functools.partial(play, name=name)),
+         (FILES["thompson"],), {})
         for name in ARMS
     ]  # fmt: skip
 
@@ -193,9 +205,9 @@ def _linear_runs(policy: str, d: int, width: float | None, draw: int) -> dict[in
     if policy == "LinUCB" and width is None:
         given |= chosen("LinUCB", None) or {}
     if policy != "LinUCB":
-        given |= {"budget": LINEAR, "arrivals": ARRIVALS[1], "simulate": draw}
+        given |= {"budget": LINEAR, "arrivals": ARRIVALS[1], "simulate": SEED + draw}
     made = KINDS[policy](linear_bandit_plays.ARMS, **given)
-    return linear_bandit_plays.play(made, ARRIVALS[1], RUNS, draw)
+    return linear_bandit_plays.play(made, ARRIVALS[1], LINEAR_RUNS, SEED + draw)
 
 
 def _linear() -> list[Found]:

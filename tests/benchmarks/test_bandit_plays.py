@@ -8,8 +8,9 @@ import pytest
 
 pytest.importorskip("rich")
 from benchmarks import bandit_plays, linear_bandit_plays
+from benchmarks.bandit_thompson import thompson
 from quietq import Budget
-from quietq.learning.bandits import UCB, Episodes, Linear, LinearTree, LocalUCB, Thompson, TreeUCB
+from quietq.learning.bandits import UCB, Elimination, Episodes, Linear, LinearTree, LocalUCB, Thompson, TreeUCB
 
 MEANS = np.array([0.9, 0.6, 0.3])
 PURE = Budget(4.0, 0.0)
@@ -41,12 +42,39 @@ def test_episodes_in_blocks_are_those_step_by_step() -> None:
     assert alike(np.array(blocks), stepped(lambda seed: Episodes(3, PURE, simulate=seed + 1000), 60))
 
 
+def usual_end(name: str, epsilon: float) -> tuple[int, float]:
+    """Of elimination: the epoch after which one arm is left in most of 20 runs, and the regret of those."""
+    means, arrivals, generator = bandit_plays.arms_of(name), 10**8, np.random.default_rng(2)
+    policies = [Elimination(len(means), Budget(epsilon, 0.0), arrivals=arrivals, simulate=s) for s in range(20)]
+    regret = np.array([bandit_plays.in_blocks(policy, means, arrivals, generator) for policy in policies])
+    last = np.array([policy.state.epoch - 1 for policy in policies])
+    usual = int(np.median(last))
+    assert all(policy.state.left.sum() == 1 for policy in policies)
+    assert np.mean(last == usual) > 0.7
+    return usual, float(regret[last == usual].mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilons", "ends"),
+    [("two arms", (0.00125, 0.0025, 0.02), (3, 3, 4)), ("sixteen arms", (0.00015, 0.0003, 0.02), (1, 1, 2))],
+)
+def test_elimination_costs_as_one_over_epsilon_while_its_last_epoch_is_the_same(
+    name: str, epsilons: tuple[float, ...], ends: tuple[int, ...]
+) -> None:
+    """With less noise it needs an epoch more: over epsilons between which that changes, the power is below 1."""
+    found = [usual_end(name, epsilon) for epsilon in epsilons]
+    cost = [regret * epsilon for (_, regret), epsilon in zip(found, epsilons, strict=True)]
+    assert tuple(last for last, _ in found) == ends
+    assert cost[0] == pytest.approx(cost[1], rel=0.01)
+    assert cost[2] > 2 * cost[1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "played"),
     [
         (lambda seed: UCB(3), lambda: bandit_plays.ucb(MEANS, T, 400, 0)),
-        (lambda seed: Thompson(3, simulate=seed), lambda: bandit_plays.thompson(MEANS, T, 400, 0)),
+        (lambda seed: Thompson(3, simulate=seed), lambda: thompson(MEANS, T, 400, 0)),
         (lambda seed: LocalUCB(3, PURE, simulate=seed), lambda: bandit_plays.local(MEANS, T, 400, 0, 4.0)),
         (
             lambda seed: TreeUCB(3, PURE, arrivals=T, simulate=seed, sampling=1.0, noise=0.5),
