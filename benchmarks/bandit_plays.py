@@ -32,7 +32,7 @@ def in_blocks(
     """The regret of one run: what always showing the best arm would have brought more, in expectation."""
     shown, left = np.zeros(len(means), np.int64), arrivals
     while left > 0:
-        ahead = policy._ahead()  # pyright: ignore[reportPrivateUsage]
+        ahead = answers_ahead(policy)
         if ahead.sum() > left:  # people are shown arms in turn
             ahead = np.minimum(ahead, -(-left // np.count_nonzero(ahead)))
         for arm in np.flatnonzero(ahead):
@@ -41,6 +41,16 @@ def in_blocks(
         shown += ahead
         left -= int(ahead.sum())
     return float(shown @ (means.max() - means))
+
+
+def answers_ahead(policy: Elimination | Episodes) -> np.ndarray:
+    """How many answers about each arm may be given at once, by their sum: nothing is decided before the last."""
+    state = policy.state
+    if isinstance(policy, Episodes):
+        waited = max(policy._needed - int(state.answers[state.arm]), 1)  # pyright: ignore[reportPrivateUsage]
+        return np.where(np.arange(policy.arms) == state.arm, waited, 0)
+    waited = policy.epoch.answers - state.answers if state.left.sum() > 1 else np.full(policy.arms, 2**40)
+    return np.where(state.left, waited, 0)
 
 
 def step_by_step(

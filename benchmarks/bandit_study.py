@@ -200,7 +200,8 @@ def _linear_runs(policy: str, d: int, width: float | None, draw: int) -> dict[in
 
 def _linear() -> list[Found]:
     """By the width that is the default, and by that of the theorem."""
-    files = (PACKAGE / "linear.py", PACKAGE / "running_sums.py", ROOT / "benchmarks" / "linear_bandit_plays.py")
+    package = [PACKAGE / f"{name}.py" for name in ("lin_ucb", "linear", "running_sums")]
+    files = (*package, ROOT / "benchmarks" / "linear_bandit_plays.py")
     found: list[Found] = []
     for d, width in ((5, None), (10, None), (5, 1.0), (10, 1.0)):
         arms, told = f"linear, {d} features", "" if width is None else f", width {width:g}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from quietq.learning.bandits import Linear, LinearTree, LinUCB
-from quietq.learning.bandits.linear import confidence, numbers_of
+from quietq.learning.bandits.lin_ucb import confidence, numbers_of
 from quietq.learning.bandits.running_sums import Factors, spreads
 
 ARMS, BATCH = 10, 32

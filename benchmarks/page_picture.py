@@ -18,6 +18,7 @@ from typing import Any
 from quietq.privacy.errors import InvalidInput, MissingExtra
 
 PEOPLE, STEPS, WIDTH = 2000, 40, 1200
+PUSHES = ["left", "right"]
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -75,14 +76,15 @@ def _world(folder: Path) -> Path:
         for step in range(STEPS):
             action = int(rng.random() < 0.5 + 0.3 * np.sign(state[2] + 0.5 * state[3]))
             after, reward, ended, _, _ = env.step(action)
-            rows.append((person, step, *map(float, state), *map(float, after), action, float(reward), int(ended)))
+            push, places = PUSHES[action], (*map(float, state), *map(float, after))
+            rows.append((person, step, *places, push, float(reward), int(ended)))
             state = after
             if ended:
                 break
-    befores, afters = [f"s{i}" for i in range(4)], [f"n{i}" for i in range(4)]
+    befores, afters = ["position", "velocity", "angle", "spin"], [f"n{i}" for i in range(4)]
     frame = pl.DataFrame(rows, schema=["who", "step", *befores, *afters, "push", "reward", "end"], orient="row")
     sessions = qq.Sessions.read(
-        frame, person="who", step="step", state=befores, next_state=afters, action="push", actions=[0, 1],
+        frame, person="who", step="step", state=befores, next_state=afters, action="push", actions=PUSHES,
         reward="reward", low=0, high=1, end="end", box=[(-2.4, 2.4), (-3, 3), (-0.25, 0.25), (-3.5, 3.5)],
         people=PEOPLE,
     )  # fmt: skip

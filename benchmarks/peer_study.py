@@ -42,8 +42,7 @@ def study(options: argparse.Namespace) -> Study:
     remark = (
         "Each peer's settings were the best on the development families, for the same kind and dimension, of the "
         f"trials in `benchmarks/results/{peer_tuning.CHOSEN.name}` (`python -m benchmarks.peer_tuning`); quietq has "
-        'none to set. "Replace" is what quietq promises. "Add or remove" is what libraries of DP-SGD account for, with '
-        "half the noise: the same epsilon hides less then, so that row is no peer of the others."
+        'none to set. "Replace" is what quietq promises.'
     )
     return Study(NAME, "family", cases, (remark,))
 

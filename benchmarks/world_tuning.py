@@ -45,10 +45,16 @@ def chosen(name: str) -> Settings | None:
     return _as_on_grid(found[0]["settings"]) if found else None
 
 
-def trials() -> int:
-    """How many settings were tried of each method, at least."""
+def tried_in_words() -> str:
+    """Of each method how many settings were tried, which of the best lie at an end, and what these reached."""
     rows = json.loads(CHOSEN.read_text())["rows"] if CHOSEN.exists() else []
-    return min((row["trials"] for row in rows), default=0)
+    return "; ".join(map(_in_words, rows))
+
+
+def _in_words(row: dict[str, Any]) -> str:
+    ends = ", ".join(row["at the end of what was tried"])
+    told = f"{row['method']}: {row['trials']} of them, mean of the best {row['means of the best'][0]:.2f}"
+    return f"{told}, at the end of what was tried in {ends}" if ends else told
 
 
 @lru_cache(maxsize=64)

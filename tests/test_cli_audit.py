@@ -195,7 +195,7 @@ def test_a_result_is_laid_beside_the_release_that_it_is_of(quietq, tmp_path):
     assert (kept["release"], kept["verdict"], kept["runs"]) == (name, result["verdict"], 40)
     beside.unlink()
     for arguments, words in (
-        ("reward --people 20 --runs 40", "it hides rewards that differ by at most 0.01"),
+        ("reward --people 20 --runs 40", "it hides what 50 people gave"),
         ("reward --epsilon 0.8 --runs 40", "its epsilon is 0.9, not 0.8"),
         ("reward --noise knots --pieces 2 --runs 40", "its method is 'reward/path', not 'reward/knots'"),
         ("all", "No such option: --release"),

@@ -94,6 +94,7 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
         "Noise alone moved them by about",
         "Episodes never end by themselves.",
         "certified to be (2, 0.0001)-differentially private",
+        "noised, and no row of them: dynamics (how states move, and where they lie), rewards and first states.",
         "May be published: world.qq",
         "Not private, for you only: used rows 150",
     ):

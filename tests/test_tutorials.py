@@ -3,6 +3,7 @@
 Pages that stand on what the demo leaves, or that train for long, are in `test_readme.py`.
 """
 
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -56,18 +57,37 @@ def test_it_says_what_comes_in_what_comes_out_and_what_can_go_wrong(page: str) -
     assert "(theory.md)" in last
 
 
-def test_the_certificate_that_is_read_line_by_line_is_a_real_one(tmp_path: Path) -> None:
-    page = text_of("reading-a-certificate")
-    blocks = blocks_of(page)
-    (code,) = (text for language, text in blocks if language == "python")
-    (shown,) = (text for language, text in blocks if language == "text")
-    printed = print_of(tmp_path, lambda: exec(compile(code, "docs/reading-a-certificate.md", "exec"), {}))
-    assert printed == shown  # to the last digit: no number in it depends on data or noise
-    section = page.partition("## A real one")[2].partition("\n## ")[0]
-    explained = re.findall(r"(?ms)^(\d+)\. \*\*(?:(\w+): )?`(.*?)`", section)
-    assert [int(number) for number, *_ in explained] == list(range(1, 1 + len(shown.splitlines())))
-    for line, (_, kind, words) in zip(shown.splitlines(), explained, strict=True):
-        assert line.startswith(f"- {kind}: " if kind else ""), line
-        position = 0
-        for part in re.sub(r"\s+", " ", words).split(" … "):
-            position = line.index(part, position)
+def test_the_certificates_that_are_read_line_by_line_are_real_ones(tmp_path: Path) -> None:
+    """All lines of the first one are explained; of the others, all that do not open as one of the first does."""
+    pytest.importorskip("jax")
+    names: dict[str, object] = {}
+    sections = [one for one in text_of("reading-a-certificate").split("\n## ") if "line by line\n" in one]
+    assert len(sections) == 3
+    openings: tuple[str, ...] = ()
+    for section in sections:
+        (_, code), (_, shown) = blocks_of(section)
+        printed = print_of(tmp_path, lambda code=code: exec(compile(code, "reading-a-certificate.md", "exec"), names))
+        assert printed == shown  # to the last digit: no number in it depends on data or noise
+        lines, position = shown.splitlines(), -1
+        explained = re.findall(r"(?ms)^(\d+\.|-) \*\*(?:(\w+): )?`(.*?)`", section.rpartition("```")[2])
+        left = [line for line in lines if not line.startswith(openings)] if openings else lines
+        for _, kind, words in explained:
+            parts = [re.escape(part) for part in re.sub(r"\s+", " ", words).split(" … ")]
+            looked_for = (f"- {kind}: " if kind else "") + ".*" + ".*".join(parts)
+            position = next(i for i, line in enumerate(lines) if i > position and re.match(looked_for, line))
+            left = [line for line in left if line != lines[position]]
+        assert left == []
+        if not openings:
+            assert [number for number, *_ in explained] == [f"{i}." for i in range(1, 1 + len(lines))]
+            openings = tuple(re.findall(r"(?m)^[^\d[\n]{1,30}", shown))  # up to the first number
+
+
+def test_every_norm_has_a_row_in_the_table_of_fields() -> None:
+    from quietq.privacy.norms import NORMS
+
+    for module in ("knots", "k_norm", "weights", "people_mean", "policy_values", "smooth_sensitivity"):
+        importlib.import_module(f"quietq.mechanisms.{module}")
+    table = text_of("certificate-fields").partition("| `norm` | its fields")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`([a-z-]+)`", "".join(re.findall(r"(?m)^\| ([^|]*) \|", table))))
+    ours = {kind for kind, norm in NORMS.items() if norm.difference.__module__.startswith("quietq.")}
+    assert ours <= named

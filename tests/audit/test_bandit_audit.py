@@ -12,7 +12,6 @@ from quietq.audit import Visit, audit_bandit, frozen_bandit
 from quietq.audit.bandits import play
 from quietq.learning.bandits import Elimination, Episodes, Linear, LinearTree, TreeUCB
 from quietq.learning.bandits.elimination import Epoch
-from quietq.learning.bandits.policy import sums_in_answers
 from quietq.noise.entropy import SeededEntropy
 
 PURE, GAUSSIAN = Budget(1.5, 0.0), Budget.from_mu(2.5, 1e-4)
@@ -242,4 +241,3 @@ def test_what_is_looked_at_are_sums_of_the_episode_alone() -> None:
     seen = play(Episodes(2, PURE, simulate=3), visits)
     looked = np.concatenate(seen.looked)
     assert set(looked) <= {0.0, 1.0, 2.0, 4.0, 8.0, 16.0}
-    assert sums_in_answers(np.array([2**20])) == 1.0

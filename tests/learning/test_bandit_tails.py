@@ -12,7 +12,7 @@ from quietq import Budget
 from quietq.learning.bandits import Linear, LinearTree
 from quietq.learning.bandits.elimination import Epoch
 from quietq.learning.bandits.episodes import index
-from quietq.learning.bandits.linear import confidence
+from quietq.learning.bandits.lin_ucb import confidence
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_true_values_are_within_the_theorems_widths_at_all_times(kind: type[Line
             rows = generator.normal(size=(2, 2))
             rows /= np.linalg.norm(rows, axis=1, keepdims=True)
             arm = policy.choose(rows)
-            estimate, inverse, width = policy._solve()
+            estimate, inverse, width = policy._solved
             far = np.abs(rows @ (estimate - true)) / np.sqrt(np.einsum("ai,ij,aj->a", rows, inverse, rows))
             assert (far <= width).all()
             policy.learn(rows, arm, float(generator.random() < 0.5 + rows[arm] @ true))

@@ -29,11 +29,13 @@ from quietq.learning.bandits import (
     save,
 )
 from quietq.learning.bandits.local_flips import keeps
-from quietq.learning.bandits.policy import _MOST_ARRIVALS
+from quietq.learning.bandits.private_policy import _MOST_ARRIVALS
 from quietq.learning.bandits.running_sums import PARTS, Factors, RunningSum, Tree, spreads
 from quietq.learning.bandits.tree_ucb import enter, levels_for
 from quietq.noise import Columns
 from quietq.privacy import Arrivals
+from quietq.privacy.certificate import FAIR
+from quietq.privacy.interactive import longest_column
 
 PURE, GAUSSIAN = Budget(1.0, 0.0), Budget(1.0, 1e-5)
 MAKE: dict[str, Any] = {
@@ -173,6 +175,13 @@ def test_certificates_say_what_is_promised_to_whom(name: str) -> None:
     assert (certificate.epsilon, certificate.delta) == (1.0, 1e-5 if linear or name == "gaussian" else 0.0)
     assert ("joint differential privacy" in str(certificate)) == linear
     assert ("Local differential privacy" in str(certificate)) == (name == "local")
+    assert FAIR in certificate.assumptions
+    said = {one.text.partition(",")[0].partition(":")[0]: one.enforced for one in certificate.assumptions}
+    secret = "The policy's state and what is measured of its success are kept secret"
+    if name != "local":  # which is covered from the person's device on
+        assert said["Of what people gave"]
+        assert not said[secret]
+        assert ("the person's own context" in str(certificate)) == linear
     assert MAKE[name](simulate=1).certificate.standing == "none"
 
 
@@ -330,8 +339,9 @@ def test_elimination_waits_for_all_answers_of_an_epoch_and_ends_with_one_arm() -
     policy, means = Elimination(3, Budget(5.0, 0.0), arrivals=1000, simulate=1), (1.0, 0.4, 0.0)
     assert [policy.choose() for _ in range(6)] == [0, 1, 2, 0, 1, 2]
     while policy.state.left.sum() > 1:
-        for arm in np.flatnonzero(ahead := policy._ahead()):
-            policy._take(int(arm), round(means[arm] * ahead[arm]) * 2**20, int(ahead[arm]))
+        answers = policy.epoch.answers
+        for arm in np.flatnonzero(policy.state.left):
+            policy._take(int(arm), round(means[arm] * answers) * 2**20, answers)
     assert policy.choose() == 0
     policy.learn(None, 0, 0.0)
     assert not policy.state.units.any()  # nothing waits for answers any more
@@ -423,7 +433,7 @@ def test_running_sums_are_those_of_their_matrices(kind: type[RunningSum]) -> Non
         column = lambda j: (np.array(way.scales) * np.array(way.decays) ** (j - 1)).sum()  # noqa: E731
         encoder = np.vectorize(lambda j: 1.0 if j == 0 else column(j) if j > 0 else 0.0)(k)
         decoder = np.tril(np.ones((n, n))) @ np.linalg.inv(encoder)
-        assert way.column == pytest.approx(np.linalg.norm(encoder[:, 0]))
+        assert longest_column(way.scales, way.decays, n) == pytest.approx(np.linalg.norm(encoder[:, 0]))
         assert way.total(noisy) - vectors.sum(axis=0) == pytest.approx(decoder[-1] @ np.array(noises), abs=1e-8)
         assert spreads(way.scales, way.decays, np.arange(1, n + 1)) == pytest.approx((decoder**2).sum(axis=1))
     else:
@@ -448,5 +458,9 @@ def test_several_visits_move_running_sums_by_no_more_than_stated(kind: Any) -> N
                     way.add(sums, np.rint(np.outer(z, z).ravel() * PARTS), lambda v, seen=seen: seen.append(v) or v)
                 looked.append(seen)
             worst = max(worst, float(np.linalg.norm(np.concatenate(looked[0]) - np.concatenate(looked[1]))))
-    stated = math.sqrt(2) * 3 * (math.sqrt(way.levels) if isinstance(way, Tree) else way.column)
+    stated = (
+        math.sqrt(2)
+        * 3
+        * (math.sqrt(way.levels) if isinstance(way, Tree) else longest_column(way.scales, way.decays, 16))
+    )
     assert 0.8 * stated < worst <= stated * (1 + 1e-8)

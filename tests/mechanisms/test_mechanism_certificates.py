@@ -41,7 +41,8 @@ def test_the_certificate_names_the_box_and_the_relation_whoever_vouches_for_it()
     assert certificate.domain == ((-5.0, 10.0),)
     text = str(certificate)
     assert "States lie in [-5, 10]." in text
-    assert "slope at most 0.04 per width of the box (replacing any one of 50 people)" in text
+    assert "look alike: what 50 people gave, of whom one may have given anything else; in numbers, rewards that" in text
+    assert "slope at most 0.04 per width of the box." in text
     assert "- enforced: Everybody was held" in text
 
 

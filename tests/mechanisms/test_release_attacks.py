@@ -66,7 +66,7 @@ def test_what_is_not_one_vector_per_person_is_refused(vectors):
 
 def test_noise_for_many_people_is_not_put_on_few():
     many = choose("path", Task(people(1_000_000, 0, 1, 1), BUDGET))
-    with pytest.raises(InvalidInput, match="is made for rewards that differ by at most"):
+    with pytest.raises(InvalidInput, match="is made for what 1000000 people gave"):
         release(many, ratings([1.0] * 50))
     wide = choose("path", Task(people(50, 0, 1, 1), BUDGET, (0, 2)))
     with pytest.raises(InvalidInput, match="is made for the box"):

@@ -173,7 +173,7 @@ def test_releases_of_the_same_people_add_up_whatever_of_them_is_released():
 def test_one_relation_an_account():
     first, other = people(50, 0, 0.5, 1), people(50, 0, 0.5, 1, presence=True)
     bound = Accountant(BUDGET, first)
-    with pytest.raises(InvalidInput, match=r"replacing any one of 50 people.*PRESENCE.* would mean nothing"):
+    with pytest.raises(InvalidInput, match=r"what 50 people gave, of whom.*PRESENCE.* would mean nothing"):
         bound.charge(Cost.gaussian(0.1), other)
     assert bound.spent_mu == 0
 

@@ -4,9 +4,11 @@ import dataclasses
 import json
 import math
 import pickle
+import re
 import sys
 from typing import Any
 
+import mpmath
 import pytest
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, strategies as st
@@ -22,8 +24,9 @@ from quietq import (
     SupBall,
     people,
 )
+from quietq.noise.rounding import exact_rounding
 from quietq.privacy import InvalidCertificate
-from quietq.privacy.certificate import CHOSEN
+from quietq.privacy.certificate import CHOSEN, FAIR
 from quietq.privacy.relations import Trajectories
 
 BUDGET = Budget(0.9, 1e-4)
@@ -44,6 +47,24 @@ GOOD = {
     "norm": KERNEL.describe(),
     "domain": ((0.0, 1.0),),
     "assumptions": (CHOSEN,),
+}
+PURE: dict[str, Any] = {
+    "method": "reward/k-norm",
+    "delta": 0.0,
+    "mu": None,
+    "sigma": None,
+    "norm": {"kind": "increments", "pieces": 4, "radius": 0.01, "lipschitz": 0.04},
+    "sensitivity": 1.0,
+    "scale": 1 / 0.9,
+}
+SMOOTH: dict[str, Any] = {
+    "method": "evaluation/lsw",
+    "mu": None,
+    "sigma": None,
+    "sensitivity": 1.0,
+    "scale": 50.0,
+    "domain": None,
+    "norm": {"kind": "smooth-bound", "weights": 3, "beta": 0.01},
 }
 KNOTS = {"method": "reward/knots"}  # whose module knows the norm
 
@@ -159,16 +180,7 @@ def test_it_refuses_to_claim_more_than_its_parts(change, message):
 
 
 def test_pure_noise_has_a_scale_and_no_mu():
-    norm = {"kind": "increments", "pieces": 4, "radius": 0.01, "lipschitz": 0.04}
-    pure = {
-        **GOOD,
-        "method": "reward/k-norm",
-        "delta": 0.0,
-        "mu": None,
-        "norm": norm,
-        "sensitivity": 1.0,
-        "scale": 1 / 0.9,
-    }
+    pure, norm = {**GOOD, **PURE}, PURE["norm"]
     assert Certificate(**pure).mu is None
     for forged in ({"epsilon": 0.89}, {"scale": 1.1}, {"sensitivity": 0.99}, {"norm": {**norm, "lipschitz": 0.039}}):
         with pytest.raises(InvalidInput):
@@ -225,10 +237,8 @@ def test_every_relation_of_ours_is_known_and_others_are_not_certified():
         (RkhsBall(RADIUS, Exponential(1.0), people=3), Exponential(1.0).describe()),
     ):
         assert Certificate(**{**GOOD, "relation": relation.describe(), "norm": norm}).standing == "certified"
-    smooth = {"method": "evaluation/lsw", "mu": None, "sigma": None, "sensitivity": 1.0, "scale": 50.0, "domain": None}
-    smooth["norm"] = {"kind": "smooth-bound", "weights": 3, "beta": 0.01}
     for relation in (Trajectories(9, 1.0), Trajectories(9, 1.0, horizon=5)):
-        kept = Certificate(**{**GOOD, **smooth, "relation": relation.describe()})
+        kept = Certificate(**{**GOOD, **SMOOTH, "relation": relation.describe()})
         assert Certificate.from_json(kept.to_json()) == kept
     Certificate(method="x", standing="none", relation={"kind": "hamming"})
     with pytest.raises(InvalidInput, match="radius"):
@@ -268,10 +278,50 @@ def test_plain_words():
     text = str(Certificate(**GOOD))
     assert "certified to be (0.9, 0.0001)-differentially private" in text
     assert f"trusted: {CHOSEN.text}" in text
-    assert "\nSensitivity and noise are measured in the norm of the exponential kernel with beta 4.\n" in text
+    assert "\n- Sensitivity and noise are measured in the norm of the exponential kernel with beta 4." in text
     assert f"Promised to look alike: {people(50, 0, 0.5, 1)}." in text
     assert "no privacy is promised (a seed was given" in str(
         Certificate(method="x", standing="none", reproducible=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "limit"),
+    [
+        ({}, 55.7),  # Phi(mu/2) of (0.9, 1e-4)
+        (PURE, 71.1),  # e^0.9/(1 + e^0.9)
+        ({**SMOOTH, "relation": TRAJECTORIES}, 71.1),  # (e^0.9 + 1e-4)/(1 + e^0.9)
+    ],
+)
+def test_the_guessers_limit_is_printed_and_follows_from_the_certificates_own_numbers(change, limit):
+    certificate = Certificate(**{**GOOD, **change})
+    (share,) = re.findall(r"(?m)^Whoever knows .* is right in at most ([\d.]+) of 100 cases", str(certificate))
+    with mpmath.workdps(30):
+        epsilon, delta = mpmath.mpf(certificate.epsilon), mpmath.mpf(certificate.delta)
+        exact = (mpmath.e**epsilon + delta) / (1 + mpmath.e**epsilon)
+        exact = exact if certificate.mu is None else mpmath.ncdf(mpmath.mpf(certificate.mu) / 2)
+    assert 100 * exact <= float(share) < 100 * exact + 0.1
+    assert float(share) == limit
+    claim = Certificate(method="x", standing="claimed", relation=BALL, epsilon=1.0, delta=0.0, remarks=("It fails.",))
+    for nothing in (claim, Certificate(method="x", standing="none")):
+        assert "Whoever knows" not in str(nothing)
+
+
+def test_a_signers_lines_come_first_and_none_is_lost():
+    rounded = exact_rounding(1.0, 3.0, 1e-12)
+    assumptions = (Assumption("It was held to bounds.", True), CHOSEN, *rounded, FAIR)
+    remarks = ("Mind the gap.", "Noise 'path' was asked for; expected errors: path 1.")
+    certificate = Certificate(**{**GOOD, "assumptions": assumptions, "remarks": remarks, "expected_error": 0.5})
+    text = str(certificate)
+    signer, engineer = text.split("\nFor the engineer:\n")
+    opens = [line.split()[0] if line[0] != "-" else line.split()[1] for line in signer.splitlines()]
+    promised = ["gaussian-process:", "Whoever", "Promised", "States", "Values"]
+    assert opens == [*promised, "trusted:", "trusted:", "enforced:", "note:"]
+    opens = [line.split()[1] for line in engineer.splitlines()]
+    assert opens == ["Sensitivity", "trusted:", "enforced:", "note:"]
+    said = [f"{'enforced' if one.enforced else 'trusted'}: {one.text}" for one in assumptions]
+    assert sorted(line[2:] for line in text.splitlines() if line.startswith(("- t", "- e", "- n"))) == sorted(
+        [*said, *(f"note: {remark}" for remark in remarks)]
     )
 
 

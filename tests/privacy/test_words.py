@@ -5,7 +5,7 @@ import pytest
 
 from quietq import Additive, BandLimited, Exponential, FeatureKernel, Product, RkhsBall, SupBall, people
 from quietq.privacy.norms import kernel_in_words
-from quietq.privacy.relations import Trajectories, relation_in_words
+from quietq.privacy.relations import Arrivals, OnePerson, Trajectories, guessed_in_words, relation_in_words
 
 
 @pytest.mark.parametrize(
@@ -26,18 +26,42 @@ def test_kernels(kernel, words, norm):
     assert kernel_in_words(kernel.describe()) == words
     ball = RkhsBall(0.1, kernel, people=7, actions=3)
     assert str(ball) == (
-        f"rewards whose difference has norm at most 0.1{norm} in {words} for each of 3 actions "
-        "(replacing any one of 7 people)"
+        "what 7 people gave, of whom one may have given anything else; in numbers, rewards whose difference has norm "
+        f"at most 0.1{norm} in {words} for each of 3 actions"
     )
 
 
 def test_relations():
-    assert str(SupBall(1.0, people=1)) == "rewards that differ by at most 1 anywhere (replacing the one person)"
+    alone = "what one person gave, which may have been anything else"
+    assert str(SupBall(1.0, people=1)) == f"{alone}; in numbers, rewards that differ by at most 1 anywhere"
+    assert str(OnePerson(1)) == alone
+    assert str(people(50, low=0, high=0.5, slope=1, presence=True)).startswith(
+        "what 50 people gave (PRESENCE ONLY, the "
+    )
     ball = people(50, low=0, high=0.5, slope=1)
     assert relation_in_words(ball.describe()) == str(ball)
     words = "sets of 9 trajectories that differ in one, of which any state and reward may differ (rewards within 2 of 0"
     assert str(Trajectories(9, 2.0)) == f"{words})"
     assert str(Trajectories(9, 2.0, horizon=1)) == f"{words}, at most 1 step each)"
+
+
+@pytest.mark.parametrize(
+    ("relation", "words"),
+    [
+        (OnePerson(9), "which of two equally likely versions of one person was there"),
+        (SupBall(1.0, people=7), "which of two equally likely versions of one person was there"),
+        (SupBall(1.0), "which of two equally likely versions of the reward, as far apart as is promised, was there"),
+        (Trajectories(9, 2.0), "which of two equally likely versions of one trajectory was there"),
+        (Arrivals(), "which of two equally likely versions of one person was there"),
+        (
+            Arrivals(contexts=True),
+            "from what all others are shown which of two equally likely versions of one person was there",
+        ),
+        (people(50, 0, 0.5, 1, presence=True), "whether one person took part, which is as likely as not,"),
+    ],
+)
+def test_what_would_have_to_be_guessed(relation, words):
+    assert guessed_in_words(relation.describe()) == words
 
 
 @pytest.mark.parametrize(

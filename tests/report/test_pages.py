@@ -78,7 +78,7 @@ def report(path, stated: Certificate, picture, **further):
 
 def test_a_release_report_says_what_is_promised_and_not_how_well_it_does(tmp_path, picture):
     page = read(report(tmp_path / "report.html", certificate(Budget(0.5, 1e-5), "path"), picture))
-    for words in ("any one of 944 people", "epsilon = 0.5", "in at most 52.8", "0.9% of the range", "not on this page"):
+    for words in ("any one of 944 people", "epsilon = 0.5", "in at most 52.9", "0.9% of the range", "not on this page"):
         assert words in page.text
     assert "NOT PRIVATE" not in page.text
 

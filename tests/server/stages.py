@@ -12,6 +12,8 @@ from quietq.publishing import publish
 from quietq.worlds.independence import with_assumption
 
 BUDGET = Budget(4.0, 1e-5)
+STATES = ("place", "speed", "lean & <b>turn</b>", "0")  # as columns are called; a bare number is told with its place
+PUSHES = ("left", "<i>right</i>")
 ITEMS = ("apple", "banana", "cherry & <b>cream</b>", *(f"item {i}" for i in range(57)))
 SIDES = [(-2.0, 2.0), (-3.0, 3.0), (-1.0, 1.0), (-2.0, 2.0)]
 MOVE = np.eye(4) + 0.1 * np.eye(4, k=1) - 0.05 * np.eye(4, k=-1)
@@ -26,11 +28,11 @@ def cart(people: int = 80, steps: int = 6, numbers: bool = False, model: WorldMo
             action = rng.uniform(-1, 1) if numbers else int(rng.integers(2))
             push = action if numbers else 2 * action - 1
             after = MOVE @ state + [0, 0.02 * push, 0, -0.02 * push] + 0.005 * rng.normal(size=4)
-            rows.append((person, step, *state, *after, action, 0.5 + after[0], 0))
+            rows.append((person, step, *state, *after, action if numbers else PUSHES[int(action)], 0.5 + after[0], 0))
             state = after
-    befores, afters = [f"s{i}" for i in range(4)], [f"n{i}" for i in range(4)]
+    befores, afters = list(STATES), [f"n{i}" for i in range(4)]
     frame = pl.DataFrame(rows, schema=["who", "step", *befores, *afters, "act", "reward", "end"], orient="row")
-    acting: dict = {"action": ["act"], "action_box": (-1, 1)} if numbers else {"action": "act", "actions": [0, 1]}
+    acting: dict = {"action": ["act"], "action_box": (-1, 1)} if numbers else {"action": "act", "actions": PUSHES}
     sessions = Sessions.read(
         frame, person="who", step="step", state=befores, next_state=afters, reward="reward", low=0, high=1, end="end",
         box=SIDES, people=people, **acting,

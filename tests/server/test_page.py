@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from browser import Visitor, chromium, serving_here
 from serving import moving
-from stages import ITEMS
+from stages import ITEMS, PUSHES, STATES
 
 from quietq import Additive, Box, Budget, Exponential, GaussianProcessMechanism, people
 from quietq.publishing import PrivateNetwork, load, open_release, publish
@@ -375,7 +375,7 @@ def test_an_episode_can_be_watched(visit, stages):
     policies = page.locator("#rollout-policy option").all_inner_texts()
     assert policies == ["the policy driver.qq", "random actions", "the same action at every step"]
     page.select_option("#rollout-policy", "constant")
-    page.fill("#rollout-action-0", "1")
+    page.select_option("#rollout-action-0", label=PUSHES[1])
     page.select_option("#rollout-begin", "typed")
     for axis in range(4):
         page.fill(f"#rollout-start-{axis}", "0")
@@ -383,14 +383,25 @@ def test_an_episode_can_be_watched(visit, stages):
     with page.expect_response(lambda answer: answer.url.endswith("/rollout")) as answered:
         page.get_by_role("button", name="Draw this episode").click()
     found = answered.value.json()
-    page.wait_for_selector("#moment-readout:has-text('coordinate 0: 0 ')")
+    page.wait_for_selector("#moment-readout:has-text('place: 0 ')")
     page.focus("#forward")
     page.keyboard.press("Enter")
     told = page.inner_text("#moment-readout")
     assert told.startswith("Step 1 of ")
-    shown = [float(each) for each in re.findall(r"coordinate \d: (\S+)", told)]
+    named = [*STATES[:3], "coordinate 3 (0)"]
+    shown = [float(told.split(f"{name}: ")[1].split()[0]) for name in named]
     assert shown == pytest.approx(found["states"][1], rel=1e-5)
-    assert f"action: {found['actions'][0]}" in told
+    assert set(found["actions"]) == {1}
+    assert f"action: {PUSHES[1]}" in told
+    titles = page.locator("#episode-table th[scope=col]").all_text_contents()
+    assert titles == ["step", *named, "action", "expected reward"]
+    assert page.locator("#episode-table tbody tr").nth(1).locator("td").all_text_contents()[4] == PUSHES[1]
+    drawn = page.locator("#episode svg").nth(4)
+    assert set(PUSHES) < set(drawn.locator("text").all_text_contents())
+    steps = drawn.locator("path.pale").get_attribute("d")
+    assert "L" not in steps  # level and upright only
+    assert steps.count("H") == len(found["actions"])
+    assert page.locator("#rollout i, #rollout td b, #view i").count() == 0  # names are text, never markup
     page.focus("#moment")
     page.keyboard.press("End")
     assert page.inner_text("#ending") == found["reason"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from stages import ITEMS
+from stages import ITEMS, PUSHES, STATES
 from test_server_refusals import refused
 
 from quietq.publishing import load
@@ -39,6 +39,9 @@ def test_outputs_are_named(stage):
     named = {name: (one["names"], one["measure"]) for name, one in listed.items()}
     assert named["driver.qq"] == (["action 0", "action 1"], "log-probability")
     assert named["five.qq"] == (["value"], "released value")
-    assert named["pushed.qq"][0][0] == "next coordinate 0 after the middle action"
+    assert named["pushed.qq"][0][0] == "next place after the middle action"
     assert len(named["cart.qq"][0]) == 8
-    assert named["cart.qq"][0][-1] == "next coordinate 3 after action 1"
+    assert named["cart.qq"][0][-1] == "next coordinate 3 (0) after <i>right</i>"
+    assert listed["cart.qq"]["stage"]["state_names"] == [*STATES[:3], "coordinate 3 (0)"]
+    assert listed["cart.qq"]["stage"]["action_names"] == list(PUSHES)
+    assert listed["pushed.qq"]["stage"]["action_names"] == ["act"]

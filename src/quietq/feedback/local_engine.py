@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
 import polars as pl
 
 from quietq.feedback.draw import Draw
@@ -35,7 +36,12 @@ def keep(
     """Everybody's rows in memory, each person's together, and counts for the operator."""
     counts: Counter[str] = Counter(used_rows=0)
     parts = whole_people(cleaned(source, schema, counts, progress))
-    return Kept(list(_each(parts, partial(arranged, arrange=schema.arrange)))), dict(counts)
+    return Kept(list(_each(parts, partial(_arranged, schema)))), dict(counts)
+
+
+def _arranged(schema: Schema, part: pl.DataFrame) -> Grouped:
+    with np.errstate(all="ignore"):
+        return arranged(part, arrange=schema.arrange)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +82,8 @@ def _tally(parts: Iterable[_Part], statistic: Statistic, grouped: Callable[[_Par
 
     def one(part: _Part) -> Tally:
         total = statistic.empty()
-        statistic.add(total, *grouped(part))
+        with np.errstate(all="ignore"):  # or somebody's numbers would be an error where warnings are
+            statistic.add(total, *grouped(part))
         return total
 
     total = statistic.empty()

@@ -19,6 +19,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
+import numpy as np
 import polars as pl
 
 from quietq.feedback.draw import Draw
@@ -174,15 +175,17 @@ def _read(piece: Piece, common: tuple[Schema, int, int, str], first: int = 0) ->
 
 def _gather(arrange: Arrange, statistic: Statistic | None, *hands: pa.Table | None) -> list[Grouped] | Tally:
     """Runs in a task, on all rows of a partition, each person's together then."""
-    groups = group((pl.DataFrame(pl.from_arrow(hand)) for hand in hands if hand is not None), arrange)
+    with np.errstate(all="ignore"):
+        groups = group((pl.DataFrame(pl.from_arrow(hand)) for hand in hands if hand is not None), arrange)
     return groups if statistic is None else _add_up(groups, statistic)
 
 
 def _add_up(groups: list[Grouped], statistic: Statistic, draw: Draw | None = None) -> Tally:
     """Runs in a task, where the rows lie; those who are drawn are drawn there."""
     total = statistic.empty()
-    for number, people in enumerate(groups):
-        statistic.add(total, *(people if draw is None else drawn(people, draw.of_part(number))))
+    with np.errstate(all="ignore"):  # or somebody's numbers would be an error where warnings are
+        for number, people in enumerate(groups):
+            statistic.add(total, *(people if draw is None else drawn(people, draw.of_part(number))))
     return total
 
 

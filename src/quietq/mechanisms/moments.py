@@ -36,6 +36,10 @@ from quietq.privacy.certificate import Assumption, Certificate
 
 SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}
 """Of mu squared; what is known leaves its share to the others."""
+_PARTS = {
+    "dynamics": "dynamics (how states move, and where they lie)", "reward": "rewards", "end": "ends of episodes",
+    "start": "first states",
+}  # fmt: skip
 RATES = 0.2
 """Of the share of ends, for how often there are any."""
 TOLERANCE = 0.01
@@ -104,13 +108,16 @@ class Moments(Mechanism):
         return Rounds(replace(task, gives="rows"), mu, TOLERANCE if name == "reward" else 0.0)
 
     def _conditions(self) -> tuple[Assumption, ...]:
+        *parts, last = (name for part, name in _PARTS.items() if part in self._mu)
+        released = f"{', '.join(parts)} and {last}" if parts else last
+        laws = f"Released are laws of all people's sessions, noised, and no row of them: {released}."
         held = (
             "Each look at the steps took the mean of one vector per person, held to its bound, noised once, and saw "
             "earlier answers only; all episodes of a person are in one vector."
         )
         known = ", ".join([*self.model.known, *(f"coordinate {i}" for i in self.model.moves)])
         public = Assumption(f"What was declared as known is public, and not taken from these people: {known}.", False)
-        return (Assumption(held, True), *([public] if known else []))
+        return (Assumption(laws, True), Assumption(held, True), *([public] if known else []))
 
     def run(self) -> Generator[Query, np.ndarray, Released]:
         moves = Moves(self.spaces, self.feature_map, self.moved)

@@ -132,7 +132,7 @@ class Box:
         """Both in words, with as many digits as it takes to see that they differ.
 
         >>> Box.of((0, 0.1)).beside(Box.of((0, 0.10000000149)))
-        ('[0, 0.1]', '[0, 0.1000000015]')
+        ('[0, 0.1]', '[0, 0.100000001]')
         """
         pairs = ((self._in_digits(digits), other._in_digits(digits)) for digits in range(6, 18))
         return next((pair for pair in pairs if pair[0] != pair[1]), (str(self), str(other)))

@@ -67,7 +67,7 @@ class Budget(Checked):
         >>> print(world, "/", check)
         (0.943816, 1e-05)-DP, mu = 0.2543 / (0.284543, 1e-05)-DP, mu = 0.084765
         >>> check
-        GaussianBudget(epsilon=0.284543..., delta=1e-05)
+        GaussianBudget(epsilon=0.28454..., delta=1e-05)
         >>> [part.epsilon for part in Budget(epsilon=0.9, delta=0).split(0.5, 0.25)]
         [0.45, 0.225]
         """

@@ -26,8 +26,8 @@ from quietq.privacy.checks import Check, Checked, optional, positive, probabilit
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.kinds import UnknownKind, thaw
-from quietq.privacy.norms import norm_in_words
-from quietq.privacy.relations import RELATIONS, relation_in_words
+from quietq.privacy.printed import in_print
+from quietq.privacy.relations import RELATIONS
 from quietq.version import __version__
 
 if TYPE_CHECKING:
@@ -210,26 +210,7 @@ class Certificate(Checked):
         return gaussian_event({self.mu: 1})
 
     def __str__(self) -> str:
-        if self.standing == "none":
-            head = f"{self.method}: no privacy is promised"
-            head += " (a seed was given: whoever knows it can subtract the noise)." if self.reproducible else "."
-        else:
-            verb = "is certified" if self.standing == "certified" else "is only CLAIMED, not proven,"
-            mu = "" if self.mu is None else f" (mu = {self.mu:.5g})"
-            head = f"{self.method}: {verb} to be ({self.epsilon:g}, {self.delta:g})-differentially private{mu}."
-        lines = [head]
-        if self.relation is not None:
-            lines.append(f"Promised to look alike: {relation_in_words(self.relation)}.")
-        if self.domain is not None:
-            lines.append(f"States lie in {' x '.join(f'[{low:.10g}, {high:.10g}]' for low, high in self.domain)}.")
-        if self.norm is not None:
-            lines.append(f"Sensitivity and noise are measured in {norm_in_words(self.norm)}.")
-        if self.expected_error is not None:
-            off = f"about {self.expected_error:.3g} (more where the reward is rough)"
-            lines.append(f"Values must be expected to be off by {off}, root mean square and apart from a constant.")
-        lines += [f"- {'enforced' if a.enforced else 'trusted'}: {a.text}" for a in self.assumptions]
-        lines += [f"- note: {remark}" for remark in self.remarks]
-        return "\n".join(lines)
+        return in_print(self)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

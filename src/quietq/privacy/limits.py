@@ -10,12 +10,13 @@ input is perfectly private and right by luck under one of the two.
 import math
 from bisect import bisect_left
 
-from scipy.special import expit, ndtr
+from scipy.special import ndtr
 
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import MOST, count, positive, real
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.guesser import guess_right
 
 
 def steps_between(
@@ -94,16 +95,8 @@ def people_needed(score: float, budget: Budget, *, distance: float, width: float
 
 def guess(certificate: Certificate) -> float:
     """The most often that somebody who knows all but one person is right about that one, where a coin is right half
-    the time: Phi(mu/2) for Gaussian noise, and for any (epsilon, delta) what a randomised answer gives.
+    the time.
     """
-    if certificate.mu is not None:
-        return float(ndtr(certificate.mu / 2))
     if certificate.epsilon is None:
         raise InvalidInput(f"A certificate of standing {certificate.standing!r} promises nothing to bet on.")
-    return guess_right(certificate.epsilon, certificate.delta or 0.0)
-
-
-def guess_right(epsilon: float, delta: float) -> float:
-    """The same for any (epsilon, delta), of which no more is known."""
-    share = float(expit(epsilon))
-    return share + (1 - share) * delta
+    return guess_right(certificate.epsilon, certificate.delta or 0.0, certificate.mu)

@@ -21,7 +21,8 @@ from quietq.cli.report.reward_picture import plot_reward
 from quietq.feedback.voters import mean_candidate_rating
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.limits import guess, guess_right
+from quietq.privacy.guesser import guess_right, of_hundred
+from quietq.privacy.limits import guess
 from quietq.privacy.relations import is_presence
 from quietq.worlds import WALK, plan
 
@@ -76,7 +77,7 @@ def _promised(certificate: Certificate, second: Certificate | None) -> list[Part
         right = guess_right(epsilon, delta)
     return [
         WORDS["promised"].format(who=who, epsilon=epsilon, delta=delta),
-        WORDS["presence" if presence else "guess"].format(percent=100 * right),
+        WORDS["presence" if presence else "guess"].format(right=of_hundred(right)),
         WORDS["assumptions"],
         Table(("assumption", "by"), assumptions),
         *(f"Note: {remark}" for remark in certificate.remarks),

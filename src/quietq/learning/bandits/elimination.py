@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from quietq.learning.bandits.policy import PrivatePolicy, sums_in_answers
-from quietq.privacy import InvalidInput
+from quietq.learning.bandits.policy import UNITS
+from quietq.learning.bandits.private_policy import PrivatePolicy
 
 
 class Epoch(NamedTuple):
@@ -30,7 +30,7 @@ class Epoch(NamedTuple):
 
     @classmethod
     def of(cls, number: int, arms: int, wrong: float, budget_scale: float, pure: bool) -> "Epoch":
-        """`budget_scale` is the size of the noise on a sum: the scale of Laplace's, the deviation of Gaussian noise."""
+        """`budget_scale` is the scale of Laplace noise on a sum, or the deviation of Gaussian noise."""
         gap, log = 2.0**-number, math.log(8 * arms * number**2 / wrong)
         noise = budget_scale * (math.log(4 * arms * number**2 / wrong) if pure else math.sqrt(2 * log))
         answers = math.ceil(max(32 * log / gap**2, 8 * noise / gap)) + 1
@@ -59,15 +59,10 @@ class Elimination(PrivatePolicy):
     """
 
     name: ClassVar[str] = "elimination"
-
-    def __post_init__(self) -> None:
-        if self.arrivals is None:
-            raise InvalidInput("arrivals must be declared for Elimination: how often will somebody come by?")
-        super().__post_init__()
+    declared: ClassVar[bool] = True
 
     def _start(self) -> _State:
-        zeros = np.zeros(self.arms, np.int64)
-        return _State(1, np.ones(self.arms, bool), zeros, zeros.copy(), zeros.copy())
+        return _State(1, np.ones(self.arms, bool), *np.zeros((3, self.arms), np.int64))
 
     @property
     def epoch(self) -> Epoch:
@@ -81,15 +76,9 @@ class Elimination(PrivatePolicy):
         state.shown[arm] += 1
         return arm
 
-    def _ahead(self) -> Int[np.ndarray, " arms"]:
-        """How many answers about each arm `_take` may get at once, by their sum; for simulations in blocks."""
-        left, state = self.state.left, self.state
-        waited = self.epoch.answers - state.answers if left.sum() > 1 else np.full(self.arms, 2**40)
-        return np.where(left, waited, 0)
-
     def _take(self, shown: int, units: int, answers: int = 1) -> None:
-        state = self.state
-        needed = self.epoch.answers
+        """One answer, or the sum of some that end no epoch before the last of them."""
+        state, needed = self.state, self.epoch.answers
         if state.left.sum() == 1 or not state.left[shown] or state.answers[shown] >= needed:
             return  # nothing waits for it: an answer that is used never, or once
         state.answers[shown] += answers
@@ -100,11 +89,10 @@ class Elimination(PrivatePolicy):
     def _end_epoch(self) -> None:
         state, epoch = self.state, self.epoch
         left = np.flatnonzero(state.left)
-        means = self._noised(sums_in_answers(state.units[left])) / epoch.answers
+        means = self._noised(state.units[left] / UNITS) / epoch.answers
         state.left[left[means < means.max() - 2 * (epoch.sampling + epoch.noise)]] = False
         state.epoch += 1
         self._forget()
 
     def _forget(self) -> None:
-        for each in (self.state.shown, self.state.answers, self.state.units):
-            each[:] = 0
+        self.state.shown[:], self.state.answers[:], self.state.units[:] = 0, 0, 0

@@ -7,20 +7,19 @@ each sum, and mu-GDP with Gaussian noise of deviation 1/mu. If x is the noisy me
 
     P(q > index(x, n, level)) <= exp(-level),    index = min over l of (1 - exp(-l x - level/n - w(l)))/(1 - exp(-l)),
 
-over 0 < l <= epsilon with w = 0 for Laplace noise (ours: its distribution function at u is at most exp(l u) for each
-such l, so Chernoff's bound holds as if there were no noise), over l > 0 with w = l^2/(2 mu^2 n) for Gaussian noise.
-At level a ln(t), for any a > 1, an underrated best arm costs no more than a constant (`docs/theory.md`, section 14), so
-that regret is of order ln(T) sum_a (1/gap_a + 1/epsilon).
+over 0 < l <= epsilon with w = 0 for Laplace noise, over l > 0 with w = l^2/(2 mu^2 n) for Gaussian noise. At level
+a ln(t), for any a > 1, regret is of order ln(T) sum_a (1/gap_a + 1/epsilon) (`docs/theory.md`, section 14).
 """
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.learning.bandits.policy import PrivatePolicy, sums_in_answers
+from quietq.learning.bandits.policy import UNITS
+from quietq.learning.bandits.private_policy import PrivatePolicy
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import real
 
@@ -28,12 +27,9 @@ _STEEPEST = 30.0  # beyond it, the bound says nothing more
 
 
 def index(
-    means: Float[np.ndarray, " arms"],
-    answers: Int[np.ndarray, " arms"],
-    level: float,
-    rate: float,
+    means: Float[np.ndarray, " arms"], answers: Int[np.ndarray, " arms"], level: float, rate: float,
     mu: float = math.inf,
-) -> Float[np.ndarray, " arms"]:
+) -> Float[np.ndarray, " arms"]:  # fmt: skip
     """At most this is the true mean, except with probability exp(-level). Each slope gives a bound; here are some 100.
 
     `rate` is the epsilon of Laplace noise on the sums, or infinite; `mu` that of Gaussian noise.
@@ -43,6 +39,12 @@ def index(
     exponent = slopes * means[:, None] + (level + slopes**2 / (2 * mu**2)) / answers[:, None]
     exponent = np.maximum(exponent, -700.0)  # so that nothing overflows; a larger one is a bound too
     return np.min(-np.expm1(-exponent) / -np.expm1(-slopes), axis=1)
+
+
+def _above_one(name: str, value: Any) -> float:
+    if not real(name, value) > 1:
+        raise InvalidInput(f"{name} must be above 1, not {value!r}.")
+    return float(value)
 
 
 @dataclass
@@ -59,19 +61,15 @@ class _State:
 class Episodes(PrivatePolicy):
     """Needs no number of arrivals."""
 
+    fields: ClassVar = {**PrivatePolicy.fields, "exploration": _above_one}
     name: ClassVar[str] = "episodes"
     _: KW_ONLY
     exploration: float = 1.1
     """The level of an index is this times the logarithm of the number of answers so far."""
 
-    def __post_init__(self) -> None:
-        if not real("exploration", self.exploration) > 1:
-            raise InvalidInput(f"exploration must be above 1, not {self.exploration!r}.")
-        super().__post_init__()
-
     def _start(self) -> _State:
-        zeros = np.zeros(self.arms, np.int64)
-        return _State(0, 0, zeros, np.zeros(self.arms), zeros.copy(), zeros.copy())
+        length, answers, units = np.zeros((3, self.arms), np.int64)
+        return _State(0, 0, length, np.zeros(self.arms), answers, units)
 
     def choose(self, context: object = None) -> int:
         return self.state.arm
@@ -81,12 +79,8 @@ class Episodes(PrivatePolicy):
         """Answers that the episode under way ends with."""
         return max(2 * int(self.state.length[self.state.arm]), 1)
 
-    def _ahead(self) -> Int[np.ndarray, " arms"]:
-        """How many answers about each arm `_take` may get at once, by their sum; for simulations in blocks."""
-        waited = max(self._needed - int(self.state.answers[self.state.arm]), 1)
-        return np.where(np.arange(self.arms) == self.state.arm, waited, 0)
-
     def _take(self, shown: int, units: int, answers: int = 1) -> None:
+        """One answer, or the sum of some that end no episode before the last of them."""
         state = self.state
         state.time += answers
         state.answers[shown] += answers  # late answers about another arm wait for its next episode
@@ -96,8 +90,8 @@ class Episodes(PrivatePolicy):
 
     def _end_episode(self) -> None:
         state, arm = self.state, self.state.arm
-        taken, sums = int(state.answers[arm]), sums_in_answers(state.units[[arm]])
-        state.means[arm] = self._noised(sums)[0] / taken
+        taken = int(state.answers[arm])
+        state.means[arm] = self._noised(state.units[[arm]] / UNITS)[0] / taken
         state.length[arm], state.answers[arm], state.units[arm] = taken, 0, 0
         if not state.length.all():
             state.arm = int(np.argmin(state.length))  # the next one that had no episode

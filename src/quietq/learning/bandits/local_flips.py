@@ -9,67 +9,61 @@ keep their order, and gaps shrink by 2 p - 1, about epsilon/2.
 
 import math
 import secrets
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from quietq.learning.bandits.policy import UNITS, PrivatePolicy
-from quietq.learning.bandits.references import Counting, upper_bounds
+from quietq.learning.bandits.policy import UNITS
+from quietq.learning.bandits.private_policy import PrivatePolicy
+from quietq.learning.bandits.references import UCB
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
 from quietq.privacy import Assumption, InvalidInput
-from quietq.privacy.checks import positive
+
+_FLIPPED = Assumption(
+    "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and nothing "
+    "else of it was sent.",
+    enforced=False,
+)
 
 
 @dataclass(eq=False)
-class LocalUCB(Counting, PrivatePolicy):
+class LocalUCB(UCB, PrivatePolicy):
     """Upper confidence bounds on reports: `policy.learn(context, arm, policy.report(reward))`.
 
     `report` belongs on the person's own device, where the answer is; `learn` takes what was reported, 0 or 1.
     """
 
+    fields: ClassVar = {**PrivatePolicy.fields, **UCB.fields}
     name: ClassVar[str] = "local"
     pure: ClassVar[bool] = True
     remarks: ClassVar[tuple[str, ...]] = (
+        *PrivatePolicy.remarks,
         "Local differential privacy: each answer is flipped before it leaves the person, so nobody is trusted with it.",
     )
-    _: KW_ONLY
-    exploration: float = 1.1
-    """The level of a bound is this times the logarithm of the number of answers so far."""
-
-    def __post_init__(self) -> None:
-        self.exploration = positive("exploration", self.exploration)
-        super().__post_init__()
 
     @property
     def norm(self) -> dict[str, Any]:
         return {"kind": "flips"}
 
-    def choose(self, context: object = None) -> int:
-        return int(upper_bounds(self.state, self.exploration).argmax())
-
     def report(self, reward: Any) -> int:
         """What may be sent. The flip is exact; the coin before it need not be."""
         entropy = self._entropy()
-        coin = bool(entropy.uniforms((1,))[0] * UNITS < self._units(reward))
+        coin = bool(entropy.uniforms((1,))[0] * UNITS < super()._units(reward))
         odds = self.budget.epsilon / self.visits
         if entropy.reproducible:
             return int(coin == bool(entropy.uniforms((1,))[0] < 1 / (1 + math.exp(-odds))))
         return int(coin == keeps(odds))
 
-    def _checked(self, context: Any, arm: Any, reward: Any, person: Any) -> tuple[Any, int, str | None]:
-        """The reward is what `report` gave, or None if nothing was sent."""
+    def _units(self, reward: Any) -> int:
+        """Of what `report` gave, or None if nothing was sent: by then it is no secret, and may be refused."""
         if reward is not None and not (isinstance(reward, int) and reward in (0, 1)):
             raise InvalidInput("reward must be what `report` gave, 0 or 1, or None.")
-        return super()._checked(context, arm, reward if reward is None else self.rewards[reward], person)
+        return UNITS // 2 if reward is None else UNITS * int(reward)
 
     def _measured(self) -> dict[str, Any]:
         return {"norm": self.norm, "scale": self.law.measured()["scale"]}
 
     def _conditions(self) -> tuple[Assumption, ...]:
-        flipped = (
-            "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and "
-            "nothing else of it was sent."
-        )
-        return Assumption(flipped, False), *self._about_visits(self.named)
+        return _FLIPPED, *self._about_visits(self.named)
 
 
 def keeps(odds: float, random_bits: RandomBits = secrets.randbits) -> bool:

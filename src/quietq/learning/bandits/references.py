@@ -5,16 +5,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from quietq.learning.bandits.policy import Policy, sums_in_answers
+from quietq.learning.bandits.policy import UNITS, Policy
 from quietq.privacy.checks import positive
 
 
 @dataclass
-class Counts:
-    """Answers about each arm."""
-
+class _Counts:
     answers: Int[np.ndarray, " arms"]
     units: Int[np.ndarray, " arms"]
 
@@ -23,36 +21,31 @@ class Counts:
 class Counting(Policy):
     """What policies share that keep counts of answers and nothing else."""
 
-    def _start(self) -> Counts:
-        return Counts(np.zeros(self.arms, np.int64), np.zeros(self.arms, np.int64))
+    def _start(self) -> _Counts:
+        return _Counts(np.zeros(self.arms, np.int64), np.zeros(self.arms, np.int64))
 
     def _take(self, shown: int, units: int) -> None:
         self.state.answers[shown] += 1
         self.state.units[shown] += units
 
 
-def upper_bounds(counts: Counts, exploration: float) -> Float[np.ndarray, " arms"]:
-    """Means raised by Hoeffding's bound at probability t^-exploration; infinite where there is no answer."""
-    n = np.maximum(counts.answers, 1)
-    level = exploration * math.log(max(int(counts.answers.sum()), 1))
-    bounds = sums_in_answers(counts.units) / n + np.sqrt(level / (2 * n))
-    return np.where(counts.answers > 0, bounds, np.inf)
-
-
 @dataclass(eq=False)
 class UCB(Counting):
     """Upper confidence bounds (Auer, Cesa-Bianchi & Fischer 2002), with the constant that Hoeffding's bound needs."""
 
+    fields: ClassVar = {**Policy.fields, "exploration": positive}
     name: ClassVar[str] = "ucb"
     _: KW_ONLY
     exploration: float = 1.1
-
-    def __post_init__(self) -> None:
-        self.exploration = positive("exploration", self.exploration)
-        super().__post_init__()
+    """The level of a bound is this times the logarithm of the number of answers so far."""
 
     def choose(self, context: object = None) -> int:
-        return int(np.argmax(upper_bounds(self.state, self.exploration)))
+        """Means raised by Hoeffding's bound at probability t^-exploration; an arm without an answer comes first."""
+        answers = self.state.answers
+        n = np.maximum(answers, 1)
+        level = self.exploration * math.log(max(int(answers.sum()), 1))
+        bounds = self.state.units / UNITS / n + np.sqrt(level / (2 * n))
+        return int(np.argmax(np.where(answers > 0, bounds, np.inf)))
 
 
 @dataclass(eq=False)
@@ -64,5 +57,5 @@ class Thompson(Counting):
     def choose(self, context: object = None) -> int:
         self._drawn += 1
         seed = None if self.simulate is None else [self.simulate, self._drawn]
-        ones, answers = sums_in_answers(self.state.units), self.state.answers
+        ones, answers = self.state.units / UNITS, self.state.answers
         return int(np.argmax(np.random.default_rng(seed).beta(1 + ones, 1 + answers - ones)))

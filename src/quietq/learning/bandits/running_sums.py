@@ -2,13 +2,11 @@
 
 Theorem. Let each visit bring a vector v = zz' (its numbers in an order and scale in which the Euclidean norm is the
 Frobenius norm), |z| <= length, and let neighbours differ in at most `visits` of them. (a) Tree: a vector is in one node
-on each level; the nodes of a level move by at most sqrt(2) visits length^2 together, and all levels by sqrt(levels)
-times that. (b) Factors: with C lower triangular, Toeplitz and without negative entries, what is noised is C v, which
-moves by at most sqrt(2) visits column length^2 where `column` is the length of C's first column; running sums are
-A C^-1 of it, A being all ones below the diagonal. Gaussian noise of that over mu on every number is mu-GDP.
-Proof in `docs/theory.md`, section 14; sqrt(2), not 2, because products of positive semidefinite matrices are not
-negative. C is a buffered linear Toeplitz matrix of jax-privacy's, which approximates the square root of A (Dvijotham,
-McMahan, Pillutla, Steinke & Thakurta 2024).
+on each level, and all nodes move by at most sqrt(2 levels) visits length^2 together. (b) Factors: with C lower
+triangular, Toeplitz and without negative entries, what is noised is C v, which moves by at most sqrt(2) visits length^2
+times the length of C's first column; running sums are A C^-1 of it, A being all ones below the diagonal. Gaussian noise
+of that over mu on every number is mu-GDP (`docs/theory.md`, section 14). C is a buffered linear Toeplitz matrix of
+jax-privacy's, near the square root of A (Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024).
 """
 
 import functools
@@ -23,7 +21,6 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.learning.bandits.tree_ucb import enter, levels_for
-from quietq.privacy.interactive import longest_column
 
 PARTS = 2.0**32
 """Vectors are rounded to whole numbers of such parts, which a tree then adds exactly."""
@@ -45,18 +42,13 @@ class Sums:
 class RunningSum(ABC):
     """A way of adding up; all of it is public."""
 
+    norm: dict[str, Any]
+    """As certificates state it."""
+    rounding = 0.0
+    """By how much neighbours can be farther apart because of floating point, in one person's visit."""
+
     def __init__(self, arrivals: int, numbers: int, length: float) -> None:
         self.arrivals, self.numbers, self.length = arrivals, numbers, length
-
-    @property
-    @abstractmethod
-    def norm(self) -> dict[str, Any]:
-        """As certificates state it."""
-
-    @property
-    def rounding(self) -> float:
-        """By how much neighbours can be farther apart because of floating point, in one person's visit."""
-        return 0.0
 
     @abstractmethod
     def start(self) -> Sums: ...
@@ -86,13 +78,10 @@ class RunningSum(ABC):
 class Tree(RunningSum):
     """Nodes of a binary tree, each noised once, when it is full."""
 
-    @property
-    def levels(self) -> int:
-        return levels_for(self.arrivals)
-
-    @property
-    def norm(self) -> dict[str, Any]:
-        return {"kind": "tree-of-moments", "levels": self.levels, "length": self.length}
+    def __init__(self, arrivals: int, numbers: int, length: float) -> None:
+        super().__init__(arrivals, numbers, length)
+        self.levels = levels_for(arrivals)
+        self.norm = {"kind": "tree-of-moments", "levels": self.levels, "length": length}
 
     def start(self) -> Sums:
         shape = self.levels, self.numbers
@@ -115,28 +104,15 @@ class Factors(RunningSum):
     def __init__(self, arrivals: int, numbers: int, length: float) -> None:
         super().__init__(arrivals, numbers, length)
         self.scales, self.decays = factors(arrivals)
-
-    @property
-    def norm(self) -> dict[str, Any]:
-        return {
-            "kind": "encoded-moments", "scales": list(self.scales), "decays": list(self.decays), "length": self.length,
-        }  # fmt: skip
-
-    @property
-    def column(self) -> float:
-        return longest_column(self.scales, self.decays, self.arrivals)
-
-    @property
-    def rounding(self) -> float:
-        """Each buffer holds at most `long` vectors, and errs by 2^-52 of that in each of as many steps."""
-        long = [min(self.arrivals, 1 / (1 - decay)) for decay in self.decays]
-        each = 2.0**-50 * (1 + sum(s * n**2 for s, n in zip(self.scales, long, strict=True))) * self.length**2
-        return 2 * each * math.sqrt(self.arrivals * self.numbers)
+        scales, decays = list(self.scales), list(self.decays)
+        self.norm = {"kind": "encoded-moments", "scales": scales, "decays": decays, "length": length}
+        # a buffer holds at most so many vectors, and errs by 2^-52 of that in each of as many steps
+        squares = [scale * min(arrivals, 1 / (1 - decay)) ** 2 for scale, decay in zip(scales, decays, strict=True)]
+        self.rounding = 2 * (2.0**-50 * (1 + sum(squares)) * length**2) * math.sqrt(arrivals * numbers)
 
     def start(self) -> Sums:
-        buffers = len(self.scales)
-        zeros = np.zeros((buffers, self.numbers))
-        return Sums(0, zeros, np.zeros((buffers + 1, self.numbers)), np.zeros(self.numbers), 0.0)
+        rows, n = len(self.scales), self.numbers
+        return Sums(0, np.zeros((rows, n)), np.zeros((rows + 1, n)), np.zeros(n), 0.0)
 
     def add(self, sums: Sums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
         sums.steps += 1
@@ -169,21 +145,14 @@ def factors(arrivals: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: Any) -> Float[np.ndarray, "..."]:
     """The variance of the running sum after so many steps: the squares of the first column of A C^-1, added up.
 
-    The column is a sum of powers c_i p_i^k, so that its squares are geometric series.
-    """
-    powers, weights = _column_of_sums(scales, decays)
-    ratio, weight = np.multiply.outer(powers, powers).ravel(), np.multiply.outer(weights, weights).ravel()
-    steps = np.asarray(steps)[..., None]
-    ends = ratio == 1
-    return np.asarray((np.where(ends, steps, (1 - ratio**steps) / np.where(ends, 1.0, 1 - ratio)) @ weight).real)
-
-
-@functools.lru_cache(maxsize=16)
-def _column_of_sums(scales: tuple[float, ...], decays: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Decoding is linear: an error of 1 leaves buffers of 1, and comes back as -scales . M^(k-1) 1 after k steps, with
-    M = diag(decays) - 1 scales', all of whose eigenvalues are simple.
+    Decoding is linear: an error of 1 leaves buffers of 1, and comes back as -scales . M^(k-1) 1 after k steps, with
+    M = diag(decays) - 1 scales', all of whose eigenvalues are simple. So the column is a sum of powers c_i p_i^k, and
+    its squares are geometric series.
     """
     ones = np.ones(len(scales))
     values, vectors = np.linalg.eig(np.diag(decays) - np.outer(ones, scales))
-    weights = -(np.asarray(scales) @ vectors) * np.linalg.solve(vectors, ones) / (1 - values)
-    return np.append(values, 1.0), np.append(-weights, 1 + weights.sum())
+    parts = -(np.asarray(scales) @ vectors) * np.linalg.solve(vectors, ones) / (1 - values)
+    powers, weights = np.append(values, 1.0), np.append(-parts, 1 + parts.sum())
+    ratio, weight = np.multiply.outer(powers, powers).ravel(), np.multiply.outer(weights, weights).ravel()
+    ends, steps = ratio == 1, np.asarray(steps)[..., None]
+    return np.asarray((np.where(ends, steps, (1 - ratio**steps) / np.where(ends, 1.0, 1 - ratio)) @ weight).real)

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.learning.bandits.policy import PrivatePolicy, sums_in_answers
+from quietq.learning.bandits.policy import UNITS
+from quietq.learning.bandits.private_policy import PrivatePolicy
 from quietq.privacy.checks import positive
 
 
@@ -47,6 +48,7 @@ class _State:
 class TreeUCB(PrivatePolicy):
     """Looks again after every answer, for which each answer pays on every level."""
 
+    fields: ClassVar = {**PrivatePolicy.fields, "sampling": positive, "noise": positive}
     name: ClassVar[str] = "tree"
     pure: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
@@ -55,10 +57,6 @@ class TreeUCB(PrivatePolicy):
     """By how many Hoeffding bounds, at probability 1/t, a mean is raised for its sampling error."""
     noise: float = 1.0
     """By how many bounds on the nodes' noise it is raised."""
-
-    def __post_init__(self) -> None:
-        self.sampling, self.noise = positive("sampling", self.sampling), positive("noise", self.noise)
-        super().__post_init__()
 
     @property
     def levels(self) -> int:
@@ -76,10 +74,10 @@ class TreeUCB(PrivatePolicy):
         state = self.state
         if not state.answers.all():
             return int(np.argmin(state.answers))
-        scale = self.sensitivity / self.budget.epsilon
         ones = np.array([int(n).bit_count() for n in state.answers])
         log = math.log(max(state.time, 2))
-        of_noise = scale * (np.sqrt(4 * ones * log) + log)  # Bernstein's, for sums of so many Laplace numbers
+        # Bernstein's bound, for sums of so many Laplace numbers
+        of_noise = self.sensitivity / self.budget.epsilon * (np.sqrt(4 * ones * log) + log)
         raised = self.sampling * np.sqrt(log / (2 * state.answers)) + self.noise * of_noise / state.answers
         return int(np.argmax(state.nodes.sum(axis=1) / state.answers + raised))
 
@@ -89,5 +87,5 @@ class TreeUCB(PrivatePolicy):
             return  # there is no leaf for it
         state.time += 1
         state.answers[shown] += 1
-        noised = lambda node: self._noised(sums_in_answers(np.array([node])))[0]  # noqa: E731
+        noised = lambda node: self._noised(np.array([node / UNITS]))[0]  # noqa: E731
         enter(int(state.answers[shown]), state.units[shown], state.nodes[shown], units, noised)

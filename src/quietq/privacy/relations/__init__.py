@@ -22,6 +22,7 @@ from quietq.privacy.relations.relation import (
     NoiseKernel as NoiseKernel,
     Presence as Presence,
     Relation as Relation,
+    guessed_in_words as guessed_in_words,
     is_presence as is_presence,
     one_of_many as one_of_many,
     relation_in_words as relation_in_words,

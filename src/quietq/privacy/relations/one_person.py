@@ -47,7 +47,7 @@ class OnePerson(Relation):
     """Everything that one of so many people gave, all of their rows, replaced by anything, or by nothing.
 
     >>> print(OnePerson(1000))
-    what 1000 people gave, of whom one may have given anything else (replacing any one of 1000 people)
+    what 1000 people gave, of whom one may have given anything else
     """
 
     kind = "one-person"
@@ -60,7 +60,11 @@ class OnePerson(Relation):
 
     @staticmethod
     def words(record: Record) -> str:
-        return f"what {plural(record['people'], 'person', 'people')} gave, of whom one may have given anything else"
+        return Relation.of_whom(record["people"])
+
+    @staticmethod
+    def of_whom(number: int | None) -> str:
+        return ""  # the words say it all
 
 
 def _flag(name: str, value: object) -> object:

@@ -70,10 +70,12 @@ class Relation(Checked, ABC):
 
     @staticmethod
     def of_whom(number: int | None) -> str:
-        """Which people the words are about, in brackets after them."""
+        """Which people there are and what is hidden of one, which comes before the words; nothing if none count."""
         if number is None:
             return ""
-        return " (replacing the one person)" if number == 1 else f" (replacing any one of {number:d} people)"
+        if number == 1:
+            return "what one person gave, which may have been anything else"
+        return f"what {number:d} people gave, of whom one may have given anything else"
 
     def __str__(self) -> str:
         return relation_in_words(self.describe())
@@ -90,10 +92,10 @@ class Presence(Relation):
 
     @staticmethod
     def of_whom(number: int | None) -> str:
-        one = "the one person" if number == 1 else f"any one of {number:d} people"
+        people, one = ("one person", "the") if number == 1 else (f"{number:d} people", "any one of")
         return (
-            f" (PRESENCE ONLY, the weaker promise: {one} against the neutral middle in their place; replacing what "
-            "they gave by anything else may give away twice as much)"
+            f"what {people} gave (PRESENCE ONLY, the weaker promise: {one} {people} against the neutral middle in "
+            "their place; replacing what they gave by anything else may give away twice as much)"
         )
 
 
@@ -111,6 +113,20 @@ def relation_in_words(record: Record) -> str:
     'rewards that differ by at most 1 anywhere'
     """
     return in_words(lambda: _in_words(RELATIONS[record["kind"]], record), record)
+
+
+def guessed_in_words(record: Record) -> str:
+    """What somebody would have to guess who wants to break the promise.
+
+    >>> guessed_in_words({"kind": "one-person", "people": 9})
+    'which of two equally likely versions of one person was there'
+    """
+    if is_presence(record):
+        return "whether one person took part, which is as likely as not,"
+    known = {"any one person": "one person", "any one trajectory": "one trajectory"}
+    one = known.get(unit_of(record), "the reward, as far apart as is promised,")
+    source = "from what all others are shown " if record.get("contexts") else ""
+    return f"{source}which of two equally likely versions of {one} was there"
 
 
 def is_presence(record: Record) -> bool:
@@ -137,4 +153,5 @@ def one_of_many(record: Record) -> str | None:
 
 
 def _in_words(known: type[Relation], record: Record) -> str:
-    return known.words(record) + known.of_whom(record.get("people"))
+    who, bounds = known.of_whom(record.get("people")), known.words(record)
+    return f"{who}; in numbers, {bounds}" if who else bounds

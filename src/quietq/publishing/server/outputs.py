@@ -15,10 +15,8 @@ def names_of(function: Publishable) -> list[str]:
     if isinstance(function, EvaluatedPolicies):
         return list(function.names)
     if isinstance(function, PrivateWorld):
-        states, actions = range(function.spaces.states), function.spaces.actions
-        after = ["the middle action"] if actions is None else [f"action {k}" for k in range(actions)]
-        place = ["state"] if len(states) == 1 else [f"coordinate {i}" for i in states]
-        return [f"next {where} after {action}" for action in after for where in place]
+        after = ["the middle action"] if function.spaces.actions is None else action_names(function)
+        return [f"next {where} after {action}" for action in after for where in state_names(function)]
     if function.choices is not None:
         return [f"action {k}" for k in outputs]
     if isinstance(function, PrivatePolicy):
@@ -27,6 +25,35 @@ def names_of(function: Publishable) -> list[str]:
         return ["value"]
     each = "action" if isinstance(function, PrivateModel | NetworkReward) else "output"
     return [f"{each} {k}" for k in outputs]
+
+
+def state_names(world: PrivateWorld) -> list[str]:
+    """What coordinates of states are called."""
+    return _told("coordinate", world.spaces.state_names)
+
+
+def action_names(world: PrivateWorld) -> list[str]:
+    """What actions of the list are called, or else the numbers that an action is."""
+    return _told("action", world.spaces.action_names)
+
+
+def _told(kind: str, names: tuple[str, ...]) -> list[str]:
+    """Names that are numbers would be taken for values: they are told with their place."""
+
+    def told(place: int, name: str) -> str:
+        if not _is_number(name):
+            return name
+        return f"{kind} {place}" if name == str(place) else f"{kind} {place} ({name})"
+
+    return [told(*each) for each in enumerate(names)]
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def measure_of(function: Publishable) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from quietq.mechanisms.release_file import NOT_PRIVATE, OpenedFile
 from quietq.privacy import Budget, Certificate, InvalidInput, cap_any_dp, cap_gdp, guess
+from quietq.privacy.guesser import of_hundred
 from quietq.privacy.relations import is_presence, relation_in_words
 from quietq.privacy.words import plural
 
@@ -28,7 +29,6 @@ def explain(release: OpenedFile) -> dict[str, Any]:
 
 
 def _promised(certificate: Certificate) -> list[str]:
-    share = math.ceil(1000 * guess(certificate)) / 10  # upwards, because it is "at most"
     relation = dict(certificate.relation or {})
     secret, who = _who(relation)
     return [
@@ -37,7 +37,7 @@ def _promised(certificate: Certificate) -> list[str]:
         f"{certificate.delta:g}: the smaller they are, the more is hidden.",
         f"In plain words: suppose somebody knows everything but {secret}, and that there are two "
         "possibilities, either as likely as the other. By tossing a coin they guess right in 50 of 100 cases; with "
-        f"this release in their hands, in at most {share:.1f} of 100.",
+        f"this release in their hands, in at most {of_hundred(guess(certificate))} of 100.",
         "That holds however long they look, whatever they compute from it, and for any number of questions asked here.",
         f"Promised to look alike: {relation_in_words(relation)}. It covers this difference and no larger one.",
         "Not covered: what is true of the whole group; other releases about the same people, which add up; and data "

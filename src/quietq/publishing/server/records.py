@@ -32,6 +32,8 @@ class Stage(BaseModel):
 
     actions: int | None = Field(description="How many actions there are; null where an action is numbers.")
     action_box: Sides | None = Field(description="Where these numbers lie.")
+    state_names: list[str] = Field(description="What the coordinates of a state are called.")
+    action_names: list[str] = Field(description="What the actions are called, or the numbers that an action is.")
     policies: list[str] = Field(description="Ids of served agents whose states and actions are those of this world.")
     start: list[float] = Field(description="A state to begin in: the mean of people's first states, or of all states.")
     unknown: list[str] = Field(

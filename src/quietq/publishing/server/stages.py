@@ -9,6 +9,7 @@ from jaxtyping import Float
 from quietq.mechanisms.private_world import PrivateWorld
 from quietq.mechanisms.release_file import OpenedFile
 from quietq.noise.box import Box
+from quietq.publishing.server.outputs import action_names, state_names
 from quietq.publishing.server.records import Sides, Stage
 
 MOVES = "moves"
@@ -21,7 +22,8 @@ def stage_of(world: PrivateWorld, releases: Mapping[str, OpenedFile]) -> Stage:
     fitting = [id for id, release in releases.items() if acts_in(release, world)]
     return Stage(
         actions=world.spaces.actions, action_box=None if acting is None else sides_of(acting), policies=fitting,
-        start=first_state(world).tolist(), unknown=left_out(world),
+        start=first_state(world).tolist(), unknown=left_out(world), state_names=state_names(world),
+        action_names=action_names(world),
     )  # fmt: skip
 
 

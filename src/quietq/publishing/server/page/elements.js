@@ -43,5 +43,8 @@ export function labelled(text, control) {
   return element("div", {}, element("label", { htmlFor: control.id, textContent: text }), control);
 }
 
+/** A name that is not longer than there is room for in a picture. */
+export const brief = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
+
 /** A number with as many digits as are read easily. */
 export const short = (number) => String(Number(number.toPrecision(6)));

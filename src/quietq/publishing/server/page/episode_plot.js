@@ -2,23 +2,25 @@
 // played in colour.
 
 import { drawAxes, frameOf, paddedRange } from "./axes.js";
-import { element, find, heading, row, shape, short } from "./elements.js";
+import { brief, element, find, heading, row, shape, short } from "./elements.js";
 import { colour } from "./legend.js";
 
 const HEIGHT = 110;
+const LONGEST_TITLE = 40; // letters, over a plot
 
-let panels = []; // what moves: { frame, numbers, path, dot, first }
+let panels = []; // what moves: { frame, track, path, dot }
 let shown = null; // the release and the episode on screen
 
 /** Draws an episode, nothing of it played yet, and its table. */
 export function drawEpisode(release, episode) {
   shown = { release, episode };
   const { states, actions, rewards } = episode;
-  const acted = actions.map((action) => [action].flat());
-  const tracks = states[0].map((_, axis) => [release.stateName(axis), states.map((state) => state[axis]), 0]);
-  const names = release.actionNames(acted[0].length);
-  names.forEach((name, k) => tracks.push([name, acted.map((action) => action[k]), 1]));
-  if (rewards !== null) tracks.push(["expected reward", rewards, 1]);
+  const column = (rows, k) => rows.map((row) => row[k]);
+  const tracks = states[0].map((_, k) => ({ name: release.stateName(k), numbers: column(states, k), first: 0 }));
+  const { choices, stage } = release;
+  if (choices) tracks.push({ name: "action", numbers: actions, first: 1, choices });
+  else stage.action_names.forEach((name, k) => tracks.push({ name, numbers: column(actions, k), first: 1 }));
+  if (rewards !== null) tracks.push({ name: "expected reward", numbers: rewards, first: 1 });
   find("episode").replaceChildren();
   panels = tracks.map((track, k) => panel(track, k, episode));
   showTable(tracks);
@@ -26,9 +28,10 @@ export function drawEpisode(release, episode) {
 
 /** Plays an episode as far as this step. */
 export function moveEpisode(step) {
-  for (const { frame, numbers, path, dot, first } of panels) {
+  for (const { frame, track, path, dot } of panels) {
+    const { numbers, first } = track;
     const played = numbers.slice(0, step + 1 - first);
-    path.setAttribute("d", played.length ? line(frame, played, first) : "");
+    path.setAttribute("d", played.length ? line(frame, track, played) : "");
     dot.setAttribute("visibility", played.length ? "visible" : "hidden");
     if (!played.length) continue;
     dot.setAttribute("cx", frame.x(played.length - 1 + first));
@@ -42,24 +45,34 @@ export function redrawEpisode(step) {
   moveEpisode(step);
 }
 
-const line = (frame, numbers, first) =>
-  `M${numbers.map((number, i) => `${frame.x(i + first).toFixed(2)},${frame.y(number).toFixed(2)}`).join("L")}`;
+/** From number to number; an action of a list is taken for a whole step, and nothing lies between two of them. */
+function line(frame, { first, choices }, numbers) {
+  const [x, y] = [(i) => frame.x(i).toFixed(2), (number) => frame.y(number).toFixed(2)];
+  if (choices) return `M${x(0)},${y(numbers[0])}${numbers.map((number, i) => `V${y(number)}H${x(i + 1)}`).join("")}`;
+  return `M${numbers.map((number, i) => `${x(i + first)},${y(number)}`).join("L")}`;
+}
 
-function panel([name, numbers, first], k, episode) {
+/** A number of a track in words. */
+const told = ({ choices }, number) => (choices ? choices[number] : short(number));
+
+function panel(track, k, episode) {
+  const { name, numbers, choices } = track;
   const holder = element("div", {});
   find("episode").append(holder);
   const width = Math.max(holder.clientWidth, 240);
   const last = episode.actions.length;
   const frame = frameOf({
-    xRange: [0, last], yRange: paddedRange(numbers.map((number) => [number])), width, height: HEIGHT, rows: 4,
+    xRange: [0, last], yRange: choices ? [-0.25, choices.length - 0.75] : paddedRange([numbers]),
+    width, height: HEIGHT, rows: 4, yNames: choices,
   });
   const picture = shape("svg", { viewBox: `0 0 ${width} ${frame.whole}`, height: frame.whole, role: "img" });
-  picture.setAttribute("aria-label", `${name} by step, from ${short(numbers[0])} to ${short(numbers.at(-1))}`);
-  drawAxes(picture, frame, "step", name);
+  const [from, to] = [numbers[0], numbers.at(-1)].map((number) => told(track, number));
+  picture.setAttribute("aria-label", `${name} by step, from ${from} to ${to}`);
+  drawAxes(picture, frame, "step", brief(name, LONGEST_TITLE));
   const kind = colour(k, false);
   const path = shape("path", { class: `line ${kind}`, d: "" });
   const dot = shape("circle", { class: `dot ${kind}`, r: 4.5, visibility: "hidden" });
-  picture.append(shape("path", { class: `line pale ${kind}`, d: line(frame, numbers, first) }), path);
+  picture.append(shape("path", { class: `line pale ${kind}`, d: line(frame, track, numbers) }), path);
   if (episode.ending !== "steps") {
     picture.append(
       shape("line", { class: "asked", x1: frame.x(last), x2: frame.x(last), y1: frame.top, y2: frame.bottom }),
@@ -68,13 +81,13 @@ function panel([name, numbers, first], k, episode) {
   }
   picture.append(dot);
   holder.append(picture);
-  return { frame, numbers, path, dot, first };
+  return { frame, track, path, dot };
 }
 
 function showTable(tracks) {
-  const head = element("tr", {}, ...["step", ...tracks.map(([name]) => name)].map((title) => heading(title, "col")));
-  const rows = tracks[0][1].map((_, step) => row(String(step), tracks.map(([, numbers, first]) => {
-    return step < first ? "" : short(numbers[step - first]);
+  const head = element("tr", {}, ...["step", ...tracks.map(({ name }) => name)].map((title) => heading(title, "col")));
+  const rows = tracks[0].numbers.map((_, step) => row(String(step), tracks.map((track) => {
+    return step < track.first ? "" : told(track, track.numbers[step - track.first]);
   })));
   find("episode-table").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
 }

@@ -34,13 +34,14 @@ export class Release {
     return Number(mode.replace("change", ""));
   }
 
-  /** What the numbers of an action in this world are called. */
-  actionNames(count) {
-    return count === 1 ? ["action"] : Array.from({ length: count }, (_, k) => `action[${k}]`);
+  /** What the actions of a list in this world are called; null where an action is numbers. */
+  get choices() {
+    return this.stage.actions === null ? null : this.stage.action_names;
   }
 
-  /** What a coordinate of the state is called. */
+  /** What a coordinate of the state is called: as it was declared, which a world alone knows. */
   stateName(axis) {
+    if (this.stage !== null) return this.stage.state_names[axis];
     return this.dimensions === 1 ? "state" : `coordinate ${axis}`;
   }
 

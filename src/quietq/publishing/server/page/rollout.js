@@ -47,9 +47,8 @@ function fillForm(releases) {
   const number = (id, limits) => element("input", { id, type: "number", autocomplete: "off", ...limits });
   const sides = stage.action_box ? stage.action_box.low.map((low, k) => [low, stage.action_box.high[k]]) : null;
   const actions = sides
-    ? sides.map(([low, high], k) => field(`rollout-action-${k}`, sides.length > 1 ? `action[${k}]` : "action", low, high,
-      (low + high) / 2))
-    : [field("rollout-action-0", "action", 0, stage.actions - 1, 0, 1)];
+    ? sides.map(([low, high], k) => field(`rollout-action-${k}`, stage.action_names[k], low, high, (low + high) / 2))
+    : [labelled("action", select("rollout-action-0", release.choices.map((name, k) => [String(k), name])))];
   const starts = box.map(([low, high], axis) =>
     field(`rollout-start-${axis}`, `first ${release.stateName(axis)}`, low, high, stage.start[axis]));
   const places = [["drawn", "where people begin, drawn"], ["typed", "at a state that is typed"]];
@@ -65,8 +64,8 @@ function fillForm(releases) {
   showGroups();
 }
 
-function field(id, name, low, high, value, step = "any") {
-  const limits = { min: low, max: high, step, value };
+function field(id, name, low, high, value) {
+  const limits = { min: low, max: high, step: "any", value };
   const input = element("input", { id, type: "number", autocomplete: "off", ...limits });
   return labelled(`${name}, from ${short(low)} to ${short(high)}`, input);
 }
@@ -130,7 +129,9 @@ function moveTo(step) {
   const told = states[at].map((number, axis) => `${release.stateName(axis)}: ${short(number)}`);
   if (at > 0) {
     const action = actions[at - 1];
-    told.push(`action: ${[action].flat().map(short).join(", ")}`);
+    const { choices, stage } = release;
+    if (choices) told.push(`action: ${choices[action]}`);
+    else told.push(...stage.action_names.map((name, k) => `${name}: ${short(action[k])}`));
     if (rewards !== null) {
       const sum = rewards.slice(0, at).reduce((one, other) => one + other, 0);
       told.push(`reward: ${short(rewards[at - 1])}`, `rewards so far: ${short(sum)}`);
