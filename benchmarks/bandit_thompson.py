@@ -24,7 +24,7 @@ def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarr
         a, b = 1 + ones, 1 + answers - ones
         mine = a[leading] / (a + b)[leading]
         bar = np.maximum(mine - _SPREADS * np.sqrt(mine * (1 - mine) / (a + b + 1)[leading]), 0.0)
-        above = special.betaincc(a, b, bar[:, None])
+        above = np.asarray(special.betaincc(a, b, bar[:, None]))
         above[leading] = 0.0
         with np.errstate(divide="ignore"):  # never, where the probability is 0
             wait = np.floor(np.log(generator.random(above.shape)) / np.log1p(-above))

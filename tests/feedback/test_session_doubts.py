@@ -132,20 +132,6 @@ def test_names_keep_to_their_line():
         assert Spaces(Box.of((0, 1)), 1, action_names=("go",), state_names=(name,)).state_names == (name,)
 
 
-def test_nobody_s_numbers_are_an_error_where_warnings_are():
-    """Not even those that overflow on the way to the bound that they are held to."""
-    rows = {"person": [0, 1, 2], "x": [0.1, 0.2, 0.3], "go": [0, 1, 1], "y": [1.0, 1e308, -1e308]}
-    frame = pl.DataFrame({**rows, "p": [0.5, 5e-324, 5e-324]})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        sessions = Sessions.read(
-            frame, state="x", next_state=[], action="go", actions=[0, 1], reward="y", propensity="p", box=(0, 1),
-            people=3,
-        )  # fmt: skip
-        found = evaluate_policies(sessions, {"go": "1"}, Budget(1, 1e-5), returns=(-2, 2), simulate=1)
-    assert -2 <= found["go"].value <= 2
-
-
 def counts(rows: dict, *names: str, **options) -> list[int]:
     found = read(rows, **options).not_private
     return [found[name] for name in names]
@@ -163,3 +149,17 @@ def test_counts_say_what_they_count():
     after = rows_of(y=[0.2, 0.3, 0.4] * 2, go=["left", "right", "up"] * 2)
     assert counts(after, "used_rows", "bad_action", next_state="y") == [4, 2]
     assert counts(rows_of(t=[0, 0, 1, 0, 1, 2]), "used_rows", "steps_again", step="t") == [5, 1]
+
+
+def test_nobody_s_numbers_are_an_error_where_warnings_are():
+    """Not even those that overflow on the way to the bound that they are held to."""
+    rows = {"person": [0, 1, 2], "x": [0.1, 0.2, 0.3], "go": [0, 1, 1], "y": [1.0, 1e308, -1e308]}
+    frame = pl.DataFrame({**rows, "p": [0.5, 5e-324, 5e-324]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sessions = Sessions.read(
+            frame, state="x", next_state=[], action="go", actions=[0, 1], reward="y", propensity="p", box=(0, 1),
+            people=3,
+        )  # fmt: skip
+        found = evaluate_policies(sessions, {"go": "1"}, Budget(1, 1e-5), returns=(-2, 2), simulate=1)
+    assert -2 <= found["go"].value <= 2
