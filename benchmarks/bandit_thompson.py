@@ -42,7 +42,8 @@ def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarr
         values = np.full((len(open_), len(means)), -1.0)
         over = wait[open_] == stop[open_][:, None]
         under = ~over & (low[open_] == stop[open_])[:, None]
-        share, p, q, part = generator.random(values.shape), a[open_], b[open_], above[open_]
+        p, q, part = a[open_], b[open_], above[open_]
+        share: np.ndarray = generator.random(values.shape)
         values[over] = special.betainccinv(p[over], q[over], share[over] * part[over])
         values[under] = special.betaincinv(p[under], q[under], share[under] * (1 - part[under]))
         values[np.arange(len(open_)), leading[1][open_]] = drawn[open_, np.minimum(stop[open_], ahead - 1)]
