@@ -24,14 +24,14 @@ def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarr
         a, b = 1 + ones, 1 + answers - ones
         mine = a[leading] / (a + b)[leading]
         bar = np.maximum(mine - _SPREADS * np.sqrt(mine * (1 - mine) / (a + b + 1)[leading]), 0.0)
-        above = np.asarray(special.betaincc(a, b, bar[:, None]))
+        above = special.betaincc(a, b, bar[:, None])
         above[leading] = 0.0
         with np.errstate(divide="ignore"):  # never, where the probability is 0
             wait = np.floor(np.log(generator.random(above.shape)) / np.log1p(-above))
         rewards = generator.random((len(left), ahead)) < means[leading[1]][:, None]
         before = np.cumsum(rewards, axis=1) - rewards
         steps = np.arange(ahead)
-        drawn = generator.beta(a[leading][:, None] + before, b[leading][:, None] + steps - before)
+        drawn = np.asarray(generator.beta(a[leading][:, None] + before, b[leading][:, None] + steps - before))
         low = np.hstack([drawn <= bar[:, None], np.ones((len(left), 1), bool)]).argmax(axis=1)
         stop = np.minimum(low, wait.min(axis=1)).astype(np.int64)
         settled = np.minimum(stop, left)
@@ -42,8 +42,7 @@ def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarr
         values = np.full((len(open_), len(means)), -1.0)
         over = wait[open_] == stop[open_][:, None]
         under = ~over & (low[open_] == stop[open_])[:, None]
-        p, q, part = a[open_], b[open_], above[open_]
-        share: np.ndarray = generator.random(values.shape)
+        share, p, q, part = generator.random(values.shape), a[open_], b[open_], above[open_]
         values[over] = special.betainccinv(p[over], q[over], share[over] * part[over])
         values[under] = special.betaincinv(p[under], q[under], share[under] * (1 - part[under]))
         values[np.arange(len(open_)), leading[1][open_]] = drawn[open_, np.minimum(stop[open_], ahead - 1)]

@@ -9,9 +9,9 @@ the sets of arms of mean regrets: means, so that runs that lose the best arm cou
 such runs are rare and 20 of them may have none. If the choice is at an end of the grid, the file says so.
 
 Local flips are tuned for each epsilon by itself. The rule said so of the tree too, but it takes longest: before any of
-its results was there it was cut to epsilon = 0.25, where it is judged, and has the same constants elsewhere. Elimination
-is not here, whose constants are printed, nor are episodes: theirs is at its default, just above what the theorem asks
-for.
+its results was there it was cut to epsilon = 0.25, where it is judged, and has the same constants elsewhere.
+Elimination is not here, whose constants are printed, nor are episodes: theirs is at its default, just above what the
+theorem asks for.
 
 All that was tried is written to benchmarks/results/tune-bandits.json. Widths of linear policies are tried on rows of
 three kinds; what came out is the default of `width`.

@@ -104,7 +104,7 @@ def plot_needed(tables: Tables, path: Path) -> None:
         f"people needed for a score of {TARGET:g} on the walk (line: 80 % interval);\n{words}", fontsize=12
     )
     ends = [f"{_people(row)} people with '{row['name']}'" for row in shown if row["people"] is not None]
-    sentence = f"The same promise takes {ends[0]}, and {ends[-1]}" if len(ends) > 1 else "Ratings needed at one promise"
+    sentence = f"The same epsilon takes {ends[0]}, and {ends[-1]}" if len(ends) > 1 else "Ratings needed at one epsilon"
     panel.set_title(sentence, fontsize=13, loc="left")
     plain(panel)
     panel.tick_params(axis="y", length=0)
