@@ -232,7 +232,7 @@ def test_noise_that_is_used_twice_is_found_by_telling_plays_apart(name: str) -> 
 @pytest.mark.parametrize("budget", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
 def test_many_plays_cannot_be_told_apart_unless_answers_are_kept(kind: Any, budget: Budget) -> None:
     visits = [stream[:31] for stream in streams()]
-    finding = audit_bandit(lambda seed: kind(2, budget, simulate=seed), visits[0], visits[1], runs=800, most=8)
+    finding = audit_bandit(lambda seed: kind(2, budget, simulate=seed), visits[0], visits[1], runs=8000, most=8)
     assert finding.at(SURE).verdict == ("consistent" if kind is Episodes else "refuted")
 
 
