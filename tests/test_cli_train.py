@@ -367,8 +367,8 @@ def test_worlds(quietq):
     rows = {row["name"]: row for row in json.loads(out)["worlds"]}
     assert set(rows) == {"walk", "thermostat", "navigation", "recommender"}
     assert (rows["walk"]["gymnasium_id"], rows["navigation"]["dimension"]) == ("quietq/Walk-v0", 2)
-    assert "any one of 50 people" in rows["walk"]["relation"]
-    assert "any one of 9 people" in quietq("worlds --people 9")[1]
+    assert "what 50 people gave, of whom one may have given anything else" in rows["walk"]["relation"]
+    assert "what 9 people gave" in quietq("worlds --people 9")[1]
 
 
 @pytest.mark.slow
