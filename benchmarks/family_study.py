@@ -5,15 +5,11 @@ from dataclasses import replace
 
 import quietq as qq
 from benchmarks import families
-from benchmarks.study import ROOT, Case, Numbers, Study
+from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Numbers, Study
 
-NAME = "families"
 BUDGET = qq.Budget(1, 1e-5)
 DIMENSIONS, PEOPLE = (2, 4, 8, 16), (1000, 300)
-MADE_OF = (
-    *(ROOT / "src" / "quietq" / room for room in ("privacy", "noise", "feedback", "mechanisms")),
-    ROOT / "benchmarks" / "families.py",
-)
+MADE_OF = (*PACKAGE_ROOMS, ROOT / "benchmarks" / "families.py")
 TARGETS: dict[tuple[str, int], dict[int, float]] = {
     ("peak", 1000): {2: 0.98, 4: 0.97, 8: 0.95, 16: 0.93},
     ("bumps", 1000): {2: 0.98, 4: 0.97, 8: 0.95, 16: 0.93},
@@ -53,7 +49,7 @@ def study(options: argparse.Namespace) -> Study:
         for dimension in sorted({*DIMENSIONS, *options.dimension})
         if _measured(kind, states, people, dimension)
     ]
-    name = NAME if reported else f"{NAME}-development"
+    name = "families" if reported else "families-development"
     return Study(
         name, "d", cases, ("20 rows for each person. In brackets: the target. Laws: `benchmarks/families.py`.",)
     )

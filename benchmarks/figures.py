@@ -23,13 +23,13 @@ from quietq.privacy.errors import InvalidInput, QuietqError
 DOCS, PAPER = ROOT / "docs", ROOT / "runs" / "paper" / "all"
 STUDIES: dict[str, Callable[[Path], None]] = {"bandits": bandit_page.write_picture, "world-peers": world_picture.write}
 PAPERS = ("figure1", "figure2", "claims", "comparison", "needed", "extensions")
-PAGES = ("page", "page-world")
-NAMES = (*STUDIES, "audit", *PAPERS, *PAGES)
+PAGE = "page"
+NAMES = (*STUDIES, "audit", *PAPERS, PAGE)
 
 
 def draw_audit(target: Path) -> None:
     """From the table of docs/audit.md, so that picture and table say the same."""
-    from quietq.cli.report.audit import Line, plot_lines
+    from quietq.cli.report.audit_table import Line, plot_lines
 
     text = (DOCS / "audit.md").read_text(encoding="utf-8")
     lines: dict[str, Line] = {}
@@ -44,7 +44,7 @@ def draw_audit(target: Path) -> None:
 
 def draw_paper(folder: Path, stems: Sequence[str], out: Path) -> dict[str, str]:
     """What became of each: the pictures whose tables are there, from a whole run."""
-    from paper.experiments import EXPERIMENTS
+    from reproduction.experiments import EXPERIMENTS
 
     about = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))] if folder.is_dir() else []
     if not about:
@@ -115,10 +115,10 @@ def draw(names: Sequence[str], paper: Path, out: Path) -> None:
         elif name == "audit":
             draw_audit(out / "audit.png")
             told[name] = "from the table of docs/audit.md"
-        elif name in PAGES:
+        elif name == PAGE:
             from benchmarks.page_picture import photograph
 
-            photograph(name, out / f"{name}.png")
+            photograph(out / f"{name}.png")
             told[name] = "the page of today, in Chromium"
     if papers := [name for name in names if name in PAPERS]:
         told |= draw_paper(paper, papers, out)

@@ -2,26 +2,31 @@
 
 import argparse
 import math
-from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
 
 import quietq as qq
-from benchmarks.development_systems import DEVELOPMENT
 from benchmarks.session_data import System
-from benchmarks.study import ROOT, Case, Draws, Numbers, Study
-from benchmarks.systems import REPORTED
-from benchmarks.world_tasks import CARTPOLE
+from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Draws, Numbers, Study
+from benchmarks.systems import DEVELOPMENT, REPORTED
 from benchmarks.world_twin import twin
-from quietq.worlds.cross_entropy import LinearPolicy, plan_linear
+from quietq.worlds.planning import plan_linear
 
-NAME = "go"
 SYSTEMS: dict[str, System] = DEVELOPMENT | REPORTED
 PEOPLE = {
-    "random linear 0": 150, "heavy pole": 280, "tanks": 300, "spring": 150, "bowl": 180, "boiler": 300,
-    "rare find": 3000, "CartPole-v1": 350, "glucose": 500, "MountainCarContinuous-v0": 180, "rare harm": 4000,
-}  # fmt: skip
+    "random linear 0": 150,
+    "heavy pole": 280,
+    "tanks": 300,
+    "spring": 150,
+    "bowl": 180,
+    "boiler": 300,
+    "rare find": 3000,
+    "CartPole-v1": 350,
+    "glucose": 500,
+    "MountainCarContinuous-v0": 180,
+    "rare harm": 4000,
+}
 """About where half of the plans are good."""
 WHOLE, CHECK = qq.Budget(1, 1e-5), 0.1
 """Of mu squared, a tenth goes into the check."""
@@ -30,13 +35,10 @@ GO = 0.3
 PART, TWINS = 0.9, 5
 """A plan is good if it is worth this part of what so many twins are, on average."""
 MADE_OF = (
-    *(ROOT / "src" / "quietq" / room for room in ("privacy", "noise", "feedback", "mechanisms")),
-    *(
-        ROOT / "src" / "quietq" / "worlds" / f"{name}.py"
-        for name in ("private_world", "cross_entropy", "own_worlds", "plan_check")
-    ),
-    *(ROOT / "benchmarks" / f"{name}.py" for name in ("development_systems", "session_data", "systems", "world_tasks")),
-)  # fmt: skip
+    *PACKAGE_ROOMS,
+    ROOT / "src" / "quietq" / "worlds",
+    *(ROOT / "benchmarks" / f"{name}.py" for name in ("session_data", "systems", "go_study")),
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +51,7 @@ def study(options: argparse.Namespace) -> Study:
     for name, people in PEOPLE.items():
         wanted, people = name in options.system, options.people or people
         labels = {"system": name, "kind": "development" if name in DEVELOPMENT else "reported", "people": people}
-        measure = _cartpole if name == "CartPole-v1" else partial(_measure, SYSTEMS[name])
-        cases.append(Case(labels, partial(measure, people), MADE_OF, wanted=wanted))
+        cases.append(Case(labels, partial(_measure, SYSTEMS[name], people), MADE_OF, wanted=wanted))
     remarks = (
         "'good' is the part of plans whose true return is at least 0.9 of the twin's (1.1, below 0), which is what is "
         "wanted; 'area' that under the curve of the check's answer, 'share', for good plans against others; 'right' "
@@ -58,7 +59,7 @@ def study(options: argparse.Namespace) -> Study:
         "is made of was chosen on the development systems, but early forms of it had been tried on the reported ones "
         "too (4 to 10 draws each, some of them among these).",
     )
-    return Study(NAME, "people", cases, remarks, compare=_areas)
+    return Study("go", "people", cases, remarks, compare=_areas)
 
 
 def _areas(found: list[Draws]) -> list[Draws]:
@@ -74,17 +75,17 @@ def _area(one: Numbers, draws: Draws) -> Numbers:
 
 
 def _measure(system: System, people: int, draw: int) -> Numbers:
-    horizon, wanted = system.planning or system.steps, wanted_of(system.name, people)
-    return _checked(
-        system.sessions(people, 500 + draw).read(), system.model, horizon, wanted,
-        lambda policy: system.value(policy, draw, _episodes(system)), draw,
-    )  # fmt: skip
-
-
-def _cartpole(people: int, draw: int) -> Numbers:
-    """The twin is known to balance for all of the 500 steps."""
-    sessions = CARTPOLE.read(CARTPOLE.collect(people, 500 + draw), people)
-    return _checked(sessions, None, 500, 450.0, lambda policy: CARTPOLE.play(policy, 20, draw), draw)
+    """Whether the check of a plan is right; CartPole's twin is known to balance for all of its steps."""
+    cartpole = system.name == "CartPole-v1"
+    steps = system.steps if cartpole else system.planning or system.steps
+    wanted = PART * system.steps if cartpole else wanted_of(system.name, people)
+    sessions = system.sessions(people, 500 + draw).read()
+    budgets = [qq.Budget.from_mu(WHOLE.mu * math.sqrt(share), WHOLE.delta) for share in (1 - CHECK, CHECK)]
+    world = qq.privatise(sessions, budgets[0], world=system.model, simulate=draw)
+    policy = plan_linear(world, steps=steps, seed=draw)
+    check = qq.check_plan(world, sessions, policy, wanted, budgets[1], steps=steps, go=GO, simulate=draw)
+    good = system.value(policy, draw, _episodes(system)) >= wanted
+    return {"good": float(good), "share": check.share, "right": float(check.go == good), "noise": check.error}
 
 
 @lru_cache
@@ -99,15 +100,3 @@ def wanted_of(name: str, people: int) -> float:
 
 def _episodes(system: System) -> int:
     return 20 if system.gymnasium is not None else 1000
-
-
-def _checked(
-    sessions: qq.Sessions, model: qq.WorldModel | None, steps: int, wanted: float,
-    value: Callable[[LinearPolicy], float], draw: int,
-) -> Numbers:  # fmt: skip
-    budgets = [qq.Budget.from_mu(WHOLE.mu * math.sqrt(share), WHOLE.delta) for share in (1 - CHECK, CHECK)]
-    world = qq.privatise(sessions, budgets[0], world=model, simulate=draw)
-    policy = plan_linear(world, steps=steps, seed=draw)
-    check = qq.check_plan(world, sessions, policy, wanted, budgets[1], steps=steps, go=GO, simulate=draw)
-    good = value(policy) >= wanted
-    return {"good": float(good), "share": check.share, "right": float(check.go == good), "noise": check.error}

@@ -13,11 +13,12 @@ import torch
 
 import quietq as qq
 from benchmarks.row import Row
-from quietq.learning import Method, trainer
-from quietq.learning.loop import loop
+from quietq import paper
 from quietq.noise.entropy import SeededEntropy
+from quietq.paper.agents import Method, trainer
+from quietq.paper.agents.gymnasium_loop import loop
+from quietq.paper.agents.jax_rewards import WorldReward, as_jax, stack
 from quietq.worlds import WALK, walk_reward
-from quietq.worlds.jax_rewards import WorldReward, as_jax, stack
 
 LEVELS, SEEDS, STEPS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), 10, 5000
 SPACES = trainer.spaces_of(WALK)
@@ -32,14 +33,19 @@ def rows() -> list[Row]:
     again = _peer(1500)
     peer = (peer + again) / 2
     return [
-        Row("60 runs of the code preset, time a run over Stable-Baselines3's DQN", sixty / 60 / (peer * STEPS), "x",
-            limit=1 / 25, aim=1 / 60),
+        Row(
+            "60 runs of the code preset, time a run over Stable-Baselines3's DQN",
+            sixty / 60 / (peer * STEPS),
+            "x",
+            limit=1 / 25,
+            aim=1 / 60,
+        ),
         Row("  the same, times faster (informative)", peer * STEPS / (sixty / 60), "x"),
         Row("  all 60 runs", sixty, "s", aim=5),
         Row("  its compilation", compilation, "s", limit=20),
         Row("one run in the Gymnasium loop, time a step over Stable-Baselines3's", looped / peer, "x", limit=1 / 2),
         *_methods_over_none(),
-    ]  # fmt: skip
+    ]
 
 
 def _peer(steps: int) -> float:
@@ -47,10 +53,19 @@ def _peer(steps: int) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = stable_baselines3.DQN(
-            "MlpPolicy", gymnasium.make("quietq/Walk-v0"), learning_rate=1e-2, buffer_size=10_000, learning_starts=128,
-            batch_size=128, gamma=0.999, train_freq=1, gradient_steps=1, target_update_interval=500,
-            policy_kwargs={"net_arch": [16, 16], "optimizer_class": torch.optim.RMSprop}, device="cpu",
-        )  # fmt: skip
+            "MlpPolicy",
+            gymnasium.make("quietq.worlds:quietq/Walk-v0"),
+            learning_rate=1e-2,
+            buffer_size=10_000,
+            learning_starts=128,
+            batch_size=128,
+            gamma=0.999,
+            train_freq=1,
+            gradient_steps=1,
+            target_update_interval=500,
+            policy_kwargs={"net_arch": [16, 16], "optimizer_class": torch.optim.RMSprop},
+            device="cpu",
+        )
         model.learn(300)
         start = time.perf_counter()
         model.learn(steps, reset_num_timesteps=False)
@@ -58,7 +73,7 @@ def _peer(steps: int) -> float:
 
 
 def _runs() -> trainer.Runs:
-    made = [qq.Published.code(sigma) for sigma in LEVELS for _ in range(SEEDS)]
+    made = [paper.Published.code(sigma) for sigma in LEVELS for _ in range(SEEDS)]
     with ThreadPoolExecutor() as pool:  # as a training does
         noise = list(pool.map(lambda i: made[i].draw(SPACES, STEPS, SeededEntropy(i)), range(len(made))))
     stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *noise)
@@ -67,7 +82,7 @@ def _runs() -> trainer.Runs:
 
 def _sixty_runs() -> tuple[float, float]:
     """Seconds to compile, and then to draw the noise of and train all runs."""
-    method = qq.Published.code().core()
+    method = paper.Published.code().core()
 
     def train() -> float:
         start = time.perf_counter()
@@ -81,8 +96,8 @@ def _sixty_runs() -> tuple[float, float]:
 
 
 def _loop_seconds_a_step() -> float:
-    method = qq.NoNoise(widths=(16, 16), optimiser="rmsprop-pytorch", learning_rate=1e-2, clamp=1.0, gamma=0.999)
-    env = gymnasium.make("quietq/Walk-v0")
+    method = paper.NoNoise(widths=(16, 16), optimiser="rmsprop-pytorch", learning_rate=1e-2, clamp=1.0, gamma=0.999)
+    env = gymnasium.make("quietq.worlds:quietq/Walk-v0")
     steps = loop(method, env, 3300, trainer.Runs(jax.random.key(0), None, None))
     for now in steps:
         if now.step == 300:
@@ -96,10 +111,10 @@ def _loop_seconds_a_step() -> float:
 def _methods_over_none() -> list[Row]:
     """Time of ten runs side by side, over that of `none` with the same learner."""
     private = [qq.privatise(walk_reward, BUDGET, relation=FIFTY, simulate=i) for i in range(10)]
-    none = _seconds(qq.NoNoise(), stack([WorldReward(WALK)] * 10))
-    reward = _seconds(qq.RewardNoise().core(), stack([as_jax(one) for one in private]))
+    none = _seconds(paper.NoNoise(), stack([WorldReward(WALK)] * 10))
+    reward = _seconds(paper.RewardNoise().core(), stack([as_jax(one) for one in private]))
     found = [Row("reward over its non-private twin, ten runs", reward / none, "x", limit=1.1)]
-    for kind in (qq.ValueNoise, qq.InputNoise, qq.OutputNoise, qq.GradientNoise):
+    for kind in (paper.ValueNoise, paper.InputNoise, paper.OutputNoise, paper.GradientNoise):
         method = kind(relation=FIFTY, budget=BUDGET)
         noise = [method.draw(SPACES, STEPS, SeededEntropy(i)) for i in range(10)]
         stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *noise)

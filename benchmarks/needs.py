@@ -15,11 +15,18 @@ import quietq as qq
 
 BENCHMARKS = ("noise", "people", "learning", "release", "serving")
 STUDIES = {
-    "auto": "auto_study", "families": "family_study", "plan": "plan_study", "catalogue": "catalogue_study",
-    "ppo": "ppo_study", "peers": "peer_study", "real": "real_study", "settings": "settings_study",
-    "worlds": "world_study", "world-peers": "world_peer_study", "world-settings": "world_settings", "go": "go_study",
-    "world-ppo": "world_ppo_study", "bandits": "bandit_study",
-}  # fmt: skip
+    "auto": "auto_study",
+    "families": "family_study",
+    "plan": "plan_study",
+    "catalogue": "catalogue_study",
+    "ppo": "ppo_study",
+    "peers": "peer_study",
+    "real": "real_study",
+    "worlds": "world_study",
+    "world-peers": "world_peer_study",
+    "go": "go_study",
+    "bandits": "bandit_study",
+}
 """By name, the module; in the order of the page."""
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from benchmarks.row import Row
 from benchmarks.timing import ratio
 from quietq.mechanisms.path import Path
-from quietq.noise import Exponential, GridPath, SeededEntropy, SortedPath, SystemEntropy, TreePath
+from quietq.noise import Exponential, GridPath, SeededEntropy, SystemEntropy
 from quietq.noise.box import UNIT
+from quietq.paper.sampler import SortedPath
 from quietq.privacy import Budget, people
 
 KERNEL = Exponential(beta=4.0)
@@ -21,7 +22,7 @@ TIMES = "x normals"
 
 def rows() -> list[Row]:
     """Every measurement of this module."""
-    return [*grid(), *exact(), *tree(), *growth(), *same_points(), *imports()]
+    return [*grid(), *exact(), *growth(), *same_points(), *imports()]
 
 
 def grid() -> list[Row]:
@@ -56,23 +57,6 @@ def exact() -> list[Row]:
             taken.append(time.perf_counter() - began)
         found.append(Row(f"exact release of a path, {len(values):,} points", min(taken), "s", limit=2))
     return found
-
-
-def tree() -> list[Row]:
-    """A path that is nowhere stored, compiled and in NumPy."""
-    path = TreePath(KERNEL, levels=30)
-    compiled = path.compiled()
-    many, fewer = (np.random.default_rng(0).random(n) for n in (10**6, 10**5))
-    return [
-        Row(
-            "TreePath compiled, 1e6 queries, 30 levels",
-            ratio(lambda: compiled(many), normals(10**6)),
-            TIMES,
-            limit=90,
-            aim=40,
-        ),
-        Row("TreePath in NumPy, 1e5 queries, 30 levels", ratio(lambda: path(fewer), normals(10**5)), TIMES),
-    ]
 
 
 def growth() -> list[Row]:

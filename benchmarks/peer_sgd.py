@@ -1,7 +1,7 @@
 """Per-person DP-SGD with jax-privacy: its clipping, sampling and noise.
 
-A person is one example: the gradient is that of the mean loss over their rows, squared for ratings and logistic for
-comparisons. Steps are Adam's or plain ones, of a rate that may fall; the last weights may be averaged (De et al. 2022).
+A person is one example: the gradient is that of the mean squared error of their rows. Steps are Adam's or plain ones,
+of a rate that may fall; the last weights may be averaged (De et al. 2022).
 """
 
 import math
@@ -22,7 +22,8 @@ from jax_privacy.noise_addition import gaussian_privatizer
 from scipy.optimize import brentq
 
 from benchmarks.families import Array, States
-from benchmarks.peers import BUDGET, People, Reward, Settings
+from benchmarks.peers import BUDGET, People, Reward
+from benchmarks.search import Settings
 
 Weights = list[tuple[jax.Array, jax.Array]]
 _OPTIMISERS = {"adam": optax.scale_by_adam(), "plain": optax.identity(), "momentum": optax.trace(0.9)}
@@ -34,15 +35,14 @@ def train(
     widths: tuple[int, ...],
     settings: Settings,
     seed: int,
-    replace: bool,
 ) -> Reward:
-    """The features are public and computed once. `replace`: for which relation noise is made."""
+    """The features are public and computed once."""
     count, sampling, steps = len(people.y), settings["sampling"], settings["steps"]
     inputs, said = jnp.asarray(features(people.states), jnp.float32), jnp.asarray(people.y, jnp.float32)
     weights = _start((inputs.shape[-1], *widths, 1), np.random.default_rng(seed))
     moves = _OPTIMISERS[settings["optimiser"]].init(weights)
     random = gaussian_privatizer(stddev=1, prng_key=jax.random.key(seed, impl="rbg")).init(weights)
-    noise = noise_multiplier(sampling, steps, replace) * settings["clip"]
+    noise = noise_multiplier(sampling, steps) * settings["clip"]
     averaged, total = last_steps(steps, settings["averaged"]), jax.tree.map(jnp.zeros_like, weights)
     for step, chosen in enumerate(CyclicPoissonSampling(sampling, steps).batch_iterator(count, seed)):
         left_out = np.ones(count, bool)
@@ -67,12 +67,12 @@ def falls(done: float, end: float) -> float:
 
 
 @cache
-def noise_multiplier(sampling: float, steps: int, replace: bool) -> float:
+def noise_multiplier(sampling: float, steps: int) -> float:
     """By privacy-loss distributions, as the library does; for all people in every step there is a formula."""
-    everybody = (2 if replace else 1) * math.sqrt(steps) / BUDGET.mu
+    everybody = 2 * math.sqrt(steps) / BUDGET.mu
     if sampling == 1:
         return everybody
-    relation = dpa.NeighboringRelation.REPLACE_ONE if replace else dpa.NeighboringRelation.ADD_OR_REMOVE_ONE
+    relation = dpa.NeighboringRelation.REPLACE_ONE
 
     def excess(scale: float) -> float:
         one = from_gaussian_mechanism(
@@ -102,10 +102,7 @@ def _add(total: Weights, weights: Weights) -> Weights:
 
 
 def _loss(weights: Weights, x: jax.Array, y: jax.Array) -> jax.Array:
-    values = _value(weights, x)
-    if values.shape[1] == 1:
-        return jnp.mean((values[:, 0] - y) ** 2)
-    return jnp.mean(jnp.logaddexp(0.0, -2 * y * (values[:, 0] - values[:, 1])))
+    return jnp.mean((_value(weights, x) - y) ** 2)
 
 
 def _start(sizes: tuple[int, ...], generator: np.random.Generator) -> Weights:

@@ -8,10 +8,9 @@ import numpy as np
 from benchmarks import families
 from benchmarks.family_study import BUDGET, KINDS, MADE_OF
 from benchmarks.study import ROOT, Case, Numbers, Study
-from quietq.feedback.simulated import Survey
+from quietq.feedback.synthetic import Survey
 from quietq.mechanisms.plan import expected
 
-NAME = "plan"
 DIMENSIONS, PEOPLE = (2, 4, 8), (1000, 300)
 
 
@@ -31,7 +30,7 @@ def study(options: argparse.Namespace) -> Study:
         f"A plan of five draws is held against one draw of each of the {len(families.REPORTED)} reported families, 20",
         "ratings for each person, epsilon = 1, delta = 1e-5.",
     )
-    return Study(NAME, "d", cases, remarks)
+    return Study("plan", "d", cases, remarks)
 
 
 def _case(people: int, d: int) -> Case:

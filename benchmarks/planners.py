@@ -1,4 +1,4 @@
-"""Planning in a model of a system, the same for every method: linear policies by cross-entropy, LQR, items by turns.
+"""Planning in a model of a system, the same for every method: linear policies by cross-entropy, or looking ahead.
 
 A model works in the unit box, for many copies at once; `Released` makes one of a private world.
 """
@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.session_data import Array, Policy, Rng, System
 from quietq.feedback.spaces import Spaces
-from quietq.mechanisms.private_world import PrivateWorld
-from quietq.worlds.private_world import HALT, Simulator
+from quietq.released.private_world import PrivateWorld
+from quietq.worlds.private_env import HALT, Simulator
 
 LAST = 5
 """Iterations whose best are compared once more."""
@@ -109,7 +109,7 @@ def linear_by_cross_entropy(
     middle, deviation = model.typical()
     shape = (1 + spaces.states, spaces.numbers if spaces.actions is None else max(spaces.actions - 1, 1))
     centre, spread = np.zeros(shape), np.full(shape, 2.0)
-    items = None if system.items is None else _to_unit(spaces, system.items)
+    items = system.unit_items
 
     def best_first(tried: Array, episodes: int) -> Array:
         policy, alike = Linear(spaces, items, middle, deviation, np.tile(tried, (episodes, 1, 1))), len(tried)
@@ -130,9 +130,14 @@ def linear_by_cross_entropy(
 
 
 def imagined_returns(
-    model: Model, acts: Callable[[Array], Array], first: Array, steps: int, rng: Rng, alike: int,
+    model: Model,
+    acts: Callable[[Array], Array],
+    first: Array,
+    steps: int,
+    rng: Rng,
+    alike: int,
     worlds: Array | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The return of each copy, in expectation over ends; `alike` copies in a row meet with the same chance."""
     spaces = model.spaces
     states, alive, returns, least = first, np.ones(len(first)), np.zeros(len(first)), min(spaces.low, 0.0)
@@ -144,24 +149,6 @@ def imagined_returns(
         if alive.max() < 1e-3:
             break
     return returns
-
-
-def items_by_turns(model: Model, system: System, seed: int, steps: int = 5) -> Policy:
-    """Shows the item that would be worth most if it were shown for the next few steps."""
-    assert system.items is not None
-    items = _to_unit(model.spaces, system.items)
-
-    def acts(states: Array) -> Array:
-        place, alive = np.repeat(states[:, None], len(items), axis=1), 1.0
-        shown = np.broadcast_to(items, (len(states), *items.shape))
-        draws, worth = np.full((*place.shape[:-1], 2 * model.spaces.states), 0.25), 0.0  # cos(pi/2) = 0: no chance
-        for _ in range(steps):
-            found = model.step(place, shown, draws)
-            worth = worth + alive * found.rewards
-            place, alive = found.states, alive * (1 - found.ends)
-        return items[np.argmax(worth, axis=1)]
-
-    return in_own_units(model.spaces, acts)
 
 
 @dataclass(eq=False)
@@ -200,48 +187,6 @@ class LookAhead:
         return returns
 
 
-def lqr(model: Model, system: System, seed: int) -> Policy:
-    """The linear-quadratic regulator of a model's straight part, around where episodes begin.
-
-    States cost what they deviate there in units of people's deviations; a number of the action costs its square, and
-    of two actions it is the sign that is asked for.
-    """
-    spaces, draws = model.spaces, np.full(2 * model.spaces.states, 0.25)
-    middle = model.start(256, np.random.default_rng([seed, 4])).mean(axis=0)
-    deviation, states, listed = model.typical()[1], spaces.states, spaces.actions is not None
-    small = 0.05 * np.eye(states)
-
-    def moved(place: Array, action: Array) -> Array:
-        return model.step(place, action, np.broadcast_to(draws, (*place.shape[:-1], len(draws)))).states
-
-    rest = np.zeros((), int) if listed else np.full(spaces.numbers, 0.5)
-    still = np.broadcast_to(rest, (states, *rest.shape))
-    matrix = ((moved(middle + small, still) - moved(middle - small, still)) / 0.1).T
-    if listed:
-        effect = (moved(middle[None], np.ones(1, int)) - moved(middle[None], np.zeros(1, int))).T / 2
-    else:
-        push = 0.25 * np.eye(spaces.numbers)
-        there = np.repeat(middle[None], spaces.numbers, axis=0)
-        effect = ((moved(there, 0.5 + push) - moved(there, 0.5 - push)) / 0.5).T / 2
-    gain = _riccati(matrix, effect, np.diag(deviation**-2.0))
-
-    def acts(place: Array) -> Array:
-        wanted = -(place - middle) @ gain.T
-        return (wanted[:, 0] > 0).astype(int) if listed else np.clip((wanted + 1) / 2, 0, 1)
-
-    return in_own_units(spaces, acts)
-
-
-def _riccati(matrix: Array, effect: Array, cost: Array) -> Array:
-    value, gain = cost, np.zeros(effect.T.shape)
-    for _ in range(1500):
-        gain = np.linalg.solve(np.eye(effect.shape[1]) + effect.T @ value @ effect, effect.T @ value @ matrix)
-        value = cost + matrix.T @ value @ (matrix - effect @ gain)
-        if not np.abs(value).max() < 1e12:
-            return np.zeros_like(gain)
-    return gain
-
-
 def in_own_units(spaces: Spaces, acts: Callable[[Array], Array]) -> Policy:
     def policy(states: Array) -> Array:
         box, acting = spaces.box, spaces.action_box
@@ -251,14 +196,8 @@ def in_own_units(spaces: Spaces, acts: Callable[[Array], Array]) -> Policy:
     return policy
 
 
-def _to_unit(spaces: Spaces, actions: Array) -> Array:
-    assert spaces.action_box is not None
-    return (actions - spaces.action_box.low) / np.array(spaces.action_box.width)
-
-
 def plan(model: Model, system: System, seed: int) -> Policy:
-    """By a system's public kind: looking ahead if it says so, items by turns if there are many, or linear policies."""
+    """By a system's public kind: looking ahead if it says so, or by linear policies."""
     if system.ahead is not None:
         return in_own_units(model.spaces, LookAhead(model, system.ahead, np.random.default_rng([seed, 8])).acts)
-    many = system.items is not None and len(system.items) > 10
-    return (items_by_turns if many else linear_by_cross_entropy)(model, system, seed)
+    return linear_by_cross_entropy(model, system, seed)

@@ -18,7 +18,7 @@ from benchmarks import families
 from benchmarks.family_study import BUDGET, MADE_OF
 from benchmarks.study import ROOT, Case, Numbers, Study
 
-NAME, PEOPLE, STEPS, EPISODES, TARGET = "ppo", 1000, 30_000, 200, 0.98
+PEOPLE, STEPS, EPISODES, TARGET = 1000, 30_000, 200, 0.98
 
 
 class Plane(gymnasium.Env):
@@ -54,7 +54,7 @@ def study(options: argparse.Namespace) -> Study:
     labels = {"family": "two-peaks", "people": PEOPLE, "d": 2}
     made_of = (*MADE_OF, ROOT / "src" / "quietq" / "worlds", ROOT / "benchmarks" / "ppo_study.py")
     remark = "The walker of `benchmarks/ppo_study.py`, deterministic policies, 200 episodes of 50 steps."
-    return Study(NAME, "d", [Case(labels, measure, made_of, TARGET)], (remark,))
+    return Study("ppo", "d", [Case(labels, measure, made_of, TARGET)], (remark,))
 
 
 def measure(draw: int) -> Numbers:

@@ -111,9 +111,13 @@ class Rated:
 
     def read(self) -> qq.Ratings:
         return qq.Ratings.read(
-            self.rows, state=list(self.box), box=list(self.box.values()), low=self.low, high=self.high,
+            self.rows,
+            state=list(self.box),
+            box=list(self.box.values()),
+            low=self.low,
+            high=self.high,
             people=len(self.people),
-        )  # fmt: skip
+        )
 
 
 MODES = ("train", "swissmetro", "car")
@@ -195,8 +199,11 @@ def star() -> pl.DataFrame:
 
 
 DATA: dict[str, Callable[[], Choices | Rated]] = {
-    "swissmetro": swissmetro, "electricity": electricity, "train": train, "insteval": insteval,
-}  # fmt: skip
+    "swissmetro": swissmetro,
+    "electricity": electricity,
+    "train": train,
+    "insteval": insteval,
+}
 
 
 def missing(name: str) -> str | None:

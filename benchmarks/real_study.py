@@ -23,7 +23,7 @@ from benchmarks.real_data import DATA, Choices, Rated, missing
 from benchmarks.study import ROOT, Case, Draws, Numbers, Study
 from benchmarks.twins import TWINS, fit
 
-NAME, SPLITS, NOISES = "real", 10, 2
+SPLITS, NOISES = 10, 2
 PRIVATE, NOISELESS = "quietq", "quietq without noise"
 BUDGETS = {PRIVATE: qq.Budget(1, 1e-5), NOISELESS: qq.Budget(1e6, 1e-5)}
 MODELS = (PRIVATE, NOISELESS, *TWINS)
@@ -67,7 +67,7 @@ def study(options: argparse.Namespace) -> Study:
         "corrected for splits that share people (Nadeau & Bengio 2003): with 10 splits, 2.26 of them either way make",
         "a 95 % interval. Data and licences: `benchmarks/real_data.py`.",
     )
-    return Study(NAME, "data", cases, remarks, "splits", overlap=1 / 3, compare=lambda found: _compared(cases, found))
+    return Study("real", "data", cases, remarks, "splits", overlap=1 / 3, compare=lambda found: _compared(cases, found))
 
 
 def _case(name: str, model: str) -> Case:

@@ -9,10 +9,10 @@ import numpy as np
 from benchmarks.row import Row
 from benchmarks.timing import seconds
 from quietq import Budget, GaussianProcessMechanism, people
-from quietq.mechanisms import PrivateFunction
 from quietq.noise.box import Box
 from quietq.privacy import Certificate
-from quietq.publishing import PrivateNetwork, load, publish
+from quietq.publishing import publish
+from quietq.released import PrivateFunction, PrivateNetwork, load
 
 MANY = 10**6
 NOBODY = Certificate(method="benchmark", standing="none")

@@ -17,7 +17,8 @@ import numpy as np
 
 from benchmarks.row import Row
 from quietq import Box, Budget, GaussianProcessMechanism, people
-from quietq.publishing import PrivateNetwork, publish
+from quietq.publishing import publish
+from quietq.released import PrivateNetwork
 
 NEEDS = ("wrk",)
 """It makes the load on the server (apt install wrk)."""

@@ -17,8 +17,8 @@ from gymnasium.spaces import Box as GymBox, Discrete
 
 import quietq as qq
 from quietq.feedback.spaces import Spaces
-from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Box
+from quietq.released.world_model import WorldModel
 
 Array = np.ndarray
 Rng = np.random.Generator
@@ -67,6 +67,12 @@ class System(ABC):
     def spaces(self) -> Spaces:
         acting = None if self.action_box is None else Box.of(self.action_box)
         return Spaces(Box.of(self.box), self.actions, acting, self.low, self.high)
+
+    @property
+    def unit_items(self) -> Array | None:
+        """The items, in the unit box of actions."""
+        acting = self.spaces.action_box
+        return None if self.items is None or acting is None else (self.items - acting.low) / np.array(acting.width)
 
     def people(self, rng: Rng, number: int) -> Array:
         """Traits of people: how they are, and how they behave."""
@@ -169,10 +175,18 @@ class Steps:
         if system.action_box is not None:
             acting = {"action": [f"a{i}" for i in range(len(system.action_box))], "action_box": system.action_box}
         return qq.Sessions.read(
-            self.frame(), step="step", state=[f"s{i}" for i in states], next_state=[f"n{i}" for i in states],
-            reward="reward", low=system.low, high=system.high, end="end" if system.ends else None, box=system.box,
-            people=self.people, **acting,
-        )  # fmt: skip
+            self.frame(),
+            step="step",
+            state=[f"s{i}" for i in states],
+            next_state=[f"n{i}" for i in states],
+            reward="reward",
+            low=system.low,
+            high=system.high,
+            end="end" if system.ends else None,
+            box=system.box,
+            people=self.people,
+            **acting,
+        )
 
     def unit(self) -> "Steps":
         """The same in the unit box, as methods see it: what lies outside is moved to the nearer end."""
@@ -185,9 +199,14 @@ class Steps:
         actions = self.actions if acting is None else scaled(self.actions, acting)
         rewards = np.clip((self.rewards - spaces.low) / (spaces.high - spaces.low), 0.0, 1.0)
         return Steps(
-            self.system, scaled(self.states, spaces.box), actions, scaled(self.after, spaces.box), rewards, self.ended,
+            self.system,
+            scaled(self.states, spaces.box),
+            actions,
+            scaled(self.after, spaces.box),
+            rewards,
+            self.ended,
             self.there,
-        )  # fmt: skip
+        )
 
 
 class SystemEnv(gymnasium.Env[Array, Any]):

@@ -1,6 +1,6 @@
 """What takes hours: many draws of many cases, each kept as it is done, so that a run that was ended goes on later.
 
-A study offers `NAME`, `add_options(parser)` and `study(options) -> Study`, opens with a docstring for its heading and
+A study offers `add_options(parser)` and `study(options) -> Study`, opens with a docstring for its heading and
 joins STUDIES in `__main__`. Draws are kept in runs/ with a fingerprint of the code that made them: those of other code
 do not count.
 """
@@ -17,6 +17,10 @@ import numpy as np
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+PACKAGE_ROOMS = tuple(
+    ROOT / "src" / "quietq" / room for room in ("privacy", "noise", "feedback", "released", "mechanisms")
+)
+"""The rooms of the package that every release rests on."""
 Numbers = dict[str, float]
 Draws = dict[int, Numbers]
 
@@ -144,9 +148,11 @@ def tables(found: dict[str, Any]) -> dict[str, list[list[str]]]:
         headings = [column if isinstance(column, str) else f"{across} {column}" for column in columns]
         result[number] = [
             [*labels, *headings, each],
-            *([*map(str, line), *(_cell(cells.get(column), number) for column in columns), _draws(cells)]
-              for line, cells in lines.items()),
-        ]  # fmt: skip
+            *(
+                [*map(str, line), *(_cell(cells.get(column), number) for column in columns), _draws(cells)]
+                for line, cells in lines.items()
+            ),
+        ]
     return result
 
 

@@ -1,27 +1,27 @@
 """Other ways from people's sessions to a policy, at epsilon = 1, delta = 1e-5, for the same unit: one person replaced.
 
 Each takes steps in the unit box, with the features and the known parts that quietq is given, and settings that were
-chosen on the development systems (`world_grids.py`). None is a library's own: a library's accounting of a person who is
-added or removed would allow them half the noise, or 1/sqrt(2) of it for matrices.
+chosen on the development systems (`world_peer_study.py`). None is a library's own: a library's accounting of a person
+who is added or removed would allow them half the noise, or 1/sqrt(2) of it for matrices.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 import quietq as qq
 from benchmarks.planners import Released, plan
+from benchmarks.search import Settings
 from benchmarks.session_data import Array, Policy, Rng, Steps
 from benchmarks.world_twin import all_terms, linear_model, quadratic, twin, with_constant, world_of
 from quietq.feedback.spaces import Spaces
-from quietq.mechanisms.private_world import PrivateWorld
+from quietq.released.private_world import PrivateWorld
 
 BUDGET = qq.Budget(1, 1e-5)
-Settings = dict[str, Any]
 Features = Callable[[Array, Array], Array]
 """Of states and actions in the unit box."""
 
@@ -65,9 +65,12 @@ def one_shot_world(steps: Steps, settings: Settings, seed: int, mu: float = BUDG
     feature_map, moved = model.feature_map(spaces), model.learned(spaces.states)
     change, larger = 2 * (unit.after - unit.states)[..., moved], settings["larger"]
     found = fit(
-        lambda states, actions: with_constant(feature_map(spaces.join(states, actions))), unit.states, larger * change,
-        there, "dynamics",
-    )  # fmt: skip
+        lambda states, actions: with_constant(feature_map(spaces.join(states, actions))),
+        unit.states,
+        larger * change,
+        there,
+        "dynamics",
+    )
     reward = ends = begin = None
     if "reward" in of:
         number, features = spaces.actions or 1, all_terms(spaces.states + spaces.numbers, 2)
@@ -117,9 +120,14 @@ def some_rows(steps: Steps, number: int, rng: Rng) -> Steps:
         return np.take_along_axis(values, order[..., None] if values.ndim == 3 else order, axis=1)
 
     return Steps(
-        steps.system, of(steps.states), of(steps.actions), of(steps.after), of(steps.rewards), of(steps.ended),
+        steps.system,
+        of(steps.states),
+        of(steps.actions),
+        of(steps.after),
+        of(steps.rewards),
+        of(steps.ended),
         of(steps.there),
-    )  # fmt: skip
+    )
 
 
 def shares_of(chosen: Array) -> Array:

@@ -5,24 +5,23 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from scipy.stats import t
 
 from benchmarks.study import RESULTS
-from benchmarks.world_grids import METHODS, TWIN
 from quietq.cli.report.look import new_figure, save
 
-BEHAVIOUR, OURS = "people's own behaviour", "quietq"
-PEERS = tuple(name for name in METHODS if name not in (TWIN, OURS))
+BEHAVIOUR, OURS, TWIN = "people's own behaviour", "quietq", "no privacy"
 ENOUGH = 0.9
 Rows = list[dict[str, Any]]
 
 
-def cliffs(rows: Rows) -> list[list[str]]:
+def cliffs(rows: Rows, peers: Sequence[str]) -> list[list[str]]:
     """Of each method, among the numbers of people that were measured in three draws or more."""
-    rows, names = [row for row in rows if row["draws"] >= 3], [OURS, *PEERS]
+    rows, names = [row for row in rows if row["draws"] >= 3], [OURS, *peers]
     lines = [["system", *names]]
     for system in dict.fromkeys(row["system"] for row in rows):
         curves = _curves(rows, system)
@@ -34,14 +33,14 @@ def cliffs(rows: Rows) -> list[list[str]]:
     return lines
 
 
-def differences(rows: Rows) -> list[list[str]]:
+def differences(rows: Rows, peers: Sequence[str]) -> list[list[str]]:
     """With 95 % intervals by Welch's t, and a star where one lies on one side of 0."""
-    lines = [["system", "people", *PEERS]]
+    lines = [["system", "people", *peers]]
     found = {(row["system"], row["people"], row["method"]): row for row in rows}
     for system, people, method in found:
         if method == OURS:
             own = found[system, people, OURS]
-            lines.append([system, f"{people:,}", *(_apart(own, found.get((system, people, name))) for name in PEERS)])
+            lines.append([system, f"{people:,}", *(_apart(own, found.get((system, people, name))) for name in peers)])
     return lines
 
 
@@ -107,10 +106,7 @@ def draw(rows: Rows) -> Any:
 
 def _panel(axis: Any, rows: Rows, system: str) -> None:
     curves = _curves(rows, system)
-    for i, name in enumerate(METHODS):
-        curve = curves.get(name)
-        if not curve:
-            continue
+    for i, (name, curve) in enumerate((name, curve) for name, curve in curves.items() if name != BEHAVIOUR):
         people = sorted(curve)
         middle, half = zip(*(curve[number] for number in people), strict=True)
         style = {"linestyle": "--", "color": "black"} if name == TWIN else {"color": f"C{i}"}

@@ -21,8 +21,9 @@ from jax_privacy import clipped_grad
 from jax_privacy.noise_addition import gaussian_privatizer
 
 from benchmarks.planners import Imagined, plan
+from benchmarks.search import Settings
 from benchmarks.session_data import Array, Policy, Rng, Steps, System
-from benchmarks.world_peers import BUDGET, Settings, regress, some_rows
+from benchmarks.world_peers import BUDGET, regress, some_rows
 from benchmarks.world_twin import with_constant
 from quietq.feedback.spaces import Spaces
 
@@ -60,10 +61,15 @@ def train(steps: Steps, settings: Settings, seed: int) -> "Network":
     weights["layers"][-1][1][:, len(mask) - 1] = RARE
     mu = BUDGET.mu * math.sqrt(1 - settings["scales"] - (STARTS if model.start is None else 0.0))
     weights = _descend(
-        weights, _blocks(seen, _filled(seen.shape[-1])), _blocks(targets, outputs), _blocks(there[..., None], 1),
-        *(np.pad(one, (0, outputs - len(one))).astype(np.float32) for one in (mask, end)), len(seen),
-        *_numbers(settings, mu), jax.random.key(seed, impl="rbg"),
-    )  # fmt: skip
+        weights,
+        _blocks(seen, _filled(seen.shape[-1])),
+        _blocks(targets, outputs),
+        _blocks(there[..., None], 1),
+        *(np.pad(one, (0, outputs - len(one))).astype(np.float32) for one in (mask, end)),
+        len(seen),
+        *_numbers(settings, mu),
+        jax.random.key(seed, impl="rbg"),
+    )
     first = None
     if model.start is None:
         begin = 2 * steps.unit().states[:, :1] - 1
@@ -82,9 +88,14 @@ def noise_multiplier(steps: int, mu: float) -> float:
 def _numbers(settings: Settings, mu: float) -> tuple[float, ...]:
     kind, rate = settings["optimiser"]
     return (
-        settings["clip"], noise_multiplier(settings["steps"], mu), float(kind == "adam"), rate, settings["steps"],
-        settings["averaged"], float(settings["straight"]),
-    )  # fmt: skip
+        settings["clip"],
+        noise_multiplier(settings["steps"], mu),
+        float(kind == "adam"),
+        rate,
+        settings["steps"],
+        settings["averaged"],
+        float(settings["straight"]),
+    )
 
 
 def _filled(columns: int, *sizes: int) -> int:
@@ -216,15 +227,32 @@ def _with_straight(straight: Any, gradient: Any) -> Any:
 
 @jax.jit
 def _descend(
-    weights: Weights, x: Any, y: Any, there: Any, mask: Any, end: Any, people: Any, clip: Any, noise: Any, adam: Any,
-    rate: Any, steps: Any, averaged: Any, straight: Any, key: Any,
-) -> Weights:  # fmt: skip
+    weights: Weights,
+    x: Any,
+    y: Any,
+    there: Any,
+    mask: Any,
+    end: Any,
+    people: Any,
+    clip: Any,
+    noise: Any,
+    adam: Any,
+    rate: Any,
+    steps: Any,
+    averaged: Any,
+    straight: Any,
+    key: Any,
+) -> Weights:
     """All steps in one compiled loop; a rate that falls to a tenth, and the mean of the last weights."""
     optimisers = optax.scale_by_adam(), optax.trace(0.9)
     gradient = clipped_grad(
-        partial(_loss, mask, end), l2_clip_norm=clip, rescale_to_unit_norm=True, batch_argnums=(1, 2, 3),
-        keep_batch_dim=False, pre_clipping_transform=partial(_with_straight, straight),
-    )  # fmt: skip
+        partial(_loss, mask, end),
+        l2_clip_norm=clip,
+        rescale_to_unit_norm=True,
+        batch_argnums=(1, 2, 3),
+        keep_batch_dim=False,
+        pre_clipping_transform=partial(_with_straight, straight),
+    )
     privatiser = gaussian_privatizer(stddev=noise, prng_key=key)
     first = steps - jnp.maximum(1, jnp.round(averaged * steps).astype(int))
     nothing = jax.tree.map(jnp.zeros_like, weights)
@@ -232,10 +260,11 @@ def _descend(
     def step(i: Any, carry: Any) -> Any:
         weights, moves, random, total = carry
         summed = jax.lax.fori_loop(
-            0, (people + BLOCK - 1) // BLOCK,
+            0,
+            (people + BLOCK - 1) // BLOCK,
             lambda block, sofar: jax.tree.map(jnp.add, sofar, gradient(weights, x[block], y[block], there[block])),
             nothing,
-        )  # fmt: skip
+        )
         noisy, random = privatiser.update(summed, random)
         mean = jax.tree.map(lambda leaf: leaf / people, _with_straight(straight, noisy))
         changes, moves = zip(*(one.update(mean, old) for one, old in zip(optimisers, moves, strict=True)), strict=True)

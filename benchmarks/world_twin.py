@@ -5,12 +5,12 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from benchmarks.session_data import Array, Steps, System
-from quietq.mechanisms.private_model import PrivateModel
-from quietq.mechanisms.private_world import PrivateWorld
-from quietq.mechanisms.world_errors import WorldErrors
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy.certificate import Certificate
+from quietq.released.private_model import PrivateModel
+from quietq.released.private_world import PrivateWorld
+from quietq.released.world_errors import WorldErrors
 
 NOTHING = Certificate(method="world/twin", standing="none", sigma=1.0)
 RIDGE = 1e-6
@@ -38,19 +38,38 @@ def twin(steps: Steps, seed: int = 0) -> PrivateWorld:
 
 
 def world_of(
-    system: System, weights: Array, gram: Array, residual: Array, first: tuple[Array, Array] | None,
-    reward: PrivateModel | None, ends: PrivateModel | None,
-) -> PrivateWorld:  # fmt: skip
+    system: System,
+    weights: Array,
+    gram: Array,
+    residual: Array,
+    first: tuple[Array, Array] | None,
+    reward: PrivateModel | None,
+    ends: PrivateModel | None,
+) -> PrivateWorld:
     """A world of fits that no noise is known of; first states by mean and covariance, in the unit box."""
     spaces, model = system.spaces, system.model
     moved = model.learned(spaces.states)
     begin, spread = (None, None) if first is None else first
     return PrivateWorld(
-        spaces=spaces, feature_map=model.feature_map(spaces), moved=moved, weights=weights, gram=gram,
-        residual=residual, left=np.zeros_like(gram), right=np.eye(len(moved)), first=begin, spread=spread,
-        reward=reward, ends=ends, rate=0.0, errors=WorldErrors(),
-        box=spaces.box, certificate=NOTHING, known=model.known, model=model,
-    )  # fmt: skip
+        spaces=spaces,
+        feature_map=model.feature_map(spaces),
+        moved=moved,
+        weights=weights,
+        gram=gram,
+        residual=residual,
+        left=np.zeros_like(gram),
+        right=np.eye(len(moved)),
+        first=begin,
+        spread=spread,
+        reward=reward,
+        ends=ends,
+        rate=0.0,
+        errors=WorldErrors(),
+        box=spaces.box,
+        certificate=NOTHING,
+        known=model.known,
+        model=model,
+    )
 
 
 def _reward(steps: Steps, states: Array, actions: Array, rewards: Array) -> PrivateModel:

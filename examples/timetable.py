@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from quietq.learning import Agent, NoNoise
+from quietq.paper.agents import Agent, NoNoise
 
 FARES = np.arange(40.0, 181.0, 20.0)
 HEADWAYS = np.array([10.0, 12.0, 15.0, 20.0, 30.0])

@@ -1,9 +1,10 @@
-"""Every annotated function of quietq and of paper is checked at run time while the tests run, shapes included.
+"""Every annotated function of quietq and the reproduction is checked at run time while the tests run, shapes included.
 
 What the tests find around them is the same however they are started: output as wide as a file's and without colours, no
 token, the usual file modes.
 """
 
+import contextlib
 import os
 import sys
 import warnings
@@ -22,8 +23,13 @@ for name in (
 os.environ["TERM"] = "dumb"
 os.umask(0o022)
 
+# absl keeps the standard error that it finds when it is first imported, and closes it whenever logging is configured
+# anew. Found during a test, that would be what pytest captures with, and every later test of the process would fail.
+with contextlib.redirect_stderr(sys.__stderr__):
+    import absl.logging  # noqa: F401
+
 check_fast()
-install_import_hook(["quietq", "paper"], "typecheck.typecheck")
+install_import_hook(["quietq", "reproduction"], "typecheck.typecheck")
 
 settings.register_profile("quietq", deadline=None, derandomize=True, max_examples=200, database=None)
 settings.load_profile("quietq")

@@ -71,12 +71,13 @@ def test_tables_for_people(quietq):
     assert "0.055402" in calibration
     assert "does not apply" in calibration
     assert "50 people, 1 release" in calibration
-    assert "Noise 'k-norm' with 4 pieces is less: error 0.030868" in calibration
+    assert "Noise 'knots' with 6 pieces is less: error 0.050871" in calibration
     assert "release(s)" not in calibration
     assert "need an epsilon below 1 in each release" in calibration
     assert "0.9236" in caps
     assert ">0.9999" in caps
     assert "do not depend on the radius" in caps
+    assert "right in at most 55.7 of 100 cases with Gaussian noise, in 71.1 with any" in caps
     assert "1 person, 2 releases" in quietq(CALIBRATE.replace("50", "1") + " --rounds 2")[1]
 
 
@@ -187,4 +188,4 @@ def test_help_has_every_command_in_one_group():
 
 def test_a_mistyped_world_is_asked_about(quietq):
     for typed, meant in (("wlak", "walk"), ("cartpole-v1", "CartPole-v1")):
-        assert quietq(f"train none {typed}")[2].rstrip().endswith(f"Did you mean {meant!r}?")
+        assert quietq(f"paper train none {typed}")[2].rstrip().endswith(f"Did you mean {meant!r}?")

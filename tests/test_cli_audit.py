@@ -1,4 +1,4 @@
-"""`quietq audit`, in this process, so that JAX is loaded once and types are checked."""
+"""`quietq audit` and `quietq paper audit`, in this process, so that JAX is loaded once and types are checked."""
 
 import json
 
@@ -6,10 +6,12 @@ import pytest
 
 pytest.importorskip("jax")
 
-from quietq import Budget, audit as room, privatise, publish
+from quietq import Budget, audit as room
 from quietq.mechanisms import moments, rounds
-from quietq.publishing.server.audits import audit_beside, parse_audit
-from quietq.worlds import WALK, walk_reward
+from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.privatise import choose
+from quietq.paper.attacks.attack_plan import plan_trainings
+from quietq.worlds import WALK
 
 SMALL = "--steps 130 --widths 4 --batch 16 --runs 40"
 """The network has barely begun to learn: what is shown here is the command, not the audit."""
@@ -20,21 +22,21 @@ def empty_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path / "cache"))
 
 
-def found(quietq, arguments: str) -> dict:
-    code, out, err = quietq(f"audit {arguments} --json")
+def found(quietq, arguments: str, command: str = "audit") -> dict:
+    code, out, err = quietq(f"{command} {arguments} --json")
     assert (code, err) == (0, "")
     return json.loads(out)
 
 
 @pytest.mark.slow
 def test_the_papers_program(quietq, tmp_path):
-    result = found(quietq, f"published --preset code --sigma 0.32 {SMALL}")
+    result = found(quietq, f"published --preset code --sigma 0.32 {SMALL}", "paper audit")
     assert result["claimed_epsilon"] == 0.9
     assert (result["delta"], result["confidence"], result["runs"], result["judged"]) == (1e-4, 0.95, 40, 30)
     assert result["verdict"] == ("refuted" if result["epsilon_lower"] > 0.9 else "consistent")
     kept = list((tmp_path / "cache" / "audit").rglob("*.npy"))
     assert kept
-    again = found(quietq, f"published --preset code --sigma 0.32 {SMALL}")
+    again = found(quietq, f"published --preset code --sigma 0.32 {SMALL}", "paper audit")
     assert {**result, "seconds": None} == {**again, "seconds": None}
     assert again["seconds"] < result["seconds"]
 
@@ -50,16 +52,14 @@ def test_a_private_reward(quietq):
 @pytest.mark.parametrize(
     ("arguments", "method"),
     [
-        pytest.param("reward --radius 0.01 --runs 40", "reward/observed", marks=pytest.mark.slow),
-        ("reward --world recommender --people 100 --runs 40", "reward/weights"),
-        ("reward --world recommender --noise ball --runs 40", "reward/ball"),
-        ("reward --world navigation --runs 40", "reward/path"),
-        ("evaluation --people 12 --runs 40", "evaluation"),
-        ("input --steps 50 --runs 40 --view policy --no-cache", "input"),
+        pytest.param("paper audit reward --radius 0.01 --runs 40", "reward/observed", marks=pytest.mark.slow),
+        ("audit reward --world navigation --people 100 --runs 40", "reward/path"),
+        ("paper audit evaluation --people 12 --runs 40", "evaluation"),
+        ("paper audit input --steps 50 --runs 40 --view policy --no-cache", "input"),
     ],
 )
 def test_other_kinds(quietq, arguments: str, method: str):
-    result = found(quietq, arguments)
+    result = found(quietq, arguments, "")
     assert (result["method"], result["verdict"]) == (method, "consistent")
 
 
@@ -96,7 +96,8 @@ def test_in_words(quietq):
     assert code == 0
     assert "reward/path is certified for epsilon 0.9" in out
     assert "twice the promised mu by 416 runs" in out
-    finding = room.audit_reward(WALK, WALK.relation(50), Budget(50.0, 1e-4), 60, confidence=0.99)
+    path = choose("path", Task(WALK.relation(50), Budget(50.0, 1e-4), WALK.box))
+    finding = room.audit_reward(WALK, path, 60, confidence=0.99)
     broken = room.Finding(finding.attack, room.Promise("claimed", 0.1, 1e-4), 60, finding.by_epsilon, finding.by_mu)
     assert room.in_words(broken).startswith(
         "REFUTED. reward/path claims epsilon 0.1 at delta 0.0001; measured: epsilon at"
@@ -104,11 +105,11 @@ def test_in_words(quietq):
 
 
 def test_all_of_them_in_a_table_and_a_plot(quietq, tmp_path, monkeypatch):
-    names = ["reward, knots", "reward, weights"]
-    cheap = [one for one in room.plan_everything(40, Budget(0.9, 1e-4), 50, None) if one.title in names]
-    monkeypatch.setattr(room, "plan_everything", lambda *_: iter(cheap))
+    names = ["reward, path", "reward, knots"]
+    cheap = [one._replace(check=None) for one in room.plan_releases(40, Budget(0.9, 1e-4), 50) if one.title in names]
     move = room.Movement("value", stated=1.0, found=0.9, by="greedy")
-    monkeypatch.setattr(room, "sensitivities", lambda *_: [move])
+    checked = room.PlannedAudit("value", check=lambda: move)
+    monkeypatch.setattr(room, "plan_releases", lambda *_: iter([*cheap, checked]))
     result = found(quietq, "all --runs 40 --out here")
     assert [one["name"] for one in result["findings"]] == names
     assert result["findings"][0]["confidence"] == 0.975  # so that both hold together
@@ -122,17 +123,19 @@ def test_all_of_them_in_a_table_and_a_plot(quietq, tmp_path, monkeypatch):
 
 
 def test_every_audit_of_the_table_has_a_name_of_its_own():
-    titles = [planned.title for planned in room.plan_everything(100, Budget(0.9, 1e-4), 50, None)]
+    every = [*room.plan_releases(100, Budget(0.9, 1e-4), 50), *plan_trainings(100, Budget(0.9, 1e-4), 50, None)]
+    titles = [planned.title for planned in every]
     assert len(set(titles)) == len(titles) >= 15
 
 
 @pytest.mark.slow
 def test_the_whole_table_runs(quietq):
-    result = found(quietq, "all --runs 40 --out here")
-    assert {one["name"] for one in result["findings"] if one["verdict"] == "refuted"} == {
+    released, trained = (found(quietq, "all --runs 40 --out here", command) for command in ("audit", "paper audit"))
+    findings = released["findings"] + trained["findings"]
+    assert {one["name"] for one in findings if one["verdict"] == "refuted"} == {
         "published, sigma 0.32", "published, sigma 0.74",
     }  # fmt: skip
-    assert not any(move["exceeds"] for move in result["sensitivity"])
+    assert not any(move["exceeds"] for move in released["sensitivity"] + trained["sensitivity"])
 
 
 @pytest.mark.parametrize(
@@ -178,29 +181,8 @@ def test_the_whole_table_runs(quietq):
     ],
 )
 def test_wrong_input_is_one_sentence(quietq, arguments: str, sentence: str):
-    code, out, err = quietq(f"audit {arguments}")
+    of_releases = arguments.split()[0] in ("nothing", "none", "all", "ratings", "comparisons")
+    code, out, err = quietq(f"{'audit' if of_releases else 'paper audit'} {arguments}")
     assert (code, out) == (2, "")
     assert sentence in err
     assert len(err.strip().splitlines()) == 1
-
-
-def test_a_result_is_laid_beside_the_release_that_it_is_of(quietq, tmp_path):
-    relation, budget = WALK.relation(50), Budget(0.9, 1e-4)
-    private = privatise(walk_reward, budget, noise="path", relation=relation)
-    name = publish(private, tmp_path / "reward.qq")
-    result = found(quietq, "reward --people 50 --runs 40 --release reward.qq")
-    beside = audit_beside(tmp_path / "reward.qq")
-    assert result["written"] == beside.name
-    kept = parse_audit(beside.read_bytes(), name)  # what the page shows
-    assert (kept["release"], kept["verdict"], kept["runs"]) == (name, result["verdict"], 40)
-    beside.unlink()
-    for arguments, words in (
-        ("reward --people 20 --runs 40", "it hides what 50 people gave"),
-        ("reward --epsilon 0.8 --runs 40", "its epsilon is 0.9, not 0.8"),
-        ("reward --noise knots --pieces 2 --runs 40", "its method is 'reward/path', not 'reward/knots'"),
-        ("all", "No such option: --release"),
-    ):
-        code, _, err = quietq(f"audit {arguments} --release reward.qq")
-        assert (code, err.count("\n")) == (2, 1)
-        assert words in err
-    assert not beside.exists()

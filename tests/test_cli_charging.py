@@ -8,11 +8,11 @@ pytest.importorskip("jax")
 pytest.importorskip("sqlalchemy")
 
 import quietq as qq
-from quietq.learning import checkpoint
+from quietq.paper.agents import trainer
 
-TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25 --seeds 3"  # as in test_cli_train
+TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --seeds 3"  # as in test_cli_train
 PROMISE = "--people 50 --epsilon 0.4 --delta 1e-4"
-OUTPUT = "output walk --steps 200 --every 100"
+OUTPUT = "output walk --steps 200"
 
 
 @pytest.fixture
@@ -22,43 +22,54 @@ def ledger(quietq, tmp_path):
 
 
 def release(path) -> str:
-    return qq.publishing.open_release(path).hash  # type: ignore[attr-defined]
+    return qq.released.open_release(path).hash  # type: ignore[attr-defined]
 
 
 def test_a_private_reward_is_the_release(quietq, ledger, tmp_path):
-    code, _, err = quietq(f"train reward walk {PROMISE} {TINY} --ledger books.db --out run")
+    code, _, err = quietq(f"paper train reward walk {PROMISE} {TINY} --ledger books.db --out run")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
     assert charge.mu == qq.Budget(0.4, 1e-4).mu
     assert charge.release == release(tmp_path / "run" / "reward.qq")
     assert charge.method == "train/reward"
-    code, _, _ = quietq("train reward --resume --out run")  # nothing is drawn, so nothing is paid
+    assert (
+        quietq(f"paper train reward walk --reward run/reward.qq {TINY} --out used")[0] == 0
+    )  # draws nothing, pays nothing
     assert len(ledger.balance("walkers").bookings) == 1
 
 
 def test_an_agent_that_noises_as_it_goes_is_the_release(quietq, ledger, tmp_path):
-    code, _, err = quietq(f"train {OUTPUT} {PROMISE} --ledger books.db --source walkers --out run")
+    code, _, err = quietq(f"paper train {OUTPUT} {PROMISE} --ledger books.db --source walkers --out run")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
     assert charge.release == release(tmp_path / "run" / "agent.qq")
 
 
-def test_interrupted_and_resumed_is_charged_once(quietq, ledger, tmp_path, monkeypatch):
-    written = checkpoint.write
-
-    def interrupt(*arguments, **named):
-        written(*arguments, **named)
+@pytest.mark.parametrize(
+    ("after", "charges", "said"), [("advance", 1, "were spent on it"), ("rehearse", 0, "nothing was spent")]
+)
+def test_an_interrupted_training_says_whether_it_was_charged(quietq, ledger, monkeypatch, after, charges, said):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write", interrupt)
-        assert quietq(f"train {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 130
-    (charge,) = ledger.balance("walkers").bookings
-    assert charge.release is None
-    code, _, err = quietq("train output --resume --out run")
-    assert (code, err) == (0, "")
-    (charge,) = ledger.balance("walkers").bookings
-    assert charge.release == release(tmp_path / "run" / "agent.qq")
+    monkeypatch.setattr(trainer, after, interrupt)
+    code, _, err = quietq(f"paper train {OUTPUT} {PROMISE} --ledger books.db --out run")
+    assert (code, said in err) == (130, True)
+    bookings = ledger.balance("walkers").bookings
+    assert [charge.release for charge in bookings] == [None] * charges
+
+
+def test_a_charge_that_was_interrupted_in_the_ledger_is_told(quietq, ledger, monkeypatch):
+    reserve = qq.Ledger.reserve
+
+    def interrupt(*arguments, **named):
+        reserve(*arguments, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(qq.Ledger, "reserve", interrupt)
+    code, _, err = quietq(f"paper train {OUTPUT} {PROMISE} --ledger books.db --out run")
+    assert (code, "epsilon = 0.4 and delta = 0.0001 were spent on it" in err) == (130, True)
+    assert len(ledger.balance("walkers").bookings) == 1
 
 
 def test_an_error_after_the_charge_gives_nothing_back(quietq, ledger, monkeypatch):
@@ -66,12 +77,12 @@ def test_an_error_after_the_charge_gives_nothing_back(quietq, ledger, monkeypatc
         raise qq.InvalidInput("something broke")
 
     monkeypatch.setattr(qq, "publish", fail)
-    assert quietq(f"train {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 2
+    assert quietq(f"paper train {OUTPUT} {PROMISE} --ledger books.db --out run")[0] == 2
     assert len(ledger.balance("walkers").bookings) == 1
 
 
 def test_an_exhausted_budget_leaves_nothing_behind(quietq, ledger, tmp_path):
-    code, out, err = quietq(f"train {OUTPUT} --people 50 --epsilon 1.5 --delta 1e-4 --ledger books.db --out run")
+    code, out, err = quietq(f"paper train {OUTPUT} --people 50 --epsilon 1.5 --delta 1e-4 --ledger books.db --out run")
     assert (code, out) == (2, "")
     assert "nothing was booked" in err
     assert not (tmp_path / "run").exists()
@@ -88,7 +99,7 @@ def test_what_draws_nothing_takes_no_ledger(quietq, ledger, tmp_path):
         (f"{OUTPUT} {PROMISE} --ledger books.db --source nobody", "no source 'nobody'"),
         (f"{OUTPUT} {PROMISE} --source walkers", "--ledger"),
     ):
-        code, out, err = quietq(f"train {arguments} --out run")
+        code, out, err = quietq(f"paper train {arguments} --out run")
         assert (code, out) == (2, "")
         assert words in err
         assert not (tmp_path / "run").exists()

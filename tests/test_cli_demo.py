@@ -7,15 +7,15 @@ import sys
 
 import pytest
 
-for package in ("statsmodels", "polars", "matplotlib", "jax"):
+for package in ("statsmodels", "polars", "matplotlib"):
     pytest.importorskip(package)
 
 import quietq as qq  # noqa: E402
-from quietq.learning import Agent  # noqa: E402
-from quietq.mechanisms.release_file import open_release  # noqa: E402
+from quietq import worlds  # noqa: E402
+from quietq.released.release_file import open_release  # noqa: E402
 
 RELEASED = {
-    "reward.qq", "reward.png", "reward.audit.json", "agent.qq", "agent.audit.json", "values.png",
+    "reward.qq", "reward.png", "agent.qq", "values.png",
     "certificate.json", "report.html", "candidates.qq", "candidates.png",
 }  # fmt: skip
 KEPT = {
@@ -31,17 +31,18 @@ KEPT = {
 
 @pytest.mark.slow  # the README's own block runs it in every test run
 def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["quietq.cli.demo"], "AUDITED", 5000)
+    monkeypatch.setattr(sys.modules["quietq.cli.demo_command"], "AUDITED", 5000)
     code, out, err = quietq("demo --quick --out here --json")
     assert (code, err) == (0, "")
     result = json.loads(out)
     assert set(result) == {"certificate", "out", "seconds", "not_private"}
     assert (result["certificate"]["standing"], result["certificate"]["epsilon"]) == ("certified", 0.5)
+    assert result["certificate"]["method"] == "reward/path"
     told = result["not_private"]
     assert told["worst"] < told["random"] < told["return"] <= told["best"]
     folder = tmp_path / "here"
     assert {path.name for path in folder.iterdir()} == RELEASED | KEPT
-    assert qq.load(folder / "reward.qq").certificate == Agent.load(folder / "agent.qq").certificate
+    assert qq.load(folder / "reward.qq").certificate == qq.load(folder / "agent.qq").certificate
     for path in folder.glob("*.png"):
         assert path.read_bytes().startswith(b"\x89PNG")
     published, kept = ((folder / name).read_text() for name in ("report.html", "NOT-PRIVATE-report.html"))
@@ -91,7 +92,7 @@ def test_ended_half_way_it_says_what_is_kept(quietq, tmp_path, monkeypatch):
     def end(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Agent, "learn", end)
+    monkeypatch.setattr(worlds, "plan_on_grid", end)
     code, out, err = quietq("demo --quick --out here --json")
     assert (code, out) == (130, "")
     assert "Stopped in step 3 of 5" in err

@@ -1,4 +1,4 @@
-"""`quietq evaluate-policies`: rows in, values of policies or the best one's name out."""
+"""`quietq evaluate-policies`: rows in, values of policies out."""
 
 import json
 
@@ -47,33 +47,23 @@ def test_in_words_and_probabilities_that_are_learnt(rows):
     assert "(2, 1e-05)-differentially private" in result.stdout
 
 
-def test_the_best_one_alone(rows):
-    result = run(rows, *OPTIONS, "--behaviour", "0.5,0.5", "--choose")
-    assert result.exit_code == 0, result.output
-    assert "The best policy is strong." in result.stdout
-    assert "(2, 0)-differentially private" in result.stdout
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--behaviour", "0.5,0.5"], "needs --delta, unless"),
-        (["--behaviour", "half", "--choose"], "--behaviour must be numbers"),
-        (["--choose", "--against", "careful"], "A choice has no --against"),
-        (["--choose", "--out", "file.qq"], "no file is written"),
-        (["--choose", "--policy", "strong"], "--policy must be NAME=ACTION"),
-        (["--choose", "--behaviour", "0.5,0.5", "--box", "0", "1"], "not 2 times"),
-        (["--choose"], "There must be a behaviour"),
+        (["--behaviour", "half"], "--behaviour must be numbers"),
+        (["--policy", "strong"], "--policy must be NAME=ACTION"),
+        (["--behaviour", "0.5,0.5", "--box", "0", "1"], "not 2 times"),
+        ([], "There must be a behaviour"),
     ],
 )
 def test_refusals(rows, words, sentence):
-    error = run(rows, *OPTIONS, *words).exception
+    error = run(rows, *OPTIONS, "--delta", "1e-5", *words).exception
     assert isinstance(error, InvalidInput)
     assert sentence in str(error)
 
 
 def test_what_is_missing_is_named(rows):
-    assert "--policy, --returns and --epsilon" in str(run(rows).exception)
-    words = ["--policy", "a=low", "--returns", "0", "1", "--epsilon", "1", "--choose"]
+    assert "--policy, --returns, --epsilon and --delta" in str(run(rows).exception)
+    words = ["--policy", "a=low", "--returns", "0", "1", "--epsilon", "1", "--delta", "1e-5"]
     assert "Sessions need --people, --box, --actions, --low and --high." in str(run(rows, *words).exception)
-    assert "There must be a file to read" in str(run(*OPTIONS, "--choose").exception)
+    assert "There must be a file to read" in str(run(*OPTIONS, "--delta", "1e-5").exception)

@@ -1,4 +1,4 @@
-"""`quietq reconstruct`, in this process, so that JAX is loaded once and types are checked.
+"""`quietq paper reconstruct`, in this process, so that JAX is loaded once and types are checked.
 
 Its agents are as they are before the first step of training: what is attacked here is the file, and compiling takes
 longer than attacking. Trained ones are in audit/test_reconstruction.py.
@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 
 import quietq as qq
-from quietq.learning import ActorCritic, Agent, Method, NoNoise, Published
 from quietq.noise.entropy import SeededEntropy
+from quietq.paper import Published
+from quietq.paper.agents import ActorCritic, Agent, Method, NoNoise
 from quietq.worlds import walk_reward
 
 FIFTY, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
@@ -25,7 +26,7 @@ CAVEAT = "holds only if the release was made from that reward"
 
 
 def result(quietq, arguments: str) -> dict:
-    code, out, err = quietq(f"reconstruct {arguments} --json")
+    code, out, err = quietq(f"paper reconstruct {arguments} --json")
     assert (code, err) == (0, "")
     return json.loads(out)
 
@@ -56,7 +57,7 @@ def test_an_agent_by_its_file_or_its_folder(quietq, tmp_path):
         assert set(attack) == {"name", "blind_to", "not_private"}
         assert set(attack["not_private"]) == {"correlation", "rmse", "relative_error"}
     assert set(found["not_private"]) == {"constant_rmse"}
-    code, out, _ = quietq("reconstruct run --points 17 --plot picture.png")
+    code, out, _ = quietq("paper reconstruct run --points 17 --plot picture.png")
     assert code == 0
     assert "NOT PRIVATE" in out
     assert "standing: none" in out
@@ -95,14 +96,14 @@ def test_a_private_reward(quietq, tmp_path):
     assert (read["name"], read["blind_to"]) == ("read", [])
     assert set(found["not_private"]) == {"constant_rmse", "planned_score"}
     assert (tmp_path / "picture.png").exists()
-    _, out, _ = quietq("reconstruct reward.qq --world walk")
+    _, out, _ = quietq("paper reconstruct reward.qq --world walk")
     assert "Planning on it scores" in out
     assert CAVEAT in out
 
 
 def test_a_private_reward_of_unknown_making_is_compared_with_nothing(quietq, tmp_path):
     qq.publish(qq.privatise(lambda x: 0.5 - walk_reward(x), BUDGET, relation=FIFTY, noise="path"), "other.qq")
-    code, out, err = quietq("reconstruct other.qq")
+    code, out, err = quietq("paper reconstruct other.qq")
     assert (code, err) == (0, "")
     assert "private reward. Its standing: certified. There is nothing to compare with" in out
     assert "correlation" not in out
@@ -110,7 +111,7 @@ def test_a_private_reward_of_unknown_making_is_compared_with_nothing(quietq, tmp
     assert set(found) == FIELDS
     assert (found["world"], found["attacks"], found["not_private"]) == (None, [], None)
     for option in ("--plot picture.png", "--points 17"):
-        code, _, err = quietq(f"reconstruct other.qq {option}")
+        code, _, err = quietq(f"paper reconstruct other.qq {option}")
         assert code == 2
         assert "need --world" in err
     assert not (tmp_path / "picture.png").exists()
@@ -118,7 +119,6 @@ def test_a_private_reward_of_unknown_making_is_compared_with_nothing(quietq, tmp
 
 def test_wrong_input_is_one_sentence(quietq, tmp_path):
     saved("agent.qq", "walk", NoNoise(widths=(8,)))
-    saved("genres.qq", "recommender", NoNoise(widths=(8,)))
     (tmp_path / "empty").mkdir()
     (tmp_path / "other.qq").write_text("not a release")
     (tmp_path / "folder.png").mkdir()
@@ -132,9 +132,8 @@ def test_wrong_input_is_one_sentence(quietq, tmp_path):
         "agent.qq --plot picture.gif": "plot must name a .png or .svg file",
         "agent.qq --plot nowhere/picture.png": "plot must name a .png or .svg file",
         "agent.qq --points 5 --plot folder.png": "path must be a file that can be written to, not 'folder.png'.",
-        "genres.qq": "at most 2 coordinates, but the recommender has 3.",
     }.items():
-        code, out, err = quietq(f"reconstruct {arguments}")
+        code, out, err = quietq(f"paper reconstruct {arguments}")
         assert (code, out) == (2, "")
         assert words in err
         assert err.count("\n") == 1

@@ -4,7 +4,6 @@ import importlib
 import json
 import subprocess
 import sys
-import types
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ import polars as pl
 import pytest
 
 from quietq import InvalidInput, load
-from quietq.registry import FEEDBACK, Kind
+from quietq.feedback import FEEDBACK
 
-cli_reward = importlib.import_module("quietq.cli.reward")
+cli_reward = importlib.import_module("quietq.cli.reward_command")
 
 
 @pytest.fixture
@@ -111,8 +110,21 @@ def test_words_for_people(quietq, ratings, tmp_path):
     code, out, _ = quietq(command(ratings, tmp_path / "reward.qq", noise="k-norm", delta=0))
     assert code == 0
     assert "certified to be (0.9, 0)-differentially private" in out
+    assert "with Gaussian noise in" not in out
     assert f"May be published: {tmp_path / 'reward.qq'}" in out
     assert "Not private, for you only:" in out
+
+
+def test_pure_noise_by_name_is_printed_beside_gaussian_noise_which_is_the_default(quietq, ratings, tmp_path):
+    code, out, _ = quietq(command(ratings, tmp_path / "pure.qq", noise="k-norm"))
+    assert code == 0
+    assert "certified to be (0.9, 0)-differentially private" in out
+    assert "a guesser is right in at most 71.1 of 100 cases, with Gaussian noise in 55.7." in out
+    code, out, _ = quietq(command(ratings, tmp_path / "gaussian.qq"))
+    assert code == 0
+    assert "certified to be (0.9, 0.0001)-differentially private (mu = 0.28596)" in out
+    assert "is right in at most 55.7 of 100" in out
+    assert "with Gaussian noise in" not in out
 
 
 @pytest.mark.parametrize(("box", "ends"), [("0 1", (0.0, 0.0)), (["0 1", "-2 2"], (0.0, -2.0))])
@@ -125,15 +137,6 @@ def test_several_files_and_columns(quietq, ratings, tmp_path, box, ends):
     assert "Additive" not in out
     private = load(tmp_path / "reward.qq")
     assert (private.kind, private.box.low) == ("model", ends)
-
-
-def test_rounds_that_look_at_some_of_the_people(quietq, ratings, tmp_path):
-    two = tmp_path / "two.parquet"
-    pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
-    change = {"state": ["where", "height"], "slope": None, "sample": 0.3}
-    code, out, _ = quietq(command(two, tmp_path / "reward.qq", **change))
-    assert code == 0
-    assert "each of a random 0.3 of the people" in out
 
 
 def test_additivity_is_said(quietq, ratings, tmp_path):
@@ -196,7 +199,7 @@ def test_mistakes_about_comparisons(quietq, choices, tmp_path, change, words):
 @pytest.fixture
 def counted(monkeypatch, tmp_path):
     """A kind of feedback that is told what it is read with, and refuses."""
-    module, seen = types.ModuleType("counted"), {}
+    seen = {}
 
     class Counted:
         @classmethod
@@ -205,9 +208,8 @@ def counted(monkeypatch, tmp_path):
             seen.update({name: value for name, value in told.items() if value is not None})
             raise InvalidInput("Nobody is counted.")
 
-    monkeypatch.setattr(module, "Counted", Counted, raising=False)
-    monkeypatch.setitem(sys.modules, "counted", module)
-    monkeypatch.setitem(FEEDBACK, "counted", Kind("counted:Counted"))
+    monkeypatch.setitem(FEEDBACK, "counted", Counted)
+    monkeypatch.setattr(cli_reward, "REWARD_FEEDBACK", (*cli_reward.REWARD_FEEDBACK, "counted"))
 
     def reward(**options):
         seen.clear()
@@ -268,7 +270,6 @@ def test_options_of_several_words(counted, tmp_path):
         ({"state": ["where", "score"]}, "--slope is for one coordinate or --features additive"),
         ({"slope": None}, "slope must be declared"),
         ({"features": "linear"}, "'linear'"),
-        ({"sample": 0.1}, "sample is for models of everybody's rows, fitted in rounds: leave it out."),
         ({"left": "where"}, "ratings have no --left: leave it out, or say --kind comparisons."),
         ({"epsilon": None, "out": None}, "A private reward needs --epsilon and --out."),
         ({"plot": "picture.pdf"}, "must end in .png or .svg"),

@@ -1,6 +1,7 @@
-"""`quietq train`, `methods` and `worlds`, in this process, so that JAX is loaded once and types are checked."""
+"""`quietq paper train`, `methods` and `worlds`, in this process, so that JAX is loaded once and types are checked."""
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -15,23 +16,28 @@ from test_cli import run
 
 pytest.importorskip("jax")
 
+import jax
+
 import quietq as qq
 from quietq.cli import main
 from quietq.cli.checked_training import CheckedTraining, Settings
-from quietq.learning import METHODS, Agent, NoNoise, Published, checkpoint
-from quietq.learning.options import read_options
-from quietq.publishing import open_release
-from quietq.registry import METHODS as BY_NAME
+from quietq.paper import Published
+from quietq.paper.agents import Agent, NoNoise, trainer
+from quietq.paper.agents.hyper_parameters import read_options
+from quietq.paper.agents.training import Training
+from quietq.paper.method_table import METHOD_TABLE
+from quietq.paper.methods import METHODS, build_method
+from quietq.released import open_release
 
-TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100 --every 25"  # the same shapes are compiled once
+TINY = "--steps 100 --widths 8 --batch 16 --start 16 --replay 100"  # the same shapes are compiled once
 THREE = f"{TINY} --seeds 3"
 PROMISE = "--people 50 --epsilon 0.9 --delta 1e-4"
-ROUNDS = "--steps 100 --round-steps 50 --every 25"
+ROUNDS = "--steps 100 --round-steps 50"
 FIELDS = {"certificate", "out", "seconds", "not_private"}
 
 
 def trained(quietq, arguments: str) -> dict:
-    code, out, err = quietq(f"train {arguments} --json")
+    code, out, err = quietq(f"paper train {arguments} --json")
     assert (code, err) == (0, "")
     return json.loads(out)
 
@@ -40,7 +46,7 @@ def trained(quietq, arguments: str) -> dict:
 def run_of_reward(tmp_path_factory) -> tuple[Path, dict]:
     """One training that several tests look at: its folder, and what it printed."""
     out, printed = tmp_path_factory.mktemp("shared") / "run", io.StringIO()
-    words = f"quietq train reward walk {PROMISE} {THREE} --seed 1 --out {out} --json".split()
+    words = f"quietq paper train reward walk {PROMISE} {THREE} --seed 1 --out {out} --json".split()
     quiet = mock.patch.object(sys, "argv", words), mock.patch.object(warnings, "showwarning")
     with quiet[0], quiet[1], contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as done:
         main()
@@ -60,8 +66,7 @@ def test_a_private_agent(run_of_reward):
         assert all(isinstance(value, float) for value in values)
     assert result["out"] == str(folder)
     assert {path.name for path in folder.iterdir()} == {
-        "config.json", "certificate.json", "agent.qq", "NOT-PRIVATE-scores.json", "PRIVATE-checkpoint.npz",
-        "reward.qq", "README.txt",
+        "config.json", "certificate.json", "agent.qq", "NOT-PRIVATE-scores.json", "reward.qq", "README.txt",
     }  # fmt: skip
     for path in folder.iterdir():
         assert bool(path.stat().st_mode & 0o077) == ("PRIVATE" not in path.name)
@@ -74,11 +79,11 @@ def test_a_private_agent(run_of_reward):
     config = json.loads((folder / "config.json").read_text())
     assert (config["steps"], config["people"], config["options"]["widths"], config["seed"]) == (100, 50, [8], 1)
     note = (folder / "README.txt").read_text()
-    assert note.index("may be published") < note.index("agent.qq") < note.index("NOT PRIVATE") < note.index("PRIVATE.")
+    assert note.index("may be published") < note.index("agent.qq") < note.index("NOT PRIVATE")
 
 
 def test_words_for_people(quietq, tmp_path):
-    code, out, err = quietq(f"train value walk {PROMISE} {ROUNDS} --log")
+    code, out, err = quietq(f"paper train value walk {PROMISE} {ROUNDS} --log")
     assert (code, err) == (0, "")
     assert "certified to be (0.9, 0.0001)-differentially private" in out
     assert "May be published: runs/walk-value-" in out
@@ -91,7 +96,7 @@ def test_words_for_people(quietq, tmp_path):
 
 
 def test_what_is_not_certified_is_not_to_be_published(quietq, tmp_path):
-    code, out, _ = quietq("train published walk --preset text --sigma 0.74 --levels 6 --steps 100 --out run")
+    code, out, _ = quietq("paper train published walk --preset text --sigma 0.74 --levels 6 --steps 100 --out run")
     assert code == 0
     assert "Not private, so not to be published: run/agent.qq" in out
     assert "May be published" not in out
@@ -138,60 +143,100 @@ def test_a_ball_of_rough_rewards(quietq, tmp_path):
     command = f"reward walk --radius 0.01 --epsilon 0.9 --delta 1e-4 --rewards 500 {TINY}"
     result = trained(quietq, f"{command} --out run")
     assert result["certificate"]["relation"]["kind"] == "sup-ball"
-    assert (tmp_path / "run" / "reward.qq").exists()
-    assert trained(quietq, "reward --resume --out run")["not_private"] == result["not_private"]  # reads it back
+    used = trained(quietq, f"reward walk --reward run/reward.qq {TINY} --out used")  # reads it back
+    assert used["certificate"] == result["certificate"]
 
 
-@pytest.mark.parametrize(("world", "delta"), [("navigation", 1e-4), ("recommender", 1e-4), ("recommender", 0.0)])
-def test_several_dimensions(tmp_path, world, delta):
-    settings = Settings.new("reward", {"world": world, "people": 500, "epsilon": 0.9, "delta": delta})
-    trainings = [CheckedTraining(settings) for _ in range(2)]
-    agents = [training.build_agent(tmp_path) for training in trainings]  # the second finds the reward of the first
-    assert agents[0].certificate.standing == "certified"
-    assert agents[0].method.settings() == agents[1].method.settings()
+def test_several_dimensions(tmp_path):
+    settings = Settings.new("reward", {"world": "navigation", "people": 500, "epsilon": 0.9, "delta": 1e-4})
+    drawn = CheckedTraining(settings).build_agent(tmp_path)
+    assert drawn.certificate.standing == "certified"
+    written = Settings.new("reward", {"world": "navigation", "reward": str(tmp_path / "reward.qq")})
+    assert CheckedTraining(written).build_agent(tmp_path).method.settings() == drawn.method.settings()
 
 
-@pytest.mark.parametrize(("method", "seeds"), [(f"reward {THREE}", 3), (f"value {ROUNDS}", 1)])
-def test_an_interrupted_training_goes_on(quietq, tmp_path, method, seeds, monkeypatch):
-    name, _, options = method.partition(" ")
-    command = f"{name} walk {options} {PROMISE} --seed 3"
-    write, written = checkpoint.write, []
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
 
-    def interrupt(*arguments, **named):
-        write(*arguments, **named)
-        written.append(arguments)
-        if len(written) == 3:
-            raise KeyboardInterrupt
 
+@pytest.mark.parametrize(
+    ("method", "at", "said"),
+    [
+        (f"value walk {ROUNDS} {PROMISE}", "advance", "epsilon = 0.9 and delta = 0.0001 were spent on it"),
+        (f"value walk {ROUNDS} {PROMISE} --simulate 2", "advance", "nothing was spent"),
+        (f"value walk {ROUNDS} {PROMISE}", "rehearse", "nothing was spent"),
+        (f"reward walk {TINY} {PROMISE}", "advance", "--reward run/reward.qq trains on it, and spends nothing"),
+        (f"none walk {TINY}", "advance", "nothing was spent"),
+    ],
+)
+def test_an_interrupted_training_is_lost_and_says_what_was_spent(quietq, tmp_path, method, at, said, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write", interrupt)
-        code, out, err = quietq(f"train {command} --out run --json")
+        patch.setattr(trainer, at, interrupt)
+        code, out, err = quietq(f"paper train {method} --out run --json")
     assert (code, out) == (130, "")
-    assert f"to go on: quietq train {name} --resume --out run" in err
-    assert (tmp_path / "run" / "PRIVATE-checkpoint.npz").exists()
+    assert err.startswith("\nquietq: stopped: the training is lost")
+    assert (said in err, err.count("\n")) == (True, 2)
     assert not (tmp_path / "run" / "agent.qq").exists()
-    assert "nothing here may leave yet" in (tmp_path / "run" / "README.txt").read_text()
-    code, _, err = quietq(f"train {command} --out run")
-    assert code == 2
-    assert "holds files already" in err
-    for wrong, words in (
-        (f"{name} --steps 300", "leave out --steps"),
-        (f"{name} walk", "leave out the world"),
-        ("none", f"is of the method {name!r}, not 'none'"),
-    ):
-        code, _, err = quietq(f"train {wrong} --resume --out run")
-        assert (code, err.count("\n")) == (2, 1)
-        assert words in err
-    result = trained(quietq, f"{name} --resume --out run")
-    assert result["certificate"]["standing"] == "certified"
-    assert len(result["not_private"]["score"]) == seeds
-    again = trained(quietq, f"{name} --resume --out run")  # a finished run says the same again
-    assert again["not_private"] == result["not_private"]
-    assert again["certificate"] == result["certificate"]
+    assert "nothing here may leave" in (tmp_path / "run" / "README.txt").read_text()
+    code, _, err = quietq(f"paper train {method} --out run")
+    assert (code, "holds files already" in err) == (2, True)
+    if "reward.qq" in said:
+        used = trained(quietq, f"reward walk {TINY} --reward run/reward.qq --out used")
+        assert used["certificate"]["standing"] == "certified"
+
+
+def test_an_agent_that_is_trained_is_not_lost(quietq, tmp_path, monkeypatch):
+    monkeypatch.setattr(Agent, "evaluate", interrupt)
+    code, _, err = quietq(f"paper train value walk {ROUNDS} {PROMISE} --out run")
+    assert (code, "the agent is trained, and in run/agent.qq" in err) == (130, True)
+    assert Agent.load(tmp_path / "run" / "agent.qq").certificate.standing == "certified"
+
+
+SLOWER = (pytest.param(name, marks=pytest.mark.slow) for name in ("input", "gradient", "value-network"))
+
+
+@pytest.mark.parametrize("name", ["output", "value", *SLOWER])
+def test_no_file_holds_noise_before_a_training_has_ended(quietq, tmp_path, name, monkeypatch):
+    """Whoever copied it could go on with it in another program, and noise that is used twice protects nobody."""
+    drawn, files = [], {}
+    noise, advance = Training.noise, trainer.advance
+
+    def record(*arguments, **named):
+        drawn.append(noise(*arguments, **named))
+        return drawn[-1]
+
+    def look(*arguments, **named):
+        found = advance(*arguments, **named)
+        files.update({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
+        if arguments[4] > 0:  # in the second piece
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(Training, "noise", record)
+    monkeypatch.setattr(trainer, "advance", look)
+    code, _, _ = quietq(f"paper train {name} walk {PROMISE} --steps 1000 --log --out run")
+    assert code == 130
+    files.update({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
+    (one,) = drawn
+    normals = [array for leaf in jax.tree.leaves(one) if (array := np.asarray(leaf)).size > 1]
+    assert normals
+    for path, content in files.items():
+        assert path.name in ("config.json", "README.txt") or path.parent.name == "tensorboard"
+        for array in normals:
+            assert array.ravel()[:4].tobytes() not in content
+            assert array.ravel()[-4:].tobytes() not in content
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_nothing_is_resumed(quietq, tmp_path, name):
+    code, _, err = quietq(f"paper train {name} --resume --out run")
+    assert (code, "No such option: --resume" in err) == (2, True)
+    assert "resume" not in quietq(f"paper train {name} --help")[1]
+    assert not {"resume", "directory"} & set(inspect.signature(Agent.learn).parameters)
 
 
 def test_out_of_reach_is_told_but_not_refused(quietq):
-    code, out, err = quietq("train input walk --people 3 --epsilon 0.9 --delta 1e-4 --steps 50 --json")
+    code, out, err = quietq("paper train input walk --people 3 --epsilon 0.9 --delta 1e-4 --steps 50 --json")
     assert (code, set(json.loads(out))) == (0, FIELDS)
     assert err.startswith("quietq: warning: no algorithm with this promise can score above 0.67")
     assert "0.9 takes at least 9 people, a radius of at most 0.0556." in err
@@ -232,15 +277,13 @@ WRONG = [
     ("reward walk --reward none.qq", "no file"),
     ("reward walk --reward none.qq --people 5", "leave out --people"),
     ("reward thermostat --reward walk.qq", "defined on [0, 1]"),
-    ("reward navigation --people 50 --epsilon 1 --delta 0", "noise for sums of functions is Gaussian"),
+    ("reward navigation --people 50 --epsilon 1 --delta 0", "state a delta above 0"),
     (f"reward navigation {PROMISE} --noise k-norm", "one dimension only"),
-    (f"value recommender {PROMISE}", "give --radius instead"),
     ("published navigation", "one coordinate"),
     (f"gradient walk {PROMISE} --steps 100", "nothing is learned"),
     (f"value walk {PROMISE} --out walk.qq", "is a file"),
     (f"value walk {PROMISE} --out {os.curdir}", "holds files already"),
-    ("reward --resume", "needs --out"),
-    ("reward --resume --out nowhere", "no run in 'nowhere'"),
+    (f"reward walk {PROMISE} --every 25", "No such option: --every"),
     (f"reward walk {PROMISE} --colour red", "--colour"),
     ("none walk --box 0 1", "'walk' has a box of its own"),
     ("none CartPole-v1", "give --box LOW HIGH for each of their 4 coordinates"),
@@ -271,7 +314,7 @@ def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(
 ):
     (tmp_path / "walk.qq").write_bytes(walk_file)
     monkeypatch.setattr("quietq.noise.entropy.SystemEntropy.normals", None)  # nothing may be drawn
-    code, out, err = quietq(f"train {arguments}")
+    code, out, err = quietq(f"paper train {arguments}")
     assert (code, out) == (2, "")
     assert len(err.strip().splitlines()) == 1
     assert words in err
@@ -288,18 +331,14 @@ def test_any_environment_of_gymnasium(quietq, tmp_path):
     assert result["certificate"]["domain"] == [[-2.4, 2.4], [-3, 3], [-0.21, 0.21], [-3, 3]]
     assert (result["not_private"]["score"], len(result["not_private"]["return"])) == (None, 1)
     assert open_release(tmp_path / "run" / "agent.qq").private
-    assert "PRIVATE-checkpoint" not in (tmp_path / "run" / "README.txt").read_text()
     assert json.loads((tmp_path / "run" / "config.json").read_text())["box"][3] == [-3, 3]
-    code, _, err = quietq("train input --resume --out run")
-    assert code == 2
-    assert "state cannot be saved" in err
 
 
 @pytest.mark.slow
 def test_an_environment_without_noise_and_with_a_private_reward(quietq, tmp_path):
     short = "--env-kwarg max_episode_steps=10"
     code, out, err = quietq(
-        f"train none MountainCar-v0 --env-kwarg goal_velocity=0.01 {short} {TINY} --seeds 2 --out run"
+        f"paper train none MountainCar-v0 --env-kwarg goal_velocity=0.01 {short} {TINY} --seeds 2 --out run"
     )
     assert (code, err) == (0, "")
     assert "NOT PRIVATE, for you only: return -10 (-10 to -10 over 2 runs)" in out
@@ -315,19 +354,19 @@ def test_an_environment_without_noise_and_with_a_private_reward(quietq, tmp_path
 
 def test_help_has_the_sentences_and_defaults_of_the_method(quietq, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    code, out, _ = quietq("train value --help")
+    code, out, _ = quietq("paper train value --help")
     assert code == 0
     assert "How many people stand behind the reward; public." in out
     assert "Share of random actions after the first round (0.5)." in out
     assert "--learning-rate" not in out
-    assert "--no-bootstrap-truncated" in quietq("train reward --help")[1]
+    assert "--no-bootstrap-truncated" in quietq("paper train reward --help")[1]
 
 
-@pytest.mark.parametrize("command", ["train", "audit"])
+@pytest.mark.parametrize("command", ["paper train", "paper audit"])
 def test_every_method_has_a_page_of_help(quietq, command):
     listed = quietq(f"{command} --help")[1]
     assert len(listed.splitlines()) <= 40
-    for name, entry in BY_NAME.items():
+    for name, entry in METHOD_TABLE.items():
         if f"  {name} " in listed:
             assert entry.summary in listed
             assert len(quietq(f"{command} {name} --help")[1].splitlines()) <= 80
@@ -337,35 +376,27 @@ def test_every_method_has_a_page_of_help(quietq, command):
 def test_options_of_all_kinds_are_read():
     texts = {"widths": "8,4", "gamma": "0.5", "clamp": "None", "replay": "9", "loss": "squared", "optimiser": "sgd",
              "bootstrap_truncated": False, "people": 3}  # fmt: skip
-    method = BY_NAME["none"].build(read_options(NoNoise, texts))
+    method = build_method("none", read_options(NoNoise, texts))
     assert (method.widths, method.gamma, method.clamp, method.replay) == ((8, 4), 0.5, None, 9)
     assert (method.loss, method.optimiser, method.bootstrap_truncated) == ("squared", "sgd", False)
-    assert BY_NAME["published"].build(read_options(Published, {"beta": "2"})) == Published.code(beta=2.0)
-
-
-def test_a_method_is_one_file_and_one_entry():
-    assert list(METHODS) == [name for name, entry in BY_NAME.items() if entry.in_worlds]
-    for name, entry in BY_NAME.items():
-        kind = entry.load()
-        assert getattr(kind, "name", name) == name
-        assert entry.standing in ("none", "claimed", "certified")
+    assert build_method("published", read_options(Published, {"beta": "2"})) == Published.code(beta=2.0)
 
 
 def test_methods(quietq):
-    code, out, err = quietq("methods --json")
+    code, out, err = quietq("paper methods --json")
     assert (code, err) == (0, "")
     rows = {row["name"]: row for row in json.loads(out)["methods"]}
     assert {*METHODS, "evaluation"} <= set(rows)
     assert rows["published"]["standing"] == "claimed"
     assert all(set(row) == {"name", "standing", "noise", "summary"} for row in rows.values())
-    assert "once, before training" in quietq("methods")[1]
+    assert "once, before training" in quietq("paper methods")[1]
 
 
 def test_worlds(quietq):
     code, out, err = quietq("worlds --json")
     assert (code, err) == (0, "")
     rows = {row["name"]: row for row in json.loads(out)["worlds"]}
-    assert set(rows) == {"walk", "thermostat", "navigation", "recommender"}
+    assert set(rows) == {"walk", "thermostat", "navigation"}
     assert (rows["walk"]["gymnasium_id"], rows["navigation"]["dimension"]) == ("quietq/Walk-v0", 2)
     assert "what 50 people gave, of whom one may have given anything else" in rows["walk"]["relation"]
     assert "what 9 people gave" in quietq("worlds --people 9")[1]
@@ -373,7 +404,7 @@ def test_worlds(quietq):
 
 @pytest.mark.slow
 def test_as_a_user_runs_it(tmp_path):
-    done = run(f"train input walk {PROMISE} --steps 100 --out {tmp_path / 'run'} --json")
+    done = run(f"paper train input walk {PROMISE} --steps 100 --out {tmp_path / 'run'} --json")
     assert (done.returncode, done.stderr) == (0, "")
     assert set(json.loads(done.stdout)) == FIELDS
     assert np.isfinite(json.loads(done.stdout)["not_private"]["return"]).all()

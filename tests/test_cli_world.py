@@ -18,9 +18,9 @@ import quietq as qq
 from quietq.cli import main
 from quietq.mechanisms import moments, rounds
 from quietq.worlds.plan_check import CheckedPlan
-from quietq.worlds.private_world import PrivateWorldEnv
+from quietq.worlds.private_env import PrivateWorldEnv
 
-cli_world = importlib.import_module("quietq.cli.world")
+cli_world = importlib.import_module("quietq.cli.world_command")
 
 PEOPLE, STEPS = 30, 4
 PAIRED = "--person who --step step --state x --box 0 1 --action push --actions 0 --actions 1 --low 0 --high 1"

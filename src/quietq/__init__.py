@@ -10,50 +10,27 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from quietq.registry import register_when_imported
 from quietq.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from quietq.feedback import Comparisons as Comparisons, Ratings as Ratings, Sessions as Sessions
-    from quietq.learning import (
-        ActorCritic as ActorCritic,
-        Agent as Agent,
-        GradientNoise as GradientNoise,
-        InputNoise as InputNoise,
-        NetworkValueNoise as NetworkValueNoise,
-        NoNoise as NoNoise,
-        OutputNoise as OutputNoise,
-        Published as Published,
-        RewardNoise as RewardNoise,
-        ValueNoise as ValueNoise,
-    )
     from quietq.ledger import Ledger as Ledger
     from quietq.mechanisms import (
-        Evaluation as Evaluation,
         GaussianProcessMechanism as GaussianProcessMechanism,
-        PrivateFunction as PrivateFunction,
-        PrivateWorld as PrivateWorld,
-        RewardModel as RewardModel,
-        WorldModel as WorldModel,
-        choose_policy as choose_policy,
         evaluate_policies as evaluate_policies,
         plan as plan,
         privatise as privatise,
     )
     from quietq.noise import (
         Additive as Additive,
-        BandLimited as BandLimited,
         Box as Box,
         Columns as Columns,
         Exponential as Exponential,
-        FeatureKernel as FeatureKernel,
         Fourier as Fourier,
         GridPath as GridPath,
         Product as Product,
         Radial as Radial,
-        SortedPath as SortedPath,
         Splines as Splines,
-        TreePath as TreePath,
     )
     from quietq.privacy import (
         Accountant as Accountant,
@@ -68,14 +45,20 @@ if TYPE_CHECKING:
         MissingExtra as MissingExtra,
         NoRkhsRadius as NoRkhsRadius,
         PrivacyWarning as PrivacyWarning,
-        PublishedTheorem as PublishedTheorem,
         QuietqError as QuietqError,
         RkhsBall as RkhsBall,
         SupBall as SupBall,
         Trajectories as Trajectories,
         people as people,
     )
-    from quietq.publishing import InvalidRelease as InvalidRelease, load as load, publish as publish
+    from quietq.publishing import publish as publish
+    from quietq.released import (
+        InvalidRelease as InvalidRelease,
+        PrivateFunction as PrivateFunction,
+        PrivateWorld as PrivateWorld,
+        WorldModel as WorldModel,
+        load as load,
+    )
     from quietq.worlds import (
         PrivateReward as PrivateReward,
         check_plan as check_plan,
@@ -86,31 +69,20 @@ if TYPE_CHECKING:
 # What each room offers at the top. Rooms are imported when they are first used, so that `import quietq` is quick.
 _ROOMS = {
     "feedback": "Comparisons Ratings Sessions",
-    "learning": (
-        "ActorCritic Agent GradientNoise InputNoise NetworkValueNoise NoNoise OutputNoise Published "
-        "RewardNoise ValueNoise"
-    ),
     "ledger": "Ledger",
-    "mechanisms": (
-        "Evaluation GaussianProcessMechanism PrivateFunction PrivateWorld RewardModel WorldModel choose_policy "
-        "evaluate_policies plan privatise"
-    ),
-    "noise": (
-        "Additive BandLimited Box Columns Exponential FeatureKernel Fourier GridPath Product Radial SortedPath "
-        "Splines TreePath"
-    ),
+    "mechanisms": "GaussianProcessMechanism evaluate_policies plan privatise",
+    "noise": "Additive Box Columns Exponential Fourier GridPath Product Radial Splines",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Cost EngineFailed InvalidInput LipschitzBall "
-        "MissingExtra NoRkhsRadius PrivacyWarning PublishedTheorem QuietqError RkhsBall SupBall Trajectories people"
+        "MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories people"
     ),
-    "publishing": "InvalidRelease load publish",
+    "publishing": "publish",
+    "released": "InvalidRelease PrivateFunction PrivateWorld WorldModel load",
     "worlds": "PrivateReward check_plan plan_linear relabel",
 }
 _WHERE = {name: f"quietq.{room}" for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = sorted([*_WHERE, "__version__"])  # pyright: ignore[reportUnsupportedDunderAll]
-
-register_when_imported()
 
 
 def __getattr__(name: str) -> object:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from quietq import Budget, SupBall, people
-from quietq.learning.method import Spaces
 from quietq.noise.box import UNIT
-from quietq.noise.kernels import FeatureKernel
+from quietq.paper import FeatureKernel
+from quietq.paper.agents.method import EnvironmentSpaces
 from quietq.privacy.relations import RkhsBall
 
 BUDGET, BALL, SUP = Budget(0.9, 1e-4), people(50, 0, 0.5, 1), SupBall(0.3)
-SPACES = Spaces(UNIT, 2, 50)
+SPACES = EnvironmentSpaces(UNIT, 2, 50)
 PROMISE: dict[str, Any] = {"relation": SUP, "budget": BUDGET}
 WEIGHTS = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2))

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from broken_copies import SURE
 
-from quietq import Budget
+from quietq import Budget, InvalidInput
 from quietq.audit import Visit, audit_bandit, frozen_bandit
 from quietq.audit.bandits import play
-from quietq.learning.bandits import Elimination, Episodes, Linear, LinearTree, TreeUCB
-from quietq.learning.bandits.elimination import Epoch
 from quietq.noise.entropy import SeededEntropy
+from quietq.online import Elimination, Episodes, Linear, LinearTree, TreeUCB
+from quietq.online.elimination import Epoch
 
 PURE, GAUSSIAN = Budget(1.5, 0.0), Budget.from_mu(2.5, 1e-4)
 
@@ -193,6 +193,110 @@ def test_a_context_or_an_answer_alone_moves_less(kind: Any, of: str) -> None:
     # the context turns: 2 of xx' and 1 of sqrt(2) xy; the answer alone: sqrt(2) times 1
     squares = {"context": 2 + 1, "answers": 2}[of]
     assert movement.share == pytest.approx(np.sqrt(squares / 3.125), rel=2e-3)
+
+
+def regulars(context: tuple[Any, Any] = (None, None)) -> tuple[list[Visit], list[Visit]]:
+    """Somebody who comes at every fourth of 64 visits, and answers 0 to everything, or 1 after two times nothing."""
+    generator, here, there = np.random.default_rng(7), list[Visit](), list[Visit]()
+    for t in range(64):
+        if t % 4:
+            rows = None if context[0] is None else generator.normal(size=(2, 3))
+            here.append(Visit(rows, tuple(generator.integers(0, 2, 2).astype(float).tolist()), t))
+            there.append(here[-1])
+        else:
+            here.append(Visit(context[0], (0.0, 0.0), "regular"))
+            there.append(Visit(context[1], (1.0, 1.0) if t > 4 else (None, None), "regular"))
+    return here, there
+
+
+NAMED: dict[str, tuple[Any, Any]] = {
+    "episodes": (lambda seed, **more: Episodes(2, PURE, simulate=seed, **more), (None, None)),
+    "Gaussian episodes": (lambda seed, **more: Episodes(2, GAUSSIAN, simulate=seed, **more), (None, None)),
+    "elimination": (lambda seed, **more: Short(2, PURE, arrivals=1000, simulate=seed, **more), (None, None)),
+    "tree": (lambda seed, **more: TreeUCB(2, PURE, arrivals=64, simulate=seed, **more), (None, None)),
+    "factors": (
+        lambda seed, **more: Linear(2, GAUSSIAN, dimension=3, arrivals=64, weights=1e3, simulate=seed, **more),
+        ("no context", [[0, 1.0, 0]] * 2),
+    ),
+    "linear tree": (
+        lambda seed, **more: LinearTree(2, GAUSSIAN, dimension=3, arrivals=64, weights=1e3, simulate=seed, **more),
+        ([[1.0, 0, 0]] * 2, None),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.* answers were left out")
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("visits", [1, 3, 16])
+def test_all_visits_of_a_regular_together_move_no_more_than_stated(name: str, visits: int) -> None:
+    """Sixteen of them, of which so many count; two of them without an answer, and some with no usable context."""
+    make, context = NAMED[name]
+    movement = frozen_bandit(lambda seed: make(seed, visits=visits, named=True), *regulars(context))
+    assert not movement.exceeds
+    assert movement.share > 0.1
+
+
+class Uncounted:
+    """Learns from every visit of everybody."""
+
+    def _admit(self, names: list[Any]) -> list[bool]:
+        return [True] * len(names)
+
+
+class FreeMisses:
+    """An answer that does not come uses up no visit, so that it decides which later ones count."""
+
+    _seen: Any
+
+    def learn(self, context: Any, arm: int, reward: Any, person: Any = None) -> None:
+        super().learn(context, arm, reward, person)  # type: ignore[misc]
+        if reward is None:
+            self._seen.clear()
+
+
+class UncountedEpisodes(Uncounted, Episodes):
+    pass
+
+
+class UncountedTree(Uncounted, TreeUCB):
+    pass
+
+
+class FreeEpisodes(FreeMisses, Episodes):
+    pass
+
+
+class FreeTree(FreeMisses, TreeUCB):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore:.* answers were left out")
+def test_visits_that_are_not_counted_are_found() -> None:
+    assert frozen_bandit(lambda seed: UncountedEpisodes(2, PURE, simulate=seed, named=True), *regulars()).exceeds
+    make = lambda seed: UncountedTree(2, PURE, arrivals=64, simulate=seed, named=True)  # noqa: E731
+    assert frozen_bandit(make, *regulars()).exceeds
+
+
+@pytest.mark.filterwarnings("ignore:.* answers were left out")
+def test_missing_answers_that_use_up_no_visit_are_found() -> None:
+    """By how often something is noised, or because others' answers come to be in other sums."""
+    from quietq.audit.finding import Unprotected
+
+    assert frozen_bandit(lambda seed: FreeEpisodes(2, PURE, simulate=seed, named=True), *regulars()).exceeds
+    with pytest.raises(Unprotected, match="changes when"):
+        frozen_bandit(lambda seed: FreeTree(2, PURE, arrivals=64, simulate=seed, named=True), *regulars())
+
+
+def test_streams_that_differ_in_two_people_are_refused() -> None:
+    here, there = regulars()
+    make: Any = lambda seed: Episodes(2, PURE, simulate=seed, named=True)  # noqa: E731
+    for wrong, said in (
+        (replaced(there, 1, there[1]._replace(answers=(0.5, 0.5))), "of one person, not of 2"),
+        (replaced(there, 1, there[1]._replace(person="another")), "the same people in the same order"),
+        (here, "of one person, not of 0"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            frozen_bandit(make, here, wrong)
 
 
 def test_an_end_of_an_episode_that_follows_answers_is_found() -> None:

@@ -9,19 +9,20 @@ import pytest
 from scipy.stats import norm
 
 from quietq import Budget, SupBall
-from quietq.audit.draws import BestTest, mechanism_for, optimal_weights
+from quietq.audit.draws import BestTest, optimal_weights
 from quietq.audit.finding import Attack
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.laws import Gaussian, KNorm
+from quietq.mechanisms.laws import Gaussian, Independent, KNorm
 from quietq.mechanisms.mechanism import Mechanism, Query, Task
 from quietq.mechanisms.path import GridShape
 from quietq.mechanisms.privatise import choose
-from quietq.mechanisms.weights import Independent
 from quietq.noise.ball import Ball
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.grid_path import draw_grid
-from quietq.noise.kernels import Additive, Exponential, FeatureKernel, Product
+from quietq.noise.kernels import Additive, Exponential, Product
+from quietq.paper import FeatureKernel, FiniteRankMechanism
+from quietq.paper.observed import observed_mechanism
 from quietq.privacy.cost import Cost
 from quietq.privacy.relations import LipschitzBall, RkhsBall
 from quietq.worlds import WALK
@@ -90,14 +91,14 @@ def test_increments_are_measured_by_their_body() -> None:
         assert law.distance(increments) == pytest.approx(high, rel=1e-5)
 
 
-@pytest.mark.parametrize("noise", ["weights", "ball"])
-def test_weights_are_measured_by_their_length(noise: str) -> None:
+def test_weights_and_numbers_in_a_ball_are_measured_by_their_length() -> None:
     ball = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2))
-    assert next(choose(noise, Task(ball, BUDGET)).run()).law.distance(np.array([0.3, -0.4])) == pytest.approx(0.5)
+    for law in (next(FiniteRankMechanism.for_relation(ball, BUDGET).mechanism.run()).law, KNorm(Ball(2, {}), 1.0)):
+        assert law.distance(np.array([0.3, -0.4])) == pytest.approx(0.5)
 
 
 def test_so_are_observed_rewards() -> None:
-    query = next(mechanism_for(WALK, SupBall(0.1), BUDGET, rewards=4).run())
+    query = next(observed_mechanism(WALK, SupBall(0.1), BUDGET, rewards=4).run())
     assert query.law.distance(np.array([0.1, 0.2, 0.3, -0.4])) == pytest.approx(math.sqrt(0.3))
     assert query.sensitivity == pytest.approx(0.2)
 
@@ -170,9 +171,9 @@ class TwoLooks(Mechanism):
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         law = Gaussian(self._part * math.sqrt(2) / self.budget.mu, Independent({"kind": "features"}))
-        first = yield Query(lambda feedback: np.asarray(feedback.weights())[:1], self._part, law)
+        first = yield Query(lambda feedback: np.asarray(feedback.source)[:1], self._part, law)
         sign = 1.0 if first[0] > 0 else -1.0
-        second = yield Query(lambda feedback: sign * np.asarray(feedback.weights())[1:], self._part, law)
+        second = yield Query(lambda feedback: sign * np.asarray(feedback.source)[1:], self._part, law)
         return np.append(first, second)
 
     def result(self, released: np.ndarray, certificate: Any) -> np.ndarray:
@@ -196,6 +197,6 @@ def test_pure_noise_has_no_mu_and_nothing_is_told_from_itself() -> None:
     law = KNorm(Ball(2, {}), 1.0)
     assert law.cost(1.0).mu is None
     same = OwnFunction(np.zeros(2), RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2)))
-    test = BestTest(choose("weights", Task(same.relation, BUDGET)), same, same)
+    test = BestTest(FiniteRankMechanism.for_relation(same.relation, BUDGET).mechanism, same, same)
     assert test.mu == 0
     assert test.score(1, 3) == 0

@@ -16,10 +16,9 @@ from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.path import GridShape
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.grid_path import draw_grid, grid_points
+from quietq.noise.grid_path import GridPath, draw_grid, grid_points
 from quietq.noise.kernels import Exponential
-from quietq.noise.sorted_path import SortedPath
-from quietq.noise.tree_path import TreePath
+from quietq.paper.sampler import SortedPath
 
 # One mechanism's noise for two releases; a seed that is known
 
@@ -76,20 +75,6 @@ def test_a_known_seed_is_caught(broken: bool) -> None:
     check(audit_tent(draw, 1.0, WEIGHTS, deviation), broken)
 
 
-@both
-def test_a_known_key_is_caught(broken: bool) -> None:
-    """The same for a path that is a function of its key."""
-    sigma, grid = LENGTH, np.linspace(0, 1, 129)
-
-    def path(number: int) -> np.ndarray:
-        return TreePath(KERNEL, levels=7, sigma=sigma, key=number.to_bytes(32))(grid)
-
-    def draw(side: int, stream: int) -> np.ndarray:
-        return side * TENT + path(stream) - path(stream if broken else stream + 2**128)
-
-    check(audit_tent(draw, 1.0, WEIGHTS, sigma**2 * math.sqrt(2)), broken)
-
-
 # f at the raw state, noise at the snapped one
 
 
@@ -113,7 +98,7 @@ def test_a_function_at_raw_states_with_noise_on_a_grid_is_caught(kind: str) -> N
         if kind == "full resolution":
             exact = SortedPath(kernel, sigma, entropy=entropy)
             return reward(above, side) + exact(above) - reward(below, side) - exact(below)
-        path = TreePath(kernel, levels, sigma, key=stream.to_bytes(32))
+        path = GridPath(kernel, levels, sigma, entropy=entropy)
         looked = [np.rint(x * 2**levels) / 2**levels if kind == "snapped" else x for x in (above, below)]
         return reward(looked[0], side) + path(above) - reward(looked[1], side) - path(below)
 

@@ -12,10 +12,11 @@ from broken_copies import STRONG, SURE, both, check
 
 from quietq import SupBall
 from quietq.audit.finding import Finding
-from quietq.audit.runs import View
-from quietq.audit.training import audit_training
-from quietq.learning import GradientNoise, InLoopMethod, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
 from quietq.noise.box import Box
+from quietq.paper import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
+from quietq.paper.agents import InLoopMethod
+from quietq.paper.attacks.on_trainings import audit_training
+from quietq.paper.attacks.runs import View
 from quietq.privacy.relations import LipschitzBall
 from quietq.worlds.world import World
 
@@ -72,7 +73,7 @@ TRAINED: dict[str, InLoopMethod] = {
     "value": ValueNoise(**PLAIN, knots=2, spread=None, round_steps=20),
     "value-network": NetworkValueNoise(**NETWORK),
     "gradient": GradientNoise(**NETWORK, clip=100.0, start=20, train_every=20, replay=20),
-    "output": OutputNoise(**PLAIN, knots=2, law="gaussian"),
+    "output": OutputNoise(**PLAIN, knots=2),
 }
 QUICK = {"input"}
 """The cheapest one; `test_frozen_broken` catches half the noise of every one."""

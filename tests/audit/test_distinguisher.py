@@ -7,13 +7,14 @@ import pytest
 from scipy.stats import binom
 
 from quietq import Budget, InvalidInput, SupBall
-from quietq.audit import distinguisher, draws, training
+from quietq.audit import distinguisher, draws
 from quietq.audit.distinguisher import Expected, Scores, Seen, Thresholds, learn
 from quietq.audit.draws import audit_draws
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
-from quietq.audit.runs import Trainings
-from quietq.audit.training import audit_training
-from quietq.learning import InputNoise
+from quietq.paper import InputNoise
+from quietq.paper.attacks import on_trainings as training
+from quietq.paper.attacks.on_trainings import audit_training
+from quietq.paper.attacks.runs import Trainings
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.worlds import WALK
 

@@ -14,10 +14,11 @@ from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.audit.draws import audit_mechanism
 from quietq.audit.finding import COLUMNS, Attack, Finding, Promise, Unprotected, count_errors, write_table
-from quietq.learning import InputNoise, NoNoise
-from quietq.learning.published import Published
-from quietq.learning.trainer import spaces_of
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.paper import InputNoise
+from quietq.paper.agents import NoNoise
+from quietq.paper.agents.trainer import spaces_of
+from quietq.paper.algorithm import Published
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.worlds import WALK
 

@@ -10,15 +10,10 @@ from frozen_cases import BALL, BUDGET, PROMISE, SPACES, SUP, WEIGHTS
 from test_best_test import TwoLooks
 
 from quietq import Budget, people
-from quietq.audit.draws import mechanism_for
-from quietq.audit.evaluation import frozen_trajectories
 from quietq.audit.finding import Unprotected
 from quietq.audit.frozen_release import frozen_people, frozen_release
-from quietq.audit.frozen_step import frozen_sensitivity
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
-from quietq.learning import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
-from quietq.mechanisms.evaluation import Evaluation
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.privatise import choose
@@ -26,6 +21,11 @@ from quietq.mechanisms.release import simulate
 from quietq.noise import increments
 from quietq.noise.box import UNIT
 from quietq.noise.kernels import Exponential
+from quietq.paper import FiniteRankMechanism, GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
+from quietq.paper.attacks.frozen_step import frozen_sensitivity
+from quietq.paper.attacks.trajectories_attack import frozen_trajectories
+from quietq.paper.baselines.balle import Evaluation
+from quietq.paper.observed import observed_mechanism
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Trajectories
 from quietq.worlds import WALK
@@ -55,14 +55,10 @@ def too_little(kind: type, what: str, **options: Any) -> Any:
         (InputNoise, "scale"),
         (InputNoise, "normals"),
         (OutputNoise, "scale"),
-        (OutputNoise, "law"),
-        (ValueNoise, "law"),
     ],
 )
 def test_half_the_noise_is_caught(kind: type, what: str) -> None:
-    """`law`: in the law that is not the default."""
-    options = {} if what != "law" else {"law": "cube" if kind is ValueNoise else "gaussian"}
-    move = frozen_sensitivity(too_little(kind, "scale" if options else what, **options), SPACES, rewards=8, climb=False)
+    move = frozen_sensitivity(too_little(kind, what), SPACES, rewards=8, climb=False)
     assert move.exceeds
     assert move.share == pytest.approx(2, rel=0.15)
 
@@ -71,9 +67,8 @@ SOUND = {
     "path": lambda: coarse_path(Path),
     "k-norm": lambda: choose("k-norm", Task(BALL, BUDGET, pieces=2)),
     "knots": lambda: choose("knots", Task(BALL, BUDGET, pieces=2)),
-    "ball": lambda: choose("ball", Task(WEIGHTS, BUDGET)),
-    "weights": lambda: choose("weights", Task(WEIGHTS, BUDGET)),
-    "observed": lambda: mechanism_for(WALK, SUP, BUDGET, rewards=60),
+    "weights": lambda: FiniteRankMechanism.for_relation(WEIGHTS, BUDGET).mechanism,
+    "observed": lambda: observed_mechanism(WALK, SUP, BUDGET, rewards=60),
 }
 
 
@@ -142,7 +137,7 @@ def test_people_who_are_steeper_than_the_noise_is_for_are_caught() -> None:
 
 
 def test_noise_of_another_law_is_caught() -> None:
-    gaussian, pure = SOUND["weights"](), SOUND["ball"]()
+    gaussian, pure = SOUND["weights"](), SOUND["k-norm"]()
 
     def release(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
         other = next(gaussian.run()).law

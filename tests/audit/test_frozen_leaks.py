@@ -12,8 +12,9 @@ import pytest
 from frozen_cases import PROMISE, SPACES
 
 from quietq.audit.finding import Unprotected
-from quietq.audit.frozen_step import FrozenStep, frozen_sensitivity
-from quietq.learning import GradientNoise, InputNoise, OutputNoise, ValueNoise, averages
+from quietq.paper import GradientNoise, InputNoise, OutputNoise, ValueNoise
+from quietq.paper.attacks.frozen_step import FrozenStep, frozen_sensitivity
+from quietq.paper.baselines import averages
 from quietq.privacy.errors import InvalidInput
 
 
@@ -150,6 +151,6 @@ def test_a_step_that_is_compiled_inside_is_refused() -> None:
 
 
 def test_more_normals_than_can_be_told_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quietq.audit.frozen_step._TAGS", 8)
+    monkeypatch.setattr("quietq.paper.attacks.frozen_step._TAGS", 8)
     with pytest.raises(InvalidInput, match="smaller network"):
         FrozenStep(InputNoise(**PROMISE), SPACES)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from quietq import Budget, InvalidInput, LipschitzBall, SupBall
-from quietq.audit.neighbours import farthest_move
-from quietq.audit.pairs import MOVES, Pair, PairReward, neighbours
+from quietq.audit.neighbours import MOVES, Pair, farthest_move, neighbours
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.kernels import Exponential
+from quietq.paper.attacks.jax_pairs import PairReward
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds import WALK, find_world
 from quietq.worlds.world import World

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy.stats import norm
 
-from quietq import Budget, FeatureKernel, InvalidInput
+from quietq import Budget, InvalidInput
 from quietq.audit.bounds import Errors, mu_lower
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.audit.person import PersonAttack, attack_person, replace_person
@@ -103,18 +103,6 @@ def test_noise_on_knots_keeps_its_promise(noise: Any, releases: int) -> None:
     assert (found.finding.promise.mu is None) == (noise == "k-norm") == (found.exact_mu is None)
     assert 0.55 < found.accuracy < found.ceiling + 0.05
     assert found.exact_mu is None or 0.5 * budget.mu < found.exact_mu <= budget.mu
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-4])
-def test_weights_of_features_keep_their_promise(delta: float) -> None:
-    """Two features, so pure noise is the smaller one and is taken whenever it may be."""
-    features = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    noise = "ball" if delta == 0 else "weights"
-    reading = READING | {"features": features, "norm": 1.0, "noise": noise}
-    found = attack_person(table("ann"), "ann", LOW, Budget(3.0, delta), releases=120, confidence=SURE, **reading)
-    assert not found.broken
-    assert (found.finding.promise.mu is None) == (delta == 0)
-    assert 0.55 < found.accuracy < found.ceiling + 0.1
 
 
 def test_two_coordinates_are_one_release() -> None:

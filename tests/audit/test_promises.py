@@ -3,9 +3,10 @@
 import pytest
 
 from quietq import Budget
-from quietq.audit import View, audit_reward, audit_training
-from quietq.learning import InputNoise, Published
+from quietq.audit import audit_reward
 from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.paper import InputNoise, Published
+from quietq.paper.attacks import View, audit_training
 from quietq.worlds import WALK
 
 SURE = 1 - 1e-6
@@ -15,7 +16,7 @@ BUDGET = Budget(0.9, 1e-4)
 @pytest.mark.slow
 def test_the_papers_program_is_told_apart_by_a_few_short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 60 runs that are judged a few are mistaken; with four mistakes the bound would still be above 1.5."""
-    monkeypatch.setattr("quietq.audit.runs.BATCH", 80)  # all of them at once, and none for nothing
+    monkeypatch.setattr("quietq.paper.attacks.runs.BATCH", 80)  # all of them at once, and none for nothing
     finding = audit_training(Published.code(0.32), WALK, 40, steps=800)
     assert (finding.promise.standing, finding.promise.epsilon, finding.verdict) == ("claimed", 0.9, "refuted")
     assert finding.epsilon_lower > 1.5
@@ -31,7 +32,7 @@ def test_the_papers_program_gives_away_far_more_than_it_claims(sigma: float, cla
 
 def test_a_private_reward_gives_away_no_more_than_certified_and_the_audit_sees_most_of_it() -> None:
     path = GaussianProcessMechanism.for_relation(WALK.relation(50), BUDGET, levels=8).mechanism
-    finding = audit_reward(WALK, path.relation, BUDGET, 1000, mechanism=path)
+    finding = audit_reward(WALK, path, 1000)
     assert finding.verdict == finding.at(SURE).verdict == "consistent"
     assert BUDGET.mu / 2 <= finding.mu_lower <= BUDGET.mu
     assert finding.at(SURE).mu_lower <= BUDGET.mu

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from quietq.learning.protect import protect, watched
+from quietq.paper.agents.protect import protect, watched
 
 
 def test_calls_of_protect_are_seen_while_watched_and_only_then() -> None:

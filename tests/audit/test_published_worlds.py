@@ -14,8 +14,7 @@ from test_worst_sessions import DYNAMICS, Unnoised, _few_rounds, made_up, read  
 
 from quietq import PrivateWorld, WorldModel
 from quietq.audit.finding import Movement
-from quietq.audit.row_search import Crowd
-from quietq.audit.worst_rows import WorstRows, numbers_in_file, worst_rows
+from quietq.audit.worst_rows import Neighbourhood, WorstRows, numbers_in_file, worst_rows
 from quietq.mechanisms import moments
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.moments import Moments
@@ -33,7 +32,7 @@ def mechanism(kind: type[Moments] = Moments, model: WorldModel | None = DYNAMICS
 
 def neighbours(one: Any, *rows: Any) -> WorstRows:
     """By hand, and nearly as far apart as those that a search finds."""
-    crowd = Crowd(read, made_up())
+    crowd = Neighbourhood(read, made_up())
     before, after = (crowd.with_rows(list(own)) for own in rows)
     return WorstRows(one, before, after, Movement("by hand", 1.0, 1.0, "hand"))
 

@@ -4,13 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from leaving_world import LeavingWorld
 
-from paper.tabular import solve
 from quietq import Budget, InvalidInput, people, privatise
-from quietq.audit.discretised import best_actions, discretise, mixed
-from quietq.audit.inversion import apprenticeship, implied_rewards, inverse_rl, invert
-from quietq.audit.reconstruct import ATTACKS, compare, discount, reconstruct
-from quietq.worlds import WALK, RecommenderWorld, find_world, walk_reward
+from quietq.paper.attacks.discretised import best_actions, discretise, mixed
+from quietq.paper.attacks.inversion import apprenticeship, implied_rewards, inverse_rl, invert
+from quietq.paper.attacks.reconstruct import ATTACKS, compare, discount, reconstruct
+from quietq.paper.discrete import solve
+from quietq.worlds import WALK, find_world, walk_reward
 
 BUDGET = Budget(0.9, 1e-4)
 GAMMA = 0.9
@@ -214,7 +215,7 @@ def test_a_private_reward_in_two_dimensions() -> None:
 @pytest.mark.slow
 def test_an_agent_without_noise_gives_the_reward_away() -> None:
     pytest.importorskip("jax")
-    from quietq.learning import Agent, NoNoise
+    from quietq.paper.agents import Agent, NoNoise
 
     agent = Agent("walk", NoNoise(), seed=1).learn(5000)
     found = reconstruct(agent.q_values, WALK, discount(agent.method.settings(), WALK.steps), truth=walk_reward)
@@ -252,7 +253,7 @@ def test_what_cannot_be_attacked_is_refused_in_a_sentence() -> None:
     grid, truth, values = planned("walk")
     best = best_actions(values)
     for call, words in [
-        (lambda: discretise(RecommenderWorld()), "at most 2 coordinates"),
+        (lambda: discretise(LeavingWorld()), "at most 2 coordinates"),
         (lambda: discretise(WALK, 3), "points must be a whole number of at least 5, not 3"),
         (lambda: discretise(WALK, 10_000), "points must be at most 257"),
         (lambda: grid.expected(truth[1:]), "rewards must be 65 finite numbers"),

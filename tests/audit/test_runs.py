@@ -11,15 +11,16 @@ import optax
 import pytest
 
 from quietq import Budget, InvalidInput, SupBall
-from quietq.audit import runs
 from quietq.audit.distinguisher import Seen
-from quietq.audit.pairs import neighbours
-from quietq.audit.runs import Privatising, Store, Trainings, View
-from quietq.audit.training import audit_training
-from quietq.learning import InputNoise, NetworkValueNoise, NoNoise
-from quietq.learning.published import ACTING, Published
-from quietq.learning.trainer import spaces_of
+from quietq.audit.neighbours import neighbours
 from quietq.noise.entropy import SeededEntropy
+from quietq.paper import InputNoise, NetworkValueNoise
+from quietq.paper.agents import NoNoise
+from quietq.paper.agents.trainer import spaces_of
+from quietq.paper.algorithm import ACTING, Published
+from quietq.paper.attacks import runs
+from quietq.paper.attacks.on_trainings import audit_training
+from quietq.paper.attacks.runs import Privatising, Store, Trainings, View
 from quietq.worlds import WALK
 
 METHOD = InputNoise(relation=SupBall(0.5), budget=Budget(0.9, 1e-4), knots=3)

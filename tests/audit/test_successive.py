@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from quietq.audit.successive import Recovered, Round, Steps, released_rounds, rewards_from_successive
-from quietq.learning.published import Published
 from quietq.noise.box import Box
+from quietq.paper.agents.jax_rewards import ReleasedReward
+from quietq.paper.algorithm import Published
+from quietq.paper.attacks.successive import Recovered, Round, SuccessiveSteps, released_rounds, rewards_from_successive
+from quietq.paper.discrete import Tabular
 from quietq.privacy import InvalidInput, LipschitzBall
-from quietq.worlds.jax_rewards import ReleasedReward
-from quietq.worlds.tabular import Tabular
 from quietq.worlds.world import World
 
 KNOTS = 9
@@ -121,7 +121,9 @@ def test_with_one_path_the_release_becomes_the_optimal_value_whatever_sigma_is()
 def test_rewards_by_state_and_ends_of_episodes() -> None:
     rng = np.random.default_rng(3)
     before, rewards = rng.normal(size=(5, 2)), rng.normal(size=5)
-    steps = Steps(rng.integers(4, size=40), rng.integers(2, size=40), rng.integers(5, size=40), rng.random(40) < 0.3)
+    steps = SuccessiveSteps(
+        rng.integers(4, size=40), rng.integers(2, size=40), rng.integers(5, size=40), rng.random(40) < 0.3
+    )
     following = np.where(steps.terminated, 0.0, before.max(axis=1)[steps.next_state])
     errors = rewards[steps.state] + 0.9 * following - before[steps.state, steps.action]
     after = before.copy()
@@ -133,7 +135,7 @@ def test_rewards_by_state_and_ends_of_episodes() -> None:
 
 def test_wrong_input_is_refused_in_a_sentence() -> None:
     nowhere = np.zeros(1, int)
-    steps = Steps(nowhere, nowhere, nowhere, np.zeros(1, bool))
+    steps = SuccessiveSteps(nowhere, nowhere, nowhere, np.zeros(1, bool))
     with pytest.raises(InvalidInput, match="before and after must be tables of one shape"):
         rewards_from_successive(np.zeros((3, 2)), np.zeros((2, 2)), steps, 0.1, 0.9)
     for method in (Published.code(), Published.text()):

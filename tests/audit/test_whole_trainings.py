@@ -14,12 +14,12 @@ import pytest
 from broken_copies import SURE, check
 from test_broken_trainings import ROUNDS, TRAINED, Conveyor, half
 
-from quietq.audit.training import audit_training
-from quietq.learning import InLoopMethod
-from quietq.learning.protect import STEPS
 from quietq.noise import exact_sum
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact_normals import Chance
+from quietq.paper.agents import InLoopMethod
+from quietq.paper.agents.protect import STEPS
+from quietq.paper.attacks.on_trainings import audit_training
 
 
 def as_it_is(noise: Any) -> Any:

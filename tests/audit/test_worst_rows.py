@@ -9,20 +9,18 @@ import polars as pl
 import pytest
 from broken_copies import STRONG, altered, both, check, halve_draws
 
-from quietq import Budget, FeatureKernel, InvalidInput, Ratings
+from quietq import Budget, InvalidInput, Ratings
+from quietq.audit.everything import SURVEYS, all_but_two, models_of_all_kinds
 from quietq.audit.finding import Movement, Unprotected
-from quietq.audit.made_up import MADE_UP, made_up
-from quietq.audit.plan import models_of_all_kinds
 from quietq.audit.worst_rows import worst_rows
-from quietq.feedback import grouping, local_engine, schema
+from quietq.feedback import FEEDBACK, grouping, local_engine, schema
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms import network, rounds
+from quietq.mechanisms import rounds
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.rounds import Rounds
-from quietq.registry import FEEDBACK
 
 AMPLE = Budget(10.0, 1e-6)
 PEOPLE = 20
@@ -31,22 +29,20 @@ PEOPLE = 20
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ROUNDS", 3)
-    for name, fewer in {"TIMES": 1, "LESSONS": 4, "HIDDEN": (4,)}.items():
-        monkeypatch.setattr(network, name, fewer)
 
 
 def moved(kind: str, tries: int = 4, **options: Any) -> Movement:
-    return worst_rows(*made_up(kind, PEOPLE), AMPLE, tries=tries, **{"noise": "rounds", **options}).movement
+    return worst_rows(*all_but_two(kind, PEOPLE), AMPLE, tries=tries, **{"noise": "rounds", **options}).movement
 
 
 def plan(kind: str, mechanism: type[Rounds] = Rounds, budget: Budget = AMPLE) -> Rounds:
-    read, source = made_up(kind, PEOPLE)
+    read, source = all_but_two(kind, PEOPLE)
     return mechanism(Task.of(read(source), budget))
 
 
-QUICK = {"rounds": ("ratings", "comparisons of segments"), "fits": ("ratings of items",), "network": (), "moments": ()}
-"""The most peculiar kinds; all others are slow tests. `test_network_reward.py` replays the network, and
-`test_worst_sessions.py` moments, with fewer rounds."""
+QUICK = {"rounds": ("ratings", "ratings of items", "comparisons of segments"), "moments": ()}
+"""The most peculiar kinds; all others are slow tests. `test_worst_sessions.py` replays moments, with fewer
+rounds."""
 
 
 @pytest.mark.parametrize(
@@ -67,10 +63,10 @@ def test_people_come_close_to_what_is_stated_and_never_exceed_it(kind: str, nois
         assert 0.9 <= (move.together or 0) <= 1
 
 
-def test_every_kind_of_feedback_is_made_up() -> None:
-    assert set(FEEDBACK) <= set(MADE_UP)
+def test_every_kind_of_feedback_is_audited() -> None:
+    assert set(FEEDBACK) <= set(SURVEYS)
     with pytest.raises(InvalidInput, match="kind must be one of ratings"):
-        made_up("nothing", 5)
+        all_but_two("nothing", 5)
 
 
 # Statistics that do not hold people to their bound
@@ -158,22 +154,21 @@ def test_a_person_who_is_split_over_partitions_is_caught(monkeypatch: pytest.Mon
         moved("ratings")
 
 
-def fits() -> Movement:
-    """One fit for each person, summed as rows are read, and not kept."""
-    features = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, people=9, features=features, norm=0.5)
+def functions() -> Movement:
+    """One function for each person, summed as rows are read, and not kept."""
+    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, slope=2, people=9, levels=6)
     rows = pl.DataFrame({"person": range(7), "state": [0.3] * 7, "rating": [0.5] * 7})
-    return worst_rows(read, rows, AMPLE, tries=8).movement
+    return worst_rows(read, rows, AMPLE, noise="k-norm", tries=8).movement
 
 
 def test_people_who_are_summed_as_they_are_read_are_audited_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    move = fits()
+    move = functions()
     assert not move.exceeds
     assert move.share > 0.99
     assert move.queries == ()
     split_people(monkeypatch)
     with pytest.raises(Unprotected, match="who is split counts twice"):
-        fits()
+        functions()
 
 
 def test_a_name_in_two_spellings_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +268,7 @@ def test_whole_releases_tell_the_same(broken: bool, monkeypatch: pytest.MonkeyPa
     if broken:
         monkeypatch.setattr(rounds, "mean_of_people", thrice)
     mechanism = plan("ratings", Rounds, STRONG)
-    worst = worst_rows(*made_up("ratings", PEOPLE), STRONG, mechanism=mechanism, tries=4)
+    worst = worst_rows(*all_but_two("ratings", PEOPLE), STRONG, mechanism=mechanism, tries=4)
     assert worst.movement.exceeds == broken
     finding = worst.audit(90)
     check(finding, broken)

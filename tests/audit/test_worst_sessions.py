@@ -15,10 +15,9 @@ from quietq.mechanisms import moments, rounds
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.moments import Moments
 from quietq.mechanisms.people_mean import mean_of_people
-from quietq.mechanisms.world_model import WorldModel
-from quietq.worlds.cross_entropy import LinearPolicy
-from quietq.worlds.own_worlds import Played
-from quietq.worlds.plan_check import PlanCheck
+from quietq.released.world_model import WorldModel
+from quietq.worlds.plan_check import PlanCheck, Played
+from quietq.worlds.planning import LinearPolicy
 
 AMPLE, PEOPLE, STEPS = Budget(10.0, 1e-6), 20, 4
 

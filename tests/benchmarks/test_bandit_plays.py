@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rich")
-from benchmarks import bandit_plays, linear_bandit_plays
-from benchmarks.bandit_thompson import thompson
+from benchmarks import bandit_plays
 from quietq import Budget
-from quietq.learning.bandits import UCB, Elimination, Episodes, Linear, LinearTree, LocalUCB, Thompson, TreeUCB
+from quietq.online import UCB, Elimination, Episodes, Linear, LinearTree, LocalUCB, Thompson, TreeUCB
 
 MEANS = np.array([0.9, 0.6, 0.3])
 PURE = Budget(4.0, 0.0)
@@ -38,7 +37,7 @@ def alike(one: np.ndarray, other: np.ndarray) -> bool:
 
 def test_episodes_in_blocks_are_those_step_by_step() -> None:
     generator = np.random.default_rng(3)
-    blocks = [bandit_plays.in_blocks(Episodes(3, PURE, simulate=s), MEANS, T, generator) for s in range(300)]
+    blocks = [bandit_plays.in_blocks(Episodes(3, PURE, simulate=s), MEANS, T, generator) for s in range(150)]
     assert alike(np.array(blocks), stepped(lambda seed: Episodes(3, PURE, simulate=seed + 1000), 60))
 
 
@@ -74,7 +73,7 @@ def test_elimination_costs_as_one_over_epsilon_while_its_last_epoch_is_the_same(
     ("make", "played"),
     [
         (lambda seed: UCB(3), lambda: bandit_plays.ucb(MEANS, T, 400, 0)),
-        (lambda seed: Thompson(3, simulate=seed), lambda: thompson(MEANS, T, 400, 0)),
+        (lambda seed: Thompson(3, simulate=seed), lambda: bandit_plays.thompson(MEANS, T, 400, 0)),
         (lambda seed: LocalUCB(3, PURE, simulate=seed), lambda: bandit_plays.local(MEANS, T, 400, 0, 4.0)),
         (
             lambda seed: TreeUCB(3, PURE, arrivals=T, simulate=seed, sampling=1.0, noise=0.5),
@@ -90,7 +89,7 @@ def test_compiled_plays_are_those_of_the_policies(make: Callable[[int], Any], pl
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [Linear, LinearTree])
 def test_linear_plays_are_those_of_the_policies_in_batches(kind: Any) -> None:
-    arms, d, batch, arrivals = linear_bandit_plays.ARMS, 3, linear_bandit_plays.BATCH, 320
+    arms, d, batch, arrivals = bandit_plays.LINEAR_ARMS, 3, bandit_plays.BATCH, 320
 
     def make(seed: int) -> Any:
         return kind(arms, Budget(20.0, 1e-5), dimension=d, arrivals=arrivals, simulate=seed, width=0.3)
@@ -106,5 +105,5 @@ def test_linear_plays_are_those_of_the_policies_in_batches(kind: Any) -> None:
             value = np.array([rows[i, arm] @ theta for i, arm in enumerate(shown)])
             regret[run] += ((rows @ theta).max(axis=1) - value).sum()
             policy.learn_batch(rows, shown, (generator.random(batch) < 0.5 + value).astype(float))
-    played = linear_bandit_plays.play(make(0), arrivals, 400, 1)[arrivals]
+    played = bandit_plays.play_linear(make(0), arrivals, 400, 1)[arrivals]
     assert alike(played, regret)

@@ -34,7 +34,7 @@ def test_unknown_pictures_are_refused(capsys):
 
 
 def test_rows_of_a_table_come_back(tmp_path):
-    from paper.results import write_tables
+    from reproduction.results import write_tables
 
     rows = [{"method": "knots", "people": 50, "score": 0.25, "holds": True, "noise": None}]
     write_tables({"scores": rows}, [], [], tmp_path)
@@ -44,5 +44,5 @@ def test_rows_of_a_table_come_back(tmp_path):
 @pytest.mark.slow
 def test_the_page_is_photographed(tmp_path):
     pytest.importorskip("playwright")
-    assert figures.main(["page-world", "--out", str(tmp_path)]) == 0
-    assert (tmp_path / "page-world.png").stat().st_size > 50_000
+    assert figures.main(["page", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "page.png").stat().st_size > 50_000

@@ -86,8 +86,10 @@ def test_a_study_ends_in_time_and_shows_what_it_compares(tmp_path, monkeypatch):
     assert told[0] == "4 of 4 were left for the next run."
 
     def compare(found):
-        return [{draw: {"gap": numbers["score"] - found[0][draw]["score"]} for draw, numbers in one.items()}
-                for one in found]  # fmt: skip
+        return [
+            {draw: {"gap": numbers["score"] - found[0][draw]["score"]} for draw, numbers in one.items()}
+            for one in found
+        ]
 
     rows = run(Study("some", "data", cases, each="splits", compare=compare), 2, told.append)
     found = {"across": "data", "each": "splits", "rows": rows}

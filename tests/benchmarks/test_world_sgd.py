@@ -4,13 +4,23 @@ import pytest
 jax = pytest.importorskip("jax")
 sgd = pytest.importorskip("benchmarks.world_sgd")
 
-from benchmarks.development_systems import DEVELOPMENT  # noqa: E402
+from benchmarks.systems import DEVELOPMENT  # noqa: E402
 
 pytestmark = pytest.mark.slow  # jax-privacy takes long to load
 SETTINGS = {
-    "scaling": "spread", "scales": 0.1, "features": False, "straight": True, "widths": (16,), "members": 1,
-    "apart": False, "steps": 200, "optimiser": ("adam", 0.03), "clip": 1.0, "averaged": 0.3, "penalty": 0.0,
-}  # fmt: skip
+    "scaling": "spread",
+    "scales": 0.1,
+    "features": False,
+    "straight": True,
+    "widths": (16,),
+    "members": 1,
+    "apart": False,
+    "steps": 200,
+    "optimiser": ("adam", 0.03),
+    "clip": 1.0,
+    "averaged": 0.3,
+    "penalty": 0.0,
+}
 
 
 def test_noise_is_for_one_person_replaced_in_every_step():

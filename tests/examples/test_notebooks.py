@@ -23,7 +23,7 @@ for package in (
     pytest.importorskip(package)
 
 from examples.__main__ import HERE, NAMES, run  # noqa: E402
-from quietq.mechanisms.release_file import open_release  # noqa: E402
+from quietq.released.release_file import open_release  # noqa: E402
 
 QUICK = {
     "arrivals": {"ARRIVALS": 600},

@@ -7,9 +7,8 @@ import numpy as np
 
 from quietq.feedback.feedback import NAMED, Feedback, read_people
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
-from quietq.mechanisms.weights import Independent
 from quietq.noise.box import Box
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.cost import Cost

@@ -21,8 +21,8 @@ from quietq import (
     publish,
 )
 from quietq.feedback.row_statistics import ClippedGradient
-from quietq.mechanisms.private_model import PrivateModel
-from quietq.worlds.jax_rewards import as_jax
+from quietq.paper.agents.jax_rewards import as_jax
+from quietq.released.private_model import PrivateModel
 
 BUDGET = Budget(1.0, 1e-5)
 PEOPLE, ROWS = 400, 10

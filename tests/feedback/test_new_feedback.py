@@ -1,4 +1,4 @@
-"""A new kind of feedback is a file (`head_count.py`) and a line in the registry; nothing else knows of it."""
+"""A new kind of feedback is a file (`head_count.py`) and an entry of a table; nothing else knows of it."""
 
 from functools import partial
 
@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from head_count import Answers, Leaning
+from head_count import Answers, Leaning, NoisyMean
 from hypothesis import given, settings, strategies as st
 
-from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, privatise, registry
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, privatise
 from quietq.audit.worst_rows import worst_rows
+from quietq.feedback import FEEDBACK
 from quietq.feedback.schema import Category
+from quietq.mechanisms.privatise import MECHANISMS
 
 BUDGET = Budget(0.9, 1e-4)
 ANSWERS = pl.DataFrame(
@@ -27,8 +29,8 @@ HONEST = Answers.read(ANSWERS, people=5)
 
 @pytest.fixture(autouse=True)
 def the_lines(monkeypatch):
-    monkeypatch.setitem(registry.FEEDBACK, "answers", registry.Kind("head_count:Answers"))
-    monkeypatch.setitem(registry.MECHANISMS, "mean", registry.Entry("head_count:NoisyMean"))
+    monkeypatch.setitem(FEEDBACK, "answers", Answers)
+    monkeypatch.setitem(MECHANISMS, "mean", NoisyMean)
 
 
 def sources(folder):
@@ -89,7 +91,7 @@ def test_one_person_moves_the_mean_by_no_more_than_stated(said):
 
 
 def test_it_is_released_once_and_certified():
-    answers = registry.FEEDBACK["answers"].load().read(ANSWERS, people=5)
+    answers = FEEDBACK["answers"].read(ANSWERS, people=5)
     released = privatise(answers, BUDGET)
     certificate = released.certificate
     assert (certificate.standing, certificate.method, certificate.mu) == ("certified", "reward/mean", BUDGET.mu)

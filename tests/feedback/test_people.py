@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from people_data import GRID, LEVELS, ROUNDING, frame
 
-from quietq import Exponential, FeatureKernel, RkhsBall
+from quietq import Exponential, RkhsBall
 from quietq.feedback import Ratings
 from quietq.mechanisms.knots import least_shape
 from quietq.noise.feature_maps import Splines
@@ -124,36 +124,3 @@ def test_additive_functions_keep_the_radius(others, before, after):
     parts = people.relation.kernel.parts  # pyright: ignore[reportAttributeAccessIssue]
     moved = math.hypot(*(k.norm_on(GRID, a - b) for k, a, b in zip(parts, one, other, strict=True)))
     assert moved <= people.relation.radius * ROUNDING
-
-
-def hats(x):
-    return np.maximum(0, 1 - np.abs(x[:, None] * 4 - np.arange(5)))
-
-
-@settings(max_examples=50)
-@given(rows, rows, rows)
-def test_feature_weights_keep_the_radius(others, before, after):
-    kernel = FeatureKernel(hats, rank=5)
-
-    def weights(theirs):
-        data = frame({"other": others, "one": theirs, "anchor": [(0.5, 0.0)]})
-        people = Ratings.read(
-            data, box=(0, 1), low=-1, high=1, slope=1, people=4, features=kernel, norm=0.7, levels=LEVELS
-        )
-        return people, people.weights()
-
-    people, one = weights(before)
-    _, other = weights(after)
-    assert isinstance(people.relation, RkhsBall)
-    assert people.relation.radius == pytest.approx(2 * 0.7 / 4)
-    assert np.linalg.norm(one - other) <= people.relation.radius * ROUNDING
-
-
-def test_a_ridge_fit_with_many_ratings_finds_the_preference():
-    rng = np.random.default_rng(3)
-    x, truth = rng.random(4000), np.array([0.1, 0.3, 0.5, 0.2, 0.0])
-    data = pl.DataFrame({"person": np.arange(4000) % 20, "state": x, "rating": hats(x) @ truth})
-    people = Ratings.read(
-        data, box=(0, 1), low=0, high=1, slope=1, people=20, features=FeatureKernel(hats, rank=5), norm=1.0, ridge=1e-3
-    )
-    np.testing.assert_allclose(people.weights(), truth, atol=0.01)

@@ -114,7 +114,6 @@ def test_wrong_declarations_are_refused():
     refused(good, "domain", box=(1, 0))
     refused(good, "levels", levels=40)
     refused(good, "2 dimensions, but a state has 1", box=[(0, 1), (0, 1)])
-    refused(good, "belong together", norm=1.0)
 
 
 def test_no_data_in_repr():

@@ -1,15 +1,19 @@
 import importlib
-import math
 import os
 import pickle
+import socket
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 import polars as pl
@@ -17,7 +21,6 @@ import pytest
 
 from quietq import Budget, privatise
 from quietq.feedback.comparisons import Comparisons
-from quietq.feedback.draw import Draw
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.returns import Returns
@@ -25,13 +28,12 @@ from quietq.feedback.row_statistics import ClippedGradient, Marginals
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.statistic import Vector
 from quietq.noise.box import Box
-from quietq.noise.entropy import SeededEntropy
 from quietq.noise.feature_maps import Polynomials, Splines
-from quietq.noise.kernels import FeatureKernel
 from quietq.privacy.errors import EngineFailed, InvalidInput, MissingExtra
 
 ray = pytest.importorskip("ray")
-from quietq.feedback import ray_engine  # noqa: E402 - it needs Ray
+from quietq.feedback import own_ray, ray_engine  # noqa: E402 - they need Ray
+from quietq.feedback.own_ray import ray_session  # noqa: E402
 
 # Ray leaves sockets and files to the garbage collector, and announces changes of its own
 pytestmark = [
@@ -47,9 +49,8 @@ TWO: dict[str, Any] = ONE | {"box": [(0, 2), (-1, 1)], "state": ("state", "other
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield
-    ray.shutdown()
+    with ray_session(num_cpus=2):  # as it is started for whoever has none
+        yield
 
 
 def ratings(names: bool) -> pl.DataFrame:
@@ -78,15 +79,6 @@ def files(frame: pl.DataFrame, folder: Path, count: int, suffix: str) -> list[Pa
     return paths
 
 
-def polynomials(dimension: int) -> FeatureKernel:
-    def phi(x: np.ndarray) -> np.ndarray:
-        first = x if x.ndim == 1 else x[:, 0]
-        last = x if x.ndim == 1 else x[:, -1]
-        return np.stack([np.ones(len(x)), first, last**2], axis=-1)
-
-    return FeatureKernel(phi, rank=3, dimension=dimension)
-
-
 def assert_same(one: Ratings, other: Ratings) -> None:
     assert one.not_private == other.not_private
     statistic = one.asked
@@ -100,21 +92,19 @@ def assert_same(one: Ratings, other: Ratings) -> None:
     [
         (8, "csv", True, "one"),
         (3, "parquet", False, "two"),
-        (1, "parquet", True, "features"),
+        (1, "parquet", True, "one"),
         *(
             pytest.param(count, suffix, names, kind, marks=pytest.mark.slow)
             for count in (1, 3, 8)
             for suffix in ("csv", "parquet")
             for names in (False, True)
-            for kind in ("one", "two", "features")
+            for kind in ("one", "two")
         ),
     ],
 )
 def test_same_as_on_one_machine(tmp_path: Path, count: int, suffix: str, names: bool, kind: str) -> None:
     frame = ratings(names)
     how: dict[str, Any] = TWO if kind == "two" else ONE
-    if kind == "features":
-        how = how | {"features": polynomials(1), "norm": 0.8}
     local = Ratings.read(frame, **how)
     assert local.not_private["people_present"] == PEOPLE
     assert local.not_private["used_rows"] < local.not_private["rows"]
@@ -218,19 +208,6 @@ def test_any_partitioning_and_order_gives_the_same_bits(
 
 
 @pytest.mark.usefixtures("cluster")
-def test_people_are_drawn_where_their_rows_lie() -> None:
-    frame, read = kept("ratings")
-    people = read(frame, engine="ray")
-    present, asked = people.not_private["people_present"], gradient(people)
-    often = [people.sums.total(asked, Draw(0.5)).people for _ in range(12)]
-    assert len(set(often)) > 1  # but for once in 10^9
-    assert abs(sum(often) - 6 * present) < 6 * math.sqrt(3 * present)
-    one, other, third = (people.drawn(0.5, SeededEntropy(seed)).mean(asked) for seed in (1, 1, 2))
-    assert np.array_equal(one, other)
-    assert not np.array_equal(one, third)
-
-
-@pytest.mark.usefixtures("cluster")
 def test_sessions_are_paired_where_a_persons_rows_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By their steps, in any order of rows, or by the order of rows over several files."""
     monkeypatch.setattr(ray_engine, "_ROWS_A_TASK", 150)
@@ -277,7 +254,7 @@ def test_rows_stay_with_their_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     people = read(rows, engine="ray")
     with pytest.raises(InvalidInput, match="cannot be copied elsewhere"):
         pickle.dumps(people)
-    monkeypatch.setattr(ray_engine, "_session_name", lambda: ("another", "one"))
+    monkeypatch.setattr(ray_engine, "session_name", lambda: ("another", "one"))
     with pytest.raises(EngineFailed, match=r"was stopped: read them again; nothing was spent\.$"):
         privatise(people, Budget(1.0, 1e-5))
     monkeypatch.undo()
@@ -313,10 +290,146 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         importlib.import_module("quietq.feedback.ray_engine")
 
 
+def own_processes() -> dict[int, str]:
+    """This process and all that come from it, with their command lines."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {process for process, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {process: Path(f"/proc/{process}/cmdline").read_text() for process in found}
+
+
+def listening() -> list[tuple[int, str, int]]:
+    """The process, the address and the port of each socket on which one of them waits for others."""
+    waits = "0A"
+    places = {}
+    for line in (line for file in ("tcp", "tcp6") for line in Path(f"/proc/net/{file}").read_text().splitlines()[1:]):
+        _, local, _, state, *_, inode = line.split()[:10]
+        if state == waits:
+            address, port = local.split(":")
+            words = b"".join(struct.pack("=I", int(address[i : i + 8], 16)) for i in range(0, len(address), 8))
+            family = socket.AF_INET if len(words) == 4 else socket.AF_INET6
+            places[inode] = socket.inet_ntop(family, words), int(port, 16)
+    found = []
+    for process in own_processes():
+        for file in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                inode = os.readlink(file).removeprefix("socket:[").removesuffix("]")
+                if inode in places:
+                    found.append((process, *places[inode]))
+    return found
+
+
+def answer(port: int, method: str, token: str | None) -> bytes:
+    """What a server says to an empty gRPC request: its status, or whatever it is if it does not speak gRPC."""
+
+    def frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
+        return struct.pack(">I", len(content))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + content
+
+    fields = {":method": "POST", ":scheme": "http", ":path": f"/ray.rpc.{method}", ":authority": "here",
+              "content-type": "application/grpc", "te": "trailers"}  # fmt: skip
+    fields |= {} if token is None else {"authorization": f"Bearer {token}"}
+    pairs = ((name.encode(), value.encode()) for name, value in fields.items())
+    head = b"".join(b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value for name, value in pairs)
+    request = frame(4, 0, 0, b"") + frame(1, 4, 1, head) + frame(0, 1, 1, bytes(5))
+    said = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + request)
+        while b"grpc-status" not in said and (part := connection.recv(65536)):
+            said += part
+    return said.partition(b"grpc-status")[2] or said
+
+
+@pytest.mark.usefixtures("cluster")
+def test_no_other_machine_can_talk_to_a_ray_of_our_own() -> None:
+    places = listening()
+    assert len({process for process, *_ in places}) >= 4  # this one, the servers and the workers
+    assert {address for _, address, _ in places} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+
+
+@pytest.mark.usefixtures("cluster")
+def test_nobody_without_the_token_can_talk_to_a_ray_of_our_own() -> None:
+    file = Path.home() / ".ray" / "auth_token"
+    assert file.stat().st_mode & 0o077 == 0
+    token = file.read_text().strip()
+    methods = ("NodeInfoGcsService/GetAllNodeInfo", "NodeManagerService/GetNodeStats", "ObjectManagerService/Pull",
+               "CoreWorkerService/GetCoreWorkerStats")  # fmt: skip
+    fine, refused, processes, answered = b"\x010", b"\x0216", own_processes(), set()
+    for process, _, port in listening():
+        served = [method for method in methods if answer(port, method, token).startswith(fine)]
+        answered.update(served)
+        for wrong in (None, token[::-1]):
+            assert all(answer(port, method, wrong).startswith(refused) for method in served)
+        if not served:  # it speaks plain HTTP
+            metrics = "monitor.py" in processes[process]  # tells how many machines there are, and nothing else
+            with nullcontext() if metrics else pytest.raises(HTTPError, match="401"):
+                urlopen(f"http://127.0.0.1:{port}").close()
+    assert answered == set(methods)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_no_other_user_can_open_the_folder_of_a_ray_of_our_own() -> None:
+    paths = {line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines() if "plasma_store" in line}
+    ours = [Path(path) for path in paths if path.split("/sockets/")[0].endswith(f"_{os.getpid()}")]
+    assert ours
+    for path in ours:
+        assert any(folder.stat().st_mode & 0o777 == 0o700 for folder in path.parents)
+
+
+def test_a_ray_that_would_ask_for_no_token_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "init", None)
+    with pytest.raises(InvalidInput, match=r"^RAY_AUTH_MODE must be token, or not set, not 'disabled'"), ray_session():
+        pass
+
+
+@pytest.mark.parametrize(
+    "fault", ["listens on other interfaces", "asks for no token", "cannot be kept to this machine"]
+)
+def test_a_ray_that_is_open_to_others_is_stopped(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """Whatever a later version does."""
+    from ray import _raylet
+    from ray._private import ray_constants
+
+    started, stopped = [], []
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "init", lambda *_, **__: started.append(ray_constants.ENABLE_RAY_CLUSTER))
+    monkeypatch.setattr(ray, "shutdown", lambda: stopped.append(True))
+    monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "192.0.2.7" if "other" in fault else "127.0.0.1")
+    monkeypatch.setattr(_raylet, "get_authentication_mode", lambda: None)
+    usual = ray_constants.ENABLE_RAY_CLUSTER
+    if "cannot" in fault:
+        monkeypatch.delattr(ray_constants, "ENABLE_RAY_CLUSTER")
+    with pytest.raises(EngineFailed, match=rf"^Ray \S+ {fault}.*RAY_ADDRESS; nothing was read\.$"), ray_session():
+        pass
+    assert (started, stopped) == (([], []) if "cannot" in fault else ([False], [True]))
+    assert "cannot" in fault or usual == ray_constants.ENABLE_RAY_CLUSTER
+
+
+def test_only_the_user_can_read_the_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    own_ray._hide_token()
+    (file,) = (tmp_path / ".ray").iterdir()
+    assert (file.name, file.stat().st_mode & 0o777, len(file.read_text())) == ("auth_token", 0o600, 64)
+    file.write_text("another")  # which may be in use
+    file.chmod(0o644)
+    own_ray._hide_token()
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("another", 0o600)
+    monkeypatch.setenv("HOME", "/dev/null")
+    with pytest.raises(InvalidInput, match="RAY_AUTH_TOKEN_PATH must name a file"):
+        own_ray._hide_token()
+
+
 OWN = """if True:
     import gc, polars, ray
     from quietq.feedback.ratings import Ratings
-from quietq.feedback.returns import Returns
     from quietq.feedback.row_statistics import Marginals
     ratings = polars.DataFrame({"person": [1, 1, 2], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
     Ratings.read(ratings, box=(0, 1), low=0, high=1, slope=1, people=2, engine="ray")
@@ -326,8 +439,8 @@ from quietq.feedback.returns import Returns
     ratings = ratings.with_columns(b=polars.lit(0.5))
     one, other = Ratings.read(ratings, **two), Ratings.read(ratings, **two)
     del one
-    assert ray.is_initialized() and other.mean(Marginals(other.loss, 2, 2)).shape == (4,)
-    print(ray.get_runtime_context().get_node_id())
+    assert ray.is_initialized() and other.mean(asked := Marginals(other.loss, 2, 2)).shape == (asked.size,)
+    print(ray.get_runtime_context().get_node_id(), ray.nodes()[0]["RayletSocketName"].split("/r/session_")[0])
     if ENDS:
         del other
         gc.collect()
@@ -337,14 +450,33 @@ from quietq.feedback.returns import Returns
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["with the last people", "with Python"])
-def test_its_own_ray_lives_as_long_as_it_is_needed_and_prints_nothing(ends: bool) -> None:
+def test_its_own_ray_lives_as_long_as_it_is_needed_and_prints_nothing(tmp_path: Path, ends: bool) -> None:
     code = OWN.replace("ENDS", str(ends))
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text("192.0.2.7:6379")  # anybody can write it where Ray looks
+    environment = os.environ | {"RAY_TMPDIR": str(tmp_path)}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert result.stderr == ""
-    (node,) = result.stdout.split()
+    node, folder = result.stdout.split()
+    assert not Path(folder).exists()
     time.sleep(2)
     running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
     assert not any(node.encode() in line for line in running)
+
+
+@pytest.mark.slow
+def test_its_own_ray_and_its_folder_do_not_outlive_a_killed_process() -> None:
+    code = OWN.partition("    if ENDS")[0] + "    import sys, time; sys.stdout.flush(); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        _, folder = process.stdout.readline().split()
+        process.kill()
+    assert Path(folder).exists()
+    time.sleep(5)
+    assert not any(folder.encode() in path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline"))
+    rows, read = kept("ratings")
+    read(rows)
+    assert not Path(folder).exists()
 
 
 @pytest.mark.usefixtures("cluster")

@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 from people_data import OK
 
-from quietq import Accountant, Budget, FeatureKernel, InvalidInput
+from quietq import Accountant, Budget, InvalidInput
 from quietq.feedback import Ratings
 from quietq.mechanisms import GaussianProcessMechanism, privatise
 from quietq.noise.kernels import Additive, Exponential
+from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.privacy import people as people_relation
 from quietq.privacy.errors import QuietqError
 from quietq.privacy.relations import RkhsBall
@@ -47,16 +48,13 @@ def test_a_refused_charge_for_people(noise) -> None:
     assert not arrays_in(caught.value)
 
 
-@pytest.mark.parametrize("noise", ["path", "k-norm"])
-def test_a_refused_charge_for_weights(noise) -> None:
-    people = Ratings.read(RATINGS, **READING, features=FEATURES, norm=1.0)
-    with pytest.raises(QuietqError) as caught:
-        privatise(people, BUDGET, noise=noise, account=broke())
-    assert not arrays_in(caught.value)
-    ball = RkhsBall(0.1, FEATURES)
-    with pytest.raises(QuietqError) as caught:
-        privatise(np.array([0.5, np.nan]), BUDGET, noise=noise, relation=ball)
-    assert not arrays_in(caught.value)
+def test_a_refused_charge_for_weights() -> None:
+    weights = {"charge": np.array([0.5, 0.5]), "numbers": np.array([0.5, np.nan])}
+    for wrong, given in weights.items():
+        mechanism = FiniteRankMechanism(FEATURES, 0.1, BUDGET, account=broke() if wrong == "charge" else None)
+        with pytest.raises(QuietqError) as caught:
+            mechanism.apply(given)
+        assert not arrays_in(caught.value)
 
 
 def test_a_refused_charge_in_two_dimensions() -> None:

@@ -16,9 +16,9 @@ from quietq import (
     Accountant,
     Budget,
     BudgetExhausted,
-    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
+    Splines,
     SupBall,
     people,
 )
@@ -60,8 +60,7 @@ def test_whatever_the_noise(noise: Any) -> None:
 
 def test_several_dimensions_and_features() -> None:
     both = {"state": ["state", "other"], "box": [(0, 1), (0, 1)]}
-    kernel = FeatureKernel(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
-    for group in (crowd(**both, slope=None), crowd(**both, features=kernel, norm=1.0)):
+    for group in (crowd(**both, slope=None), crowd(**both, features=Splines(additive=True))):
         privatise(group, BUDGET)
         with pytest.raises(BudgetExhausted, match=SECOND):
             privatise(group, BUDGET)
@@ -232,11 +231,10 @@ def last(certificate: Any) -> tuple[str, bool]:
 def test_certificates_say_whether_an_account_was_charged(tmp_path: Any) -> None:
     from quietq import Trajectories
     from quietq.feedback.trajectories import Cells
-    from quietq.mechanisms.evaluation import Evaluation
+    from quietq.paper.baselines.balle import Evaluation
+    from quietq.paper.observed import observe
     from quietq.worlds import WALK
-    from quietq.worlds.observed import observe
 
-    kernel = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x], axis=1), rank=2, dimension=1)
     ledger = Ledger.create(tmp_path / "ledger.db")
     share, walks = Budget(0.1, 1e-6), [([0, 1], [0.0, 1.0])] * 99
     evaluation = Evaluation(budget=share, relation=Trajectories(99, 1.0, 2), gamma=0.5, cells=Cells.states(2))
@@ -246,7 +244,6 @@ def test_certificates_say_whether_an_account_was_charged(tmp_path: Any) -> None:
         ).apply(np.sin),
         "observed": lambda account: observe(WALK, SupBall(0.01), share, low=0, high=0.5, rewards=9, account=account),
         "evaluation": lambda account: evaluation.release(walks, account=account),
-        "weights": lambda account: privatise(crowd(features=kernel, norm=1.0), share, noise="ball", account=account),
     }
     kinds: list[Any] = ["path", "knots", "k-norm"]
     for noise in kinds:
@@ -260,7 +257,7 @@ def test_certificates_say_whether_an_account_was_charged(tmp_path: Any) -> None:
         text, enforced = last(release(ledger.account(name)).certificate)
         assert (text, enforced) == ("The release was charged to a source's account in a ledger before the draw.", True)
         assert str(tmp_path) not in text
-        if "k-norm" in name or name in ("weights", "evaluation"):
+        if "k-norm" in name or name == "evaluation":
             continue
         said = last(release(Accountant(Budget(1, 1e-4))).certificate)
         assert said == ("The release was charged to an Accountant in memory before the draw.", True)

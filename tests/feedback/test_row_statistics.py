@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quietq.feedback.loss import Chosen, Squared
-from quietq.feedback.row_statistics import TOLD, ClippedFit, ClippedGradient, Marginals, SecondMoments, exact_product
+from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments, exact_product
 from quietq.noise.feature_maps import Polynomials
 
 LOSS, CHOSEN = Squared(2, (0.0, 1.0)), Chosen(2, 2)
@@ -32,7 +32,6 @@ STATISTICS = {
     "gradient": gradient(),
     "turned": turned(),
     "choices": ClippedGradient(CHOSEN, FEATURES, np.array([0.1, -0.3, 0.2, 0.5]), 0.1),
-    "fits": ClippedFit(LOSS, FEATURES, np.array([0.1, 0.3, 0.2, 0.05]), 0.1),
     "marginals": Marginals(LOSS, 2, 8),
     "moments": SecondMoments(LOSS, around, 2),
     "moments-of-pairs": SecondMoments(Chosen(2, 2), around, 2),

@@ -1,5 +1,6 @@
 """Ledgers on a server: passwords, roles, settings, and a crash of the server itself."""
 
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from ledger_cases import BUDGET, FIFTY
+from pages import blocks_of, page_named
 from postgresql_server import Server
 
 from quietq import BudgetExhausted
@@ -35,11 +37,15 @@ def test_no_password_is_shown(postgresql: str):
                 error = error.__context__
 
 
-def test_a_role_that_may_only_read_and_add_is_enough(postgresql: str, server: Server):
+def test_a_role_that_may_only_read_and_add_is_enough(server: Server):
+    """The roles that the page on the ledger makes."""
+    ((_, statements, _),) = [block for block in blocks_of(page_named("ledger")) if block.language == "sql"]
+    make_database, *make_roles = re.sub(" *--.*", "", statements).splitlines()
+    server.execute(make_database)
+    postgresql = server.url.rpartition("/")[0] + "/budgets"
     Ledger.create(postgresql).open("ratings", BUDGET)
-    server.execute("DROP ROLE IF EXISTS clerk")
-    server.execute("CREATE ROLE clerk LOGIN; GRANT SELECT, INSERT ON quietq_ledger TO clerk")
-    server.execute("DROP ROLE IF EXISTS officer; CREATE ROLE officer LOGIN; GRANT SELECT ON quietq_ledger TO officer")
+    with psycopg.connect(postgresql) as owner:
+        owner.execute("\n".join(make_roles).encode())
     try:
         ledger = Ledger.create(postgresql.replace("postgres@", "clerk@"))  # there already: nothing is made
         ledger.account("ratings").charge(Cost.gaussian(0.1), FIFTY)
@@ -58,7 +64,8 @@ def test_a_role_that_may_only_read_and_add_is_enough(postgresql: str, server: Se
             ):
                 clerk.execute(statement.encode())
     finally:
-        server.execute("DROP TABLE quietq_ledger; DROP ROLE clerk; DROP ROLE officer")
+        server.execute("DROP DATABASE budgets WITH (FORCE)")
+        server.execute("DROP ROLE clerk; DROP ROLE officer")
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

@@ -1,10 +1,13 @@
-"""A ring of states whose values are known, and its private evaluation."""
+"""A ring of states whose values are known, its private evaluation, and the exact delta of its noise."""
+
+import math
 
 import numpy as np
+from scipy.stats import ncx2
 
 from quietq import Budget
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.evaluation import Evaluation
+from quietq.paper.baselines.balle import Evaluation
 from quietq.privacy.relations import Trajectories
 
 STATES, GAMMA, STEPS = 5, 0.8, 30
@@ -29,3 +32,15 @@ def evaluation(people: int, **options) -> Evaluation:
 
 def error(value) -> float:
     return float(np.sqrt(np.mean((value(np.arange(STATES)) - chain_values()) ** 2)))
+
+
+def divergence(epsilon: float, d: int, shift: float, growth: float) -> float:
+    """The exact delta of N(0, I) against N(a, e^(2 growth) I): what lies inside or outside a sphere."""
+    variance = math.exp(2 * growth)
+    centre, bend = shift / (1 - variance), 1 / variance - 1
+    square = (2 * (epsilon - d * growth) + shift**2 / (1 - variance)) / bend
+    if square <= 0:
+        return 0.0 if bend < 0 else 1 - math.exp(epsilon)
+    side = ncx2.sf if bend > 0 else ncx2.cdf
+    other = math.exp(epsilon) * float(side(square / variance, d, (shift - centre) ** 2 / variance))
+    return float(side(square, d, centre**2)) - other

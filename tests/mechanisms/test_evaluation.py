@@ -4,27 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from evaluation_chain import GAMMA, STATES, chain, error, evaluation
-from scipy.stats import ncx2
+from evaluation_chain import GAMMA, STATES, chain, divergence, error, evaluation
 
 from quietq import Budget
 from quietq.feedback.trajectories import Cells, Visits
-from quietq.mechanisms.smooth_sensitivity import Admissible, smooth_bound
-from quietq.mechanisms.two_sizes import delta_of_two_sizes
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.relations import Trajectories
-
-
-def divergence(epsilon: float, d: int, shift: float, growth: float) -> float:
-    """The exact delta of N(0, I) against N(a, e^(2 growth) I): what lies inside or outside a sphere."""
-    variance = math.exp(2 * growth)
-    centre, bend = shift / (1 - variance), 1 / variance - 1
-    square = (2 * (epsilon - d * growth) + shift**2 / (1 - variance)) / bend
-    if square <= 0:
-        return 0.0 if bend < 0 else 1 - math.exp(epsilon)
-    side = ncx2.sf if bend > 0 else ncx2.cdf
-    other = math.exp(epsilon) * float(side(square / variance, d, (shift - centre) ** 2 / variance))
-    return float(side(square, d, centre**2)) - other
+from quietq.privacy.smooth_sensitivity import Admissible, delta_of_two_sizes, smooth_bound
 
 
 def worst_divergence(epsilon: float, d: int, alpha: float, beta: float) -> float:

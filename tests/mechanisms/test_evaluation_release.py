@@ -8,10 +8,10 @@ import pytest
 from evaluation_chain import STATES, chain, evaluation
 
 from quietq import Accountant, Budget, BudgetExhausted, Certificate, InvalidInput, PrivacyWarning, Sessions
-from quietq.feedback.first_visits import visits_of
 from quietq.feedback.trajectories import Cells, Visits, largest_return
-from quietq.mechanisms.smooth_sensitivity import Admissible
+from quietq.paper.baselines.first_visits import visits_of
 from quietq.privacy.relations import Trajectories
+from quietq.privacy.smooth_sensitivity import Admissible
 
 
 def test_a_release_is_certified_and_says_nothing_of_its_noise():

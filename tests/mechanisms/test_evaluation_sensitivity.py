@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from quietq.feedback.trajectories import Cells, Visits, largest_return
-from quietq.mechanisms.least_squares import LeastSquares, Ridge, Weighted
-from quietq.mechanisms.smooth_sensitivity import smooth_bound
+from quietq.paper.baselines.least_squares import LeastSquares, Ridge, Weighted
 from quietq.privacy.relations import Trajectories
+from quietq.privacy.smooth_sensitivity import smooth_bound
 
 LARGEST = 1.7  # the largest return in the brute-force tests
 ANYONE = np.array(list(itertools.product([np.nan, -LARGEST, LARGEST], repeat=3)))

@@ -7,11 +7,11 @@ import numpy as np
 import polars
 import pytest
 
-from quietq import Accountant, Budget, Evaluation, InvalidInput, Ratings, RkhsBall, Sessions, Trajectories, privatise
+from quietq import Accountant, Budget, InvalidInput, Ratings, Sessions, Trajectories, privatise
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms import choose_policy, evaluate_policies
+from quietq.mechanisms import evaluate_policies
 from quietq.mechanisms.privatise import choose
-from quietq.noise import FeatureKernel
+from quietq.paper import Evaluation
 from quietq.privacy import Cost, people
 
 WHOLE = Budget(1, 1e-5)
@@ -33,7 +33,6 @@ def test_parts_say_what_they_are_and_stay_that():
 
 
 def test_auto_takes_gaussian_noise_for_parts_without_an_account():
-    assert privatise(ratings(), WHOLE).certificate.mu is None  # k-norm noise would be the smaller
     parts = [privatise(ratings(), part).certificate for part in (HALF, OTHER)]
     assert sum(one.mu**2 for one in parts) <= WHOLE.mu**2
 
@@ -52,31 +51,13 @@ def test_pure_noise_by_name_is_refused_and_nothing_is_charged(seed):
     assert not account.spending.costs
 
 
-def test_noise_in_a_ball_is_refused_though_it_would_be_made_pure_for_an_account():
-    ball = RkhsBall(0.1, FeatureKernel(lambda x: np.stack([x, x**2, x**3], axis=-1), rank=3), people=10)
-    for account in (None, Accountant(WHOLE, apart=Budget(10, 0.1))):
-        with pytest.raises(InvalidInput, match=f"{ONLY}.*'ball' has no mu"):
-            privatise([0.1, 0.2, 0.3], HALF, noise="ball", relation=ball, domain=(0, 1), account=account)
-    assert privatise([0.1, 0.2, 0.3], HALF, relation=ball, domain=(0, 1)).certificate.mu is not None
-
-
-def test_a_sample_has_no_mu_and_is_refused():
-    rows = polars.DataFrame({"person": range(40), "x": [0.2, 0.8] * 20, "y": [0.3, 0.7] * 20, "rating": [1.0] * 40})
-    read = Ratings.read(rows, state=["x", "y"], box=[(0, 1)] * 2, low=0, high=1, people=40)
-    with pytest.raises(InvalidInput, match=f"{ONLY}.*with a sample has no mu"):
-        privatise(read, HALF, sample=0.5)
-
-
-def test_a_choice_among_policies_is_pure_and_refused_but_values_are_not():
+def test_values_of_policies_take_a_part():
     rows = polars.DataFrame({"person": range(400), "x": [0.5] * 400, "go": [0, 1] * 200, "y": [0.0, 1.0] * 200})
     sessions = Sessions.read(
         rows, state="x", next_state=[], action="go", actions=[0, 1], reward="y", box=(0, 1), people=400
     )
     account = Accountant(WHOLE, apart=Budget(10, 0.1))
     asked = {"returns": (-2, 2), "behaviour": lambda states: [[0.5, 0.5]] * len(states), "account": account}
-    with pytest.raises(InvalidInput, match=f"{ONLY}.*'choice' has no mu"):
-        choose_policy(sessions, {"go": "1", "stay": "0"}, HALF, **asked)
-    assert not account.spending.costs
     evaluate_policies(sessions, {"go": "1", "stay": "0"}, HALF, **asked)
     assert account.spent_mu == pytest.approx(HALF.mu)
 
@@ -97,5 +78,6 @@ def test_a_mechanism_that_was_chosen_by_hand_keeps_to_it():
     from quietq.mechanisms.mechanism import Task
 
     task = Task(people(28, 0, 0.5, 1), HALF, slope=1.0)
-    assert choose("auto", task).cost.mu is not None
-    assert choose("auto", replace(task, budget=WHOLE)).name == "k-norm"
+    assert choose("auto", task).cost.mu == HALF.mu
+    with pytest.raises(InvalidInput, match=f"{ONLY}.*'k-norm' has no mu"):
+        choose("k-norm", task)

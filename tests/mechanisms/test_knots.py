@@ -139,11 +139,16 @@ def test_shaped_noise_beats_the_path_by_a_fifth():
 
 def test_the_rule_is_public_and_sensible():
     few, many = people(28, 0, 0.5, 1), people(10_000, 0, 0.5, 1)
-    assert choose("auto", Task(few, BUDGET, slope=1.0)).name == "k-norm"
+    assert choose("auto", Task(few, BUDGET, slope=1.0)).name == "knots"
     assert choose("auto", Task(many, BUDGET, slope=1.0)).name == "path"
     assert choose("auto", Task(few, Budget(0.9, 0), slope=1.0)).name == "k-norm"
     assert choose("auto", Task(few, BUDGET)).name == "path"  # nothing is known of the mean's own slope
-    assert choose("auto", Task(few, BUDGET, slope=1.0, gaussian=True)).name == "knots"  # for an account
+    asked = choose("auto", Task(many, BUDGET, slope=1.0, pieces=5))
+    assert (asked.name, asked.pieces) == ("knots", 5)  # a path has none
+    with pytest.raises(InvalidInput, match="1 to 8 pieces between knots, not 16"):
+        choose("auto", Task(few, BUDGET, slope=1.0, pieces=16))
+    with pytest.raises(InvalidInput, match="leave pieces out"):
+        choose("auto", Task(few, BUDGET, slope=1.0, pieces=4, level=True))
     assert "knots with 4 pieces" in choose("knots", Task(few, BUDGET, slope=1.0, pieces=4)).remarks[-1]
     assert "not by the data" in choose("auto", Task(few, BUDGET, slope=1.0)).remarks[-1]
 

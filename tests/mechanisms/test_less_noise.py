@@ -9,12 +9,10 @@ from scipy.stats import chi2, norm
 
 from quietq import Budget, people, privatise
 from quietq.mechanisms.path import Path
-from quietq.mechanisms.smooth_sensitivity import Admissible
 from quietq.noise import Exponential
-from quietq.noise.ball_curve import loss_of_ball
 from quietq.noise.box import UNIT
-from quietq.noise.cube import deviation
 from quietq.noise.entropy import SystemEntropy
+from quietq.privacy.smooth_sensitivity import Admissible
 
 BUDGET = Budget(0.9, 1e-4)
 
@@ -32,18 +30,6 @@ def test_evaluation_by_its_exact_divergence(numbers: int, ratio: float) -> None:
         for size, rest in ((math.exp(beta), narrower), (1.0, wider))
     ]
     assert min(bounds) / exact.alpha == pytest.approx(ratio, abs=0.006)
-
-
-@pytest.mark.parametrize(("numbers", "cube", "gaussian"), [(10, 7.4, 11.1), (14, 9.9, 13.1)])
-def test_a_cube_in_place_of_the_ball_around_it(numbers: int, cube: float, gaussian: float) -> None:
-    """Deviations of each number, in units of the most that it moves (section 4.5)."""
-    assert deviation(numbers) / BUDGET.epsilon == pytest.approx(cube, abs=0.06)
-    assert math.sqrt(numbers) / BUDGET.mu == pytest.approx(gaussian, abs=0.06)
-
-
-@pytest.mark.parametrize(("numbers", "ratio"), [(4, 0.96), (6, 0.91), (8, 0.85), (20, 0.63)])
-def test_a_ball_with_a_delta(numbers: int, ratio: float) -> None:
-    assert BUDGET.epsilon / loss_of_ball(BUDGET.epsilon, numbers, BUDGET.delta) == pytest.approx(ratio, abs=0.006)
 
 
 @pytest.mark.parametrize("levels", [10, 16])

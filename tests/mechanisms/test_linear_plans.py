@@ -11,10 +11,10 @@ from linear_people import read, rows_of
 
 from quietq import Accountant, Budget, InvalidInput, PrivacyWarning, check_plan, load, plan_linear, privatise, publish
 from quietq.mechanisms import moments, rounds
-from quietq.mechanisms.private_policy import TRAINED, PrivatePolicy
 from quietq.privacy.gaussian import epsilon_from_mu
-from quietq.publishing import open_release
 from quietq.publishing.trained_on import certificate_of, with_checks
+from quietq.released import open_release
+from quietq.released.private_network import TRAINED, PrivatePolicy
 
 WHOLE, PEOPLE, STEPS = Budget(2, 1e-5), 40, 5
 
@@ -162,19 +162,12 @@ def replace_standing(certificate):
     return Certificate(method=certificate.method, standing="none", reproducible=True)
 
 
-def test_plans_are_served_and_exported_as_other_policies(listed, tmp_path):
+def test_plans_are_served_as_other_policies(listed, tmp_path):
     world, plan, _ = listed
     publish(plan, tmp_path / "policy.qq", trained_on=world.env())
     opened: Any = open_release(tmp_path / "policy.qq")
     states = np.random.default_rng(0).uniform(-2, 2, (20, 2))
     assert opened.policy(states).tolist() == opened.function.predict(states)[0].tolist()
-    runtime = pytest.importorskip("onnxruntime")
-    from quietq.publishing.onnx_export import export_onnx
-
-    export_onnx(opened.function, tmp_path / "policy.onnx")
-    session = runtime.InferenceSession(str(tmp_path / "policy.onnx"), providers=["CPUExecutionProvider"])
-    (actions,) = session.run(["actions"], {"states": states.astype(np.float32)})
-    assert actions.tolist() == opened.policy(states).tolist()
 
 
 def test_environments_of_one_release_say_which(listed):
@@ -199,7 +192,7 @@ def test_wrappers_of_stable_baselines_are_seen_through(listed, tmp_path):
     from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
     from quietq import PrivateReward, people
-    from quietq.worlds.stable_baselines import WorldVecEnv
+    from quietq.worlds.world_vec_env import WorldVecEnv
 
     world, _, check = listed
     single, several = Monitor(world.env(steps=3)), VecNormalize(VecMonitor(WorldVecEnv(world, 2, steps=3)))
@@ -214,13 +207,13 @@ def test_wrappers_of_stable_baselines_are_seen_through(listed, tmp_path):
     )
 
     def walk(private):
-        return lambda: Monitor(PrivateReward(gymnasium.make("quietq/Walk-v0"), private))
+        return lambda: Monitor(PrivateReward(gymnasium.make("quietq.worlds:quietq/Walk-v0"), private))
 
     assert certificate_of(DummyVecEnv([walk(first), walk(first)])).mu == first.certificate.mu
     with pytest.raises(InvalidInput, match="several releases"):
         certificate_of(DummyVecEnv([walk(first), walk(second)]))
     with pytest.raises(InvalidInput, match="trained_on must be"):
-        certificate_of(Monitor(gymnasium.make("quietq/Walk-v0")))
+        certificate_of(Monitor(gymnasium.make("quietq.worlds:quietq/Walk-v0")))
     with pytest.warns(PrivacyWarning, match="your word alone"):
         publish(model, tmp_path / "policy.qq", trained_on=first)
 
@@ -230,8 +223,6 @@ def test_another_reward_in_a_private_world_would_hide_what_the_world_promises(li
     from gymnasium.wrappers import TimeLimit
 
     from quietq import PrivateReward
-    from quietq.worlds.environment import WorldEnv
-    from quietq.worlds.learned_world import LearnedWorld
 
     world, *_ = listed
     private = privatise(lambda s: s, Budget(0.1, 1e-5), relation=a_ball())
@@ -240,7 +231,6 @@ def test_another_reward_in_a_private_world_would_hide_what_the_world_promises(li
         TimeLimit(world.env(steps=3), 2),
         world.env(copies=2),
         SyncVectorEnv([world.env]),
-        WorldEnv(LearnedWorld(world, steps=3)),
     ):
         with pytest.raises(InvalidInput, match="a private world, which is a release of its own"):
             PrivateReward(env, private, state=lambda seen: seen[..., 0], outside="clip")
@@ -248,12 +238,12 @@ def test_another_reward_in_a_private_world_would_hide_what_the_world_promises(li
 
 def test_no_agent_is_certified_for_its_reward_alone_in_a_private_world(listed):
     pytest.importorskip("jax")
-    from quietq.learning import Agent, OutputNoise
+    from quietq.paper import OutputNoise
+    from quietq.paper.agents import Agent
     from quietq.privacy import SupBall
-    from quietq.worlds.learned_world import LearnedWorld
 
     world, *_ = listed
     method = OutputNoise(budget=Budget(1, 1e-5), relation=SupBall(0.1, people=7))
-    agent = Agent(LearnedWorld(world, steps=3), method, reward=lambda states: states[..., 0])
+    agent = Agent(world.env(steps=3), method)
     with pytest.raises(InvalidInput, match="a private world, which is a release of its own"):
         agent.learn(200)

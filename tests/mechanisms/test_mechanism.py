@@ -7,23 +7,22 @@ import pickle
 import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
-from walk_mechanism import BUDGET, PEOPLE, table, walk_reward
+from walk_mechanism import BUDGET, PEOPLE, mechanism_for, table, walk_reward
 
 from quietq import (
     Additive,
-    BandLimited,
     Budget,
     Certificate,
     Exponential,
-    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     Product,
 )
-from quietq.mechanisms import PrivateKnots
 from quietq.noise import Box
 from quietq.noise.grid_path import grid_points
 from quietq.noise.rounding import largest_value, round_release, rounding_step
+from quietq.paper import BandLimited, FeatureKernel
+from quietq.released import PrivateKnots
 
 
 def test_calibration_is_the_theorys():
@@ -60,7 +59,7 @@ def test_a_real_release_has_the_same_law():
     mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=15)
     points = grid_points(mechanism.box, 15)
     noise = (mechanism.apply(walk_reward)(points) - walk_reward(points)) / mechanism.sigma
-    from quietq.noise.kernels.exponential import whiten
+    from quietq.noise.kernels import whiten
 
     # rounding adds a step of sigma 2^-20 to increments of size sigma sqrt(2 beta h): invisible
     assert kstest(whiten(4.0, points, noise), "norm").pvalue > 1e-9
@@ -128,7 +127,7 @@ def test_noise_of_every_kernel_has_the_scale_that_was_certified():
         (features, np.zeros(2), 0.3),
         (BandLimited(2.0), lambda s: 0 * s, 0.3),
     ):
-        mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=4)
+        mechanism = mechanism_for(kernel)(kernel, 0.1, BUDGET, levels=4)
         values = np.array([float(mechanism.simulate(zero, seed)(state)) for seed in range(200)])
         on_a_grid = kernel.describe()["kind"] in ("exponential", "product", "additive")
         point = np.rint(np.atleast_2d(state) * 16) / 16 if on_a_grid else np.atleast_2d(state)

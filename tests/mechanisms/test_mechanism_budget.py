@@ -13,11 +13,11 @@ from quietq import (
     Accountant,
     Budget,
     BudgetExhausted,
-    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     LipschitzBall,
 )
+from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.privacy.checks import numbers
 
 
@@ -91,7 +91,7 @@ def test_an_accountant_adds_up_one_relation():
 def test_masked_values_are_not_released():
     hidden = np.ma.masked_array(np.array([3.0, 4.0]), np.array([True, False]))
     with pytest.raises(InvalidInput, match="weights must be real numbers"):
-        GaussianProcessMechanism(FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2), 0.1, BUDGET).apply(hidden)
+        FiniteRankMechanism(FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2), 0.1, BUDGET).apply(hidden)
     mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, levels=4)
     with pytest.raises(InvalidInput, match="values must be real numbers"):
         mechanism.apply(lambda s: np.ma.masked_array(s, s > 0.5))

@@ -10,11 +10,9 @@ from walk_mechanism import BUDGET, PEOPLE, walk_reward
 from quietq import (
     Additive,
     Assumption,
-    BandLimited,
     Budget,
     Certificate,
     Exponential,
-    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     LipschitzBall,
@@ -24,12 +22,13 @@ from quietq import (
     RkhsBall,
     SupBall,
 )
+from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 
 
 def test_the_certificate_says_how_a_band_limited_function_was_read():
     kernel = BandLimited(2.0)
-    projected = GaussianProcessMechanism(kernel, 0.1, BUDGET).apply(np.sin).certificate
-    given = GaussianProcessMechanism(kernel, 0.1, BUDGET).apply(np.zeros(kernel.rank)).certificate
+    projected = FiniteRankMechanism(kernel, 0.1, BUDGET).apply(np.sin).certificate
+    given = FiniteRankMechanism(kernel, 0.1, BUDGET).apply(np.zeros(kernel.rank)).certificate
     assert any("only at public sample points and projected" in a.text for a in projected.assumptions)
     assert given.assumptions == projected.assumptions  # what it says is true of both
 
@@ -52,7 +51,7 @@ def test_the_certificate_says_which_norm_is_protected():
     text = str(mechanism.apply([np.sin, np.cos]).certificate)
     assert "norm at most 0.1 (the parts' own norms, squared and summed) in the additive kernel" in text
     twice = FeatureKernel(lambda x: np.stack([x, x], axis=-1), rank=2)  # [1, 0] and [0, 1] are the same function
-    text = str(GaussianProcessMechanism(twice, 0.1, BUDGET).apply([1.0, 0.0]).certificate)
+    text = str(FiniteRankMechanism(twice, 0.1, BUDGET).apply([1.0, 0.0]).certificate)
     assert "norm at most 0.1 (the norm of the weights) in the kernel of 2 features" in text
 
 
@@ -95,7 +94,7 @@ def test_a_pure_budget_is_refused():
 
 def test_rkhs_relation_brings_its_kernel():
     kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    mechanism = GaussianProcessMechanism.for_relation(RkhsBall.of_people(100, kernel, norm=1.0), BUDGET)
+    mechanism = FiniteRankMechanism.for_relation(RkhsBall.of_people(100, kernel, norm=1.0), BUDGET)
     assert mechanism.sensitivity == pytest.approx(0.02)
 
 

@@ -4,20 +4,19 @@ import math
 
 import numpy as np
 import pytest
-from walk_mechanism import BUDGET, PEOPLE, walk_reward
+from walk_mechanism import BUDGET, PEOPLE, mechanism_for, walk_reward
 
 from quietq import (
     Accountant,
     Additive,
-    BandLimited,
     Exponential,
-    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     Product,
     RkhsBall,
     people,
 )
+from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 
 
 def test_several_outputs_share_one_release():
@@ -48,15 +47,15 @@ def test_more_outputs_than_the_relation_lets_change_are_refused():
     ],
 )
 def test_an_rkhs_ball_is_for_as_many_outputs_as_it_declares(kernel, f):
-    accountant = Accountant(BUDGET)
-    mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=4, account=accountant)
+    accountant, kind = Accountant(BUDGET), mechanism_for(kernel)
+    mechanism = kind(kernel, 0.1, BUDGET, levels=4, account=accountant)
     with pytest.raises(InvalidInput, match="2 outputs, but the relation lets 1 change: declare `actions=2`"):
         mechanism.apply(f)
     assert accountant.spent_mu == 0
     two = RkhsBall(0.1, kernel, actions=2)
     with pytest.raises(InvalidInput, match="below the relation's radius"):
-        GaussianProcessMechanism(kernel, 0.1, BUDGET, relation=two)
-    mechanism = GaussianProcessMechanism.for_relation(two, BUDGET, levels=4)
+        kind(kernel, 0.1, BUDGET, relation=two)
+    mechanism = kind.for_relation(two, BUDGET, levels=4)
     assert mechanism.sensitivity == pytest.approx(0.1 * math.sqrt(2), rel=1e-4)
     state = np.full((3, kernel.dimension), 0.5) if kernel.dimension > 1 else np.full(3, 0.5)
     assert mechanism.apply(f)(state).shape == (3, 2)
@@ -94,7 +93,7 @@ def test_additive_tables_are_fine_in_any_dimension(dimension):
 def test_weights_that_are_no_numbers(weights):
     kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
     with pytest.raises(InvalidInput, match="weights must be real numbers") as caught:
-        GaussianProcessMechanism(kernel, 0.1, BUDGET).simulate(weights, seed=0)
+        FiniteRankMechanism(kernel, 0.1, BUDGET).simulate(weights, seed=0)
     assert caught.value.__context__ is None
 
 
@@ -112,14 +111,14 @@ def test_product_additive_features_and_band_limited():
         GaussianProcessMechanism(additive, 0.1, BUDGET, domain=two).apply(lambda s: s)
 
     features = FeatureKernel(lambda x: np.stack([np.ones_like(x), x, x**2], axis=-1), rank=3)
-    private = GaussianProcessMechanism(features, 0.1, BUDGET).apply([1.0, 2.0, 3.0])
+    private = FiniteRankMechanism(features, 0.1, BUDGET).apply([1.0, 2.0, 3.0])
     assert private([0.0, 0.5]).shape == (2,)
     with pytest.raises(InvalidInput, match="takes the function's weights"):
-        GaussianProcessMechanism(features, 0.1, BUDGET).apply(np.sin)
+        FiniteRankMechanism(features, 0.1, BUDGET).apply(np.sin)
     with pytest.raises(InvalidInput, match="weights must have 3 rows"):
-        GaussianProcessMechanism(features, 0.1, BUDGET).apply([1.0])
+        FiniteRankMechanism(features, 0.1, BUDGET).apply([1.0])
 
-    band = GaussianProcessMechanism(BandLimited(2.0), 0.1, BUDGET, domain=(0, 10))
+    band = FiniteRankMechanism(BandLimited(2.0), 0.1, BUDGET, domain=(0, 10))
     private = band.apply(lambda s: np.sin(s))
     assert private([0.0, 10.0]).shape == (2,)
     assert band.sensitivity >= 0.1

@@ -1,4 +1,4 @@
-"""Noise of a new kind is a file (`laplace_knots.py`) and a line in the registry; nothing else knows of it."""
+"""Noise of a new kind is a file (`laplace_knots.py`) and an entry of a table; nothing else knows of it."""
 
 import asyncio
 import subprocess
@@ -8,12 +8,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from laplace_knots import LaplaceKnots
 from scipy.stats import kstest
 
-from quietq import Budget, InvalidInput, Ratings, load, people, privatise, publish, registry
+from quietq import Budget, InvalidInput, Ratings, load, people, privatise, publish
 from quietq.audit import audit_reward, frozen_release
 from quietq.mechanisms.mechanism import Task
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.privatise import MECHANISMS, choose
 from quietq.worlds import WALK
 
 BALL, PURE = people(50, 0, 0.5, 1), Budget(0.9, 0)
@@ -21,7 +22,7 @@ BALL, PURE = people(50, 0, 0.5, 1), Budget(0.9, 0)
 
 @pytest.fixture(autouse=True)
 def the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.MECHANISMS, "laplace", registry.Entry("laplace_knots:LaplaceKnots"))
+    monkeypatch.setitem(MECHANISMS, "laplace", LaplaceKnots)
 
 
 def private(noise: str = "laplace", **options):
@@ -55,7 +56,7 @@ def test_its_noise_has_its_law() -> None:
 
 
 def test_it_is_published_loaded_verified_and_served(tmp_path: Path, quietq) -> None:
-    from quietq.publishing.server.app import create_app
+    from quietq.publishing.server.application import create_app
     from quietq.publishing.server.catalogue import open_catalogue, read_served
 
     released, file = private(), tmp_path / "reward.qq"
@@ -77,23 +78,21 @@ def test_it_is_published_loaded_verified_and_served(tmp_path: Path, quietq) -> N
 def test_it_is_audited() -> None:
     move = frozen_release(choose("laplace", Task(BALL, PURE, pieces=4)))
     assert 0.99 < move.share <= 1
-    finding = audit_reward(WALK, BALL, PURE, runs=400, noise="laplace", pieces=4)
+    finding = audit_reward(WALK, choose("laplace", Task(BALL, PURE, WALK.box, pieces=4)), runs=400)
     assert finding.verdict == "consistent"
 
 
-def test_a_file_with_it_is_read_by_whoever_has_the_line(tmp_path: Path) -> None:
-    """A certificate names its method, the registry the module, and that registers the norm."""
+def test_a_file_with_it_is_read_by_whoever_has_the_module(tmp_path: Path) -> None:
+    """Which registers its norm: a file names no module, and nothing is imported because of what it says."""
     publish(private(), tmp_path / "reward.qq")
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from quietq import load, registry\n"
-        "if sys.argv[3] == 'line': registry.MECHANISMS['laplace'] = registry.Entry('laplace_knots:LaplaceKnots')\n"
-        "from quietq.cli.app import KINDS_OF_NOISE\n"
-        "assert ('laplace' in KINDS_OF_NOISE) == (sys.argv[3] == 'line')\n"
+        "from quietq import load\n"
+        "if sys.argv[3] == 'module': import laplace_knots\n"
         "print(load(sys.argv[2]).certificate.method)"
     )
-    for line, wanted in (("line", 0), ("none", 1)):
-        arguments = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "reward.qq"), line]
+    for module, wanted in (("module", 0), ("none", 1)):
+        arguments = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "reward.qq"), module]
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         assert done.returncode == wanted, done.stderr
         assert ("reward/laplace" in done.stdout) if wanted == 0 else ("norm that is known here" in done.stderr)

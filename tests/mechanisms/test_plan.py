@@ -5,11 +5,10 @@ import importlib
 import numpy as np
 import pytest
 
-from quietq import Budget, InvalidInput, PrivacyWarning, plan, registry
-from quietq.feedback import simulated
-from quietq.feedback.simulated import NOISE, SIMULATED, Survey
+from quietq import Budget, InvalidInput, PrivacyWarning, plan
+from quietq.feedback.synthetic import NOISE, SPREAD, Survey, SyntheticRewards
 from quietq.mechanisms import expected
-from quietq.mechanisms.crowd import SPREAD, Crowd
+from quietq.mechanisms.privatise import MECHANISMS
 from quietq.mechanisms.rounds import Rounds
 
 module = importlib.import_module("quietq.mechanisms.plan")
@@ -26,22 +25,15 @@ class Halved(Rounds):
         return fitted._replace(weights=0 * fitted.weights)
 
 
-def test_every_kind_of_feedback_that_rewards_are_made_of_is_simulated():
-    assert list(SIMULATED) == registry.feedback_for("reward")
+def rows_of(kind, rewards, dimension=1, **asked):
+    """The rows of 400 synthetic people, 50 each, which can be read."""
+    read, rows = Survey(kind, 50, dimension, **asked).draw(400, 1, rewards)
+    assert read(rows).people == 400
+    return rows
 
 
-def rows_of(monkeypatch, kind, rewards, dimension=1, **asked):
-    """The rows that 400 simulated people are read from, 50 each."""
-    seen = []
-    reader = getattr(simulated, kind.capitalize())
-    read = reader.read
-    monkeypatch.setattr(reader, "read", lambda frame, **options: (seen.append(frame), read(frame, **options))[1])
-    SIMULATED[kind](rewards, 400, Survey(kind, 50, dimension, **asked), 1)
-    return seen[0]
-
-
-def test_ratings_follow_their_law(monkeypatch):
-    rows = rows_of(monkeypatch, "ratings", lambda points: points[..., 0] - 0.5, 2)
+def test_ratings_follow_their_law():
+    rows = rows_of("ratings", lambda points: points[..., 0] - 0.5, 2)
     x, y, rating = (rows[name].to_numpy() for name in ("x0", "x1", "rating"))
     rest = rating - 0.5 - (x - 0.5) / 5
     assert abs(rest.mean()) < 5 * NOISE / 20_000**0.5
@@ -49,20 +41,20 @@ def test_ratings_follow_their_law(monkeypatch):
     assert abs(np.corrcoef(x, y)[0, 1]) < 5 / 20_000**0.5
 
 
-def test_comparisons_follow_their_law(monkeypatch):
-    rows = rows_of(monkeypatch, "comparisons", lambda points: (points[..., 0] > 0.5).astype(float), 1)
+def test_comparisons_follow_their_law():
+    rows = rows_of("comparisons", lambda points: (points[..., 0] > 0.5).astype(float), 1)
     better = ((rows["left0"] > 0.5) & (rows["right0"] <= 0.5)).to_numpy()
     share = (rows["choice"].to_numpy() == "left")[better].mean()
     assert abs(share - 1 / (1 + np.exp(-1.5))) < 5 * (0.15 / better.sum()) ** 0.5
 
 
-def test_choices_among_several_and_ratings_of_actions_and_items_follow_their_law(monkeypatch):
-    rows = rows_of(monkeypatch, "comparisons", lambda points: (points[..., 0] == 1) * 1.0, items=2, options=3)
+def test_choices_among_several_and_ratings_of_actions_and_items_follow_their_law():
+    rows = rows_of("comparisons", lambda points: (points[..., 0] == 1) * 1.0, items=2, options=3)
     liked = np.array([rows[f"option{j}_0"].to_numpy() for j in range(3)])
     alone = (liked.sum(axis=0) == 1) & (liked[2] == 1)
     share = (rows["choice"].to_numpy() == "option2_")[alone].mean()
     assert abs(share - 1 / (1 + 2 * np.exp(-1.5))) < 5 * (0.25 / alone.sum()) ** 0.5
-    rows = rows_of(monkeypatch, "ratings", lambda points, taken: points[..., 0] - taken, items=2, actions=2)
+    rows = rows_of("ratings", lambda points, taken: points[..., 0] - taken, items=2, actions=2)
     item, action, rating = (rows[name].to_numpy() for name in ("x0", "action", "rating"))
     assert abs((rating - 0.5 - (item - action) / 5).mean()) < 5 * NOISE / 20_000**0.5
 
@@ -81,13 +73,13 @@ def test_items_actions_and_options(kind, asked):
 
 
 def test_people_differ_from_the_mean_by_what_is_said():
-    crowd = Crowd.draw(Survey("ratings", 20, 3), 7)
+    rewards = SyntheticRewards.draw(Survey("ratings", 20, 3), 7)
     states = np.random.default_rng(0).random((2000, 3))
     points = np.broadcast_to(states[None, :20], (200, 20, 3))
-    own = crowd(points) - crowd.mean(states[:20])[:, 0]
+    own = rewards(points) - rewards.mean(states[:20])[:, 0]
     assert np.abs(own.mean(axis=0)).max() < 6 * own.std() / 200**0.5
     assert own.std(axis=0).mean() == pytest.approx(SPREAD, rel=0.5)  # by state, around its mean over the box
-    assert np.array_equal(crowd(points), crowd(points))  # so that both states of a pair are seen by the same people
+    assert np.array_equal(rewards(points), rewards(points))  # so that both states of a pair are seen by the same people
 
 
 @pytest.mark.slow
@@ -103,7 +95,7 @@ def test_more_people_and_more_budget_are_better():
 
 
 def test_every_estimator_that_applies_is_tried_the_best_first(monkeypatch):
-    monkeypatch.setitem(registry.MECHANISMS, "halved", registry.Entry(f"{__name__}:Halved"))
+    monkeypatch.setitem(MECHANISMS, "halved", Halved)
     monkeypatch.setattr(module, "MOST_ROWS", 5000)
     seen = []
     found = plan("comparisons", BUDGET, people=400, rows=5, dimension=2, draws=1, useful=0.8,
@@ -120,10 +112,13 @@ def test_every_estimator_that_applies_is_tried_the_best_first(monkeypatch):
     assert "useful from more than 1,000 people" in str(found)
 
 
-def test_in_one_dimension_there_are_other_estimators():
+def test_in_one_dimension_there_are_other_estimators_all_of_one_protection():
     found = plan("ratings", Budget(1, 0), people=200, rows=5, draws=1)
     assert [one.noise for one in found.expected] == ["k-norm"]
     assert found.chosen == "k-norm"
+    found = plan("ratings", Budget(1, 1e-5), people=200, rows=5, draws=1)
+    assert {one.noise for one in found.expected} == {"path", "knots"}
+    assert found.chosen in ("path", "knots")
 
 
 def test_the_number_of_people_is_found_by_doubling_and_halving():

@@ -22,8 +22,8 @@ from quietq.feedback.trajectories import Cells
 from quietq.feedback.transition_statistics import EndRates
 from quietq.mechanisms.moments import _Odds
 from quietq.mechanisms.policy_values import LearnedBehaviour
-from quietq.worlds.cross_entropy import LinearPolicy
-from quietq.worlds.own_worlds import OwnWorlds, Played
+from quietq.worlds.plan_check import OwnWorlds, Played
+from quietq.worlds.planning import LinearPolicy
 
 BUDGET, PEOPLE, STEPS = Budget(4.0, 1e-5), 200, 30
 KNOWN = WorldModel(
@@ -185,7 +185,7 @@ def test_functions_that_fail_say_nothing_of_people(people):
 
     world = privatise(read(rows_of(20), 20), BUDGET, world=WorldModel(reward=fails), simulate=0)
     policy = LinearPolicy(world.spaces, np.zeros((3, 1)), *world.typical())
-    with pytest.raises(InvalidInput, match="declared as known failed") as refusal:
+    with pytest.raises(InvalidInput, match="declared as known failed with RuntimeError") as refusal:
         check_plan(world, people, policy, 1.0, BUDGET, simulate=0)
     assert set(seen) == {(1, 2)}
     assert refusal.value.__cause__ is refusal.value.__context__ is None

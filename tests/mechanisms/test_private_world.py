@@ -26,10 +26,8 @@ from quietq import (
     publish,
 )
 from quietq.mechanisms.moments import FIRST_ROUNDS, RATE_ROUNDS, ROUNDS
-from quietq.worlds import jax_world
-from quietq.worlds.cross_entropy import plan_linear
-from quietq.worlds.learned_world import LearnedWorld
-from quietq.worlds.private_world import PrivateWorldEnv, Simulator
+from quietq.worlds.planning import plan_linear
+from quietq.worlds.private_env import PrivateWorldEnv, Simulator
 
 BUDGET, PEOPLE = Budget(4.0, 1e-5), 300
 
@@ -56,6 +54,18 @@ def test_the_dynamics_are_learned(world):
     expected = [states @ MATRIX.T + PUSH * push for push in (-1, 1)]
     assert np.abs(world(states) - np.hstack(expected)).max() < 0.02
     assert np.sqrt(np.diag(world.residual)) == pytest.approx(0.005, rel=0.5)  # 0.01, in halves of the box
+
+
+def test_a_higher_degree_has_more_noise_and_the_certificate_says_so():
+    """Of people who are few, where nothing bends: no certificate may ask for a degree as if it cost nothing."""
+    people, states, off = read(rows_of(100), 100), np.random.default_rng(1).uniform(-1, 1, (100, 2)), []
+    expected = np.hstack([states @ MATRIX.T + PUSH * push for push in (-1, 1)])
+    for degree in (1, 2):
+        worlds = [privatise(people, Budget(1, 1e-5), world=WorldModel(degree), simulate=seed) for seed in range(5)]
+        off.append(np.sqrt(np.mean([(world(states) - expected) ** 2 for world in worlds])))
+    assert off[1] > 1.5 * off[0]
+    (remark,) = [one for one in privatise(people, BUDGET).certificate.remarks if "linear in state and action" in one]
+    assert "A higher degree has more features, and all of them more noise" in remark
 
 
 @pytest.mark.slow
@@ -218,30 +228,6 @@ def test_sessions_without_ends_never_end():
     assert world.ends is None
     assert "end" not in world.known
     assert not Simulator(world).step(np.full((4, 2), 0.5), np.zeros(4, int), np.full((4, 4), 0.5)).ends.any()
-
-
-def test_the_compiled_form_moves_as_the_environment_does(world):
-    learned, rng = LearnedWorld(world, steps=9), np.random.default_rng(5)
-    draws = rng.random((7, learned.draws), dtype=np.float32)
-    state = learned.start(draws, np)
-    assert state.shape == (7, 3)
-    after, over = learned.move(state, np.zeros(7, int), draws, np)
-    step = jax.jit(jax_world.step_with, static_argnums=0)
-    for i in range(7):
-        chance = jnp.asarray(draws[i])
-        begin = jax_world.reset_with(learned, chance)
-        assert np.asarray(begin.position) == pytest.approx(state[i], abs=1e-3)
-        found, terminated, cut = step(learned, begin, jnp.int32(0), chance)
-        assert np.asarray(found.position) == pytest.approx(after[i], abs=1e-3)
-        assert (bool(terminated), bool(cut)) == (bool(over[i]), False)
-    assert np.array_equal(learned.reward(after, np), after[:, 2])
-    with pytest.raises(InvalidInput, match="released already"):
-        learned.relation(5)
-
-
-def test_numbers_are_not_compiled(pushed):
-    with pytest.raises(InvalidInput, match="actions of a list"):
-        LearnedWorld(pushed)
 
 
 def test_it_says_what_it_is_in_names_that_were_declared(world, pushed, tmp_path):

@@ -7,15 +7,16 @@ import polars as pl
 import pytest
 from scipy.stats import kstest
 
-from quietq import Accountant, Budget, BudgetExhausted, FeatureKernel, InvalidInput, LipschitzBall, people
+from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, LipschitzBall, people
 from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms import PrivateKnots, PrivateSum, PrivateTable, PrivateWeights, privatise
+from quietq.mechanisms import privatise
 from quietq.mechanisms.knots import least_shape
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
 from quietq.noise.feature_maps import Splines
+from quietq.released import PrivateKnots, PrivateSum, PrivateTable
 
 BUDGET = Budget(0.9, 1e-4)
 RELATION = people(28, low=0, high=0.5, slope=1)
@@ -58,9 +59,30 @@ def test_kinds(noise, form):
 
 def test_auto_says_which_and_why_and_does_not_look_at_the_data():
     one, other = privatise(crowd(seed=1), BUDGET), privatise(crowd(seed=2), BUDGET)
-    assert one.certificate.method == other.certificate.method == "reward/k-norm"
+    assert one.certificate.method == other.certificate.method == "reward/knots"
     assert one.certificate.remarks == other.certificate.remarks
     assert "chosen by declared bounds and budget, not by the data" in one.certificate.remarks[-1]
+
+
+def test_noise_is_gaussian_where_delta_is_above_0_with_an_account_or_without_one():
+    for account in (None, Accountant(Budget(9, 1e-4), apart=Budget(9, 0))):
+        found = privatise(crowd(), BUDGET, account=account).certificate
+        assert (found.method, found.mu) == ("reward/knots", BUDGET.mu)
+        pure = privatise(crowd(), Budget(0.9, 0), account=account).certificate
+        assert (pure.method, pure.mu) == ("reward/k-norm", None)
+        assert not any("guesser" in remark for one in (found, pure) for remark in one.remarks)
+
+
+@pytest.mark.parametrize("account", [None, Accountant(BUDGET, apart=Budget(0.9, 0))])
+def test_pure_noise_that_was_asked_for_says_what_a_guesser_gains(account):
+    certificate = privatise(crowd(), BUDGET, noise="k-norm", account=account).certificate
+    assert (certificate.delta, certificate.mu) == (0.0, None)
+    told = "a guesser is right in at most 71.1 of 100 cases, with Gaussian noise in 55.7."
+    (remark,) = [one for one in certificate.remarks if "guesser" in one]
+    assert remark.endswith(told)
+    assert "right in at most 71.1 of 100" in str(certificate).splitlines()[1]
+    printed = str(certificate)
+    assert printed.index(told) < printed.index("For the engineer:")  # whoever signs it sees it
 
 
 def test_every_draw_is_fresh():
@@ -116,7 +138,7 @@ def test_simulations_are_marked_reproducible_and_free():
     assert ledger.spent_mu == 0
 
 
-def test_several_dimensions_and_features():
+def test_several_dimensions():
     rng = np.random.default_rng(0)
     data = pl.DataFrame(
         {"person": np.arange(200) % 50, "a": rng.random(200), "b": rng.random(200), "rating": rng.random(200)}
@@ -127,16 +149,6 @@ def test_several_dimensions_and_features():
     assert isinstance(private, PrivateSum)
     assert "which has no interactions" in str(private.certificate)
     assert private([[0.1, 0.2], [0.3, 0.4]]).shape == (2,)
-    kernel = FeatureKernel(lambda x: np.concatenate([np.ones((len(x), 1)), x], axis=1), rank=3, dimension=2)
-    linear = Ratings.read(data, box=[(0, 1), (0, 1)], features=kernel, norm=1.0, **kwargs)
-    account = Accountant(BUDGET, apart=Budget(0.9, 0))
-    private = privatise(linear, BUDGET, noise="ball", account=account)
-    assert isinstance(private, PrivateWeights)
-    assert private.certificate.method == "reward/ball"
-    private = privatise(linear, BUDGET, simulate=0)
-    assert private.certificate.method == "reward/ball"  # three weights are few: pure noise is smaller
-    private = privatise(linear, BUDGET, noise="weights", account=account)
-    assert private.certificate.sensitivity == pytest.approx(2 / 50, rel=1e-5)
     with pytest.raises(InvalidInput, match="one dimension only"):
         privatise(flat, BUDGET, noise="k-norm", simulate=0)
 
@@ -189,3 +201,9 @@ def test_certificates_name_the_box_and_what_is_trusted():
         certificate = privatise(crowd(), BUDGET, noise=noise).certificate
         assert certificate.to_dict()["domain"] == [[0.0, 1.0]]
         assert any("two names" in a.text and not a.enforced for a in certificate.assumptions)
+
+
+@pytest.mark.parametrize("rows", [np.zeros((3, 3)), [1.0, 0.5, 1.0]])
+def test_rows_are_read_before_they_are_made_private(rows):
+    with pytest.raises(InvalidInput, match=r"by Ratings\.read, Comparisons\.read or Sessions\.read first"):
+        privatise(rows, BUDGET)

@@ -131,7 +131,7 @@ def test_numbers_that_fail_say_nothing():
 
 
 def test_threads_share_one_path_and_one_charge():
-    env = gymnasium.make("quietq/Walk-v0")
+    env = gymnasium.make("quietq.worlds:quietq/Walk-v0")
     charged = []
     account = SimpleNamespace(charge=lambda cost, relation: charged.append(cost), book="book")
     own = PrivateReward.of(env, people(50, 0, 0.5, 1), BUDGET)

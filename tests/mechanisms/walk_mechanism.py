@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from quietq import (
-    Budget,
-    people,
-)
-from quietq.mechanisms import PrivateTable
+from quietq import Budget, GaussianProcessMechanism, people
+from quietq.noise import Kernel
+from quietq.paper import FiniteRank, FiniteRankMechanism
+from quietq.released import PrivateTable
 
 BUDGET = Budget(0.9, 1e-4)
 PEOPLE = people(50, low=0, high=0.5, slope=1)
@@ -19,3 +18,7 @@ def walk_reward(s):
 def table(private):
     assert isinstance(private, PrivateTable)
     return private.values
+
+
+def mechanism_for(kernel: Kernel) -> type[GaussianProcessMechanism]:
+    return FiniteRankMechanism if isinstance(kernel, FiniteRank) else GaussianProcessMechanism

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import kstest
 
-from quietq.noise.kernels import Exponential, Kernel
-from quietq.noise.kernels.exponential import whiten
+from quietq.noise.kernels import Exponential, Kernel, whiten
 
 TAIL = 1e-6
 

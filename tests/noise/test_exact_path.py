@@ -10,11 +10,10 @@ import pytest
 from laws import TAIL, p_value, sample
 
 from quietq.noise import Exponential
-from quietq.noise.allowance import worst_norm
 from quietq.noise.exact_normals import Chance, draw_normals
 from quietq.noise.exact_path import ExactPath
 from quietq.noise.exact_sum import ROOM
-from quietq.noise.rounding import rounding_step
+from quietq.noise.rounding import rounding_step, worst_norm
 
 SIGMA, LEVELS = 0.3, 6
 STEP, GAP = rounding_step(SIGMA), 2.0**-LEVELS

@@ -13,11 +13,10 @@ from scipy.stats import chi2
 
 from quietq import Budget, GaussianProcessMechanism, people, privatise
 from quietq.mechanisms.knots import KnotShape
-from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.path import GridShape
-from quietq.mechanisms.weights import Independent
 from quietq.noise import Additive, Box, Exponential, Product
-from quietq.noise.entropy import SystemEntropy, normal_from_bits
+from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact_normals import Chance, draw_normals
 from quietq.noise.exact_sum import ROOM, add_exactly
 from quietq.noise.rounding import rounding_step
@@ -156,7 +155,8 @@ def test_low_order_bits_tell_nothing():
     sigma, generator = 100.0, np.random.default_rng(7)
 
     def naive(values: np.ndarray) -> np.ndarray:
-        return values + sigma * normal_from_bits(generator.integers(0, 2**64, values.size, dtype=np.uint64))
+        signs, tails = generator.integers(0, 2, values.size), generator.integers(0, 2**52, values.size)
+        return values + sigma * np.where(signs, 1, -1) * ndtri((tails + 0.5) * 2.0**-53)
 
     law = Gaussian(sigma, Independent({}))
     assert share_guessed(naive, sigma) > 0.75

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from paper.hilbert import Differentiable, inner, norm_of, piecewise_linear, section
 from quietq import InvalidInput, RkhsBall
-from quietq.noise import Additive, BandLimited, Exponential, FeatureKernel, Product
-from quietq.noise.kernels.exponential import between, beyond, midpoint
+from quietq.noise import Additive, Exponential, Product
+from quietq.noise.kernels import between, beyond
+from quietq.paper import BandLimited, FeatureKernel
+from reproduction.hilbert import Differentiable, inner, norm_of, piecewise_linear, section
 
 SMOOTH = Differentiable(lambda x: np.sin(3 * x) + x**2, lambda x: 3 * np.cos(3 * x) + 2 * x)
 TENT = piecewise_linear([0, 0.3, 1], [1, 2, -1])
@@ -69,7 +70,7 @@ def test_product_and_additive_norms_by_their_parts():
 
 
 def test_product_refuses_a_fourth_dimension():
-    with pytest.raises(InvalidInput, match=r"use Additive or FeatureKernel beyond that"):
+    with pytest.raises(InvalidInput, match=r"use Additive beyond that"):
         Product((1.0,) * 4)
 
 
@@ -127,10 +128,22 @@ def test_parts_that_are_none():
         Additive(())
 
 
-def test_features_check_their_shapes():
-    kernel = FeatureKernel(lambda x: np.ones((len(x), 3)), rank=2)
-    with pytest.raises(InvalidInput, match=r"phi must return shape \(points, 2\)"):
+@pytest.mark.parametrize(
+    ("phi", "message"),
+    [
+        (lambda x: np.ones((len(x), 3)), r"phi must return shape \(points, 2\)"),
+        (lambda x: x, r"phi must return shape \(points, 2\)"),
+        (lambda x: np.ones((2, len(x))), r"phi must return shape \(points, 2\)"),
+        (lambda x: np.ones((len(x), 2), complex), "phi's values must be real numbers"),
+        (lambda x: {}["secret"], "^phi failed with KeyError on an array of points in "),
+    ],
+)
+def test_features_check_their_shapes_and_fail_without_a_quotation(phi, message):
+    kernel = FeatureKernel(phi, rank=2)
+    with pytest.raises(InvalidInput, match=message) as caught:
         kernel.covariance(np.zeros(4), np.zeros(4))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
 
 
 @pytest.mark.parametrize("beta", [0.0, -1.0, math.inf, math.nan])
@@ -154,11 +167,7 @@ def test_bridge_keeps_its_digits(beta, left, right):
     assert found[2] == pytest.approx(variance, rel=1e-12, abs=1e-300)
 
 
-def test_midpoint_is_the_bridge_at_the_middle():
-    for level in (0, 3, 20):
-        weight, deviation = midpoint(7.0, level)
-        half = 2.0 ** -(level + 1)
-        assert (weight, weight, deviation**2) == pytest.approx(between(7.0, half, half))
+def test_beyond_all_known_points():
     assert beyond(2.0, 0.5) == pytest.approx((math.exp(-1), 1 - math.exp(-2)))
 
 

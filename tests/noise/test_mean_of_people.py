@@ -13,8 +13,8 @@ from quietq.feedback.feedback import Summed
 from quietq.feedback.statistic import Tally
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
-from quietq.noise.allowance import FLOAT64
 from quietq.noise.box import UNIT
+from quietq.noise.rounding import FLOAT64
 
 ROUNDING = Fraction(1, 2**53)
 COUNTED = 13

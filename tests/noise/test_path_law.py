@@ -6,19 +6,11 @@ import numpy as np
 import pytest
 from laws import TAIL, largest_covariance_error, p_value, sample
 
-from paper.feature_path import FeaturePath
-from quietq.noise import (
-    Additive,
-    BandLimited,
-    Exponential,
-    FeatureKernel,
-    GridPath,
-    Product,
-    SeededEntropy,
-    SortedPath,
-    TreePath,
-)
-from quietq.noise.kernels.exponential import whiten
+from quietq.noise import Additive, Exponential, GridPath, Product, SeededEntropy
+from quietq.noise.kernels import whiten
+from quietq.paper import BandLimited, FeatureKernel
+from quietq.paper.sampler import SortedPath
+from reproduction.feature_path import FeaturePath
 
 BETAS = [1e-3, 1.0, 10.0, 1.6e4]
 FINE = np.array([0, 1, 2, 2**10, 2**20, 2**20 + 1, 2**28, 2**29, 2**29 + 2**12, 2**30 - 7, 2**30]) / 2**30
@@ -28,10 +20,6 @@ COARSE = np.array([0, 1, 2, 3, 7, 64, 65, 100, 200, 255, 256]) / 256
 def slow(value: Any) -> Any:
     """A case that others stand for, unless all is run."""
     return pytest.param(value, marks=pytest.mark.slow)
-
-
-def key(seed: int) -> bytes:
-    return np.random.default_rng(seed).bytes(16)
 
 
 def check(kernel, points, samples):
@@ -61,33 +49,14 @@ def test_whole_grid(beta):
     assert kstest(whiten(beta, points, path.values), "norm").pvalue > TAIL
 
 
-@pytest.mark.parametrize("beta", [1e-3, 1.0, slow(10.0), 1.6e4])
-def test_tree_path(beta):
-    kernel = Exponential(beta)
-    check(kernel, FINE, sample(lambda i: TreePath(kernel, levels=30, key=key(i)), FINE, 400))
-
-
-@pytest.mark.parametrize("levels", [1, slow(2), 52])
-def test_tree_path_of_other_depths(levels):
-    kernel = Exponential(3.0)
-    points = np.unique(np.rint(FINE * 2**levels)) / 2**levels
-    check(kernel, points, sample(lambda i: TreePath(kernel, levels=levels, key=key(i)), points, 500))
-
-
 @pytest.mark.parametrize("betas", [slow((1e-3, 1.0)), (10.0, 2.0), slow((1.6e4, 1.0)), (1.0, 2.0, 3.0)])
-@pytest.mark.parametrize("path", ["grid", "tree"])
-def test_product_paths(betas, path):
+def test_product_paths(betas):
     kernel = Product(betas)
     rng = np.random.default_rng(3)
     points = rng.integers(0, 2**5 + 1, (8, len(betas))) / 2**5
     points[0], points[1] = 0.0, 1.0
 
-    def make(i):
-        if path == "grid":
-            return GridPath(kernel, levels=5, entropy=SeededEntropy(i))
-        return TreePath(kernel, levels=5, key=key(i))
-
-    check(kernel, points, sample(make, points, 500))
+    check(kernel, points, sample(lambda i: GridPath(kernel, levels=5, entropy=SeededEntropy(i)), points, 500))
 
 
 def test_additive_path():
@@ -116,7 +85,6 @@ def test_scale_and_domain():
     for make in (
         lambda i: SortedPath(kernel, 0.1, (-10, 20), SeededEntropy(i)),
         lambda i: GridPath(kernel, 8, 0.1, (-10, 20), SeededEntropy(i)),
-        lambda i: TreePath(kernel, 8, 0.1, (-10, 20), key(i)),
     ):
         check(kernel, COARSE, sample(make, points, 800) / 0.1)
 

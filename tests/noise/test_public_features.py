@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from quietq import InvalidInput
-from quietq.mechanisms.smooth_prior import smooth_prior
 from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials, Radial, Splines, map_of
+from quietq.noise.smooth_prior import smooth_prior
 
 
 def by_size(dimension: int, number: int) -> Polynomials:

@@ -17,11 +17,12 @@ from quietq.feedback.extension import Extension
 from quietq.feedback.feedback import Summed
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms import GaussianProcessMechanism
-from quietq.noise import Additive, BandLimited, Exponential, FeatureKernel, Kernel, Product
-from quietq.noise.allowance import FLOAT64, worst_norm
+from quietq.noise import Additive, Exponential, Kernel, Product
 from quietq.noise.box import Box
 from quietq.noise.grid_path import grid_points
-from quietq.privacy.relations import LipschitzBall, RkhsBall
+from quietq.noise.rounding import FLOAT64, worst_norm
+from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
+from quietq.privacy.relations import LipschitzBall
 
 torch = pytest.importorskip("torch")
 
@@ -147,13 +148,12 @@ def test_the_advice_works(f: Callable[[np.ndarray], Any], noise: Any) -> None:
 
 
 def test_weights_likewise() -> None:
-    ball = RkhsBall(0.01, FeatureKernel(lambda x: np.ones((len(x), 2)), rank=2))
-    for budget in (BUDGET, Budget(1.0, 0.0)):
-        with pytest.raises(InvalidInput, match="weights must be float64"):
-            privatise(np.zeros(2, np.float32), budget, relation=ball)
-        wider = privatise(np.zeros(2, np.float32), budget, relation=ball, accuracy=1e-3).certificate.sigma
-        plain = privatise([0, 1], budget, relation=ball).certificate.sigma
-        assert wider == pytest.approx(plain * (1 + 2e-3 * math.sqrt(2) / 0.01), rel=1e-5)  # type: ignore[operator]
+    kernel, single = FeatureKernel(lambda x: np.ones((len(x), 2)), rank=2), np.zeros(2, np.float32)
+    with pytest.raises(InvalidInput, match="weights must be float64"):
+        FiniteRankMechanism(kernel, 0.01, BUDGET).apply(single)
+    wider = FiniteRankMechanism(kernel, 0.01, BUDGET, accuracy=1e-3).apply(single).certificate.sigma
+    plain = FiniteRankMechanism(kernel, 0.01, BUDGET).apply([0, 1]).certificate.sigma
+    assert wider == pytest.approx(plain * (1 + 2e-3 * math.sqrt(2) / 0.01), rel=1e-5)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,8 @@ def test_whole_and_double_numbers_cost_nothing(f: Callable[[np.ndarray], Any]) -
 
 @pytest.mark.parametrize("kernel", [Exponential(0.1), Exponential(4.0), Product((1.0, 1.0)), BandLimited(20.0)])
 def test_the_allowance_for_float64_is_small(kernel: Kernel) -> None:
-    mechanism = GaussianProcessMechanism(kernel, 1.0, BUDGET)
+    kind = FiniteRankMechanism if isinstance(kernel, BandLimited) else GaussianProcessMechanism
+    mechanism = kind(kernel, 1.0, BUDGET)
     stretch = kernel.stretch if isinstance(kernel, BandLimited) else 1.0
     assert stretch < mechanism.sensitivity < stretch * (1 + 1e-4)
 

@@ -15,15 +15,16 @@ EXPRESSIONS = {
     "GaussianProcessMechanism.for_relation('people', budget)": "relation must be a relation",
     "GaussianProcessMechanism.for_relation(relation, budget, assumption='checked')": "assumption must be an Assumption",
     "GaussianProcessMechanism.for_relation(relation, budget, account=budget)": "account must be an Accountant",
-    "GaussianProcessMechanism(FeatureKernel(abs, 2), 1.0, budget).apply({'secret': 1})": "weights must be real numbers",
-    "GaussianProcessMechanism(FeatureKernel(abs, 2), 1.0, budget).apply(['1', '2'])": "weights must be real numbers",
-    "GaussianProcessMechanism(FeatureKernel(abs, 2), 1.0, budget).apply([[1], [1, 2]])": "weights must be real numbers",
+    "FiniteRankMechanism(FeatureKernel(abs, 2), 1.0, budget).apply({'secret': 1})": "weights must be real numbers",
+    "FiniteRankMechanism(FeatureKernel(abs, 2), 1.0, budget).apply(['1', '2'])": "weights must be real numbers",
+    "FiniteRankMechanism(FeatureKernel(abs, 2), 1.0, budget).apply([[1], [1, 2]])": "weights must be real numbers",
+    "FiniteRankMechanism(kernel, 1.0, budget)": "kernel must be FeatureKernel or BandLimited, not Exponential",
+    "Ratings.read([], box=(0, 1), low=0, high=1, people=2, features=FeatureKernel(abs, 2))": "public feature map, not",
     "Accountant(0.9)": "budget must be a Budget",
-    "quietq.privacy.compare(0.9)": "budget must be a Budget",
+    "compare(0.9)": "budget must be a Budget",
     "PublishedTheorem(0.9)": "budget must be a Budget",
     "SortedPath(4.0)": "kernel must be Exponential, not float",
     "GridPath(BandLimited(3.0))": "kernel must be Exponential, Product or Additive, not BandLimited",
-    "TreePath(None)": "kernel must be Exponential or Product",
     "Additive(kernel)": "parts must be a sequence of Exponential",
     "Additive([4.0])": "Each of parts must be Exponential",
     "Product(4.0)": "betas must be a sequence of numbers",
@@ -46,10 +47,10 @@ LEVELS = """
 import numpy as np
 from quietq import *
 from quietq.noise import Box, SeededEntropy
-from quietq.mechanisms import PrivateTable
+from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism, PublishedTheorem, SortedPath, compare
+from quietq.released import PrivateTable
 from quietq.noise.grid_path import check_grid, draw_grid, grid_points, look_up
-from quietq.noise.tree_path import expansion
-kernel, key, box = Exponential(4.0), bytes(range(16)), Box.of((0, 1))
+kernel, box = Exponential(4.0), Box.of((0, 1))
 x = np.linspace(0, 1, 50)
 for kind in (np.uint8, np.uint32, np.int32, np.int64):
     n = kind(10)
@@ -60,12 +61,6 @@ for kind in (np.uint8, np.uint32, np.int32, np.int64):
     assert np.array_equal(path(x), GridPath(kernel, 10, entropy=SeededEntropy(1))(x)) and type(path.levels) is int
     assert np.array_equal(grid_points(box, n), grid_points(box, 10)) and check_grid(kernel, n) == (1025,)
     assert np.array_equal(look_up(path.values, box, n, x), path(x))
-    index = np.arange(9, dtype=np.uint64)
-    for ours, theirs in zip(expansion(index, 4.0, n), expansion(index, 4.0, 10)):
-        assert np.array_equal(ours, theirs)
-    for levels in (10, 40):
-        tree = TreePath(kernel, kind(levels), key=key)
-        assert np.array_equal(tree(x), TreePath(kernel, levels, key=key)(x)) and type(tree.levels) is int
     mechanism = GaussianProcessMechanism(kernel, 0.1, Budget(0.9, 1e-4), levels=n)
     private = mechanism.simulate(np.sin, seed=1)
     same = GaussianProcessMechanism(kernel, 0.1, Budget(0.9, 1e-4), levels=10).simulate(np.sin, seed=1)

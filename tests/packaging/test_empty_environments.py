@@ -46,21 +46,13 @@ assert "evaluate-policies" in quietq("--help")
 assert json.loads(quietq("verify reward.qq --json"))["privacy"] == "certified"
 quietq("calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1")
 quietq("limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5")
-quietq("methods"), quietq("worlds"), quietq("train --help"), quietq("ledger --help")
+quietq("paper methods"), quietq("worlds"), quietq("paper train --help"), quietq("ledger --help")
 assert not [name for name in ("jax", "polars", "matplotlib", "fastapi") if importlib.util.find_spec(name)]
 """
 WORKS = {
     "accounting": "assert qq.Accountant(qq.Budget(1, 1e-5)).to_event() is not None",
     "examples": "quietq('demo --quick --out demo'); assert Path('demo/report.html').exists()",
     "ledger": "quietq('ledger create books --source people --epsilon 1 --delta 1e-5'); quietq('ledger show books')",
-    "onnx": """
-import numpy as np
-from quietq.publishing import PrivateNetwork
-from quietq.publishing.onnx_export import export_onnx
-made = release()
-weights, biases = (np.ones((1, 2, 1)),), (np.ones((1, 2)),)
-export_onnx(PrivateNetwork("mlp", 0, weights, biases, "values", made.box, made.certificate), "network.onnx")
-""",
     "people": "assert json.loads(quietq(ratings() + ' --out reward.qq'))['certificate']['standing'] == 'certified'",
     "ray": "assert json.loads(quietq(ratings() + ' --out reward.qq --engine ray'))['not_private']['rows'] == 40",
     "report": "from quietq.cli.report import plot_reward; plot_reward(release(), Path('reward.png'))",
@@ -86,7 +78,7 @@ qq.publish(release(), "reward.qq")
 quietq("keygen key"), quietq("publish reward.qq --out signed.qq --sign key")
 assert json.loads(quietq("verify signed.qq --key key.pub --json"))["signer_checked"]
 """,
-    "train": "assert json.loads(quietq('train none walk --steps 300 --out run --json'))['not_private']['score']",
+    "paper": "assert json.loads(quietq('paper train none walk --steps 300 --out run --json'))['not_private']['score']",
 }
 """What an extra is for, that says what is missing where it is not there."""
 
@@ -163,9 +155,10 @@ def test_notebooks(bare, tmp_path):
     """Everything that they import is there; one is run."""
     python = install(bare, tmp_path, "notebooks")
     code = f"""
-import importlib, re, nbclient, nbformat
+import importlib, re, sys, nbclient, nbformat
 from pathlib import Path
 folder = Path({str(ROOT / "examples")!r})
+sys.path.append({str(ROOT)!r})  # as notebooks do
 for path in folder.glob("*.ipynb"):
     cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
     for name in re.findall(r"^(?:import|from) ([\\w.]+)", "\\n".join(cells), re.M):

@@ -16,8 +16,9 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, strategies as st
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, people
-from quietq.privacy import Cost, compare, delta_from_mu, epsilon_from_mu
-from quietq.privacy.relations import OnePerson
+from quietq.paper.theorem import compare
+from quietq.privacy import Cost, delta_from_mu, epsilon_from_mu
+from quietq.privacy.relations import OnePerson, Trajectories
 
 BUDGET = Budget(0.9, 1e-4)
 REPLACE = dpa.NeighboringRelation.REPLACE_ONE
@@ -112,7 +113,7 @@ def test_renyi_column_is_dp_accountings():
 
 def test_optimal_composition_column_against_its_own_definition():
     """Kairouz-Oh-Viswanath theorem 3.3 at its printed points ((k - 2i) e, delta_i), term by term."""
-    from quietq.privacy.comparison import _kairouz_oh_viswanath
+    from quietq.paper.theorem import _kairouz_oh_viswanath
 
     rounds, delta = 12, 1e-4
     noise = 40.0
@@ -164,16 +165,15 @@ def test_releases_of_the_same_people_add_up_whatever_of_them_is_released():
     assert accountant.spent_mu == pytest.approx(0.2)
     with pytest.raises(BudgetExhausted):
         accountant.charge(Cost.gaussian(0.21), every[2])
-    presence = people(50, 0, 0.5, 1, presence=True)
     with pytest.raises(InvalidInput, match="give relations that protect any one person, which add up"):
-        accountant.charge(Cost.gaussian(0.01), presence)
+        accountant.charge(Cost.gaussian(0.01), Trajectories(50, 1.0))
     assert accountant.spent_mu == pytest.approx(0.2)
 
 
 def test_one_relation_an_account():
-    first, other = people(50, 0, 0.5, 1), people(50, 0, 0.5, 1, presence=True)
+    first, other = people(50, 0, 0.5, 1), Trajectories(50, 1.0)
     bound = Accountant(BUDGET, first)
-    with pytest.raises(InvalidInput, match=r"what 50 people gave, of whom.*PRESENCE.* would mean nothing"):
+    with pytest.raises(InvalidInput, match=r"what 50 people gave, of whom.*50 trajectories.* would mean nothing"):
         bound.charge(Cost.gaussian(0.1), other)
     assert bound.spent_mu == 0
 
@@ -206,8 +206,10 @@ def test_what_has_no_mu_is_added_up_apart():
     with pytest.raises(BudgetExhausted, match=r"epsilon = 0 of 0\.3"):
         both.charge(Cost.apart(1e-9))
     both.charge(Cost.gaussian(0.2))
-    assert both.get_epsilon(1e-4) == pytest.approx(0.7859, abs=1e-4)  # not 0.3 + 0.6016
-    assert both.spending.promised == (pytest.approx(1.1540447, abs=1e-6), pytest.approx(1e-4))
+    assert both.get_epsilon(1e-4) == pytest.approx(0.3 + 0.6016, abs=1e-4)
+    assert both.get_delta(both.get_epsilon(1e-4)) == pytest.approx(1e-4)
+    assert (both.get_delta(0.3), both.get_delta(0.299)) == (pytest.approx(delta_from_mu(0.2, 0)), 1)
+    assert both.spending.promised == (pytest.approx(1.2), pytest.approx(1e-4))
     with pytest.raises(InvalidInput, match="no event for that"):
         both.to_event()
     with pytest.raises(BudgetExhausted, match="no budget for Gaussian noise"):
@@ -228,6 +230,7 @@ def test_an_account_is_not_duplicated(monkeypatch):
 FORK = """
 import os
 from quietq import *
+from quietq.paper import SortedPath
 budget = Budget(0.9, 1e-4)
 accountant, path = Accountant(budget), SortedPath(Exponential(4.0))
 mechanism = GaussianProcessMechanism(Exponential(4.0), 0.1, budget, levels=4)

@@ -19,9 +19,9 @@ from quietq import MissingExtra
 SOURCE = Path(quietq.__file__).parent
 ROOT = SOURCE.parents[1]
 PACKAGES = {
-    "accounting": "dp-accounting", "examples": "statsmodels", "ledger": "sqlalchemy psycopg", "onnx": "onnx",
+    "accounting": "dp-accounting", "examples": "statsmodels", "ledger": "sqlalchemy psycopg",
     "people": "polars", "ray": "ray", "report": "matplotlib", "serve": "fastapi prometheus-client uvicorn",
-    "sign": "cryptography", "train": "jax equinox optax tensorboardX",
+    "sign": "cryptography", "paper": "jax equinox optax tensorboardX",
 }  # fmt: skip
 ASK = """
 import importlib, json, sys, traceback, types
@@ -44,8 +44,8 @@ def command(line):
     app(line.split(), standalone_mode=False)
 """
 NOTHING_THERE = """
-block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "onnx", "dp_accounting")
-for name in ("learning", "audit", "worlds.jax_world", "worlds.jax_rewards", "ledger", "feedback.schema"):
+block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "dp_accounting")
+for name in ("paper.agents", "paper.attacks", "ledger", "feedback.schema", "feedback.own_ray"):
     ask(importlib.import_module, "quietq." + name)
 present = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("matplotlib", "statsmodels") else present(name, *rest)
@@ -55,13 +55,6 @@ for line in command_lines:
 from quietq.cli import report
 ask(report.require)
 ask(qq.Accountant(qq.Budget(1, 1e-5)).to_event)
-ask(qq.privacy.SampledRounds(0.05, 24, 1.0, 0.0).epsilon, 1e-5)
-ask(qq.TreePath(qq.Exponential(4.0), levels=3).compiled)
-made = qq.GaussianProcessMechanism(qq.Exponential(4.0), 0.02, qq.Budget(1, 1e-5), levels=3).apply(lambda s: s)
-from quietq.publishing import PrivateNetwork
-from quietq.publishing.onnx_export import export_onnx
-weights, biases = (np.ones((1, 2, 1)),), (np.ones((1, 2)),)
-ask(export_onnx, PrivateNetwork("mlp", 0, weights, biases, "values", made.box, made.certificate), "nothing.onnx")
 """
 SOME_THERE = """
 from pathlib import Path
@@ -70,7 +63,7 @@ from quietq.ledger import Ledger
 ask(Ledger.create, "postgresql://nobody@localhost/nothing")
 sys.modules["ray"] = types.ModuleType("ray")
 ask(importlib.import_module, "quietq.feedback.ray_engine")
-from quietq.learning import Agent, NoNoise
+from quietq.paper.agents import Agent, NoNoise
 ask(lambda: Agent("quietq/Walk-v0", NoNoise()).learn(200, log=Path("nothing")))
 from quietq.audit.frozen_release import frozen_people
 block("polars")
@@ -159,7 +152,7 @@ def test_the_pip_of_another_python_is_not_meant(monkeypatch, tmp_path):
 def test_outside_a_checkout(tmp_path, origin, what):
     place = tmp_path / "lib" / "site-packages"
     shutil.copytree(SOURCE / "privacy", place / "quietq" / "privacy")
-    for name in ("__init__.py", "registry.py", "version.py"):
+    for name in ("__init__.py", "version.py"):
         shutil.copy(SOURCE / name, place / "quietq")
     (tmp_path / "lib" / "pyproject.toml").write_text('[project]\nname = "somebody-elses"\n')
     about = place / "quietq-0.1.0.dist-info"

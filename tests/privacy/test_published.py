@@ -2,7 +2,8 @@
 
 import pytest
 
-from quietq import Budget, InvalidInput, PublishedTheorem
+from quietq import Budget, InvalidInput
+from quietq.paper import PublishedTheorem
 
 AT = Budget(0.9, 5e-5)
 

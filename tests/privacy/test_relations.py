@@ -5,13 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from paper.hilbert import norm_of, piecewise_linear
 from quietq import (
     Accountant,
     Additive,
     Budget,
     Exponential,
-    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     LipschitzBall,
@@ -21,9 +19,10 @@ from quietq import (
     SupBall,
     people as people_relation,
 )
-from quietq.noise import BandLimited
+from quietq.paper import BandLimited, FeatureKernel
 from quietq.privacy import Cost
 from quietq.privacy.relations import Trajectories
+from reproduction.hilbert import norm_of, piecewise_linear
 
 
 def test_people_give_the_ball_of_the_theory():

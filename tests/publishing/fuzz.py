@@ -13,11 +13,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from releases import KINDS, arrays_of, features, make, record_of, states
+from releases import KINDS, arrays_of, make, record_of, states
 
 from quietq import InvalidInput
-from quietq.mechanisms.container import pack
-from quietq.publishing import InvalidRelease, load, publish
+from quietq.publishing import publish
+from quietq.released import InvalidRelease, load
+from quietq.released.container import pack
 
 MEMORY = 512 * 2**20
 SECONDS = 5.0
@@ -95,7 +96,7 @@ def main(trials: int, seed: int) -> None:
         for kind in KINDS:
             publish(make(kind), path)
             samples.append((kind, path.read_bytes(), record_of(path), arrays_of(path)))
-            load(path, features=features(kind))
+            load(path)
         modules = set(sys.modules)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
@@ -105,7 +106,7 @@ def main(trials: int, seed: int) -> None:
             path.write_bytes(scramble(whole, rng) if rng.random() < 0.5 else forge(record, arrays, rng))
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
             try:
-                back = load(path, features=features(kind))
+                back = load(path)
                 values = back(states(back))
                 assert np.isfinite(values).all(), path.read_bytes()
                 assert back.certificate is not None

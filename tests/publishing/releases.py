@@ -11,37 +11,34 @@ import polars as pl
 
 from quietq import (
     Additive,
-    BandLimited,
     Box,
     Budget,
     Exponential,
-    FeatureKernel,
     Fourier,
     GaussianProcessMechanism,
     Product,
     Ratings,
     Sessions,
+    SupBall,
     people,
 )
-from quietq.mechanisms import RewardModel, moments, privatise, rounds
-from quietq.mechanisms.container import pack
-from quietq.mechanisms.model import FittedReward
-from quietq.mechanisms.private_function import PrivateCells, PrivateTable
-from quietq.mechanisms.private_network import PrivateNetwork
-from quietq.mechanisms.private_policy import TRAINED, PrivatePolicy
-from quietq.mechanisms.publishable import Publishable
-from quietq.worlds.independence import with_assumption
+from quietq.mechanisms import moments, privatise, rounds
+from quietq.paper.observed import observe
+from quietq.released.container import pack
+from quietq.released.private_function import PrivateCells, PrivateTable
+from quietq.released.private_network import TRAINED, PrivateNetwork, PrivatePolicy
+from quietq.released.publishable import Publishable
+from quietq.worlds import WALK
 
 BUDGET = Budget(0.9, 1e-4)
 SECRET = 0.123456789
-PUBLIC = ("check", "edges", "action_range", "normal")
-PHI = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1]], axis=-1), rank=3, dimension=2)
-FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum", "band-limited", "features")
+PUBLIC = ("edges", "action_range", "normal")
+FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum")
 NETWORKS = ("mlp", "splines", "policy", "grid", "agent")
 POLICIES = ("choosing policy", "moving policy")
 AGENTS = (*NETWORKS, *POLICIES)
 MODELS = ("model", "catalogue")
-KINDS = (*FUNCTIONS, *MODELS, "world", "fitted", "cells", *AGENTS)
+KINDS = (*FUNCTIONS, *MODELS, "world", "observed", "cells", *AGENTS)
 TRAINING = {
     "world": "walk",
     "episode": 50,
@@ -73,9 +70,8 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
         return PrivateCells(
             np.array([-1.0, 0.0, 0.5, 3.0]), covered.values[:3].copy(), covered.box, covered.certificate
         )
-    if kind == "fitted":
-        fitted = RewardModel(low=0, high=1, domain=(-1, 3)).fit([0.1, 0.5, 2], [0.2, 0.3, 0.1], 0.05)
-        return FittedReward(fitted.box, fitted.mean, fitted.covariance, make("table", simulate).certificate)
+    if kind == "observed":
+        return observe(WALK, SupBall(0.01), BUDGET, low=0.0, high=0.5, rewards=60, seed=1, simulate=simulate)
     if "knots" in kind:
         noise = "knots" if kind == "knots" else "k-norm"
         return privatise(tent, BUDGET, noise=noise, pieces=4, relation=people(50, 0, 0.5, 1), simulate=simulate)
@@ -87,8 +83,6 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
         "table": (Exponential(4.0), (-1, 3), tent),
         "plane": (Product((1.0, 2.0)), [(0, 1), (2, 5)], lambda s: s[:, 0] * s[:, 1]),
         "sum": (additive, [(0, 1), (2, 5)], [tent, lambda s: s**2]),
-        "band-limited": (BandLimited(2.0, 1e-12), None, tent),
-        "features": (PHI, None, [SECRET, 0.2, 0.3]),
     }[kind]
     mechanism = GaussianProcessMechanism(kernel, 0.02, BUDGET, domain=domain, levels=5)
     return mechanism.apply(f) if simulate is None else mechanism.simulate(f, simulate)
@@ -131,7 +125,7 @@ def network(kind: str, covered: PrivateTable) -> PrivateNetwork:
 def policy(kind: str, covered: PrivateTable) -> PrivatePolicy:
     """The same for observations in a box of their own, two of them; normalised, if it moves."""
     numbers, box = covered.values, Box((-1.0, -2.0), (1.0, 5.0))
-    certificate = with_assumption(covered.certificate, TRAINED)
+    certificate = covered.certificate.with_assumption(TRAINED)
     weights, biases = (numbers[:8].reshape(4, 2).copy(), numbers[8:20].reshape(3, 4).copy()), (numbers[:4].copy(),)
     biases = (*biases, numbers[3:6].copy())
     if kind == "choosing policy":
@@ -149,10 +143,6 @@ def states(thing: Any) -> np.ndarray:
     box, unit = thing.box, np.random.default_rng(1).uniform(size=(50, thing.box.dimension))
     found = box.from_unit(unit if box.dimension > 1 else unit[:, 0])
     return found if getattr(thing, "items", None) is None else np.rint(found)
-
-
-def features(kind: str) -> FeatureKernel | None:
-    return PHI if kind == "features" else None
 
 
 def header_of(path: Path) -> tuple[dict, bytes]:

@@ -9,19 +9,19 @@ import sys
 
 import numpy as np
 import pytest
-from releases import AGENTS, KINDS, SECRET, edit, features, header_of, make, numbers, record_of, states
+from releases import AGENTS, KINDS, SECRET, edit, header_of, make, numbers, record_of, states
 
 from quietq import Certificate, InvalidInput
-from quietq.mechanisms.model import FittedReward
-from quietq.mechanisms.private_function import PrivateFunction, PrivateTable
-from quietq.publishing import InvalidRelease, load, open_release, publish
+from quietq.publishing import publish
+from quietq.released import InvalidRelease, load, open_release
+from quietq.released.private_function import PrivateFunction, PrivateTable
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_round_trip(tmp_path, kind):
     private = make(kind)
     name = publish(private, tmp_path / "reward.qq")
-    release = open_release(tmp_path / "reward.qq", features=features(kind))
+    release = open_release(tmp_path / "reward.qq")
     back = release.function
     assert release.hash == name
     assert release.private
@@ -51,14 +51,11 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record) == {"format", "version", "privacy", "kind", "box", "details", "certificate"}
     assert set(record["certificate"]) == {field.name for field in dataclasses.fields(Certificate)}
     assert set(record["details"]) <= {
-        *("levels", "kernel", "form", "size", "output", "draws", "training", "activation", "clip"),
+        *("levels", "form", "size", "output", "draws", "training", "activation", "clip"),
         *("feature_map", "low", "high"),
         *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "errors", "state_names", "action_names"),
     }
-    assert set(record["details"].get("kernel", ())) <= {
-        *("kind", "half_width", "tolerance", "rank", "phi", "dimension")
-    }
-    allowed = {"values", "weights", "check", "mean", "covariance", "edges", "action_range", "normal", "knots", "offset"}
+    allowed = {"values", "weights", "mean", "covariance", "edges", "action_range", "normal", "knots", "offset"}
     allowed |= {"weight.0", "weight.1", "bias.0", "bias.1"}
     allowed |= {"gram", "residual", "left", "right", "first", "spread"}  # of a world
     allowed |= {f"{part}.{name}" for part in ("reward", "ends") for name in ("offset", "weights", "knots")}
@@ -77,7 +74,7 @@ def test_not_private_is_refused_or_says_so(tmp_path, kind):
     publish(simulated, tmp_path / "reward.qq", not_private=True)
     assert b"987654321" not in (tmp_path / "reward.qq").read_bytes()
     assert record_of(tmp_path / "reward.qq")["privacy"] == "NOT PRIVATE"
-    release = open_release(tmp_path / "reward.qq", features=features(kind))
+    release = open_release(tmp_path / "reward.qq")
     assert not release.private
     back = release.function
     assert repr(back).startswith("NOT PRIVATE: ")
@@ -87,7 +84,7 @@ def test_not_private_is_refused_or_says_so(tmp_path, kind):
         publish(back, tmp_path / "again.qq")
     edit(tmp_path / "reward.qq", privacy="certified")
     with pytest.raises(InvalidRelease, match="what its certificate says"):
-        load(tmp_path / "reward.qq", features=features(kind))
+        load(tmp_path / "reward.qq")
 
 
 def test_marked_things_can_be_pickled(tmp_path):
@@ -128,11 +125,6 @@ def test_what_would_not_load_is_not_written(tmp_path):
         publish(Other(), tmp_path / "reward.qq")
     with pytest.raises(InvalidInput, match="Only an agent"):
         publish(np.zeros(3), tmp_path / "reward.qq")  # type: ignore[arg-type]
-    fitted = make("fitted")
-    assert isinstance(fitted, FittedReward)
-    fitted = dataclasses.replace(fitted, certificate=None)
-    with pytest.raises(InvalidInput, match="no certificate"):
-        publish(fitted, tmp_path / "reward.qq", not_private=True)
     assert not os.listdir(tmp_path)
 
 
@@ -152,25 +144,23 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert (tmp_path / "reward.qq").read_bytes() == before
 
 
-def test_loading_imports_nothing_but_the_registry_of_methods(tmp_path):
-    kinds = [kind for kind in KINDS if kind != "features"]
-    for kind in kinds:
+def test_loading_imports_nothing_more(tmp_path):
+    for kind in KINDS:
         publish(make(kind), tmp_path / f"{kind}.qq")
     code = f"""
 import sys
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name in ("jax", "polars", "torch", "matplotlib", "safetensors", "cryptography", "onnx"):
+        if name in ("jax", "polars", "torch", "matplotlib", "safetensors", "cryptography"):
             raise ImportError(name)
 
 sys.meta_path.insert(0, Absent())
-from quietq.publishing import load
+from quietq import load
 before = set(sys.modules)
-for kind in {kinds!r}:
+for kind in {KINDS!r}:
     load({str(tmp_path)!r} + f"/{{kind}}.qq")
-new = set(sys.modules) - before  # a certificate's method is looked up in the registry, which names our own modules
-assert all(name.startswith("quietq.") for name in new), new
+assert set(sys.modules) == before  # nothing in a file names a module
 assert "pickle" not in load.__globals__
 """
     subprocess.run([sys.executable, "-c", code], check=True)

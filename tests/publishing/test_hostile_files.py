@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from releases import PHI, arrays_of, edit, header_of, make, numbers, record_of, rewrite, states
+from releases import BUDGET, arrays_of, edit, header_of, make, record_of, rewrite, states
 
-from quietq import FeatureKernel
-from quietq.mechanisms.container import MOST_BYTES, pack
-from quietq.publishing import InvalidRelease, load, publish
+from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
+from quietq.publishing import publish
+from quietq.released import InvalidRelease, load
+from quietq.released.container import MOST_BYTES, pack
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 
@@ -41,7 +42,7 @@ def test_a_hundred_thousand_mutations():
     assert found["loaded"] > 100
 
 
-@pytest.mark.parametrize("kind", ["table", "band-limited", "mlp"])
+@pytest.mark.parametrize("kind", ["table", "sum", "mlp"])
 def test_any_changed_byte_is_seen(tmp_path, kind):
     path = tmp_path / "reward.qq"
     publish(make(kind), path)
@@ -60,26 +61,10 @@ def test_any_changed_byte_is_seen(tmp_path, kind):
             load(path)
 
 
-def test_features_are_needed_and_recognised(tmp_path):
-    publish(make("features"), tmp_path / "reward.qq")
-    with pytest.raises(InvalidRelease, match=r"load\(path, features=kernel\)"):
-        load(tmp_path / "reward.qq")
-    for other in (
-        FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 1], x[:, 0]], axis=-1), rank=3, dimension=2),
-        FeatureKernel(lambda x: x, rank=2, dimension=2),
-        FeatureKernel(lambda x: np.stack([np.ones(len(x)), x, x**2], axis=-1), rank=3),
-    ):
-        with pytest.raises(InvalidRelease, match="not those of the release"):
-            load(tmp_path / "reward.qq", features=other)
-    publish(make("table"), tmp_path / "table.qq")
-    with pytest.raises(InvalidRelease, match="only weights"):
-        load(tmp_path / "table.qq", features=PHI)
-
-
 def test_hostile_fields(tmp_path):
     """Every field of the text, and every field of the certificate, set to every kind of nonsense."""
     nonsense = [None, True, -1, 1, 10**15, 1e-320, 1e308, 0.5, "", "x", [], [1], [[0.0, 1.0]], {"kind": "x"}]
-    for kind in ("table", "band-limited", "agent", "moving policy"):
+    for kind in ("table", "sum", "agent", "moving policy"):
         path = tmp_path / "reward.qq"
         publish(make(kind), path)
         record, arrays = record_of(path), arrays_of(path)
@@ -88,8 +73,6 @@ def test_hostile_fields(tmp_path):
             if kind in ("table", "agent"):  # a function's and an agent's: other kinds read it in the same way
                 trials += [{"certificate": {**record["certificate"], name: value}} for name in record["certificate"]]
             trials += [{"details": {**record["details"], name: value}} for name in record["details"]]
-            kernel = record["details"].get("kernel", {})
-            trials += [{"details": {"kernel": {**kernel, name: value}}} for name in kernel]
             for changes in trials:
                 path.write_bytes(pack(json.dumps({**record, **changes}), arrays))
                 try:
@@ -154,7 +137,7 @@ def test_arrays_must_fit_what_is_said_of_them(tmp_path):
         "table": {"values": np.zeros((3, 11)), "more": np.zeros(3)},
         "knots": {"values": np.zeros(1)},
         "cells": {"edges": np.array([-1.0, 0.5, 0.5, 3.0]), "values": np.zeros(2)},
-        "fitted": {"covariance": np.zeros((3, 3)), "mean": np.zeros(1)},
+        "observed": {"values": np.zeros((3, 2))},
         "mlp": {
             "weight.0": np.zeros((2, 4, 2)), "weight.1": np.zeros((2, 3, 5)), "bias.0": np.zeros((2, 3)),
             "bias.1": np.full((2, 3), 1e40), "weight.2": np.zeros((2, 3, 3)),
@@ -234,14 +217,22 @@ def test_sizes_are_checked_before_reading(tmp_path):
         load(tmp_path / ("x" * 5000))
 
 
-def test_a_hostile_kernel_costs_nothing(tmp_path):
-    path = tmp_path / "reward.qq"
-    publish(make("band-limited"), path)
-    rank = len(numbers(load(path))[0])
-    for width in (1e300, 1e9, rank + 1.0, 1e-320):
-        kernel = {"kind": "band-limited", "half_width": width, "rank": rank, "tolerance": 1e-12}
-        edit(path, details={"kernel": kernel})
-        with pytest.raises(InvalidRelease):
+def test_weights_are_in_no_file(tmp_path):
+    """Nor is a table that borrows the certificate of weights, whose noise another norm hides."""
+    path, kernel = tmp_path / "reward.qq", FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
+    weights = FiniteRankMechanism(kernel, 0.02, BUDGET, domain=(-1, 3)).apply([0.1, 0.2])
+    for one in (weights, FiniteRankMechanism(BandLimited(2.0), 0.02, BUDGET, domain=(-1, 3)).apply(np.sin)):
+        for kind in ("table", "sum", "knots"):
+            publish(make(kind), path)
+            edit(path, certificate=one.certificate.to_dict(), box=[[-1.0, 3.0]])
+            with pytest.raises(InvalidRelease):
+                load(path)
+        publish(make("table"), path)
+        edit(path, certificate=one.certificate.to_dict())
+        with pytest.raises(InvalidRelease, match="its noise must be that of a PrivateTable"):
+            load(path)
+        edit(path, kind="weights", details={"kernel": kernel.describe()})
+        with pytest.raises(InvalidRelease, match="its kind must be one of"):
             load(path)
 
 

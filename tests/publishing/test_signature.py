@@ -8,10 +8,10 @@ import pytest
 from releases import arrays_of, header_of, make, record_of, rewrite
 
 from quietq import InvalidInput
-from quietq.mechanisms import signature
-from quietq.mechanisms.container import pack
 from quietq.privacy.errors import MissingExtra
-from quietq.publishing import InvalidRelease, load, open_release, publish
+from quietq.publishing import publish
+from quietq.released import InvalidRelease, load, open_release, signature
+from quietq.released.container import pack
 
 
 @pytest.fixture

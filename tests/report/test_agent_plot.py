@@ -1,5 +1,7 @@
 """Pictures of agents: they show what was released, and say when that is not private."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jax")
 
 from quietq.cli.report import plot_outcome, plot_values
-from quietq.learning import Agent, OutputNoise
+from quietq.paper import OutputNoise
+from quietq.paper.agents import Agent
+from quietq.worlds import find_world, plan_on_grid
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,7 @@ def titles(monkeypatch):
 def test_values(agent, tmp_path, titles):
     from matplotlib.image import imread
 
-    plot_values(agent, tmp_path / "values.png")
+    plot_values(agent.as_function(), tmp_path / "values.png")
     pixels = imread(tmp_path / "values.png")
     height, width = pixels.shape[:2]
     assert 600 < height < 1000 < width < 1600
@@ -39,13 +43,13 @@ def test_values(agent, tmp_path, titles):
     edge = np.concatenate([pixels[:, :2, :3].ravel(), pixels[:, -2:, :3].ravel()])
     assert (edge == 1).all()  # nothing runs out of the picture
     assert titles == ["What the agent released"]
-    plot_values(agent, tmp_path / "values.svg", title="Values", member=0)
+    plot_values(agent.as_function(), tmp_path / "values.svg", actions=("left", "right"), title="Values")
     assert (tmp_path / "values.svg").read_text().lstrip().startswith("<?xml")
 
 
 def test_what_is_not_certified_is_marked(agent, tmp_path, titles):
     simulated = Agent("walk", agent.method, seed=0).learn(60, simulate=1)
-    plot_values(simulated, tmp_path / "values.png", title="Values")
+    plot_values(simulated.as_function(), tmp_path / "values.png", title="Values")
     assert titles == ["NOT PRIVATE: Values"]
 
 
@@ -61,8 +65,8 @@ def test_outcomes_are_always_marked(tmp_path, titles):
 
 def test_refusals(agent, tmp_path):
     with pytest.raises(InvalidInput, match=r"\.png or \.svg"):
-        plot_values(agent, tmp_path / "values.pdf")
-    plane = Agent("navigation", agent.method)
+        plot_values(agent.as_function(), tmp_path / "values.pdf")
+    plane = plan_on_grid(find_world("navigation"), cells=3)
     with pytest.raises(InvalidInput, match="one coordinate"):
-        plot_values(plane, tmp_path / "values.png")
+        plot_values(replace(plane, certificate=agent.certificate).as_function(), tmp_path / "values.png")
     assert not list(tmp_path.iterdir())

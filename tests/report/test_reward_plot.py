@@ -11,10 +11,8 @@ import pytest
 
 from quietq import (
     Additive,
-    BandLimited,
     Budget,
     Exponential,
-    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
     MissingExtra,
@@ -25,9 +23,11 @@ from quietq import (
 from quietq.cli.report import plot_reward
 from quietq.cli.report.look import promise
 from quietq.cli.report.reward_picture import dependence
-from quietq.mechanisms import PrivateTable, privatise
+from quietq.mechanisms import privatise
 from quietq.noise import Box
+from quietq.paper import BandLimited, FiniteRankMechanism
 from quietq.privacy import Certificate
+from quietq.released import PrivateTable
 
 pytest.importorskip("matplotlib")
 
@@ -50,8 +50,7 @@ REWARDS = {
     ),
     "knots": lambda: privatise(tent, BUDGET, noise="knots", pieces=4, relation=RELATION),
     "pure": lambda: privatise(tent, BUDGET, noise="k-norm", pieces=4, relation=RELATION),
-    "band-limited": lambda: made(BandLimited(2.0), tent),
-    "features": lambda: made(FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2), [0.1, 0.2]),
+    "weights": lambda: FiniteRankMechanism(BandLimited(2.0), 0.02, BUDGET).apply(tent),
     "sum": lambda: made(Additive((Exponential(4.0), Exponential(2.0))), [tent, tent], [(0, 1), (0, 1)]),
     "map": lambda: made(Product((1.0, 1.0)), lambda s: tent(s[:, 0]) * s[:, 1], [(0, 1), (-2, 2)]),
     "two maps": lambda: PrivateTable(
@@ -156,6 +155,13 @@ def test_coordinates_have_names_and_shapes_are_said(tmp_path, words):
     assert {"fare", "time", "reward, in log-odds"} <= {*words}
     plot_reward(REWARDS["two maps"](), tmp_path / "reward.png", actions=["stay", "go"])
     assert {"stay", "go"} <= {*words}
+
+
+def test_a_band_is_that_of_values_and_not_of_weights(tmp_path, words):
+    for name, banded in (("table", True), ("knots", True), ("weights", False)):
+        words.clear()
+        plot_reward(REWARDS[name](), tmp_path / "reward.png")
+        assert any(word.startswith("± 2 σ of the noise") for word in words) == banded
 
 
 def test_a_catalogue_is_a_list(tmp_path, words):

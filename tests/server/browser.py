@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from serving import WAIT, catalogue_of
 
-from quietq.publishing.server.app import create_app
+from quietq.publishing.server.application import create_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page

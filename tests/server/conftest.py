@@ -1,8 +1,8 @@
 """Releases for all tests of the server, and an application that serves them, made once."""
 
 import pytest
+from kinds import make_kinds
 from serving import Asked, make_files
-from stages import make_stages
 
 
 @pytest.fixture(scope="session")
@@ -16,10 +16,5 @@ def ask(files):
 
 
 @pytest.fixture(scope="session")
-def stages(tmp_path_factory):
-    return make_stages(tmp_path_factory.mktemp("stages"))
-
-
-@pytest.fixture(scope="session")
-def stage(stages):
-    return Asked(stages)
+def kinds(tmp_path_factory):
+    return make_kinds(tmp_path_factory.mktemp("kinds"))

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import Visitor, chromium, serving_here
+from kinds import ITEMS, STATES
 from serving import moving
-from stages import ITEMS, PUSHES, STATES
 
 from quietq import Additive, Box, Budget, Exponential, GaussianProcessMechanism, people
-from quietq.publishing import PrivateNetwork, load, open_release, publish
-from quietq.publishing.server.app import PAGE
+from quietq.publishing import publish
+from quietq.publishing.server.application import PAGE
+from quietq.released import PrivateNetwork, load, open_release
 
 BUDGET = Budget(0.9, 1e-4)
 TOKEN = "a-token-of-many-letters"
@@ -43,21 +44,15 @@ def files(tmp_path_factory) -> dict[str, Path]:
         HOSTILE_NAME: agent_of(line.box, hostile, 2),
         "moving.qq": moving(plane.box),
     }
-    hashes = {name: publish(thing, folder / name) for name, thing in made.items()}
+    for name, thing in made.items():
+        publish(thing, folder / name)
     publish(simulated, folder / "simulated.qq", not_private=True)
-    audits = {
-        "agent.qq": {"certified_epsilon": 0.9, "epsilon_lower": 0.41, "runs": 2000, "verdict": "consistent"},
-        HOSTILE_NAME: {"verdict": HOSTILE_TEXT},
-    }
-    for name, audit in audits.items():
-        beside = folder / name.replace(".qq", ".audit.json")
-        beside.write_text(json.dumps({"release": hashes[name], **audit}))
     return {name: folder / name for name in (*made, "simulated.qq")}
 
 
 @pytest.fixture(scope="module")
-def url(files, stages) -> Iterator[str]:
-    with serving_here(*files.values(), *stages.values()) as address:
+def url(files, kinds) -> Iterator[str]:
+    with serving_here(*files.values(), *kinds.values()) as address:
         yield address
 
 
@@ -175,7 +170,7 @@ def test_lines_and_regions_are_those_of_the_policy(visit, files):
     actions = open_release(files["agent.qq"]).policy(np.linspace(0, 1, 501)[:, None])
     changes = int((np.diff(actions) != 0).sum())
     assert page.locator("#plot rect.region").count() == changes + 1
-    page.get_by_text("The same as a table").click()
+    page.get_by_text("As a table").click()
     assert page.locator("#table tbody tr").count() == 11
     best = [row.split("action ")[-1] for row in page.locator("#table tbody tr").all_inner_texts()]
     assert [int(action) for action in best] == actions[::50].tolist()
@@ -210,7 +205,7 @@ def test_two_coordinates_are_a_map_or_lines(visit, files):
     assert shown == open_release(files["plane.qq"]).values(np.array([[0.25, 4.5]]))[0].tolist()
 
 
-def test_the_certificate_is_told_with_assumptions_cap_and_audit(visit, files):
+def test_the_certificate_is_told_with_assumptions_and_cap(visit, files):
     page = visit().open("agent.qq")
     certificate = open_release(files["agent.qq"]).certificate
     assert page.inner_text("#badge") == "certified (ε = 0.9, δ = 0.0001)"
@@ -224,13 +219,9 @@ def test_the_certificate_is_told_with_assumptions_cap_and_audit(visit, files):
         [each.text, "enforced" if each.enforced else "trusted"] for each in certificate.assumptions
     ]
     assert "rules out no score up to 0.995" in page.inner_text("#cap")
-    for words in ("ε promised\t0.9", "ε measured, at least\t0.41", "2000", "consistent"):
-        assert words in page.inner_text("#audit")
     assert page.text_content("#text") == str(certificate)
     answer = page.request.get(page.evaluate("document.getElementById('raw').href"))
     assert answer.json()["certificate"] == certificate.to_dict()
-    page.get_by_role("button", name="plane.qq").click()
-    page.wait_for_selector("#audit:has-text('No audit result')")
 
 
 def test_what_is_not_private_says_so_all_over(visit):
@@ -255,7 +246,6 @@ def test_hostile_names_and_texts_stay_text(visit):
     page = visit().open("onerror")
     assert page.inner_text("#name") == HOSTILE_NAME
     assert HOSTILE_TEXT in page.inner_text("#remarks")
-    assert HOSTILE_TEXT in page.inner_text("#audit")
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 1
     assert page.title() == f"{HOSTILE_NAME} – quietq"
@@ -299,9 +289,9 @@ def test_it_fits_and_follows_the_colour_scheme(visit, tmp_path, scheme, width):
     assert (tmp_path / "page.png").stat().st_size > 20_000
 
 
-def test_five_coordinates_are_slices_with_the_digits_of_the_release(visit, stages):
+def test_five_coordinates_are_slices_with_the_digits_of_the_release(visit, kinds):
     page = visit().open("five.qq")
-    release = open_release(stages["five"])
+    release = open_release(kinds["five"])
     assert page.locator("#plot image").count() == 1
     assert page.locator("#view input[type=number]").count() == page.locator("#view input[type=range]").count() == 3
     page.select_option("#view-across", "2")
@@ -330,118 +320,59 @@ def test_five_coordinates_are_slices_with_the_digits_of_the_release(visit, stage
     assert page.locator("#view input[type=range]").count() == 4
 
 
-def test_a_catalogue_is_a_list_with_bars(visit, stages):
-    page = visit().open("catalogue.qq", shown="#bars li")
-    values = open_release(stages["catalogue"]).values(np.arange(len(ITEMS), dtype=float)[:, None])[:, 0]
-    order = np.argsort(-values, kind="stable")
-    assert page.locator("#bars li span").all_inner_texts() == [ITEMS[i] for i in order[:25]]
-    assert [float(text) for text in page.locator("#bars li b").all_inner_texts()] == pytest.approx(
-        values[order[:25]].tolist(), rel=1e-5
-    )
+def test_a_catalogue_is_a_table_of_its_items(visit, kinds):
+    page = visit().open("catalogue.qq", shown="#table td")
+    values = open_release(kinds["catalogue"]).values(np.arange(len(ITEMS), dtype=float)[:, None])[:, 0]
+    assert page.locator("#table th[scope=row]").all_inner_texts() == list(ITEMS)  # names are text, never markup
+    shown = [float(text) for text in page.locator("#table td").all_inner_texts()]
+    assert shown == pytest.approx(values.tolist(), rel=1e-5)
     assert not page.is_visible("#plot")
-    page.click("#more")
-    assert page.locator("#bars li").count() == len(ITEMS)
-    page.fill("#bars-wanted", "CREAM")
-    assert page.locator("#bars li span").all_inner_texts() == ["cherry & <b>cream</b>"]
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#answer table")
-    assert "At cherry & <b>cream</b> (place 2):" in page.inner_text("#answer")
-    assert float(page.inner_text("#answer td:nth-child(2)")) == values[2]
-    page.fill("#state-0", "banana")
-    page.press("#state-0", "Enter")
-    page.wait_for_selector("#answer p:has-text('At banana (place 1)')")
+    assert not page.is_visible("#view")
+    for typed, place in (("cherry & <b>cream</b>", 2), ("banana", 1), ("7", 7)):
+        page.get_by_label("item, by its name or its place from 0 to 59").fill(typed)
+        page.get_by_role("button", name="Ask").click()
+        page.wait_for_selector(f"#answer p:has-text('At {ITEMS[place]} (place {place}):')")
+        assert float(page.inner_text("#answer td:nth-child(2)")) == values[place]
     page.fill("#state-0", "durian")
     page.press("#state-0", "Enter")
     page.wait_for_selector("#ask-error:has-text('no item of that name')")
 
 
-def test_evaluated_policies_have_intervals(visit, stages):
-    page = visit().open("evaluated.qq", shown="#bars li")
-    assert sorted(page.locator("#bars li span").all_inner_texts()) == ["always high", "always low"]
-    assert page.locator("#bars line.spread").count() == 2
-    assert not page.is_visible("#asking")
-    page.get_by_text("The same as a table").click()
+def test_evaluated_policies_are_a_table_and_their_intervals_are_told(visit, kinds):
+    page = visit().open("evaluated.qq", shown="#table td")
+    released: Any = load(kinds["evaluated"])
     shown = {row.split("\t")[0]: numbers(row) for row in page.locator("#table tbody tr").all_inner_texts()}
-    released: Any = load(stages["evaluated"])
-    for name, row in released.values.items():
-        assert shown[name] == pytest.approx(list(row), rel=1e-5)
+    assert shown == {name: [pytest.approx(one.value, rel=1e-5)] for name, one in released.values.items()}
+    assert not page.is_visible("#asking")
+    for name, one in released.values.items():
+        assert f"{name} {one.value:.4g} (from {one.low:.4g} to {one.high:.4g})" in page.inner_text("#plain")
 
 
-def test_an_episode_can_be_watched(visit, stages):
-    page = visit().open("cart.qq", shown="#episode svg")
-    assert page.locator("#episode svg").count() == 6  # four coordinates, the action, the reward
-    assert page.inner_text("#moment-readout").startswith("Step 0 of ")
-    policies = page.locator("#rollout-policy option").all_inner_texts()
-    assert policies == ["the policy driver.qq", "random actions", "the same action at every step"]
-    page.select_option("#rollout-policy", "constant")
-    page.select_option("#rollout-action-0", label=PUSHES[1])
-    page.select_option("#rollout-begin", "typed")
-    for axis in range(4):
-        page.fill(f"#rollout-start-{axis}", "0")
-    page.fill("#rollout-steps", "12")
-    with page.expect_response(lambda answer: answer.url.endswith("/rollout")) as answered:
-        page.get_by_role("button", name="Draw this episode").click()
-    found = answered.value.json()
-    page.wait_for_selector("#moment-readout:has-text('place: 0 ')")
-    page.focus("#forward")
-    page.keyboard.press("Enter")
-    told = page.inner_text("#moment-readout")
-    assert told.startswith("Step 1 of ")
+def test_a_world_is_maps_of_what_a_step_changes(visit, kinds):
+    page = visit().open("cart.qq")
+    assert "What a step does" in page.inner_text("#values-title")
+    choices = page.locator("#view-mode option").all_text_contents()
+    assert choices[0] == "change of place after left, as a map"
+    assert len(choices) == 9
     named = [*STATES[:3], "coordinate 3 (0)"]
-    shown = [float(told.split(f"{name}: ")[1].split()[0]) for name in named]
-    assert shown == pytest.approx(found["states"][1], rel=1e-5)
-    assert set(found["actions"]) == {1}
-    assert f"action: {PUSHES[1]}" in told
-    titles = page.locator("#episode-table th[scope=col]").all_text_contents()
-    assert titles == ["step", *named, "action", "expected reward"]
-    assert page.locator("#episode-table tbody tr").nth(1).locator("td").all_text_contents()[4] == PUSHES[1]
-    drawn = page.locator("#episode svg").nth(4)
-    assert set(PUSHES) < set(drawn.locator("text").all_text_contents())
-    steps = drawn.locator("path.pale").get_attribute("d")
-    assert "L" not in steps  # level and upright only
-    assert steps.count("H") == len(found["actions"])
-    assert page.locator("#rollout i, #rollout td b, #view i").count() == 0  # names are text, never markup
-    page.focus("#moment")
-    page.keyboard.press("End")
-    assert page.inner_text("#ending") == found["reason"]
-    assert numbers(page.inner_text("#moment-readout"))[-1] == pytest.approx(sum(found["rewards"]), rel=1e-5)
-    page.click("#play")
-    page.wait_for_selector("#play:has-text('Pause')")
-    page.wait_for_selector("#play:has-text('Play again')")  # it ran to the end; a step between may pass unseen
-    page.click("#play")
-    page.click("#play")
-    assert page.inner_text("#play") == "Play"
-    with page.expect_response(lambda answer: answer.url.endswith("/rollout")) as other:
-        page.get_by_role("button", name="Another draw").click()
-    assert other.value.json()["states"] != found["states"]
-    page.fill("#rollout-start-2", "5")
-    page.get_by_role("button", name="Draw this episode").click()
-    page.wait_for_selector("#rollout-error:has-text('start must be 4 numbers within')")
-    assert not page.is_visible("#playback")
+    assert page.locator("#view-across option").all_text_contents() == named
+    assert page.locator("#view i, #view b, #asking i").count() == 0  # names are text, never markup
+    page.get_by_text("As a table").click()
+    first, *cells = [float(text) for text in page.locator("#table tbody tr").nth(0).locator("th, td").all_inner_texts()]
+    across = [float(text) for text in page.locator("#table th[scope=col]").all_inner_texts()[1:]]
+    states = np.array([[x, first, 0.0, 0.0] for x in across])
+    changes = open_release(kinds["cart"]).values(states)[:, 0] - states[:, 0]
+    assert cells == pytest.approx(changes.tolist(), abs=1e-5)
 
 
-def test_what_a_world_leaves_out_is_said(visit):
-    page = visit().open("still.qq")
-    assert "nobody can act in this world here" in page.inner_text("#rollout-notes")
-    assert not page.is_visible("#rollout-form")
-    page.get_by_role("button", name="pushed.qq").click()
-    page.wait_for_selector("#episode svg")
-    assert page.locator("#episode svg").count() == 5
-    assert "no reward is shown" in page.inner_text("#rollout-notes")
-    page.get_by_role("button", name="five.qq").click()
-    page.wait_for_selector("#badge:has-text('certified')")
-    assert not page.is_visible("#rollout")
-
-
-def test_a_policy_of_four_coordinates_says_what_it_does_where(visit, stages):
+def test_a_policy_of_four_coordinates_says_what_it_does_where(visit, kinds):
     page = visit().open("driver.qq")
     assert "how probable each action is" in page.inner_text("#values-title")
     assert "most probable" in page.inner_text("#legend")
     page.fill("#state-1", "1.5")
     page.press("#state-1", "Enter")
     page.wait_for_selector("#answer table")
-    values = open_release(stages["driver"]).values(np.array([[0.0, 1.5, 0.0, 0.0]]))[0]
+    values = open_release(kinds["driver"]).values(np.array([[0.0, 1.5, 0.0, 0.0]]))[0]
     assert f"the most probable action is action {values.argmax()}" in page.inner_text("#answer")
     assert [float(text) for text in page.locator("#answer td:nth-child(2)").all_inner_texts()] == values.tolist()
 
@@ -450,25 +381,25 @@ def test_a_policy_of_four_coordinates_says_what_it_does_where(visit, stages):
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 @pytest.mark.parametrize("name", ["cart", "pushed", "driver", "catalogue", "evaluated", "five"])
 def test_every_view_fits(visit, name, scheme, width):
-    bars = name in ("catalogue", "evaluated")
-    page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme).open(
-        f"{name}.qq", shown="#bars li" if bars else "#plot svg"
-    )
-    for summary in page.locator("summary:visible").all():
-        summary.click()
+    visitor = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = visitor.open(f"{name}.qq", shown="#table td" if name in ("catalogue", "evaluated") else "#plot svg")
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    if page.is_visible("#asking"):
+        page.get_by_role("button", name="Ask").click()
+        page.wait_for_selector("#answer table")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for choice in page.locator("#view-mode option").all() if not bars else []:
+    for choice in page.locator("#view-mode option").all() if page.is_visible("#view") else []:
         page.select_option("#view-mode", choice.get_attribute("value"))
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.slow
-def test_policies_of_stable_baselines(visit, tmp_path, stages):
+def test_policies_of_stable_baselines(visit, tmp_path, kinds):
     stable_baselines3 = pytest.importorskip("stable_baselines3")
-    from quietq.worlds.stable_baselines import WorldVecEnv
+    from quietq.worlds.world_vec_env import WorldVecEnv
 
-    world: Any = load(stages["cart"])
-    files = [stages["cart"]]
+    world: Any = load(kinds["cart"])
+    files = [kinds["cart"]]
     for kind in ("PPO", "DQN"):
         options = {"n_steps": 16} if kind == "PPO" else {"learning_starts": 50}
         model = getattr(stable_baselines3, kind)("MlpPolicy", WorldVecEnv(world, 4, steps=20), **options).learn(200)
@@ -482,6 +413,3 @@ def test_policies_of_stable_baselines(visit, tmp_path, stages):
             page.wait_for_selector("#answer table")
             action = open_release(tmp_path / f"{kind}.qq").policy(np.zeros((1, 4)))[0]
             assert f"action is action {action}" in page.inner_text("#answer")
-        page = visitor.open("cart.qq", shown="#episode svg")
-        assert "the policy PPO.qq" in page.inner_text("#rollout-policy")
-        assert "the policy DQN.qq" in page.inner_text("#rollout-policy")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from quietq import Assumption, Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
-from quietq.mechanisms.private_network import Output
 from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
 from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
-from quietq.publishing import OpenedFile, PrivateNetwork
-from quietq.publishing.server.plain_words import explain
+from quietq.publishing.server.plain_words import cap_in_words, promise_in_words
+from quietq.released import OpenedFile, PrivateNetwork
+from quietq.released.private_network import Output
 
 BUDGET = Budget(0.9, 1e-4)
 BUDGETS = (BUDGET, Budget(1e-6, 1e-9), Budget(50.0, 1e-4))
@@ -47,7 +47,7 @@ def release(certificate: Certificate, output: Output = "values") -> OpenedFile:
 
 
 def words(certificate: Certificate) -> str:
-    return " ".join(explain(release(certificate))["plain"])
+    return " ".join(promise_in_words(release(certificate)))
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,13 @@ def words(certificate: Certificate) -> str:
     ],
 )
 def test_who_is_protected(relation, who, secret):
-    told = explain(release(stated(relation)))
-    assert told["plain"][0] == f"Protected is {who}"
-    text = " ".join(told["plain"])
+    told = promise_in_words(release(stated(relation)))
+    assert told[0] == f"Protected is {who}"
+    text = " ".join(told)
     assert f"knows everything but {secret}," in text
     assert f"Promised to look alike: {relation}." in text
     assert "epsilon = 0.9 and delta = 0.0001" in text
     assert "NOT PRIVATE" not in text
-    assert told["assumptions"] == [{"text": each.text, "enforced": each.enforced} for each in ASSUMPTIONS]
 
 
 @pytest.mark.parametrize(
@@ -100,11 +99,12 @@ def test_the_share_of_right_guesses_is_never_understated(relation, budget):
     ],
 )
 def test_the_cap_is_that_of_replacing_everybody(count, kind):
-    gaussian = explain(release(stated(kind(count))))["cap"]
+    gaussian: Any = cap_in_words(stated(kind(count)))
     assert gaussian["score"] == cap_gdp(BUDGET.mu, count)
     if isinstance(kind(count), LipschitzBall):
         pure = Budget(1.0, 0)
-        assert explain(release(stated(kind(count), pure)))["cap"]["score"] == cap_any_dp(pure, count)
+        exact: Any = cap_in_words(stated(kind(count), pure))
+        assert exact["score"] == cap_any_dp(pure, count)
     if gaussian["score"] >= 0.995:
         assert "rules out no score up to 0.995" in gaussian["sentence"]
     else:
@@ -115,14 +115,13 @@ def test_the_cap_is_that_of_replacing_everybody(count, kind):
     "relation", [SupBall(1.0), LipschitzBall(1.0, 1.0), RkhsBall(1.0, Exponential(2.0)), Trajectories(300, 1.0)]
 )
 def test_without_people_or_a_policy_there_is_no_cap(relation):
-    assert explain(release(stated(relation)))["cap"] is None
+    assert cap_in_words(stated(relation)) is None
 
 
 def test_a_real_release_is_explained():
     mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, levels=4)
-    told = explain(release(mechanism.apply(lambda s: s).certificate))
-    assert told["plain"][0] == "Protected is any one of 50 people."
-    assert {each["enforced"] for each in told["assumptions"]} == {True, False}
+    told = promise_in_words(release(mechanism.apply(lambda s: s).certificate))
+    assert told[0] == "Protected is any one of 50 people."
 
 
 def test_what_is_not_certified_is_not_private_and_says_why():
@@ -130,11 +129,11 @@ def test_what_is_not_certified_is_not_private_and_says_why():
     simulated = Certificate(method="m", standing="none", reproducible=True)
     nothing = Certificate(method="m", standing="none")
     for certificate, why in ((claimed, "the claim is not proven"), (simulated, "from a seed"), (nothing, "No noise")):
-        told = explain(release(certificate))
-        assert told["plain"][0].startswith("NOT PRIVATE: ")
-        assert why in " ".join(told["plain"])
-        assert "Protected" not in " ".join(told["plain"])
-        assert told["cap"] is None
+        told = promise_in_words(release(certificate))
+        assert told[0].startswith("NOT PRIVATE: ")
+        assert why in " ".join(told)
+        assert "Protected" not in " ".join(told)
+        assert cap_in_words(certificate) is None
 
 
 def test_trust_is_asked_for():
@@ -142,5 +141,5 @@ def test_trust_is_asked_for():
 
 
 def test_log_probabilities_are_called_what_they_are():
-    told = explain(release(stated(SupBall(1.0)), output="log-probabilities"))
-    assert "logarithms of the probabilities" in told["plain"][-1]
+    told = promise_in_words(release(stated(SupBall(1.0)), output="log-probabilities"))
+    assert "logarithms of the probabilities" in told[-1]

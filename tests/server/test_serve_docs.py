@@ -1,23 +1,47 @@
 """The commands of docs/serving.md work as they are written."""
 
-import re
+import os
+import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+from functools import partial
+from unittest import mock
 
 import pytest
 from browser import serving_here
+from pages import blocks_of, page_named, print_of, run_command
 
+from quietq.privacy.words import plural
 from quietq.publishing.server.run import read_token
 
-PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+PAGE = page_named("serving")
 
 
 def block(language: str, word: str) -> str:
     """The one block in a language that holds a word."""
-    (found,) = [text for text in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) if word in text]
+    (found,) = [text for spoken, text, _ in blocks_of(PAGE) if spoken == language and word in text]
     return found
+
+
+def test_every_block_is_run_here():
+    assert [language for language, _, reason in blocks_of(PAGE) if not reason] == ["sh", "sh", "python", "sh"]
+
+
+def test_starting_it(files, kinds, tmp_path):
+    """Each command as it stands, up to where its workers would start; `test_serve_process.py` starts some."""
+    these = {"agent": files["agent"], "reward": files["function"], "world": kinds["cart"], "policy": kinds["driver"]}
+    for name, file in these.items():
+        shutil.copy(file, tmp_path / f"{name}.qq")
+    run = partial(print_of, tmp_path)
+    run(lambda: run_command(["keygen", "release-key"]))
+    run(lambda: run_command(["publish", "agent.qq", "--out", "signed.qq", "--sign", "release-key"]))
+    for command in block("sh", "--workers 2").splitlines():
+        program, *arguments = shlex.split(command, comments=True)
+        assert program == "quietq"
+        with mock.patch.dict(os.environ), mock.patch("quietq.publishing.server.run.Multiprocess"):
+            told = run(lambda arguments=arguments: run_command([*arguments, "--port", "0"]))
+        assert f"serving {plural(command.count('.qq'), 'release')} on http://127.0.0.1:" in told
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +82,3 @@ def test_asking_by_python(url):
     code = block("python", "urlopen").replace("http://127.0.0.1:8080", url)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "certified (10000, 3)\n", done.stderr
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_an_episode_by_curl(stages, stage):
-    with serving_here(stages["cart"], hosts=["127.0.0.1"]) as address:
-        command = block("sh", "/rollout").replace("http://127.0.0.1:8080", address).replace("curl -s", "curl -sSf")
-        command = f"WORLD={stage.entries['cart'].record.id}; {command}"
-        done = subprocess.run(["sh", "-ec", command], capture_output=True, text=True)
-    assert '"states":[[' in done.stdout, done.stderr
-    assert '"reason":"' in done.stdout

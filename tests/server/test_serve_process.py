@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from serving import TOKEN, WAIT, Running, running, until
 
-from quietq.publishing import open_release
+from quietq.released import open_release
 
 BYTES = {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"}
 GUARDED = {"Authorization": f"Bearer {TOKEN}"}

@@ -1,6 +1,5 @@
 """Files are checked before the port opens, and a worker is given the bytes that were checked."""
 
-import json
 import pickle
 from dataclasses import replace
 from functools import partial
@@ -9,12 +8,10 @@ import pytest
 from serving import TOKEN, ask, catalogue_of, make_files
 
 from quietq import InvalidInput
-from quietq.mechanisms.signature import create_key, read_public_key
-from quietq.publishing import open_release
 from quietq.publishing.publish import copy_release
-from quietq.publishing.server.audits import MOST_AUDIT_BYTES
 from quietq.publishing.server.catalogue import open_catalogue, read_served
 from quietq.publishing.server.run import start_worker
+from quietq.released.signature import create_key, read_public_key
 
 
 @pytest.fixture
@@ -55,42 +52,6 @@ def test_files_that_are_no_releases(own, tmp_path):
         catalogue_of(tmp_path / "nothing.qq")
 
 
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [
-        (b"{", "JSON object in UTF-8"),
-        (b"\xff", "JSON object in UTF-8"),
-        (b"[1]", "finite numbers"),
-        (b'{"a": [1]}', "finite numbers"),
-        (b'{"a": {"b": 1}}', "finite numbers"),
-        (b'{"a": NaN}', "finite numbers"),
-        (b'{"a": 1e999}', "finite numbers"),
-        (b'{"a": ' + b"9" * 400 + b"}", "finite numbers"),
-        (b'{"a": ' + b"9" * 9000 + b"}", "JSON object"),
-        (b'{"a": "\\ud800"}', "finite numbers"),
-        (b'{"a": "\\u0000"}', "finite numbers"),
-        (b'{"a\\u202e": 1}', "finite numbers"),
-        (b"[" * 50_000, "JSON object in UTF-8"),
-        (b'{"release": "0000"}', "not '0000'"),
-        (b'{"release": null}', "not None"),
-        (b'{"runs": 10, "verdict": "consistent"}', "must name this release"),
-        (b'{"a": "' + b"x" * MOST_AUDIT_BYTES + b'"}', "at most 65536 bytes"),
-    ],
-)  # fmt: skip
-def test_audits_that_are_none(own, content, word):
-    own["agent"].with_name("agent.audit.json").write_bytes(content)
-    with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: its audit") as raised:
-        catalogue_of(own["agent"])
-    assert word in str(raised.value)
-
-
-def test_an_audit_is_of_the_release_that_it_names(own):
-    found = {"release": open_release(own["agent"]).hash, "runs": 10, "passed": True}
-    own["agent"].with_name("agent.audit.json").write_text(json.dumps(found))
-    (entry,) = catalogue_of(own["agent"]).values()
-    assert entry.certificate.audit == found
-
-
 def test_only_what_the_key_signed_is_served_by_any_worker(own):
     keys = [create_key(own["agent"].with_name(name))[:2] for name in ("mine", "other")]
     (mine, public), (other, _) = keys
@@ -103,24 +64,9 @@ def test_only_what_the_key_signed_is_served_by_any_worker(own):
     with pytest.raises(InvalidInput, match="signed by another key"):
         start_worker([read_served(own["agent"])], ["*"], key, None)
     copy_release(own["agent"], own["agent"], sign=mine)
-    forged = {"release": open_release(own["agent"]).hash, "verdict": "found nothing"}
-    own["agent"].with_name("agent.audit.json").write_text(json.dumps(forged))
     (entry,) = catalogue_of(own["agent"], key=key).values()
-    assert entry.certificate.audit is None  # which the key did not sign
     assert entry.record.signed.startswith("signed by the key given, ")
     assert start_worker([read_served(own["agent"])], ["*"], key, None)
-
-
-def test_links_and_folders_are_no_audits(own):
-    beside = own["agent"].with_name("agent.audit.json")
-    (own["agent"].parent / "secret.json").write_text('{"key": "secret"}')
-    beside.symlink_to("secret.json")
-    with pytest.raises(InvalidInput, match=r"'agent.audit.json', must be a plain file"):
-        read_served(own["agent"])
-    beside.unlink()
-    beside.mkdir()
-    with pytest.raises(InvalidInput, match="must be a plain file"):
-        read_served(own["agent"])
 
 
 def test_sizes_are_checked_before_anything_is_read(own):

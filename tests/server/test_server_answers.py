@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kinds import ITEMS, STATES
 from serving import Asked, make_files, moving
 
 from quietq import Box
-from quietq.mechanisms.private_policy import TRAINED
-from quietq.mechanisms.signature import create_key, read_public_key
-from quietq.publishing import load, publish
+from quietq.publishing import publish
+from quietq.released import load
+from quietq.released.private_network import TRAINED
+from quietq.released.signature import create_key, read_public_key
 
 BYTES = {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"}
 NAMES = ("agent", "plane", "function", "open")
@@ -145,19 +147,37 @@ def test_the_certificate_in_full_and_in_words(ask, name):
     assert record["plain"]
     assert all(isinstance(sentence, str) for sentence in record["plain"])
     assert record["privacy"] == entry.record.privacy
-    assert record["audit"] is None
     assert ("NOT PRIVATE" in " ".join(record["plain"])) == (name == "open")
 
 
-def test_an_audit_and_a_signature_are_shown(tmp_path):
-    files = make_files(tmp_path)
-    key, _, print_of_key = create_key(tmp_path / "key")
-    name = publish(load(files["function"]), files["function"], sign=key)
-    found = {"release": name, "epsilon_lower_bound": 0.31, "runs": 2000, "verdict": "consistent", "seed": None}
-    (tmp_path / "function.audit.json").write_text(json.dumps(found))
-    ask = Asked({"function": files["function"]})
-    assert ask.get(ask.url("function", "certificate")).json()["audit"] == found
-    assert ask.get("/v1/releases").json()["releases"][0]["signer"] == print_of_key
+def test_coordinates_items_and_outputs_are_named(kinds):
+    ask = Asked(kinds)
+    listed = {each["name"]: each for each in ask.get("/v1/releases").json()["releases"]}
+    named = {name: (one["names"], one["measure"]) for name, one in listed.items()}
+    assert named["driver.qq"] == (["action 0", "action 1"], "log-probability")
+    assert named["five.qq"] == (["value"], "released value")
+    assert named["pushed.qq"][0][0] == "next place after the middle action"
+    assert len(named["cart.qq"][0]) == 8
+    assert named["cart.qq"][0][-1] == "next coordinate 3 (0) after <i>right</i>"
+    assert listed["cart.qq"]["coordinates"] == [*STATES[:3], "coordinate 3 (0)"]
+    assert listed["five.qq"]["coordinates"] == [f"coordinate {k}" for k in range(5)]
+    assert (listed["catalogue.qq"]["items"], listed["catalogue.qq"]["coordinates"]) == (list(ITEMS), ["item"])
+    kinds_of = {name.removesuffix(".qq"): one["what"] for name, one in listed.items()}
+    assert kinds_of == {"cart": "world", "pushed": "world", "driver": "agent", "catalogue": "function",
+                        "evaluated": "policy values", "five": "function"}  # fmt: skip
+    assert {name for name, one in listed.items() if one["items"] is not None} == {"catalogue.qq"}
+
+
+def test_items_have_their_values_and_policies_their_intervals(kinds):
+    ask = Asked(kinds)
+    answer = ask.post(ask.url("catalogue"), json={"states": list(range(len(ITEMS)))})
+    assert np.array(answer.json()["values"])[:, 0].tolist() == load(kinds["catalogue"])(list(ITEMS)).tolist()
+    released: Any = load(kinds["evaluated"])
+    found = ask.get(ask.url("evaluated"), params={"state": 0}).json()["values"]
+    assert found == [[one.value for one in released.values.values()]]
+    plain = " ".join(ask.get(ask.url("evaluated", "certificate")).json()["plain"])
+    for name, one in released.values.items():
+        assert f"{name} {one.value:.4g} (from {one.low:.4g} to {one.high:.4g})" in plain
 
 
 @pytest.mark.parametrize(("signed", "given"), [(False, False), (True, False), (True, True)])
@@ -183,7 +203,8 @@ def test_every_answer_says_who_signed(tmp_path, signed, given):
         assert answer.json()["signed"] == answer.headers["X-Quietq-Signed"] == wanted
     raw = ask.get(ask.url("agent"), params={"state": 0.3}, headers={"Accept": "application/octet-stream"})
     assert raw.headers["X-Quietq-Signed"] == wanted
-    assert ask.get("/v1/releases").json()["releases"][0]["signer_checked"] == given
+    (listed,) = ask.get("/v1/releases").json()["releases"]
+    assert (listed["signer"], listed["signer_checked"]) == (print_of_key if signed else None, given)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_schemathesis_finds_nothing(files, tmp_path):
     with serving_here(files["agent"], files["function"], token=TOKEN) as url:
         done = schemathesis(url, tmp_path, 6)
     assert done.returncode == 0, done.stdout[-5000:]
-    assert "Tested: 11" in done.stdout
+    assert "Tested: 9" in done.stdout
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_schemathesis_finds_no_server_error_where_boxes_differ(files, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cart", "pushed"])
-def test_schemathesis_finds_nothing_in_a_world(stages, tmp_path, name):
-    with running(stages[name], log=tmp_path / "log") as server:
+def test_schemathesis_finds_nothing_in_a_world(kinds, tmp_path, name):
+    with running(kinds[name], log=tmp_path / "log") as server:
         done = schemathesis(server.url, tmp_path, 100, "--exclude-checks", "positive_data_acceptance")
     assert done.returncode == 0, done.stdout[-5000:]

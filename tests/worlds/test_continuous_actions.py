@@ -11,10 +11,10 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from quietq.feedback import Ratings
-from quietq.mechanisms import GaussianProcessMechanism, RewardModel, privatise
-from quietq.mechanisms.private_model import PrivateModel
+from quietq.mechanisms import GaussianProcessMechanism, privatise
 from quietq.noise import Product
 from quietq.privacy import Budget, InvalidInput, people
+from quietq.released.private_model import PrivateModel
 from quietq.worlds import PrivateReward, relabel
 
 BUDGET = Budget(1.0, 1e-5)
@@ -68,22 +68,18 @@ def test_stock_sac_learns_from_a_fitted_model() -> None:
 def test_every_kind_of_reward() -> None:
     unit, line = people(50, 0, 0.5, 1), lambda s: 0.5 - abs(s - 0.5)
     path = privatise(line, BUDGET, relation=unit, simulate=1)
-    fitted = RewardModel(low=0, high=1).fit([0.1, 0.5], [0.2, 0.3], 0.05)
     plane = GaussianProcessMechanism(Product((1.0, 1.0)), 0.02, BUDGET, domain=PLANE, levels=4)
     for private, state in (
         (path, 0),
         (privatise(line, BUDGET, relation=unit, simulate=1, noise="knots"), 1),
         (privatise(line, BUDGET, relation=unit, simulate=1, noise="k-norm", pieces=4), 1),
         (plane.simulate(lambda s: s.prod(axis=-1), 2), None),
-        (type(fitted)(fitted.box, fitted.mean, fitted.covariance, path.certificate), 0),
         (MODEL, None),
     ):
         env = PrivateReward(Room(), private, state=state)
         env.reset(seed=0)
         after, reward, *_ = env.step(np.array([0.05, -0.05], np.float32))
         assert reward == private(after.astype(np.float64) if state is None else float(after[state]))
-    with pytest.raises(InvalidInput, match="no certificate"):
-        PrivateReward(Room(), fitted, state=0)
 
 
 def test_a_reward_of_state_and_action() -> None:

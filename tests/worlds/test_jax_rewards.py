@@ -1,31 +1,25 @@
 """Rewards as pytrees against what they were made of; and that they stack, compile and map."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from quietq import (
-    BandLimited,
     Box,
     Budget,
-    FeatureKernel,
     GaussianProcessMechanism,
     InvalidInput,
-    RewardModel,
-    RkhsBall,
     people as people_relation,
 )
-from quietq.mechanisms import PrivateKnots, PrivateTable
-from quietq.registry import WORLDS
-from quietq.worlds import NavigationWorld, RecommenderWorld, ThermostatWorld, WalkWorld, find_world, walk_reward
-from quietq.worlds.jax_rewards import JaxReward, ReleasedReward, WorldReward, as_jax, stack
+from quietq.paper import BandLimited, FiniteRankMechanism
+from quietq.paper.agents.jax_rewards import JaxReward, ReleasedReward, WorldReward, as_jax, stack
+from quietq.released import PrivateKnots, PrivateTable
+from quietq.worlds import WORLDS, NavigationWorld, ThermostatWorld, WalkWorld, find_world, walk_reward
 
 BUDGET = Budget(0.9, 1e-4)
 EVERY = pytest.mark.parametrize("world", [find_world(name) for name in WORLDS], ids=list(WORLDS))
-RULES = {"walk": "table", "thermostat": "table", "navigation": "sum", "recommender": "weights"}
+RULES = {"walk": "table", "thermostat": "table", "navigation": "sum"}
 
 
 def private(world, seed=1):
@@ -93,18 +87,13 @@ def test_one_output_an_action():
     assert np.abs(called(as_jax(function), states, actions) - expected).max() <= 1e-6
 
 
-def test_knots_and_fitted_rewards():
+def test_knots():
     box = Box.of((-3, 5))
     states = states_in(box)
     table = private(WalkWorld())
     knots = PrivateKnots(np.array([0.1, 0.9, -0.3, 0.4]), box, table.certificate)
-    fitted = RewardModel(low=0.0, high=0.5, domain=(-3, 5)).fit([-2.0, 0.0, 4.0], [0.1, 0.4, 0.2], noise=0.05)
-    outputs = dataclasses.replace(fitted, mean=np.stack([fitted.mean, 2 * fitted.mean], axis=-1))
-    for function in (knots, fitted):
-        assert getattr(as_jax(function), "rule") == "knots"  # noqa: B009
-        assert np.abs(called(as_jax(function), states) - function(given(states))).max() <= 1e-6
-    ones = np.ones(len(states), dtype=int)
-    assert np.abs(called(as_jax(outputs), states, ones) - 2 * fitted(given(states))).max() <= 2e-6
+    assert getattr(as_jax(knots), "rule") == "knots"  # noqa: B009
+    assert np.abs(called(as_jax(knots), states) - knots(given(states))).max() <= 1e-6
 
 
 def test_tables_in_two_dimensions():
@@ -133,25 +122,23 @@ def test_functions_that_jax_can_trace():
     assert as_jax(square) is square
 
 
-def numpy_features(x):
-    return np.stack([np.ones(len(x)), np.sin(x)], axis=-1)
-
-
-def with_weights(kernel, size):
-    relation = RkhsBall(0.1, kernel)
-    return GaussianProcessMechanism.for_relation(relation, BUDGET).simulate(np.zeros(size), 1)
+def weights():
+    """The paper's, which no compiled trainer reads."""
+    return FiniteRankMechanism(BandLimited(3.0), 0.1, BUDGET).simulate(walk_reward, 1)
 
 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: as_jax(with_weights(FeatureKernel(numpy_features, rank=2), 2)), r"phi cannot be traced by JAX \("),
-        (lambda: as_jax(with_weights(BandLimited(3.0), BandLimited(3.0).rank)), r"phi cannot be traced by JAX \("),
+        (
+            lambda: called(as_jax(weights()), np.ones((1, 1), dtype=np.float32)),
+            r"The reward cannot be traced by JAX \(",
+        ),
         (lambda: called(as_jax(walk_reward), np.ones((1, 1), dtype=np.float32)), "The reward cannot be traced"),
         (lambda: as_jax(0.5), "reward must be a private function or a function of states, not float"),
         (lambda: stack([]), "at least one"),
         (lambda: stack([as_jax(ThermostatWorld()), as_jax(NavigationWorld())]), "all of one kind and size"),
-        (lambda: stack([as_jax(private(WalkWorld())), WorldReward(RecommenderWorld())]), "all of one kind and size"),
+        (lambda: stack([as_jax(private(WalkWorld())), WorldReward(NavigationWorld())]), "all of one kind and size"),
     ],
 )
 def test_wrong_arguments_get_one_clear_sentence(wrong, sentence):

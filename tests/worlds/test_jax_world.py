@@ -7,12 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from leaving_world import LeavingWorld
 
-from quietq.registry import WORLDS
-from quietq.worlds import RecommenderWorld, find_world
-from quietq.worlds.jax_world import WorldState, reset, reset_with, step, step_with
+from quietq.paper.agents.jax_world import WorldState, reset, reset_with, step, step_with
+from quietq.worlds import WORLDS, find_world
 
-EVERY = pytest.mark.parametrize("world", [find_world(name) for name in WORLDS], ids=list(WORLDS))
+EVERY = pytest.mark.parametrize(
+    "world", [*(find_world(name) for name in WORLDS), LeavingWorld()], ids=[*WORLDS, "leaving"]
+)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -67,7 +69,7 @@ def test_whole_runs_compile_and_stay_in_the_box(world):
         assert (states >= np.array(world.box.low)).all()
         assert (states <= np.array(world.box.high)).all()
     assert (truncated == (np.arange(world.steps) == world.steps - 1)).all()
-    assert terminated.any() == isinstance(world, RecommenderWorld)
+    assert terminated.any() == isinstance(world, LeavingWorld)
 
 
 @EVERY

@@ -56,5 +56,10 @@ def test_nothing_is_said_where_the_level_is_known_or_does_not_matter():
     push(PrivateReward(gymnasium.make("CartPole-v1"), levelled, state=0))
     push(PrivateReward(gymnasium.make("CartPole-v1", max_episode_steps=5), reward, state=0))  # cut off before it falls
     with warnings.catch_warnings(record=True) as caught:
-        push(PrivateReward(gymnasium.make("quietq/Walk-v0"), private(noise="path", level=False), outside="clip"), 60)
+        push(
+            PrivateReward(
+                gymnasium.make("quietq.worlds:quietq/Walk-v0"), private(noise="path", level=False), outside="clip"
+            ),
+            60,
+        )
     assert caught == []

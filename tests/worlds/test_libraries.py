@@ -23,7 +23,7 @@ PRIVATE = MECHANISM.simulate(lambda s: 0.5 - abs(s - 0.5), seed=1)
 
 def raw() -> gymnasium.Env:
     assert quietq.worlds
-    return gymnasium.make("quietq/Walk-v0")
+    return gymnasium.make("quietq.worlds:quietq/Walk-v0")
 
 
 def make() -> gymnasium.Env:
@@ -114,7 +114,7 @@ private = mechanism.apply(lambda s: 0.5 - abs(s - 0.5))
 
 def raw():
     import quietq.worlds
-    return gymnasium.make("quietq/Walk-v0")
+    return gymnasium.make("quietq.worlds:quietq/Walk-v0")
 
 def make():
     return PrivateReward(raw(), private, state=lambda batch: batch[:, 0])

@@ -126,7 +126,7 @@ def test_what_is_no_number_is_refused_either_way() -> None:
 
 
 def test_an_environment_can_be_made_again_with_its_choice() -> None:
-    env = PrivateReward(gymnasium.make("quietq/Walk-v0"), PRIVATE, outside="clip")
+    env = PrivateReward(gymnasium.make("quietq.worlds:quietq/Walk-v0"), PRIVATE, outside="clip")
     assert env.spec is not None
     assert env.spec.additional_wrappers[-1].kwargs["outside"] == "clip"  # type: ignore[index]
 

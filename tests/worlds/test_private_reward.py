@@ -11,9 +11,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import Autoreset, NormalizeReward, RecordEpisodeStatistics, TimeLimit, vector as vector_wrappers
 
 import quietq.worlds
-from quietq.mechanisms import GaussianProcessMechanism, PrivateFunction
+from quietq.mechanisms import GaussianProcessMechanism
 from quietq.noise import Product
 from quietq.privacy import Budget, InvalidInput, people
+from quietq.released import PrivateFunction
 from quietq.worlds.private_reward import PrivateEnv, PrivateReward, PrivateVectorEnv
 from quietq.worlds.reader import relabel
 
@@ -279,7 +280,7 @@ def test_actions_that_do_not_start_at_zero() -> None:
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
 def test_passes_the_environment_checker_and_can_be_made_again() -> None:
     assert quietq.worlds
-    env = PrivateReward(gymnasium.make("quietq/Walk-v0"), PRIVATE)
+    env = PrivateReward(gymnasium.make("quietq.worlds:quietq/Walk-v0"), PRIVATE)
     check_env(env)
     assert env.spec is not None
     again = gymnasium.make(env.spec)
@@ -289,7 +290,7 @@ def test_passes_the_environment_checker_and_can_be_made_again() -> None:
 
 
 def test_pickles_and_copies() -> None:
-    env = PrivateReward(gymnasium.make("quietq/Walk-v0"), PRIVATE)
+    env = PrivateReward(gymnasium.make("quietq.worlds:quietq/Walk-v0"), PRIVATE)
     env.reset(seed=3)
     copies = [pickle.loads(pickle.dumps(env)), copy.deepcopy(env)]  # cloudpickle: see test_libraries
     rewards = [other.step(1)[1] for other in [env, *copies]]

@@ -50,13 +50,15 @@ def episode(env, act, **reset):
 
 
 def test_gymnasium_accepts_it():
-    env = gymnasium.make("quietq/Walk-v0")
+    env = gymnasium.make("quietq.worlds:quietq/Walk-v0")
     check_env(env.unwrapped, skip_render_check=True)
     assert env.observation_space == gymnasium.spaces.Box(0, 1, (1,), np.float32)
     assert env.action_space == gymnasium.spaces.Discrete(2)
 
 
-@pytest.mark.parametrize("env", [world_env("walk"), gymnasium.make("quietq/Walk-v0")], ids=["bare", "made"])
+@pytest.mark.parametrize(
+    "env", [world_env("walk"), gymnasium.make("quietq.worlds:quietq/Walk-v0")], ids=["bare", "made"]
+)
 def test_an_episode_has_exactly_fifty_steps(env):
     for seed in (1, None):
         _, rewards = episode(env, lambda _: 0, seed=seed)
@@ -77,7 +79,7 @@ def test_a_seed_decides_everything():
 def test_the_reward_is_a_function_of_the_observation_returned():
     private = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), Budget(0.9, 1e-4)).simulate(walk_reward, 1)
     for reward in (walk_reward, private, np.square):
-        env = gymnasium.make("quietq/Walk-v0", reward=reward)
+        env = gymnasium.make("quietq.worlds:quietq/Walk-v0", reward=reward)
         observations, rewards = episode(env, lambda o: int(o[0] < 0.5), seed=5)
         assert observations.dtype == np.float32
         assert (rewards == reward(observations[1:].astype(float))).all()

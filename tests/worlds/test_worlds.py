@@ -11,22 +11,24 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
+from leaving_world import LeavingWorld
 
 from quietq import Budget, GaussianProcessMechanism, InvalidInput, LipschitzBall, PrivateReward
-from quietq.registry import WORLDS
 from quietq.worlds import (
+    WORLDS,
     NavigationWorld,
-    RecommenderWorld,
     ThermostatWorld,
     WalkWorld,
     WorldEnv,
     find_world,
     world_env,
 )
+from quietq.worlds.known_worlds import gymnasium_id
 from quietq.worlds.navigation import along_x, along_y
-from quietq.worlds.recommender import GENRES, item
 
-EVERY = pytest.mark.parametrize("world", [find_world(name) for name in WORLDS], ids=list(WORLDS))
+OWN = [find_world(name) for name in WORLDS]
+EVERY = pytest.mark.parametrize("world", OWN, ids=list(WORLDS))
+AND_ONE_MORE = pytest.mark.parametrize("world", [*OWN, LeavingWorld()], ids=[*WORLDS, "leaving"])
 BUDGET = Budget(0.9, 1e-4)
 UNIFORM = st.floats(0, 1, exclude_max=True)
 
@@ -42,7 +44,7 @@ def states_in(world, points=200):
 
 @EVERY
 def test_gymnasium_accepts_it(world):
-    env = gymnasium.make(WORLDS[world.name].gymnasium_id)
+    env = gymnasium.make(gymnasium_id(world.name))
     check_env(env.unwrapped, skip_render_check=True)
     assert env.unwrapped.world == world  # pyright: ignore[reportAttributeAccessIssue]
     assert env.observation_space.shape == (world.box.dimension,)
@@ -53,8 +55,10 @@ def test_gymnasium_accepts_it(world):
 
 
 def test_a_fresh_interpreter_finds_them_without_jax():
-    made = f"[gymnasium.make(name).reset(seed=0) for name in {[entry.gymnasium_id for entry in WORLDS.values()]}]"
-    code = f"import sys, gymnasium, quietq; {made}; print('jax' in sys.modules)"
+    made = (
+        f"[gymnasium.make(name).reset(seed=0) for name in {[f'quietq.worlds:{gymnasium_id(one)}' for one in WORLDS]}]"
+    )
+    code = f"import sys, gymnasium; {made}; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -91,7 +95,7 @@ def test_a_private_function_replaces_the_reward(world):
 def test_a_private_reward_wraps_it_and_it_pickles(world):
     mechanism = GaussianProcessMechanism.for_relation(world.relation(50), BUDGET, domain=world.box, levels=10)
     private = mechanism.simulate(world.mean_reward(), 3)
-    env = PrivateReward(gymnasium.make(WORLDS[world.name].gymnasium_id), private)
+    env = PrivateReward(gymnasium.make(gymnasium_id(world.name)), private)
     env.reset(seed=1)
     again = pickle.loads(pickle.dumps(env))
     observation, reward, *_ = env.step(1)
@@ -101,8 +105,8 @@ def test_a_private_reward_wraps_it_and_it_pickles(world):
     assert plain.reset(seed=1)[0] in plain.observation_space
 
 
-@EVERY
-def test_episodes_end_by_the_clock_and_only_the_recommender_terminates(world):
+@AND_ONE_MORE
+def test_episodes_end_by_the_clock_and_where_people_leave(world):
     env = WorldEnv(world)
     env.reset(seed=1)
     lengths, left = [], 0
@@ -118,17 +122,13 @@ def test_episodes_end_by_the_clock_and_only_the_recommender_terminates(world):
         lengths.append(steps)
         left += terminated
     assert max(lengths) == world.steps
-    assert (left > 0) == isinstance(world, RecommenderWorld)
+    assert (left > 0) == isinstance(world, LeavingWorld)
 
 
 @EVERY
 def test_what_is_declared_of_each_person_holds_for_the_mean(world):
     relation = world.relation(50)
     assert relation.people == 50
-    if isinstance(world, RecommenderWorld):
-        assert np.linalg.norm(world.weights) == pytest.approx(world.strength)
-        assert relation.radius == pytest.approx(2 / 50)
-        return
     grid = np.linspace(0, 1, 4001)
     if isinstance(world, NavigationWorld):
         parts = [(along_x(grid, np), 0.5, 1.5), (along_y(grid, np), 0.3, 0.4)]
@@ -142,7 +142,7 @@ def test_what_is_declared_of_each_person_holds_for_the_mean(world):
         assert np.abs(np.diff(values)).max() * 4000 <= slope * (1 + 1e-9)
 
 
-@EVERY
+@AND_ONE_MORE
 @settings(max_examples=25)
 @given(data=st.data())
 def test_states_never_leave_the_box(world, data):
@@ -158,7 +158,7 @@ def test_states_never_leave_the_box(world, data):
     assert inside(state, world.box)
 
 
-@EVERY
+@AND_ONE_MORE
 def test_many_episodes_move_as_each_does(world):
     rng = np.random.default_rng(4)
     states, actions = states_in(world, 30).reshape(5, 6, -1), rng.integers(world.actions, size=(5, 6))
@@ -197,26 +197,10 @@ def test_the_thermostat_drifts_to_the_outside():
     assert state[0] == pytest.approx(world.outside, abs=0.01)
 
 
-def test_genres_are_alike_in_nothing():
-    assert np.allclose(GENRES @ GENRES.T, 4 / 3 * np.eye(4) - 1 / 3)
-    assert np.allclose(item(RecommenderWorld().box.to_unit(GENRES)), GENRES)
-
-
-def test_the_recommender_keeps_to_the_ball_and_people_leave_at_its_rate():
-    world, rng = RecommenderWorld(), np.random.default_rng(0)
-    states, left = world.start(rng.random((20000, 4)), np), []
-    for _ in range(10):
-        states, ended = world.move(states, rng.integers(4, size=20000), rng.random((20000, 4)), np)
-        left.append(ended.mean())
-        assert np.linalg.norm(states, axis=1).max() <= 1 + 1e-12
-    assert np.mean(left) == pytest.approx(1 / 64, abs=6 * np.sqrt(1 / 64 / 200_000))
-
-
-def test_no_consensus():
-    assert np.linalg.norm(RecommenderWorld(strength=0.02).weights) == pytest.approx(0.02)
-    env = gymnasium.make("quietq/Recommender-v0", world=RecommenderWorld(strength=0.0))
+def test_constants_are_given_by_a_world():
+    env = gymnasium.make("quietq.worlds:quietq/Navigation-v0", world=NavigationWorld(steps=3))
     env.reset(seed=1)
-    assert env.step(0)[1] == 0
+    assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
 
 
 def test_a_start_may_be_given():
@@ -228,7 +212,7 @@ def test_a_start_may_be_given():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: find_world("moon"), "the known ones are walk, thermostat, navigation, recommender"),
+        (lambda: find_world("moon"), "the known ones are walk, thermostat, navigation"),
         (lambda: world_env("moon"), "no world called 'moon'"),
         (lambda: WorldEnv(NavigationWorld(), reward=lambda s: s), "one finite number for each"),
         (lambda: WorldEnv(NavigationWorld(), render_mode="human"), "The navigation cannot be rendered"),
@@ -243,10 +227,6 @@ def test_a_start_may_be_given():
         (lambda: ThermostatWorld(tolerance=0.0), "tolerance must be above 0"),
         (lambda: NavigationWorld(reach=0.0), "reach must be above 0"),
         (lambda: NavigationWorld(sway=-0.1), "sway must be at least 0"),
-        (lambda: RecommenderWorld(strength=1.5), "strength must be at most 1"),
-        (lambda: RecommenderWorld(taste=(0.0, 0.0, 0.0)), "not all 0"),
-        (lambda: RecommenderWorld(taste=(1.0, 2.0)), "taste must be 3 numbers"),
-        (lambda: RecommenderWorld(leave=1.0), "leave must be"),
     ],
 )
 def test_wrong_arguments_get_one_clear_sentence(wrong, sentence):

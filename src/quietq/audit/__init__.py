@@ -4,14 +4,6 @@ A certificate is an upper bound, and an audit a lower one: it can refute a promi
 simulation, on which no release rests.
 """
 
-from quietq.privacy.errors import MissingExtra as MissingExtra
-
-try:
-    import equinox as _equinox  # noqa: F401
-    import jax as _jax  # noqa: F401
-except ImportError as error:
-    raise MissingExtra.of("train", "Audits need JAX and Equinox") from error
-
 from quietq.audit.bandits import Visit as Visit, audit_bandit as audit_bandit, frozen_bandit as frozen_bandit
 from quietq.audit.bounds import (
     Errors as Errors,
@@ -32,7 +24,11 @@ from quietq.audit.draws import (
     audit_mechanism as audit_mechanism,
     audit_reward as audit_reward,
 )
-from quietq.audit.evaluation import audit_evaluation as audit_evaluation
+from quietq.audit.everything import (
+    PlannedAudit as PlannedAudit,
+    all_but_two as all_but_two,
+    plan_releases as plan_releases,
+)
 from quietq.audit.finding import (
     Attack as Attack,
     Finding as Finding,
@@ -45,17 +41,6 @@ from quietq.audit.finding import (
     write_table as write_table,
 )
 from quietq.audit.frozen_release import frozen_people as frozen_people, frozen_release as frozen_release
-from quietq.audit.frozen_step import frozen_sensitivity as frozen_sensitivity
-from quietq.audit.made_up import made_up as made_up
-from quietq.audit.pairs import MOVES as MOVES, Pair as Pair, neighbours as neighbours
+from quietq.audit.neighbours import MOVES as MOVES, Pair as Pair, neighbours as neighbours
 from quietq.audit.person import PersonAttack as PersonAttack, attack_person as attack_person
-from quietq.audit.plan import (
-    PlannedAudit as PlannedAudit,
-    plan_audit as plan_audit,
-    plan_everything as plan_everything,
-    sensitivities as sensitivities,
-)
-from quietq.audit.reconstruct import reconstruct as reconstruct
-from quietq.audit.runs import Privatising as Privatising, Trainings as Trainings, View as View
-from quietq.audit.training import audit_training as audit_training
 from quietq.audit.worst_rows import WorstRows as WorstRows, worst_rows as worst_rows

@@ -15,30 +15,32 @@ from jaxtyping import Float
 
 from quietq.audit.draws import audit_draws
 from quietq.audit.finding import Attack, Finding, Movement, Promise, Unprotected
-from quietq.learning.bandits import PrivatePolicy
+from quietq.online import PrivateBandit
 from quietq.privacy import InvalidInput
 
 
 class Visit(NamedTuple):
     """One person who comes by, once."""
 
-    context: Any
-    answers: tuple[float, ...]
-    """What they would answer to each arm."""
+    context: object
+    answers: tuple[float | None, ...]
+    """What they would answer to each arm; None for no answer."""
+    person: object = None
+    """Their name, where the policy counts visits by name."""
 
 
-Make = Callable[[int], PrivatePolicy]
+Make = Callable[[int], PrivateBandit]
 """A policy that simulates by this seed."""
 
 
-class Seen(NamedTuple):
+class BanditLog(NamedTuple):
     looked: list[np.ndarray]  # THE SECRET: before noise
     noisy: list[np.ndarray]
 
 
-def play(policy: PrivatePolicy, visits: Sequence[Visit], replayed: list[np.ndarray] | None = None) -> Seen:
+def play(policy: PrivateBandit, visits: Sequence[Visit], replayed: list[np.ndarray] | None = None) -> BanditLog:
     """What was noised while these people came by; with the noisy numbers of another play, if they are given."""
-    seen, draw = Seen([], []), policy._noised
+    seen, draw = BanditLog([], []), policy._noised
 
     def noised(numbers: np.ndarray) -> np.ndarray:
         place = len(seen.looked)
@@ -51,7 +53,7 @@ def play(policy: PrivatePolicy, visits: Sequence[Visit], replayed: list[np.ndarr
     setattr(policy, "_noised", noised)  # noqa: B010
     for visit in visits:
         arm = policy.choose(visit.context)
-        policy.learn(visit.context, arm, visit.answers[arm])
+        policy.learn(visit.context, arm, visit.answers[arm], visit.person)
     return seen
 
 
@@ -91,12 +93,16 @@ def audit_bandit(
     return audit_draws(draw, None, runs, attack, promise, **options)
 
 
-def _check(policy: PrivatePolicy, before: Sequence[Visit], after: Sequence[Visit]) -> None:
-    if len(before) != len(after):
-        raise InvalidInput("Both streams must have as many visits.")
-    apart = sum(not _same(one, other) for one, other in zip(before, after, strict=True))
-    if not 0 < apart <= policy.visits:
-        raise InvalidInput(f"The streams must differ in 1 to {policy.visits} visits, those of one person, not {apart}.")
+def _check(policy: PrivateBandit, before: Sequence[Visit], after: Sequence[Visit]) -> None:
+    if [one.person for one in before] != [one.person for one in after]:
+        raise InvalidInput("Both streams must have as many visits, of the same people in the same order.")
+    apart = [one.person for one, other in zip(before, after, strict=True) if not _same(one, other)]
+    if policy.named and len(set(apart)) != 1:
+        raise InvalidInput(f"The streams must differ in visits of one person, not of {len(set(apart))}.")
+    if not policy.named and not 0 < len(apart) <= policy.visits:
+        raise InvalidInput(
+            f"The streams must differ in 1 to {policy.visits} visits, those of one person, not {len(apart)}."
+        )
 
 
 def _same(one: Visit, other: Visit) -> bool:

@@ -27,7 +27,6 @@ from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, not_negative, numbers, positive, probability, real
 
 MOST_RUNS = 10**6  # where `runs_needed` gives up
-_AT_ONCE = 4096
 
 
 class Errors(NamedTuple):
@@ -111,11 +110,11 @@ def runs_needed(true_mu: float, claimed_mu: float, confidence: float = 0.95, pow
     p, q = float(ndtr(-true_mu / 2)), float(ndtr(-claimed_mu / 2))
     first = _fewest(p, q, significance, power)
     while first <= MOST_RUNS:
-        runs = np.arange(first, first + _AT_ONCE)
+        runs = np.arange(first, first + 4096)
         enough = np.flatnonzero(_power(2 * runs, p, q, significance) >= power)
         if len(enough):
             return int(runs[enough[0]])
-        first += _AT_ONCE
+        first += len(runs)
     raise InvalidInput(f"true_mu {true_mu!r} needs more than {MOST_RUNS} runs to be told from {claimed_mu!r}.")
 
 

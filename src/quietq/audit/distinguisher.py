@@ -18,8 +18,8 @@ from quietq.privacy import InvalidInput
 SHRINKAGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Of the covariance, to choose from: the least of them see directions that have no noise at all."""
 LEARNED_SHARE = 0.25  # of the runs, to learn a score or only its thresholds on; they are not judged
-_FEWEST = 10
 _TRIED = 161
+"""Thresholds that are compared by the bounds which they are expected to give."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,8 @@ def learn(seen: Seen) -> tuple[Float[np.ndarray, " numbers"], Expected]:
     The shrinkage of the covariance is the one that tells halves of these runs apart best by what the other half taught.
     """
     runs = min(len(seen.first), len(seen.second))
-    if runs < _FEWEST:
-        raise InvalidInput(f"runs must leave at least {_FEWEST} a world to learn a score from, not {runs}.")
+    if runs < 10:
+        raise InvalidInput(f"runs must leave at least 10 a world to learn a score from, not {runs}.")
     halves = Seen(seen.first[::2], seen.second[::2]), Seen(seen.first[1::2], seen.second[1::2])
     taught = [_fisher(half) for half in halves]
     crossed = [[halves[1 - i].scored(taught[i][index]).normal() for i in range(2)] for index in range(len(SHRINKAGES))]

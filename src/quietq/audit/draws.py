@@ -24,20 +24,17 @@ from scipy.special import chdtr
 from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import LEARNED_SHARE, Expected, Scores, Seen, learn
 from quietq.audit.finding import Attack, Finding, Promise, Unprotected, count_errors
-from quietq.audit.neighbours import add_move, farthest_move
-from quietq.audit.pairs import neighbours
+from quietq.audit.neighbours import add_move, farthest_move, neighbours
+from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms import GaussianProcessMechanism, RewardModel
+from quietq.mechanisms import GaussianProcessMechanism
 from quietq.mechanisms.laws import Gaussian
-from quietq.mechanisms.mechanism import Mechanism, Query, Task
+from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.mechanisms.path import GridShape
-from quietq.mechanisms.privatise import choose
 from quietq.noise import Entropy, Exponential, SeededEntropy
-from quietq.privacy import Budget, InvalidInput, Relation, RkhsBall, SupBall, epsilon_from_mu
+from quietq.privacy import Budget, RkhsBall, epsilon_from_mu
 from quietq.privacy.checks import count, positive
-from quietq.registry import MECHANISMS
 from quietq.worlds import World
-from quietq.worlds.observed import Observed
 
 Draw = Callable[[int, int], Any]
 """What is seen of a simulated release, or its score, by side (0 for r, 1 for r') and seed."""
@@ -82,8 +79,8 @@ class BestTest:
     """Neyman and Pearson's test between what a mechanism makes of two neighbours' feedback."""
 
     mechanism: Mechanism
-    before: Any
-    after: Any
+    before: Feedback | OwnFunction
+    after: Feedback | OwnFunction
 
     @cached_property
     def _first(self) -> tuple[Query, list[np.ndarray]]:
@@ -147,44 +144,21 @@ def _compare(query: Query, numbers: list[np.ndarray], side: int, entropy: Entrop
     return seen, after - before
 
 
-def mechanism_for(
-    world: World, relation: Relation, budget: Budget, noise: str | None = None, pieces: int | None = None,
-    rewards: int = 5000,
-) -> Mechanism:  # fmt: skip
-    """What makes a world's reward private: noise of this kind, or the first in the registry that does it.
-
-    Rewards that need not be smooth are observed one by one, as in `observe`, here at equally spaced states.
-    """
-    if isinstance(relation, SupBall):
-        if world.box.dimension != 1:
-            raise InvalidInput(f"A reward model has one coordinate, but this world has {world.box.dimension}.")
-        states = np.linspace(world.box.low[0], world.box.high[0], count("rewards", rewards))
-        true = np.asarray(world.mean_reward()(states))
-        low, high = float(true.min()) - relation.radius, float(true.max()) + relation.radius
-        return Observed(relation, budget, states, RewardModel(low=low, high=high, domain=world.box), low, high)
-    task = Task(relation, budget, world.box, pieces=pieces)
-    if noise is None:
-        noise = next((name for name, entry in MECHANISMS.items() if entry.load().propose(task)), "auto")
-    return choose(noise, task)
-
-
 def audit_reward(
-    world: World, relation: Relation, budget: Budget, runs: int = 1000, *, noise: str | None = None,
-    pieces: int | None = None, move: str = "worst", rewards: int = 5000, mechanism: Mechanism | None = None,
-    **options: Any,
-) -> Finding:  # fmt: skip
+    world: World, mechanism: Mechanism, runs: int = 1000, *, move: str = "worst", **options: Any
+) -> Finding:
     """Draws the private reward `runs` times from the world's reward and as often from its neighbour.
 
-    `move` is a move of `pairs`, or "worst": the farthest that a search finds in the law's own distance. `mechanism` is
-    what is audited, if it is not `mechanism_for`: perhaps a copy that is broken. `options` are those of `audit_draws`.
+    `move` is one of `MOVES`, or "worst": the farthest that a search finds in the law's own distance. `options` are
+    those of `audit_draws`.
 
+    >>> from quietq.mechanisms.mechanism import Task
+    >>> from quietq.mechanisms.privatise import choose
     >>> from quietq.worlds import WALK
-    >>> audit_reward(WALK, WALK.relation(50), Budget(0.9, 1e-4), runs=50).verdict
+    >>> audit_reward(WALK, choose("path", Task(WALK.relation(50), Budget(0.9, 1e-4), WALK.box)), runs=50).verdict
     'consistent'
     """
-    if mechanism is None:
-        mechanism = mechanism_for(world, relation, budget, noise, pieces, rewards)
-    before = world.mean_reward()
+    relation, before = mechanism.relation, world.mean_reward()
     if move == "worst":
         by, farthest = farthest_move(mechanism)
         after, name = add_move(before, farthest), f"worst ({by})"

@@ -19,9 +19,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammainc
 
-from quietq.audit.finding import Movement, Unprotected, check_asks_everybody
+from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.neighbours import Look, Moves, add_move, moves, run_search
 from quietq.feedback import Ratings
+from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.laws import Law
 from quietq.mechanisms.mechanism import Mechanism, Query
@@ -32,11 +33,11 @@ from quietq.noise.box import UNIT
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Budget, Certificate, Cost, MissingExtra
 
+Data = Feedback | OwnFunction
 Release = Callable[[Mechanism, Any, int], Any]
 """`simulate`, or a copy of it that may be broken: from mechanism, feedback and seed."""
-_NUMBERS = 600  # drawn to judge a law by
-_SURE = 1e-9
-_DRAWS = 3  # noise of another law can be the same up to its size once
+_CHANCE = 1e-9
+"""The chance that a law which is right is taken for a wrong one."""
 
 
 def frozen_release(
@@ -99,8 +100,7 @@ class Replay(Mechanism):
 class Frozen:
     """The release of a mechanism from one seed, as a function of the data."""
 
-    def __init__(self, mechanism: Mechanism, release: Release, feedback: Any, seed: int) -> None:
-        check_asks_everybody(mechanism)
+    def __init__(self, mechanism: Mechanism, release: Release, feedback: Data, seed: int) -> None:
         self._mechanism, self._release, self._seed = mechanism, release, seed
         self._transcript: list[Answer] = release(Replay(mechanism), feedback, seed)
         self._size = self._size_of_noise(feedback)
@@ -109,7 +109,7 @@ class Frozen:
     def queries(self) -> list[Query]:
         return [query for query, _ in self._transcript]
 
-    def share(self, one: Any, other: Any) -> float:
+    def share(self, one: Data, other: Data) -> float:
         """How far apart two neighbours are, as part of what is stated: of any query's or of all together."""
         both = [self._release(Replay(self._mechanism, self._transcript), each, self._seed) for each in (one, other)]
         differences = [query.numbers(one) - query.numbers(other) for query in self.queries]
@@ -138,9 +138,10 @@ class Frozen:
         norm = str(self._transcript[0].query.law.measured()["norm"]["kind"]) if len(self._transcript) == 1 else "stated"
         return Movement(name, stated, share * stated, by, norm)
 
-    def _size_of_noise(self, feedback: Any) -> float:
+    def _size_of_noise(self, feedback: Data) -> float:
         """The noise of the release, in units of what its law says: 1, unless there is too little of it."""
-        drawn = [self._noise(feedback, seed) for seed in range(self._seed, self._seed + _DRAWS)]
+        # Noise of another law can be the same up to its size in one draw, but not in three.
+        drawn = [self._noise(feedback, seed) for seed in range(self._seed, self._seed + 3)]
         found = []
         for (query, noised), pairs in zip(self._transcript, zip(*drawn, strict=True), strict=True):
             noise, own = np.array(pairs).swapaxes(0, 1)
@@ -150,7 +151,7 @@ class Frozen:
             found.append((size if abs(size - 1) > 1e-3 else 1.0) * _size_of_draws(query.law, noised.shape))
         return min(found)
 
-    def _noise(self, feedback: Any, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _noise(self, feedback: Data, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
         entropy = SeededEntropy(seed)
         answers = self._release(Replay(self._mechanism, self._transcript), feedback, seed)
         return [(noised - query.numbers(feedback), query.law.draw(noised.shape, entropy)) for query, noised in answers]
@@ -159,23 +160,21 @@ class Frozen:
 def _size_of_draws(law: Law, shape: tuple[int, ...]) -> float:
     """The law's draws, in units of what its density says: 1, unless they are clearly smaller."""
     numbers = math.prod(shape)
-    draws = max(3, -(-_NUMBERS // numbers))
+    draws = max(3, -(-600 // numbers))  # so that at least 600 numbers tell of the law
     entropy = SeededEntropy(1)
     total = math.fsum(-law.log_density(law.draw(shape, entropy)) for _ in range(draws))
     degree = 1 if law.cost(1.0).mu is None else 2
     freedom = draws * numbers / degree
     below = float(gammainc(freedom, total))
-    if below > 1 - _SURE:
+    if below > 1 - _CHANCE:
         raise Unprotected("The noise is not of the law that its density says: its draws are too long.")
-    return (total / freedom) ** (1 / degree) if below < _SURE else 1.0
+    return (total / freedom) ** (1 / degree) if below < _CHANCE else 1.0
 
 
 # One person of many
 
 
 Rows = tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]  # one person's states and ratings
-_RANDOM = 12
-_TURNS = 24
 
 
 def frozen_people(
@@ -212,11 +211,11 @@ def frozen_people(
         tooth = slope / 2**levels * (np.arange(len(states)) % 2)
         first, second = (states, high - tooth), (states, low + tooth)
         found = yield "zigzags", (first, second)
-        for number in rng.integers(1, 60, _RANDOM):
+        for number in rng.integers(1, 60, 12):
             one, other = (_anything(rng, int(number), low, high) for _ in range(2))
             if (distance := (yield "random", (one, other))) > found:
                 found, first, second = distance, one, other
-        for turn in rng.integers(0, len(first[1]), _TURNS):
+        for turn in rng.integers(0, len(first[1]), 24):
             ratings = first[1].copy()
             ratings[turn] = low + high - ratings[turn]
             if (distance := (yield "greedy", ((first[0], ratings), second))) > found:

@@ -1,4 +1,9 @@
-"""The adversary's search among the neighbours that a relation allows, whatever the noise.
+"""Neighbouring rewards: pairs that are known by name, and the search for the farthest that a relation allows.
+
+A pair is the world's own reward r, and r' = r + a move that the relation allows, written once against an array module,
+like the worlds, so that NumPy and compiled code see the same pair. Which move is the worst depends on where the noise
+enters: `shift` for methods that look at rewards one by one, `zigzag` for a sample path of the exponential kernel, whose
+norm it drives to its bound (docs/theory.md, section 3).
 
 A search is a generator: it yields a move, the difference of two neighbours, in the form that the mechanism takes (a
 function of states, one per coordinate, or weights), and is sent how far that moved the numbers. What is maximised is a
@@ -6,6 +11,7 @@ norm, or close to one, so the farthest are corners of the relation's ball. A new
 `moves.register`.
 """
 
+import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
@@ -15,20 +21,122 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.knots import MOST_PIECES, vertices
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise import Box
-from quietq.noise.kernels import FiniteRank
-from quietq.privacy import InvalidInput, LipschitzBall, RkhsBall, SupBall
+from quietq.privacy import InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall
+from quietq.privacy.checks import one_of
+from quietq.privacy.norms import MOST_PIECES, vertices
+from quietq.worlds import World
+from quietq.worlds.world import unflat
+
+Array = Any
+"""A NumPy or a JAX array."""
+
+
+# Pairs by name
+
+
+@dataclass(frozen=True, repr=False)
+class Pair:
+    """A world's reward r and its neighbour r', which differs by a move of `MOVES`.
+
+    >>> from quietq.worlds import WALK
+    >>> pair = neighbours(WALK, SupBall(1.0), "shift")
+    >>> pair.first(np.array([0.5])), pair.second(np.array([0.5]))
+    (array([0.5]), array([1.5]))
+    """
+
+    world: World
+    move: str
+    radius: float
+    """The largest size of the move."""
+    slope: float = math.inf
+    """The steepest that it may be, per width of the box."""
+
+    def __repr__(self) -> str:
+        """All that the pair is; seeds of the trainings that are audited follow from this text, so it stays as it is."""
+        slope = "" if self.move == "shift" else f", lipschitz={self.slope!r}"
+        return f"Pair(world={self.world!r}, move={self.move.capitalize()}(radius={self.radius!r}{slope}))"
+
+    def first(self, states: object) -> Float[np.ndarray, " states"]:
+        return self._reward(states, 0.0)
+
+    def second(self, states: object) -> Float[np.ndarray, " states"]:
+        return self._reward(states, 1.0)
+
+    def _reward(self, states: object, side: float) -> Float[np.ndarray, " states"]:
+        points = unflat(np.asarray(states, np.float64), self.world.box.dimension)
+        return np.asarray(self.world.reward(points, np) + side * self.moved(points, np))
+
+    def moved(self, states: Array, xp: Any) -> Array:
+        """r' - r at states (..., d)."""
+        low, high = np.asarray(self.world.box.low), np.asarray(self.world.box.high)
+        unit = (states - xp.asarray(low, dtype=states.dtype)) / xp.asarray(high - low, dtype=states.dtype)
+        return MOVES[self.move](self, unit, xp)
+
+
+def _shift(pair: Pair, unit: Array, xp: Any) -> Array:
+    """Everybody is a little happier, everywhere."""
+    return xp.full(unit.shape[:-1], pair.radius)
+
+
+def _flip(pair: Pair, unit: Array, xp: Any) -> Array:
+    """The preference turned over, as far as the relation allows: a part of the way from r to its mirror image."""
+    box, points = pair.world.box, 4097
+    grid = np.linspace(0, 1, points)[:, None]
+    rewards = pair.world.reward(np.asarray(box.low) + grid * np.subtract(box.high, box.low), np)
+    middle = float(rewards.max() + rewards.min()) / 2
+    size, steepest = float(np.ptp(rewards)), 2 * float(np.abs(np.diff(rewards)).max()) * (points - 1)
+    # So that rounding does not lead out of the relation, it is a hair less than that allows.
+    part = min(1.0, pair.radius / size, pair.slope / steepest) * (1 - 1e-9)
+    low, high = (xp.asarray(side) for side in (box.low, box.high))
+    return -2 * part * (pair.world.reward(low + unit * (high - low), xp) - middle)
+
+
+def _bumps(pair: Pair, unit: Array, xp: Any) -> Array:
+    """Hills and valleys of a triangle wave, as steep as the relation allows; with no such limit, sixteen of them."""
+    waves = min(pair.slope / (4 * pair.radius), 16.0)
+    phase = unit[..., 0] * waves % 1.0
+    return pair.radius * (xp.abs(4 * phase - 2) - 1)
+
+
+def _zigzag(pair: Pair, unit: Array, xp: Any) -> Array:
+    """Always within one cell's climb of the radius, and always as steep as allowed: the largest norm of all moves.
+
+    It is the radius at even points between 1,024 cells, and a cell's climb below (or above) the radius at odd ones.
+    """
+    cells = 2**10
+    depth = min(pair.slope / cells, 2 * pair.radius)
+    place = unit[..., 0] * cells
+    return pair.radius - depth * (1 - xp.abs(place % 2.0 - 1))
+
+
+MOVES: dict[str, Callable[[Pair, Array, Any], Array]] = {
+    "shift": _shift,
+    "flip": _flip,
+    "bumps": _bumps,
+    "zigzag": _zigzag,
+}
+"""r' - r at states scaled to the unit box, by name, as large as radius and slope allow."""
+
+
+def neighbours(world: World, relation: Relation, move: str) -> Pair:
+    """The pair that a move of this name makes, as large as the relation allows."""
+    if not isinstance(relation, SupBall | LipschitzBall):
+        raise InvalidInput(f"Pairs are made for a SupBall or a LipschitzBall, not for a {type(relation).__name__}.")
+    one_of("move", move, MOVES)
+    if move != "shift" and world.box.dimension != 1:
+        raise InvalidInput(f"The move {move!r} is for worlds of one coordinate; take 'shift'.")
+    return Pair(world, move, relation.radius, relation.lipschitz if isinstance(relation, LipschitzBall) else math.inf)
+
+
+# The search for the farthest
+
 
 Moves = Generator[tuple[str, Any], float, None]  # how a move was found, and the move; what is sent is its length
 Values = Float[np.ndarray, " ends"]
-BETTER = 1 + 1e-6  # what is the same but for rounding is the simpler search's, which came first
-_FEW = 300
-_RANDOM = 12
-_CLIMBS = 8
-_SWEEPS = 2
-_DIRECTIONS = 20
+BETTER = 1 + 1e-6
+"""What is the same but for rounding is the simpler search's, which came first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +204,7 @@ def moves(relation: Any, look: Look, rng: np.random.Generator) -> Moves:
 def _(ball: SupBall, look: Look, rng: np.random.Generator) -> Moves:
     """As rough as one likes."""
     yield "constant", lambda states: np.full(len(states), ball.radius)
-    for frequency in rng.uniform(1e5, 1e6, _DIRECTIONS):
+    for frequency in rng.uniform(1e5, 1e6, 20):
         yield "random", lambda states, f=frequency: ball.radius * np.sign(np.cos(f * states))
         yield "random", lambda states, f=frequency: ball.radius * np.cos(f * states)
 
@@ -105,13 +213,9 @@ def _(ball: SupBall, look: Look, rng: np.random.Generator) -> Moves:
 def _(ball: RkhsBall, look: Look, rng: np.random.Generator) -> Moves:
     """Weights in any direction, or sections of the kernel at points of a grid, whose norm is known."""
     kernel: Any = ball.kernel
-    if isinstance(kernel, FiniteRank):
-        tries = np.concatenate([np.eye(kernel.rank), rng.normal(size=(_DIRECTIONS, kernel.rank))])
-        for number, row in enumerate(tries):
-            weights = ball.radius * row / np.linalg.norm(row)
-            by = "one weight" if number < kernel.rank else "random"
-            yield by, weights if ball.actions == 1 else np.repeat(weights[:, None], ball.actions, axis=1)
-        return
+    for by, unit in kernel.unit_weights(rng):
+        weights = ball.radius * unit
+        yield by, weights if ball.actions == 1 else np.repeat(weights[:, None], ball.actions, axis=1)
     tables, box = kernel.tables, look.mechanism.box
     for centre in (0.5, 0.0, 0.25, 0.75, 1.0):
         for number, factors in enumerate(tables):
@@ -151,7 +255,7 @@ class _Lines:
     def __init__(self, ball: LipschitzBall, look: Look) -> None:
         self._ball, self._look, self._places = ball, look, look.places()
         self._ends = np.union1d(self._places, [0.0, 1.0])
-        if few := len(self._ends) <= _FEW:
+        if few := len(self._ends) <= 300:
             self._ends = np.union1d(self._ends, (self._ends[1:] + self._ends[:-1]) / 2)
         self._few, self._steps = few, ball.lipschitz * np.diff(self._ends)
         self._best = (0.0, np.zeros(len(self._ends)))
@@ -166,7 +270,7 @@ class _Lines:
         if (corner := self._farthest_corner()) is not None:
             yield from self._attempt("corner", np.interp(self._ends, self._places, corner))
         walks = []
-        for values in (self._walk(rng) for _ in range(_RANDOM)):
+        for values in (self._walk(rng) for _ in range(12)):
             found = yield from self._attempt("random", values)
             walks.append((found, values))
         for values in self._climb(max(walks, key=lambda walk: walk[0])[1]):
@@ -221,7 +325,7 @@ class _Lines:
         def squared(values: Values) -> float:
             return self._look.length(self._function(values, self._ends)) ** 2
 
-        for _ in range(_CLIMBS):
+        for _ in range(8):
             gradient = np.array([squared(values + e) - squared(values - e) for e in tiny])
             gradient = gradient / np.abs(gradient).max(initial=1e-300)
             corner = radius * np.asarray(linprog(-gradient, A_ub=both, b_ub=steepest, bounds=(-1, 1)).x)
@@ -232,7 +336,7 @@ class _Lines:
 
     def _turn_one_by_one(self) -> Moves:
         farthest, values = self._best[0], self._best[1].copy()
-        for _ in range(_SWEEPS):
+        for _ in range(2):
             before = farthest
             for place in range(len(values)):
                 for end in self._allowed(values, place):

@@ -1,9 +1,10 @@
 """One person among many, whose rows are replaced by the worst that a search finds: for models of everybody's rows.
 
-Whatever the kind of feedback and the mechanism, rows go all the way: made up by the schema's fields, read, cleaned,
-held to bounds, averaged, made private. One transcript is drawn and replayed to both neighbours, so that all queries are
-the same, and what is compared is how far apart the two are in each query, in its law's own distance, and in all of them
-together (by the root of the sum of squares, for Gaussian noise) against the budget.
+Whatever the kind of feedback and the mechanism, rows go all the way: made up by the schema's fields, which say which
+cells an adversary would try, read, cleaned, clipped, averaged, made private. One transcript is drawn and replayed to
+both neighbours, so that all queries are the same, and what is compared is how far apart the two are in each query, in
+its law's own distance, and in all of them together (by the root of the sum of squares, for Gaussian noise) against the
+budget.
 
 A query asks for a sum over people, so it is enough to look at each candidate alone, and then at every pair of them;
 that it is a sum is checked: nobody's part may depend on who else is there, on the order of rows, on the parts in which
@@ -11,8 +12,11 @@ they come or on how the name is spelt. The farthest pairs are then made private 
 seed.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,15 +24,243 @@ from jaxtyping import Float
 
 from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import BestTest, audit_draws
-from quietq.audit.finding import Attack, Finding, Movement, Promise
+from quietq.audit.finding import Attack, Finding, Movement, Promise, Unprotected
 from quietq.audit.frozen_release import Frozen, Release
-from quietq.audit.row_search import Crowd, Read, RowSearch
+from quietq.audit.neighbours import BETTER
 from quietq.feedback.feedback import Feedback
+from quietq.feedback.row_statistics import COMPANY
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.privatise import choose
-from quietq.mechanisms.publishable import Publishable
 from quietq.mechanisms.release import simulate
-from quietq.privacy import Budget
+from quietq.privacy import Budget, InvalidInput
+from quietq.released.publishable import Publishable
+
+Row = tuple[object, ...]
+Rows = list[Row]
+"""One person's, with a cell for each field of the schema."""
+Read = Callable[..., Feedback]
+_SPELLINGS = ("4000000007", " 4000000007.0")
+"""One name in two spellings: a number, as most people's names are."""
+_MANY = 1000
+"""Rows of somebody who gives many."""
+
+
+class Neighbourhood:
+    """Everybody else, and one more person whose rows come in two parts, under a name in two spellings."""
+
+    def __init__(self, read: Read, source: object) -> None:
+        self._reader, self._source = read, source
+        feedback = self._read(source)
+        if feedback.schema is None:
+            raise InvalidInput("read must read rows by a schema, or there are none to replace.")
+        self.person, self.fields = feedback.schema.person, list(feedback.schema.fields.values())
+        self.people = feedback.people
+        whats = [field.what for field in self.fields]
+        self.kinds = [[i for i, one in enumerate(whats) if one == what] for what in dict.fromkeys(whats)]
+
+    def with_rows(self, rows: Rows) -> Feedback:
+        return self._read([self._frame(rows[1::2], _SPELLINGS[1]), self._source, self._frame(rows[::2])])
+
+    def in_another_order(self, rows: Rows) -> Feedback:
+        return self._read([self._source, self._frame(rows[::-1], "4000000008")])
+
+    def in_company(self, rows: Rows, others: Sequence[Rows]) -> Feedback:
+        names = [f"other {number}" for number, theirs in enumerate(others) for _ in theirs]
+        company = self._frame([row for theirs in others for row in theirs], names)
+        return self._read([company, self._frame(rows, "Somebody Else")])
+
+    def _read(self, source: object) -> Feedback:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that rows look like a mistake, or none can be used
+            return self._reader(source)
+
+    def _frame(self, rows: Rows, name: str | list[str] = _SPELLINGS[0]) -> Any:
+        import polars as pl
+
+        columns = {self.person: [name] * len(rows) if isinstance(name, str) else name}
+        columns |= {field.column: [row[i] for row in rows] for i, field in enumerate(self.fields)}
+        return pl.DataFrame(columns, strict=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    by: str
+    rows: Rows
+    numbers: list[np.ndarray]
+    """Of every query, with nobody else there."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowPair:
+    share: float
+    one: Person
+    other: Person
+
+    @property
+    def by(self) -> str:
+        return self.other.by
+
+
+class RowSearch:
+    """Candidates for one person's rows, and the farthest pair of them for each query and for all together.
+
+    Nobody; one row at a corner or at the opposite one, many copies of it, many corners, or any rows; then the farthest
+    with one column turned to its other end, or all that say the same thing, such as where; all rows that push
+    the same way; the two farthest mixed, for what is between them; and with a column changed, greedily.
+    """
+
+    def __init__(self, crowd: Neighbourhood, frozen: Frozen, rng: np.random.Generator) -> None:
+        self._crowd, self._frozen, self._rng = crowd, frozen, rng
+        self._people: list[Person] = []
+        self.best: list[RowPair] = []
+
+    def run(self, tries: int) -> None:
+        corners = list(dict.fromkeys(row for _ in range(tries) for row in self._opposites()))[: max(tries // 2, 4)]
+        self._attempt("nobody", [])
+        for corner in corners:
+            self._attempt("one row", [corner])
+        for number in (*self._rng.integers(2, 20, max(tries // 8, 2)), *[1] * (tries // 2)):
+            self._attempt("anything", [self._anything() for _ in range(number)])
+        self._attempt("contradictions", self._contradictions())
+        far = self._far()
+        self._attempt("many rows", far.rows * _MANY)
+        for row in dict.fromkeys(self._turned(far.rows[0])):
+            self._attempt("opposite", [row])
+        for rows in self._aligned(far):
+            self._attempt("aligned", rows)
+        self._mix()
+        for _ in range(tries // 4):
+            self._attempt("greedy", self._change(self._pair()[self._rng.integers(2)]))
+
+    def _mix(self) -> None:
+        """The two farthest in one person, so that they nearly cancel: where is what is left the farthest from one?"""
+        one, other = (rows * (_MANY // max(len(rows), 1) + 1) for rows in self._pair())
+
+        def attempt(left: float) -> tuple[float, float]:
+            number = round(_MANY * (1 + left) / 2)
+            return self._attempt("mixture", one[: _MANY - number] + other[:number]), left
+
+        step = 3.0
+        best = max(map(attempt, 0.9 / step ** np.arange(5)))
+        for _ in range(3):
+            step **= 0.5
+            best = max(best, attempt(best[1] / step), attempt(min(best[1] * step, 1.0)))
+
+    def farthest(self) -> list[RowPair]:
+        """The pairs to make private among everybody: the farthest in all queries, in any one, and in the first."""
+        chosen = [self.best[-1], max(self.best[:-1], key=lambda pair: pair.share), self.best[0]]
+        return list({(id(pair.one), id(pair.other)): pair for pair in chosen}.values())
+
+    def check(self) -> None:
+        """Refuses numbers that are no sum over people: one person's part must be the same in any order and company.
+
+        One company are the people of the source; the other are people whose many rows contradict each other.
+        """
+        contradicting, many = (person for person in self._people if person.by in ("contradictions", "many rows"))
+        others = [self._contradictions() for _ in range(min(self._crowd.people - 1, 4))]
+        companies = [self._crowd.with_rows, partial(self._crowd.in_company, others=others)]
+        nobody = [self._numbers(company([])) for company in companies]
+        for person in (contradicting, many, *self._farthest_two()):
+            there = [self._numbers(company(person.rows)) for company in companies]
+            if self._differ(there[0], self._numbers(self._crowd.in_another_order(person.rows))):
+                raise Unprotected(
+                    "One person's rows count otherwise in two parts, in another order or under another spelling of the "
+                    "name: who is split counts twice."
+                )
+            if any(self._differ(_less(*both), self._part(person)) for both in zip(there, nobody, strict=True)):
+                raise Unprotected(
+                    "One person's rows change what other people count for, so that the numbers are no sum over people."
+                )
+
+    def _differ(self, one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
+        """By more than what the noise allows for the company that people are in."""
+        for query, difference in zip(self._frozen.queries, _less(one, other), strict=True):
+            allowed = COMPANY * math.sqrt(difference.size) * self._crowd.people / 2
+            if not query.law.distance(difference) <= allowed * query.sensitivity:
+                return True
+        return False
+
+    def _attempt(self, by: str, rows: Rows) -> float:
+        """How far this is from any candidate before, in any query."""
+        person, farthest = Person(by, rows, self._numbers(self._crowd.in_company(rows, ()))), 0.0
+        for other in self._people:
+            shares = self._frozen.shares(_less(person.numbers, other.numbers))
+            found = [RowPair(float(share), other, person) for share in shares]
+            old = self.best or found
+            self.best = [b if b.share * BETTER >= f.share else f for b, f in zip(old, found, strict=True)]
+            farthest = max(farthest, float(shares.max()))
+        self._people.append(person)
+        return farthest
+
+    def _numbers(self, feedback: Feedback) -> list[np.ndarray]:
+        return [query.numbers(feedback) for query in self._frozen.queries]
+
+    def _farthest_two(self) -> tuple[Person, Person]:
+        return self.best[-1].one, self.best[-1].other
+
+    def _pair(self) -> tuple[Rows, Rows]:
+        one, other = self._farthest_two()
+        return one.rows, other.rows
+
+    def _single(self) -> list[Person]:
+        return [person for person in self._people if len(person.rows) == 1]
+
+    def _part(self, person: Person) -> list[np.ndarray]:
+        """What this person adds to each query."""
+        return _less(person.numbers, self._people[0].numbers)
+
+    def _far(self) -> Person:
+        """Of all corners, that which is the farthest from nobody."""
+        single = [person for person in self._single() if person.by == "one row"]
+        return max(single, key=lambda person: self._frozen.shares(self._part(person))[-1])
+
+    def _turned(self, row: Row) -> Iterator[Row]:
+        """The same corner with all columns that say one thing at other ends of their ranges, and with single ones."""
+        single = [[int(place)] for place in self._rng.permutation(len(row))[:4]]
+        for places in [*self._crowd.kinds, *single]:
+            ends = {place: self._crowd.fields[place].extremes for place in places}
+            for turn in range(1, min(max(map(len, ends.values())), 4)):
+                turned = list(row)
+                for place, cells in ends.items():
+                    turned[place] = cells[(cells.index(row[place]) + turn) % len(cells)]
+                yield tuple(turned)
+
+    def _aligned(self, far: Person) -> Iterator[Rows]:
+        """All single rows that push the same way as the farthest, in one person; and all that push against it."""
+        way = np.concatenate([part.ravel() for part in self._part(far)])
+        pushes = [
+            (one.rows[0], way @ np.concatenate([part.ravel() for part in self._part(one)])) for one in self._single()
+        ]
+        for sign in (1, -1):
+            rows = [row for row, push in pushes if sign * push > 0]
+            yield rows * max(1, _MANY // 8 // max(len(rows), 1))
+
+    def _change(self, rows: Rows) -> Rows:
+        """One column, of a thing that is chosen first: there may be hundreds that say where, and one that says what."""
+        kind = self._crowd.kinds[self._rng.integers(len(self._crowd.kinds))]
+        place = kind[self._rng.integers(len(kind))]
+        field = self._crowd.fields[place]
+        ends = field.extremes
+        cell = field.anything(self._rng) if self._rng.random() < 0.5 else ends[self._rng.integers(len(ends))]
+        return [(*row[:place], cell, *row[place + 1 :]) for row in rows]
+
+    def _opposites(self) -> Iterator[Row]:
+        """A row at a corner, and the one that has every cell at the other end."""
+        ends = [field.extremes for field in self._crowd.fields]
+        places = [int(self._rng.integers(len(cells))) for cells in ends]
+        yield tuple(cells[place] for cells, place in zip(ends, places, strict=True))
+        yield tuple(cells[-1 - place] for cells, place in zip(ends, places, strict=True))
+
+    def _contradictions(self) -> Rows:
+        """Many rows at corners, so that many begin alike and end otherwise."""
+        return [row for _ in range(_MANY // 4) for row in self._opposites()]
+
+    def _anything(self) -> Row:
+        return tuple(field.anything(self._rng) for field in self._crowd.fields)
+
+
+def _less(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [first - second for first, second in zip(one, other, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +312,7 @@ def _numbers(told: object) -> Iterator[float]:
 
 
 def worst_rows(
-    read: Read, source: Any, budget: Budget, *, noise: str = "auto", mechanism: Mechanism | None = None,
+    read: Read, source: object, budget: Budget, *, noise: str = "auto", mechanism: Mechanism | None = None,
     release: Release = simulate, name: str | None = None, tries: int = 40, seed: int = 0,
 ) -> WorstRows:  # fmt: skip
     """Searches for the rows of one person, and for others in their place, that a mechanism tells apart best.
@@ -98,7 +330,7 @@ def worst_rows(
     >>> move.exceeds, move.share > 0.9
     (False, True)
     """
-    crowd = Crowd(read, source)
+    crowd = Neighbourhood(read, source)
     everybody = crowd.with_rows([])
     if mechanism is None:
         mechanism = choose(noise, Task.of(everybody, budget))

@@ -17,15 +17,15 @@ import typer
 from typer.core import TyperGroup
 
 import quietq as qq
-from quietq.registry import MECHANISMS
+from quietq.cli import known_names
 
 GROUPS = {
     "Make people's data private": ("reward", "world", "evaluate-policies"),
-    "Before you spend anything": ("demo", "plan", "calibrate", "limits"),
-    "Train": ("train", "methods", "worlds"),
+    "Before you spend anything": ("demo", "plan", "calibrate", "limits", "worlds"),
     "Publish": ("publish", "verify", "keygen", "serve"),
     "Keep budgets": ("ledger",),
-    "Attack": ("audit", "reconstruct"),
+    "Attack": ("audit",),
+    "The system of Wang & Hegde (2019)": ("paper",),
 }
 """The commands, by what a person wants."""
 
@@ -70,8 +70,10 @@ def names(known: Iterable[str]) -> Callable[[str], list[str]]:
     return lambda incomplete: [name for name in known if name.startswith(incomplete)]
 
 
-KINDS_OF_NOISE = f"Kind of noise: {', '.join(MECHANISMS)}, or auto, which goes by a public rule."
-NOISES = names(("auto", *MECHANISMS))
+KINDS_OF_NOISE = (
+    f"Kind of noise: {', '.join(known_names.NOISES)}, or auto, a public rule: Gaussian unless --delta is 0."
+)
+NOISES = names(("auto", *known_names.NOISES))
 Noise = Annotated[str, typer.Option(help=KINDS_OF_NOISE, autocompletion=NOISES)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
@@ -125,6 +127,20 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
 
 
+_INTERRUPTED = 130
+"""What a command ends with after Ctrl-C."""
+
+
+def _tell_of_the_interrupt() -> None:
+    from quietq.privacy.account import released_here
+
+    spent = (
+        "the budget was charged already: what was drawn is lost unless it is in the file that was named, and running "
+        "it again spends again"
+    )
+    print(f"\nquietq: stopped; {spent if released_here() else 'nothing was spent'}.", file=sys.stderr)
+
+
 def main() -> None:
     """The `quietq` command. Wrong input: one sentence on stderr, exit code 2."""
     for stream in (sys.stdout, sys.stderr):
@@ -134,6 +150,8 @@ def main() -> None:
     try:
         code = app(prog_name="quietq", standalone_mode=False)
         sys.stdout.flush()
+        if code == _INTERRUPTED:  # typer has caught it
+            _tell_of_the_interrupt()
         sys.exit(code)
     except BrokenPipeError:  # whoever read the answer has seen enough; Python must not try to write the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -143,7 +161,8 @@ def main() -> None:
     except (ArithmeticError, MemoryError):
         sentence = "these numbers are too large or too small, or too far apart, to compute with."
     except KeyboardInterrupt:
-        sys.exit(130)
+        _tell_of_the_interrupt()
+        sys.exit(_INTERRUPTED)
     except Exception as error:
         if hasattr(error, "format_message"):  # typer's usage errors have no public base class, but all can do this
             from quietq.cli.mistakes import usage_sentence

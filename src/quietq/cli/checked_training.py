@@ -13,14 +13,17 @@ import numpy as np
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.ledger import LEDGER, SOURCE
+from quietq.cli.known_names import NOISES
+from quietq.cli.ledger_command import LEDGER, SOURCE
 from quietq.cli.options import dashed, kinds
-from quietq.learning.options import options_of, read_options
-from quietq.learning.training import Training
-from quietq.learning.world_reward import features_of, out_of_reach, privatise_world
+from quietq.mechanisms.privatise import MECHANISMS
+from quietq.paper.agents.agent import Agent
+from quietq.paper.agents.hyper_parameters import options_of, read_options
+from quietq.paper.agents.training import Training
+from quietq.paper.agents.world_reward import out_of_reach, privatise_world
+from quietq.paper.methods import METHODS, build_method
 from quietq.privacy.checks import count
 from quietq.privacy.relations import Relation
-from quietq.registry import MECHANISMS, METHODS
 from quietq.worlds import World, find_place
 
 PROMISE = ("people", "radius", "epsilon", "delta")
@@ -46,13 +49,12 @@ class Settings:
     epsilon: float | None = setting("Privacy budget, above 0.", "promise")
     delta: float | None = setting("Probability that the promise fails, well below 1/people.", "promise")
     reward: str | None = setting("Train on this private reward, which `quietq reward` or publish wrote.", "reward")
-    noise: str | None = setting("Of the reward: path, or k-norm if delta is 0.", "noise", choices=("auto", *MECHANISMS))
+    noise: str | None = setting("Of the reward; default auto.", "noise", choices=("auto", *NOISES))
     pieces: int | None = setting("Pieces between the knots of k-norm and knots.", "noise")
     rewards: int | None = setting("With --radius: noised rewards that a reward is made of; default 5000.", "reward")
     steps: int = setting("Steps of the world to learn from; default 5000.", "run", 5000)
     seeds: int = setting("Trainings side by side; default 1.", "run", 1)
     seed: int = setting("Makes training repeatable; noise that protects is new whatever the seed.", "run", MISSING)
-    every: int | None = setting("Steps between checkpoints; default a twentieth or so.", "run")
     log: bool = setting("Write a log for TensorBoard, in the run's folder.", "run", False)
     simulate: int | None = setting("So many simulated noise draws, for experiments: they protect nobody.", "simulate")
     ledger: str | None = setting(LEDGER, "ledger")
@@ -62,24 +64,15 @@ class Settings:
 
     @classmethod
     def new(cls, method: str, values: Mapping[str, Any]) -> "Settings":
-        kind = METHODS[method].load()
+        kind = METHODS[method]
         common = {name: value for name, value in values.items() if name not in options_of(kind)}
-        for name in ("steps", "seeds", "people", "simulate", "every", "rewards", "pieces"):
+        for name in ("steps", "seeds", "people", "simulate", "rewards", "pieces"):
             if name in common:
                 count(name, common[name])
         count("seed", common.setdefault("seed", int.from_bytes(os.urandom(4))), 0, 2**63 - 1)
         settings = cls(method=method, **common, options=read_options(kind, values))
         settings.check()
         return settings
-
-    @classmethod
-    def of_run(cls, record: Mapping[str, Any]) -> "Settings":
-        try:
-            options = {name: tuple(v) if isinstance(v, list) else v for name, v in record["options"].items()}
-            box = tuple((low, high) for low, high in record["box"])
-            return cls(**{**record, "options": options, "box": box})
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise qq.InvalidInput("The run's config.json is not complete.") from error
 
     def check(self) -> None:
         on_reward, promises = kinds(self.method)
@@ -119,18 +112,13 @@ class CheckedTraining:
         if promises and s.reward is None:
             self.budget, self.relation = qq.Budget(s.epsilon, s.delta), self._relate()  # type: ignore[arg-type]
         method = self._build([self._make_reward(simulate=0)] if self.on_reward else [])
-        agent = qq.Agent(self.world, method, seed=s.seed)
+        agent = Agent(self.world, method, seed=s.seed)
         Training(
             world=self.world, spaces=agent.spaces, method=method, seed=s.seed, steps=s.steps, seeds=s.seeds,
-            simulate=self.simulate, every=s.every,
+            simulate=self.simulate,
         )  # fmt: skip
         name = self.world.name if isinstance(self.world, World) else s.world
         self.settings = replace(s, world=name, options={one: getattr(method, one) for one in options_of(type(method))})
-
-    @property
-    def saves_checkpoints(self) -> bool:
-        """Whether it can be resumed: the state of a Gymnasium environment cannot be saved."""
-        return isinstance(self.world, World)
 
     @property
     def simulate(self) -> int | None:
@@ -138,20 +126,21 @@ class CheckedTraining:
         return None if self.on_reward else self.settings.simulate
 
     def build_agent(self, out: Path, account: Any = None) -> Any:
-        """The agent, ready to learn. A private reward is drawn now, once, and kept in the run's folder.
+        """The agent, ready to learn. A private reward is drawn now, and written to the run's folder.
 
         Whatever is drawn is charged to `account` first.
         """
         rewards = self._find_rewards(out, account) if self.on_reward else []
-        return qq.Agent(self.world, self._build(rewards), seed=self.settings.seed, account=account)
+        return Agent(self.world, self._build(rewards), seed=self.settings.seed, account=account)
 
     def warning(self) -> str | None:
         """A sentence if a good score is out of reach of any algorithm with this promise."""
         if self.relation is None or self.budget is None or not isinstance(self.world, World):
             return None
-        gaussian = not self.budget.is_pure and self.settings.noise not in ("k-norm", "auto")
+        noise = self.settings.noise
+        pure = self.budget.is_pure or (noise in MECHANISMS and MECHANISMS[noise].pure)
         radius = self.relation.radius  # pyright: ignore[reportAttributeAccessIssue]
-        return out_of_reach(self.world, radius, self.budget, gaussian)
+        return out_of_reach(self.world, radius, self.budget, gaussian=not pure)
 
     def _relate(self) -> Relation:
         """What must stay hidden; refused if the method has no noise for it."""
@@ -162,11 +151,6 @@ class CheckedTraining:
             return qq.SupBall(s.radius)
         if not isinstance(world, World):
             raise qq.InvalidInput(f"What people want of {s.world!r} is not declared: give --radius, not --people.")
-        if features_of(world) is not None and not self.on_reward:
-            raise qq.InvalidInput(
-                f"{s.method!r} needs to know how much one reward can change, which people do not say in "
-                f"{world.name!r}: give --radius instead, or use 'reward'."
-            )
         assert s.people is not None
         return world.relation(s.people)
 
@@ -176,15 +160,13 @@ class CheckedTraining:
             further = {"private": rewards[0] if len(rewards) == 1 else rewards}
         elif self.budget is not None:
             further = {"relation": self.relation, "budget": self.budget}
-        return METHODS[self.settings.method].build(self.settings.options, **further)
+        return build_method(self.settings.method, self.settings.options, **further)
 
     def _find_rewards(self, out: Path, account: Any) -> list[Any]:
         s = self.settings
         if s.simulate is not None:
             seeds = (np.random.SeedSequence((s.seed, draw)) for draw in range(s.simulate))
             return [self._make_reward(int(seed.generate_state(1)[0])) for seed in seeds]
-        if (out / folder.REWARD).exists():
-            return [qq.load(out / folder.REWARD, features=features_of(self.world))]
         private = self._make_reward(account=account)
         if s.reward is None:
             qq.publish(private, out / folder.REWARD)
@@ -193,7 +175,7 @@ class CheckedTraining:
     def _make_reward(self, simulate: int | None = None, account: Any = None) -> Any:
         s = self.settings
         if s.reward is not None:
-            return qq.load(s.reward, features=features_of(self.world))
+            return qq.load(s.reward)
         assert self.budget is not None
         assert self.relation is not None
         return privatise_world(

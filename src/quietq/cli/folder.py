@@ -10,7 +10,6 @@ from typing import Any
 import quietq as qq
 
 CONFIG, CERTIFICATE, AGENT, REWARD = "config.json", "certificate.json", "agent.qq", "reward.qq"
-CHECKPOINT = "PRIVATE-checkpoint.npz"
 METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
 README, LOG = "README.txt", "tensorboard"
 SCHEMA = 2
@@ -21,7 +20,7 @@ RELEASED = {
 }
 """What may leave when the certificate says `certified`."""
 FIRST_LINES = {
-    None: "Training is not finished: nothing here may leave yet.",
+    None: "Training has not ended: nothing here may leave but reward.qq, if it is there, a release of its own.",
     "certified": "What may be published, under the promise in certificate.json:",
     "claimed": "Not private: the certificate only repeats a claim whose proof does not hold. Publish nothing of it:",
     "none": "Not private: no promise is made (see certificate.json). Publish nothing of it:",
@@ -38,31 +37,16 @@ def choose(out: Path | None, name: str) -> Path:
     if out.exists() and not out.is_dir():
         raise qq.InvalidInput(f"--out must name a folder, and {str(out)!r} is a file.")
     if out.is_dir() and any(out.iterdir()):
-        raise qq.InvalidInput(
-            f"--out {str(out)!r} holds files already: choose another folder, or go on with that run with --resume."
-        )
+        raise qq.InvalidInput(f"--out {str(out)!r} holds files already: choose another folder.")
     there = next(one for one in (out, *out.absolute().parents) if one.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise qq.InvalidInput(f"--out must lie in a folder that can be written to, not {str(out)!r}.")
     return out
 
 
-def read_config(out: Path | None) -> dict[str, Any]:
-    if out is None:
-        raise qq.InvalidInput("--resume needs --out, the folder of the run to go on with.")
-    try:
-        record = json.loads((out / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise qq.InvalidInput(f"There is no run in {str(out)!r} to go on with.") from error
-    if not isinstance(record, dict) or record.pop("schema", None) != SCHEMA:
-        raise qq.InvalidInput(f"{str(out / CONFIG)!r} is not the record of a run, or one of another version.")
-    record.pop("version", None)
-    return record
-
-
 def write(path: Path, data: str | bytes, owner_only: bool | None = None) -> None:
     """Writes a file, whole or not at all; by its name, what is not private is readable by its owner only."""
-    from quietq.mechanisms.container import write_whole
+    from quietq.released.container import write_whole
 
     if owner_only is None:
         owner_only = path.name.startswith(("NOT-PRIVATE", "PRIVATE"))
@@ -82,7 +66,7 @@ def write_returns(out: Path, returns: Sequence[Sequence[float]]) -> None:
     write(out / METRICS, "\n".join(["run,episode,return", *rows]) + "\n")
 
 
-def write_note(out: Path, standing: str | None, sees_truth: bool, saves_checkpoints: bool) -> None:
+def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
     """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
     lines = [FIRST_LINES[standing], *(f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists())]
     lines += ["", "For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training"]
@@ -93,7 +77,4 @@ def write_note(out: Path, standing: str | None, sees_truth: bool, saves_checkpoi
         lines += [f"  {LOG}/: the same for TensorBoard, if asked for"]
     elif (out / LOG).exists():
         lines += [f"  {LOG}/: returns under the private reward, which the promise covers; kept for you all the same"]
-    if saves_checkpoints:
-        lines += ["", "PRIVATE. With it the noise can be undone: keep it to yourself, and delete it when it is done."]
-        lines += [f"  {CHECKPOINT}: where the training stands"]
     write(out / README, "\n".join(lines) + "\n")

@@ -15,7 +15,6 @@ from typer.core import TyperCommand
 
 import quietq as qq
 from quietq.cli.app import Commands, app, show_help
-from quietq.registry import METHODS
 
 Options = dict[str, Any]
 """By name, the annotation with its typer.Option; what is not given is None."""
@@ -114,25 +113,28 @@ def read_pair(text: str, name: str = "box") -> tuple[float, float]:
     return low, high
 
 
-def add_group(name: str, sentence: str, metavar: str, build: Callable[[], Iterable[LazyCommand]]) -> None:
+def add_group(
+    parent: typer.Typer, name: str, sentence: str, metavar: str, build: Callable[[], Iterable[LazyCommand]]
+) -> None:
+    """A group of commands whose options are built when they are first needed."""
 
-    class Group(Commands):
+    class CommandGroup(Commands):
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
             for command in build():
                 self.add_command(command)
 
-    group = typer.Typer(cls=Group, help=sentence, subcommand_metavar=metavar)
-    app.add_typer(group, name=name)
+    group = typer.Typer(cls=CommandGroup, help=sentence, subcommand_metavar=metavar)
+    parent.add_typer(group, name=name)
     group.callback()(show_help)
 
 
 def hyper_parameters(method: str) -> Options:
     """An option for each field of the method that has a sentence, with that sentence and its default."""
-    from quietq.learning.options import name_kind, options_of, write_value
+    from quietq.paper.agents.hyper_parameters import name_kind, options_of, write_value
+    from quietq.paper.methods import METHODS, build_method
 
-    entry, options = METHODS[method], {}
-    kind, defaults = entry.load(), entry.build({})
+    kind, defaults, options = METHODS[method], build_method(method, {}), {}
     for name, field in options_of(kind).items():
         flag, written = isinstance(getattr(defaults, name), bool), dashed(name)
         names = f"{written}/--no-{written[2:]}" if flag else written
@@ -144,10 +146,11 @@ def hyper_parameters(method: str) -> Options:
 
 def kinds(method: str) -> tuple[bool, bool]:
     """Whether a method learns from a private reward, and whether it promises something for a budget."""
-    from quietq.learning.in_loop_method import InLoopMethod
-    from quietq.learning.reward import RewardLearner
+    from quietq.paper.agents.in_loop_method import InLoopMethod
+    from quietq.paper.agents.reward_learner import RewardLearner
+    from quietq.paper.methods import METHODS
 
-    kind = METHODS[method].load()
+    kind = METHODS[method]
     on_reward = issubclass(kind, RewardLearner)
     return on_reward, on_reward or issubclass(kind, InLoopMethod)
 

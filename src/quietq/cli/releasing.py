@@ -10,7 +10,7 @@ from typing import Any
 
 import quietq as qq
 from quietq.cli.app import warn
-from quietq.cli.ledger import LEDGER, SOURCE
+from quietq.cli.ledger_command import LEDGER, SOURCE
 from quietq.cli.options import Options, dashed, option, read_pair
 
 NEEDED = "  [required]"
@@ -80,7 +80,7 @@ def counts_in_words(counts: dict[str, int]) -> str:
 
 def check_outputs(files: list[Path], out: Path, plot: Path | None, policy: Path | None = None) -> None:
     """Before anything is read or spent: can the results be written, and over nothing that is needed?"""
-    from quietq.mechanisms.container import check_target
+    from quietq.released.container import check_target
 
     sources = {path.resolve() for path in files}
     given = {"out": out, "plot": plot, "policy": policy}

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 
-class Steps:
+class ProgressSteps:
     """Tells on stderr. On a terminal a line is rewritten while a step goes on; elsewhere there is one now and then.
 
     `expected` has the seconds that each step takes on an idle machine. The time left is what it says of the steps that
@@ -47,11 +47,6 @@ class Steps:
 
     def end(self) -> None:
         self._wipe()
-
-    @property
-    def shown_on_terminal(self) -> bool:
-        """Whether a step may show a bar of its own."""
-        return self._shown and self._terminal
 
     @property
     def where(self) -> str:

@@ -3,3 +3,10 @@
 from quietq.feedback.comparisons import Comparisons as Comparisons
 from quietq.feedback.ratings import Ratings as Ratings
 from quietq.feedback.sessions import Sessions as Sessions
+
+FEEDBACK: dict[str, type[Ratings | Comparisons | Sessions]] = {
+    "ratings": Ratings,
+    "comparisons": Comparisons,
+    "sessions": Sessions,
+}
+"""The kinds of feedback by name."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
 from quietq.feedback.loss import Chosen
 from quietq.feedback.row_statistics import Marginals
 from quietq.feedback.states import Items, States, columns_of, from_lists
@@ -94,8 +94,8 @@ class Comparisons(Feedback):
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        one = f"One person's rows, all of them, count as one of {self.people} people, however many there are."
-        return (Assumption(one, True), NAMED, *from_lists(self.features))
+        held = one_of_declared(self.people, "however many rows there are")
+        return (held, NAMED, *from_lists(self.features))
 
     def __repr__(self) -> str:
         return f"Comparisons(people={self.people}, box={self.box})"

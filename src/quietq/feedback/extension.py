@@ -105,7 +105,7 @@ class Extension(Statistic):
         tally.people += len(starts)
 
     def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "dimension grid"]:
-        """To some places of float64 (`noise.allowance.FLOAT64`), which counts what is rounded here."""
+        """To some places of float64 (`noise.rounding.FLOAT64`), which counts what is rounded here."""
         begin, kinks, parts, rests = tally.sums
         carried, rests = np.divmod(np.cumsum(rests, axis=1), _PARTS)
         cells, parts = np.divmod(np.cumsum(parts, axis=1) + carried, _PARTS)

@@ -1,6 +1,6 @@
 """What people gave, as mechanisms see it: how one person can move it, and means of per-person statistics.
 
-A kind of feedback is a file with a subclass of `Feedback` and a line in `quietq.registry.FEEDBACK`. It states its
+A kind of feedback is a file with a subclass of `Feedback` and a line in `quietq.feedback.FEEDBACK`. It states its
 columns (a `Schema`), what is asked of each person (a `Statistic`, which holds everybody to a bound), and how far one
 person can move the mean of that (a relation). Reading, grouping all rows of a person in one place, and summing, on one
 machine or on Ray, are the same for all.
@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from quietq.feedback.draw import Draw
 from quietq.feedback.loss import Loss
 from quietq.feedback.raw_warning import warn_of_raw_data
 from quietq.feedback.row_doubts import FOR_YOU
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
-from quietq.noise.entropy import Entropy
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.account import Once
 from quietq.privacy.certificate import Assumption
@@ -40,12 +38,17 @@ NAMED = Assumption(
 )
 
 
+def one_of_declared(people: int, held: str) -> Assumption:
+    """What is enforced of people: that means are over their declared number, not that so many were there."""
+    return Assumption(f"One person's rows, all of them, count as one of {people} people, as declared: {held}.", True)
+
+
 @runtime_checkable
 class Sums(Protocol):
     """People, wherever their rows are."""
 
-    def total(self, statistic: Statistic, draw: Draw | None = None) -> Tally:
-        """The sum over everybody, or over those who are drawn."""
+    def total(self, statistic: Statistic) -> Tally:
+        """The sum over everybody."""
         ...
 
 
@@ -56,8 +59,8 @@ class Summed:
     statistic: Statistic
     tally: Tally
 
-    def total(self, statistic: Statistic, draw: Draw | None = None) -> Tally:
-        if statistic != self.statistic or draw is not None:
+    def total(self, statistic: Statistic) -> Tally:
+        if statistic != self.statistic:
             raise InvalidInput("These people's rows were not kept when they were read, so nothing else can be asked.")
         return self.tally
 
@@ -115,24 +118,6 @@ class Feedback(ABC):
     def mean(self, statistic: Statistic) -> np.ndarray:
         """The mean of a statistic over all people, each held to its bound. THE SECRET: it must not be published."""
         return statistic.mean(self.sums.total(statistic), self.people)
-
-    def drawn(self, fraction: float, entropy: Entropy) -> "Drawn":
-        """The same people, of whom each takes part in a mean with that probability."""
-        return Drawn(self, fraction, entropy)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Drawn:
-    """People of whom a random part is asked, drawn in secret and anew for every mean. THE SECRET, likewise."""
-
-    everybody: Feedback
-    fraction: float
-    entropy: Entropy
-
-    def mean(self, statistic: Statistic) -> np.ndarray:
-        """The sum over those drawn, by the number that is expected: how many there were depends on nobody's rows."""
-        draw = Draw.now(self.fraction, self.entropy)
-        return statistic.mean(self.everybody.sums.total(statistic, draw), self.everybody.people) / self.fraction
 
 
 def read_people(

@@ -4,7 +4,6 @@ The shuffle is by a hash of the name, so that a person's rows end up in one part
 partition people are told apart by their names themselves.
 """
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from quietq.feedback.draw import Draw
 from quietq.feedback.names import NAME, NUMBER
+from quietq.feedback.rows_folder import remove_left_folders, rows_folder
 from quietq.feedback.statistic import Columns, Starts
 
 ROWS_IN_MEMORY = 12_000_000
@@ -50,26 +49,14 @@ def arranged(frame: pl.DataFrame, arrange: Arrange) -> Grouped:
 
 def _thinned(people: Grouped) -> Grouped:
     """At most so many rows of each person, evenly spread over the order they stand in; everybody else's stay."""
-    counts = _rows_of(people)
-    return people if counts.max(initial=0) <= MOST_ROWS else _with_rows(people, np.minimum(counts, MOST_ROWS))
-
-
-def drawn(people: Grouped, draw: Draw) -> Grouped:
-    """Those who take part in a round, with all of their rows."""
-    counts = _rows_of(people)
-    return _with_rows(people, np.where(draw.who(len(counts)), counts, 0))
-
-
-def _rows_of(people: Grouped) -> np.ndarray:
-    return np.diff(people.starts, append=len(next(iter(people.columns.values()))))
-
-
-def _with_rows(people: Grouped, fewer: np.ndarray) -> Grouped:
-    """So many rows of each person, evenly spread; whoever is to have none is not there any more."""
-    counts, starts = _rows_of(people), np.cumsum(fewer) - fewer
+    counts = np.diff(people.starts, append=len(next(iter(people.columns.values()))))
+    if counts.max(initial=0) <= MOST_ROWS:
+        return people
+    fewer = np.minimum(counts, MOST_ROWS)
+    starts = np.cumsum(fewer) - fewer
     place = np.arange(fewer.sum()) - np.repeat(starts, fewer)
     kept = np.repeat(people.starts, fewer) + place * np.repeat(counts, fewer) // np.repeat(fewer, fewer)
-    return Grouped(starts[fewer > 0], {name: column[kept] for name, column in people.columns.items()})
+    return Grouped(starts, {name: column[kept] for name, column in people.columns.items()})
 
 
 def grouped(frame: pl.DataFrame) -> Grouped:
@@ -84,6 +71,7 @@ def grouped(frame: pl.DataFrame) -> Grouped:
 
 def whole_people(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_MEMORY) -> Iterator[pl.DataFrame]:
     """Frames in no order; no person is in more than one of them."""
+    remove_left_folders()
     held: list[pl.DataFrame] = []
     folder, rows, spills = None, 0, 0
     with ExitStack() as stack:
@@ -91,9 +79,8 @@ def whole_people(batches: Iterable[pl.DataFrame], rows_in_memory: int = ROWS_IN_
             held.append(batch)
             rows += batch.height
             if rows > rows_in_memory:
-                if folder is None:  # only the user can read it, and it is removed whatever happens
-                    made = tempfile.TemporaryDirectory(prefix="quietq-", ignore_cleanup_errors=True)
-                    folder = Path(stack.enter_context(made))
+                if folder is None:
+                    folder = stack.enter_context(rows_folder())
                 _spill(held, folder, spills)
                 rows, spills = 0, spills + 1
         if folder is None:

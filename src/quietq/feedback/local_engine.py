@@ -10,8 +10,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from quietq.feedback.draw import Draw
-from quietq.feedback.grouping import Grouped, arranged, drawn, grouped, whole_people
+from quietq.feedback.grouping import Grouped, arranged, grouped, whole_people
 from quietq.feedback.rows import batches
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Statistic, Tally
@@ -50,13 +49,9 @@ class Kept:
 
     groups: list[Grouped]
 
-    def total(self, statistic: Statistic, draw: Draw | None = None) -> Tally:
-        def asked(part: tuple[int, Grouped]) -> Grouped:
-            number, people = part
-            return people if draw is None else drawn(people, draw.of_part(number))
-
+    def total(self, statistic: Statistic) -> Tally:
         try:
-            return _tally(list(enumerate(self.groups)), statistic, asked)
+            return _tally(self.groups, statistic, lambda people: people)
         except QuietqError:
             raise
         except Exception as error:

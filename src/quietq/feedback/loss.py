@@ -7,7 +7,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -16,15 +16,6 @@ from quietq.feedback.statistic import Columns, Starts
 
 Phi = Callable[..., np.ndarray]
 """From points (rows, d) of the unit box, and actions if there are any, to features (rows, rank)."""
-
-
-class Answers(NamedTuple):
-    """A regression: response = theta . design, and noise of the loss's own variance."""
-
-    starts: Starts
-    """Where each person's answers begin."""
-    design: Float[np.ndarray, "answers rank"]
-    response: Float[np.ndarray, " answers"]
 
 
 class Loss(ABC):
@@ -36,8 +27,6 @@ class Loss(ABC):
     """Of the loss along a feature of variance 1, on average."""
     spread: float
     """Variance of an answer's slope times a feature."""
-    noise: float
-    """Variance of a response, given the model."""
     scale: float
     """What the model is expected to vary by, as a standard deviation over states."""
     rougher: ClassVar[float]
@@ -69,14 +58,6 @@ class Loss(ABC):
         For models of any kind: a person's gradient is the sum of slopes times gradients of values.
         """
 
-    @abstractmethod
-    def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
-        """The answers as a regression, exactly or as they look from weights of 0."""
-
-    @abstractmethod
-    def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
-        """Answers of nobody: uniform states and answers, for public simulations."""
-
 
 @dataclass(frozen=True)
 class Squared(Loss):
@@ -89,7 +70,6 @@ class Squared(Loss):
     constant = True
     curvature = 1.0
     spread = 1 / 16
-    noise = 1 / 50
     scale = 1 / 5
     rougher = 3.0
     compared = 1
@@ -100,27 +80,21 @@ class Squared(Loss):
     def gradients(
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
-        _, design, rated = self.answers(starts, columns, features)
-        turned = np.ascontiguousarray(design.T)
-        turned *= predicted(turned, weights) - rated
+        turned = np.ascontiguousarray(self._design(columns, features).T)
+        turned *= predicted(turned, weights) - self._rated(columns)
         return _means(turned, starts)
 
     def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
         return [(values[0] - self._rated(columns)) / _counts(starts, len(values[0]))]
 
-    def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
-        acted = (columns["action"],) if self.actions > 1 else ()
-        return Answers(starts, features(self.points(columns)[0], *acted), self._rated(columns))
+    def _design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
+        """Each row's features, by its action if there are several."""
+        acted = (columns["action"].astype(np.int64),) if self.actions > 1 else ()
+        return features(self.points(columns)[0], *acted)
 
     def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
         low, high = self.range
         return (columns["rating"] - low) / (high - low) - 0.5
-
-    def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
-        size = people * rows
-        columns: dict[str, np.ndarray] = {f"x{i}": rng.random(size) for i in range(self.dimension)}
-        columns |= {"rating": rng.uniform(*self.range, size), "action": rng.integers(0, self.actions, size)}
-        return rows * np.arange(people), columns
 
 
 @dataclass(frozen=True)
@@ -137,7 +111,6 @@ class Chosen(Loss):
     """Of a segment, about; None where each row is a choice of its own."""
 
     constant = False
-    noise = 4.0  # from weights of 0, one over the curvature of log-odds
     scale = 1.5
     rougher = 0.6
 
@@ -178,22 +151,6 @@ class Chosen(Loss):
         if segments is not None:
             slopes = self.unit * np.repeat(slopes, np.diff(segments, append=len(values[0])), axis=1)
         return list(slopes)
-
-    def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
-        """The chosen option less the mean of all that were offered, and that it is the better one, by log-odds of 2."""
-        starts, designs, offered, target = self._chosen(starts, columns, features)
-        even = offered * target.any(axis=0) / np.maximum(offered.sum(axis=0), 1)
-        return Answers(starts, 2 * _weighted(designs, target - even).T, np.full(target.shape[1], 2.0))
-
-    def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
-        each = rows * (self.length or 1)
-        size = people * each
-        columns: dict[str, np.ndarray] = {
-            f"option{j}_{i}": rng.random(size) for j in range(self.options) for i in range(self.dimension)
-        }
-        columns["segment"] = np.repeat(np.arange(people * rows), self.length or 1)
-        columns["choice"] = np.repeat(rng.integers(0, self.options, people * rows), self.length or 1)
-        return each * np.arange(people), columns
 
     def _chosen(self, starts: Starts, columns: Columns, features: Phi) -> tuple[Starts, list[np.ndarray], Any, Any]:
         """Features of each option, whether it was offered, and which was chosen: none, if that one was not offered.

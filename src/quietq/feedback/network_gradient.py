@@ -7,7 +7,7 @@ of everybody's sum all the same.)
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,14 +44,15 @@ class NetworkGradient(Vector):
     widths: tuple[int, ...]
     weights: Float[np.ndarray, " weights"]
     clip: float
-    size: int = field(init=False)
-    bound: float = field(init=False)
-    rows_at_once: int = field(init=False)
+    bound: float = (1 + TOLD**2 / 4) ** 0.5
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", len(self.weights) + 1)
-        object.__setattr__(self, "bound", (1 + TOLD**2 / 4) ** 0.5)
-        object.__setattr__(self, "rows_at_once", max(BLOCK, 2**21 // self.size))  # so that they fit into a cache
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.weights) + 1
+
+    @property
+    def rows_at_once(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return max(BLOCK, 2**21 // self.size)  # so that they fit into a cache
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite counts as 0

@@ -15,7 +15,7 @@ Input = Function | Sequence[Function] | Sequence[float] | np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OwnFunction:
-    """One vectorised function of states, one per coordinate, or weights of features: whatever the kernel takes."""
+    """One vectorised function of states, one per coordinate, or weights: whatever the mechanism takes."""
 
     source: Input
     relation: Relation
@@ -31,6 +31,3 @@ class OwnFunction:
 
     def functions(self) -> list[Any]:
         return list(self.source) if isinstance(self.source, Sequence) else [self.source]
-
-    def weights(self) -> Any:
-        return self.source

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quietq.feedback.extension import Extension
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
 from quietq.feedback.loss import Squared
-from quietq.feedback.ridge_fit import RidgeFit
 from quietq.feedback.row_statistics import Marginals
 from quietq.feedback.states import Items, States, columns_of, from_lists, named
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import FeatureMap, Splines
-from quietq.noise.kernels import Additive, Exponential, FeatureKernel
+from quietq.noise.kernels import Additive, Exponential
 from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput
@@ -22,7 +21,6 @@ from quietq.privacy.relations import (
     OnePerson,
     Relation,
     RkhsBall,
-    RkhsPresence,
     people as people_relation,
 )
 
@@ -35,7 +33,7 @@ class Ratings(Feedback):
     and what is released is the mean of these. In several, one model is fitted to everybody's rows, and each person is
     held to a bound in every round of that; interactions of coordinates are part of it. With
     `features=Splines(additive=True)` a rating y at (x_1, ..., x_d) is split evenly instead, y/d for each coordinate's
-    own function of range [low/d, high/d]. With a `FeatureKernel`, each person is a ridge fit clipped to length `norm`.
+    own function of range [low/d, high/d].
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": ["a", "a", "b"], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
@@ -46,10 +44,8 @@ class Ratings(Feedback):
 
     low: float
     high: float
-    asked: Extension | RidgeFit | None = None
+    asked: Extension | None = None
     """What is asked of each person, once; None where a model is fitted to all rows."""
-    presence: bool = False
-    """Whether only a person's presence is protected, the weaker promise."""
 
     @classmethod
     def read(
@@ -67,11 +63,8 @@ class Ratings(Feedback):
         items: Items | None = None,
         action: str | None = None,
         actions: Items | None = None,
-        features: FeatureMap | FeatureKernel | None = None,
-        norm: float | None = None,
-        ridge: float = 0.1,
+        features: FeatureMap | None = None,
         levels: int = 16,
-        presence: bool = False,
         engine: Engine = "local",
         progress: Progress | None = None,
     ) -> "Ratings":
@@ -82,15 +75,13 @@ class Ratings(Feedback):
         `features=Splines(additive=True)`. Instead of a box, `items` is a public list (or a file with a name in each
         line) of what the one `state` column names. If ratings depend on an `action`, a column of one of the public list
         `actions`, the reward has a value per action. `features` is a public map that the model is made of; leave it
-        out unless you know better, or have embeddings: `features=Columns(prefix="e")`. `presence` asks for a weaker
-        promise and gets half the noise: a person against the neutral middle in their place, so that it is hidden
-        whether they took part, and what they said half as well. `progress` is told the number of rows read so far.
+        out unless you know better, or have embeddings: `features=Columns(prefix="e")`. `progress` is told the number
+        of rows read so far.
         """
         from quietq.feedback.schema import Category, Field, Number, Schema
 
-        public = features if isinstance(features, FeatureMap) else None
-        columns = columns_of("state", state, public, source)
-        states = States.of(box, items, public, len(columns))
+        columns = columns_of("state", state, features, source)
+        states = States.of(box, items, features, len(columns))
         low, high = real("low", low), real("high", high)
         if not low < high:
             raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
@@ -98,12 +89,7 @@ class Ratings(Feedback):
             raise InvalidInput("action, a column, and actions, the public list of them, belong together.")
         asked, loss = None, None
         fields: dict[str, Field] = dict(states.fields("x", columns))
-        if action is not None or items is not None or _is_map(public) or (len(columns) > 1 and features is None):
-            if presence:
-                raise InvalidInput(
-                    "presence is for ratings of one coordinate, additive splines and weights of features, where each "
-                    "person is a function around a middle; one model of everybody's rows has none: leave it out."
-                )
+        if action is not None or items is not None or _is_map(features) or (len(columns) > 1 and features is None):
             if slope is not None:
                 raise InvalidInput(
                     "slope is for one coordinate or Splines(additive=True), and a model of everybody's rows has no use "
@@ -114,66 +100,56 @@ class Ratings(Feedback):
                 names = named("actions", actions)
                 fields["action"], loss = Category(action, "action", names), replace(loss, actions=len(names))
         else:
-            asked = _asked(len(columns), low, high, slope, features, norm, ridge, levels)
+            if slope is None:
+                raise InvalidInput(
+                    "slope must be declared: the most that one person's reward changes over the whole box."
+                )
+            asked = Extension(len(columns), low, high, slope, levels)
         fields["rating"] = Number(rating, "rating", low, high, clips=True)
         first = Marginals(loss, len(columns), 1) if loss is not None else asked
         schema = Schema("ratings", person, fields)
         read = read_people(source, schema, first, people, engine=engine, progress=progress, keep=loss is not None)  # type: ignore[arg-type]
         gives, used = ("function", None) if loss is None else ("rows", states.features)
-        public = {"box": states.box, "low": low, "high": high, "presence": presence}
-        return cls(**public, asked=asked, gives=gives, loss=loss, features=used, **read)
+        return cls(box=states.box, low=low, high=high, asked=asked, gives=gives, loss=loss, features=used, **read)
 
     @property
     def slope(self) -> float | None:
-        return self.asked.slope if isinstance(self.asked, Extension) else None
+        return None if self.asked is None else self.asked.slope
 
     @property
     def relation(self) -> Relation:
-        match self.asked:
-            case None:
-                return OnePerson(self.people)
-            case RidgeFit(features, bound):
-                return RkhsBall.of_people(self.people, features, bound, presence=self.presence)
-            case Extension(dimension, low, high, slope):
-                if dimension == 1:
-                    return people_relation(self.people, low, high, slope, presence=self.presence)
-                reach = 1 if self.presence else 2
-                ball = LipschitzBall(reach * (high - low) / 2 / dimension / self.people, reach * slope / self.people)
-                kernel = Additive((Exponential(ball.best_beta()),) * dimension)
-                kind = RkhsPresence if self.presence else RkhsBall
-                return kind(kernel.radius_of([ball] * dimension), kernel, people=self.people)
+        if self.asked is None:
+            return OnePerson(self.people)
+        dimension, low, high, slope = self.asked.dimension, self.asked.low, self.asked.high, self.asked.slope
+        if dimension == 1:
+            return people_relation(self.people, low, high, slope)
+        ball = LipschitzBall((high - low) / dimension / self.people, 2 * slope / self.people)
+        kernel = Additive((Exponential(ball.best_beta()),) * dimension)
+        return RkhsBall(kernel.radius_of([ball] * dimension), kernel, people=self.people)
 
     @property
     def largest(self) -> float:
-        if isinstance(self.asked, RidgeFit):
-            return self.asked.bound
         return max(abs(self.low), abs(self.high)) + (self.asked.beyond if self.asked is not None else 0.0)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        held, further = f"each rating was held to [{self.low:g}, {self.high:g}]", ()
-        if isinstance(self.asked, Extension):
+        held = f"each rating was held to [{self.low:g}, {self.high:g}]"
+        if self.asked is not None:
             held = f"each reward was held to [{self.low:g}, {self.high:g}] and to slope {self.asked.slope:g} per width"
             held += " of the box"
             if self.asked.dimension > 1:
                 held += ", as a sum of one function for each coordinate, which has no interactions"
-        elif isinstance(self.asked, RidgeFit):
-            held = f"each person's weights were clipped to length {self.asked.bound:g}"
-            further = (Assumption("The feature map looks at one state at a time and remembers nothing.", False),)
-        enforced = Assumption(f"One person's rows, all of them, count as one of {self.people} people: {held}.", True)
-        return (enforced, NAMED, *further, *from_lists(self.features, 1 if self.loss is None else self.loss.actions))
+        return (
+            one_of_declared(self.people, held),
+            NAMED,
+            *from_lists(self.features, 1 if self.loss is None else self.loss.actions),
+        )
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function per coordinate. THE SECRET: what comes out must not be published."""
-        if not isinstance(self.asked, Extension):
+        if self.asked is None:
             raise InvalidInput("Only ratings in one dimension, or with additive splines, are functions.")
         return [_interpolator(mean, self.box.coordinate(i)) for i, mean in enumerate(self.mean(self.asked))]
-
-    def weights(self) -> np.ndarray:
-        """The mean weights of people with features. THE SECRET, likewise."""
-        if not isinstance(self.asked, RidgeFit):
-            raise InvalidInput("These people have no features, so there are no weights.")
-        return self.mean(self.asked)
 
     def __repr__(self) -> str:
         return f"Ratings(people={self.people}, box={self.box}, range=[{self.low:g}, {self.high:g}])"
@@ -182,25 +158,6 @@ class Ratings(Feedback):
 def _is_map(features: FeatureMap | None) -> bool:
     """Whether a model is made of it; additive splines are a function per coordinate instead."""
     return features is not None and not (isinstance(features, Splines) and features.additive)
-
-
-def _asked(
-    dimension: int, low: float, high: float, slope: float | None, features: FeatureKernel | FeatureMap | None,
-    norm: float | None, ridge: float, levels: int,
-) -> Extension | RidgeFit:  # fmt: skip
-    """What is asked of each person, once."""
-    if (isinstance(features, FeatureKernel)) != (norm is not None):
-        raise InvalidInput("A FeatureKernel and norm belong together: give both or neither.")
-    if isinstance(features, FeatureKernel):
-        assert norm is not None
-        if features.dimension != dimension:
-            raise InvalidInput(
-                f"features look at {features.dimension} coordinates, but there are {dimension} state columns."
-            )
-        return RidgeFit(features, norm, ridge)
-    if slope is None:
-        raise InvalidInput("slope must be declared: the most that one person's reward changes over the whole box.")
-    return Extension(dimension, low, high, slope, levels)
 
 
 def _interpolator(mean: np.ndarray, box: Box) -> Callable[[np.ndarray], np.ndarray]:

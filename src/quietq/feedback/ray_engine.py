@@ -9,12 +9,12 @@ Files must be where every machine sees them, and the rows themselves pass throug
 its temporary folder: the cluster has to be trusted with them.
 """
 
-import logging
-import os
+import atexit
 import weakref
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
@@ -22,10 +22,10 @@ from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 import numpy as np
 import polars as pl
 
-from quietq.feedback.draw import Draw
-from quietq.feedback.grouping import Arrange, Grouped, drawn, group, partition_of, split
+from quietq.feedback.grouping import Arrange, Grouped, group, partition_of, split
 from quietq.feedback.local_engine import cleaned
 from quietq.feedback.names import NAME, NUMBER
+from quietq.feedback.own_ray import ray_session, session_name
 from quietq.feedback.rows import batches, parquet, parts, scan
 from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Statistic, Tally
@@ -99,16 +99,12 @@ class Spread:
         self._partitions, self._session = partitions, session
 
     @_in_words
-    def total(self, statistic: Statistic, draw: Draw | None = None) -> Tally:
+    def total(self, statistic: Statistic) -> Tally:
         if not self._session.goes_on():  # or else Ray would start anew, without the rows
             raise EngineFailed("The Ray that kept these people's rows was stopped: read them again.")
         asked = ray.put(statistic)
-        ask: Any = ray.remote(_add_up)
-        if draw is not None:  # or whoever makes a task fail would be drawn away
-            ask = ask.options(max_retries=0)
-        draws = [None if draw is None else draw.of_part(number) for number in range(len(self._partitions))]
-        tallies = [ask.remote(part, asked, own) for part, own in zip(self._partitions, draws, strict=True)]
-        return _merged(statistic, tallies)
+        ask = ray.remote(_add_up)
+        return _merged(statistic, [ask.remote(part, asked) for part in self._partitions])
 
     def __reduce__(self) -> NoReturn:
         raise InvalidInput("People whose rows are kept on a Ray cluster cannot be copied elsewhere: read them again.")
@@ -180,12 +176,12 @@ def _gather(arrange: Arrange, statistic: Statistic | None, *hands: pa.Table | No
     return groups if statistic is None else _add_up(groups, statistic)
 
 
-def _add_up(groups: list[Grouped], statistic: Statistic, draw: Draw | None = None) -> Tally:
-    """Runs in a task, where the rows lie; those who are drawn are drawn there."""
+def _add_up(groups: list[Grouped], statistic: Statistic) -> Tally:
+    """Runs in a task, where the rows lie."""
     total = statistic.empty()
     with np.errstate(all="ignore"):  # or somebody's numbers would be an error where warnings are
-        for number, people in enumerate(groups):
-            statistic.add(total, *(people if draw is None else drawn(people, draw.of_part(number))))
+        for people in groups:
+            statistic.add(total, *people)
     return total
 
 
@@ -207,30 +203,22 @@ class _Session:
     _own: "ClassVar[weakref.ref[_Session] | None]" = None
 
     def __init__(self) -> None:
-        self.name = _session_name()
+        self.name = session_name()
 
     @classmethod
     def now(cls) -> "_Session":
-        """The Ray that is there, or else one of our own."""
+        """The Ray that is initialised, or the one at RAY_ADDRESS, or else one of our own."""
         if ray.is_initialized():
             own = cls._own() if cls._own is not None else None
             return own if own is not None and own.goes_on() else cls()
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        ends = ExitStack()
+        ends.enter_context(ray_session())
         own = cls()
         cls._own = weakref.ref(own)
-        weakref.finalize(own, _stop, os.getpid(), own.name)
+        ended = weakref.finalize(own, ends.close)
+        ended.atexit = False
+        atexit.register(ended)  # which comes before the folder of our own Ray is removed
         return own
 
     def goes_on(self) -> bool:
-        return ray.is_initialized() and _session_name() == self.name
-
-
-def _session_name() -> tuple[str, str]:
-    here = ray.get_runtime_context()
-    return here.get_node_id(), here.get_job_id()
-
-
-def _stop(process: int, name: tuple[str, str]) -> None:
-    """Stops the Ray that was started here, unless somebody else did, or this is a fork."""
-    if os.getpid() == process and ray.is_initialized() and _session_name() == name:
-        ray.shutdown()
+        return ray.is_initialized() and session_name() == self.name

@@ -12,7 +12,7 @@ person and policy, however many steps they took.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.feedback.trajectories import Cells
 from quietq.noise.box import Box
+from quietq.privacy.checks import ask_code
 from quietq.privacy.errors import InvalidInput
 
 Policy = Callable[[np.ndarray], np.ndarray]
@@ -48,21 +49,21 @@ class Returns(Vector):
     per_step: bool
     against: Policy | None = None
     """Whose return is taken off everybody's first, so that the range is that of differences."""
-    squares: bool = True
-    size: int = field(init=False)
-    bound: float = field(init=False)
     rows_at_once: int = 2**16
 
-    def __post_init__(self) -> None:
-        number = len(self.policies)
-        object.__setattr__(self, "size", 2 * number if self.squares else number)
-        object.__setattr__(self, "bound", math.sqrt(number * (1 + SQUARES**2) if self.squares else number))
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 2 * len(self.policies)
+
+    @property
+    def bound(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return math.sqrt(len(self.policies) * (1 + SQUARES**2))
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         """People without a usable episode are in the middle of the range."""
         low, high = self.returns
         people = len(starts)
-        rows = Episodes.of(starts, columns)
+        rows = WeightedEpisodes.of(starts, columns)
         states = states_of(columns, self.box)
         weights, values = self._weights(starts, states, columns), self._modelled(starts, states)
         rewards = self.rewards[0] + (self.rewards[1] - self.rewards[0]) * columns["reward"]
@@ -80,7 +81,7 @@ class Returns(Vector):
             means = np.stack([mean(policy) for policy in self.policies], axis=-1)
             means = means if self.against is None else means - mean(self.against)[:, None]
             found = np.where(number[:, None] > 0, np.clip((2 * means - low - high) / (high - low), -1, 1), 0.0)
-        return np.hstack([found, SQUARES * found**2]) if self.squares else found
+        return np.hstack([found, SQUARES * found**2])
 
     def _weights(
         self, starts: Starts, states: Float[np.ndarray, "rows d"], columns: Columns
@@ -106,15 +107,15 @@ class ActionShares(Vector):
     cells: Cells
     box: Box
     actions: int
-    size: int = field(init=False)
     bound: float = 1.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", self.cells.count * self.actions)
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.cells.count * self.actions
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         each = of_each(states_of(columns, self.box), starts)  # a rule must not see several people at once
-        cell = np.concatenate([np.zeros(0, int), *(self.cells.index(states.copy()) for states in each)])
+        cell = np.concatenate([np.zeros(0, int), *map(self.cells.index, each)])
         counts = np.diff(starts, append=len(cell))
         person = np.repeat(np.arange(len(starts)), counts)
         place = person * self.size + cell * self.actions + columns["action"]
@@ -123,7 +124,7 @@ class ActionShares(Vector):
 
 
 @dataclass(frozen=True, eq=False)
-class Episodes:
+class WeightedEpisodes:
     """Which rows are steps of which episode, up to the first gap: nobody knows what was done after it."""
 
     first: Int[np.ndarray, " episodes"]
@@ -132,7 +133,7 @@ class Episodes:
     length: Int[np.ndarray, " episodes"]
 
     @classmethod
-    def of(cls, starts: Starts, columns: Columns) -> "Episodes":
+    def of(cls, starts: Starts, columns: Columns) -> "WeightedEpisodes":
         episode, step = columns["episode"], columns["step"]
         begin = np.flatnonzero(np.append(True, episode[1:] != episode[:-1]))
         of = np.repeat(begin, np.diff(begin, append=len(episode)))
@@ -182,17 +183,12 @@ def asked(
     """
     if starts is None:
         return _shaped(function(states), len(states), actions)
-    found, failed = [np.zeros((0, actions))], False
-    try:
-        found += [_shaped(function(part.copy()), len(part), actions) for part in of_each(states, starts)]
-    except Exception:
-        failed = True
-    if failed:
-        raise InvalidInput(
-            "A policy or model failed at some people's states, so what was charged stays charged: it must take every "
-            "state of the box."
-        )
-    return np.concatenate(found)
+
+    def alone(part: np.ndarray) -> np.ndarray:
+        return _shaped(function(part.copy()), len(part), actions)
+
+    each = (ask_code("A policy or model", alone, part) for part in of_each(states, starts))
+    return np.concatenate([np.zeros((0, actions)), *each])
 
 
 def of_each(states: Float[np.ndarray, "rows d"], starts: Starts) -> list[np.ndarray]:

@@ -6,12 +6,12 @@ allows for a step of everybody's sum all the same (`COMPANY`).
 """
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.loss import Answers, Loss, Phi
+from quietq.feedback.loss import Loss, Phi
 from quietq.feedback.statistic import Columns, Starts, Vector
 
 COMPANY = 2.0**-39
@@ -32,12 +32,14 @@ class Marginals(Vector):
     loss: Loss
     dimension: int
     bins: int
-    size: int = field(init=False)
-    bound: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", self.dimension * (self.bins + 2))
-        object.__setattr__(self, "bound", 0.5 * self.dimension**0.5)
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.dimension * (self.bins + 2)
+
+    @property
+    def bound(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 0.5 * self.dimension**0.5
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         options = self.loss.points(columns)
@@ -69,14 +71,16 @@ class SecondMoments(Vector):
     centred: Phi
     """From points of the unit box to coordinates around 0."""
     dimension: int
-    size: int = field(init=False)
     bound: float = 1.0
-    rows_at_once: int = field(init=False)
 
-    def __post_init__(self) -> None:
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         matrices = 1 if self.loss.compared == 1 else 2
-        object.__setattr__(self, "size", matrices * self.dimension * (self.dimension + 1) // 2)
-        object.__setattr__(self, "rows_at_once", max(1, 2**18 // self.dimension))
+        return matrices * self.dimension * (self.dimension + 1) // 2
+
+    @property
+    def rows_at_once(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return max(1, 2**18 // self.dimension)
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         points = np.stack(self.loss.points(columns))
@@ -107,63 +111,19 @@ class ClippedGradient(Vector):
     clip: float
     basis: Float[np.ndarray, "features rank"] | None = None
     """The gradient is taken along its columns; along features, if there is none."""
-    size: int = field(init=False)
     bound: float = (1 + TOLD**2 / 4) ** 0.5
-    rows_at_once: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", 1 + (len(self.weights) if self.basis is None else self.basis.shape[1]))
-        object.__setattr__(self, "rows_at_once", max(1, 2**18 // len(self.weights)))  # so that they fit into a cache
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 1 + (len(self.weights) if self.basis is None else self.basis.shape[1])
+
+    @property
+    def rows_at_once(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return max(1, 2**18 // len(self.weights))  # so that they fit into a cache
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         gradients = self.loss.gradients(starts, columns, self.features, self.weights)
         return clipped(gradients if self.basis is None else exact_product(gradients, self.basis), self.clip)
-
-
-@dataclass(frozen=True, eq=False)
-class ClippedFit(Vector):
-    """The weights that a person's own answers come to, each expected around 0 with its prior variance, over the clip.
-
-    They are solved for among a person's answers, which are few, and not among features, which are many. Of more than
-    `most` answers, the first are taken, in the order that the person's rows have.
-    """
-
-    loss: Loss
-    features: Phi
-    variances: Float[np.ndarray, " rank"]
-    clip: float
-    basis: Float[np.ndarray, "features rank"] | None = None
-    most: int = 200
-    size: int = field(init=False)
-    bound: float = (1 + TOLD**2 / 4) ** 0.5
-    rows_at_once: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", len(self.variances) + 1)
-        object.__setattr__(self, "rows_at_once", max(1, 2**18 // len(self.variances)))
-
-    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        return clipped(self.fits(starts, columns), self.clip)
-
-    def fits(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people rank"]:
-        """Each person's posterior mean."""
-        starts, design, response = self.answers(starts, columns)
-        found = np.zeros((len(starts), len(self.variances)))
-        for i, first in enumerate(starts):
-            last = starts[i + 1] if i + 1 < len(starts) else len(design)
-            own = slice(first, min(last, first + self.most))
-            found[i] = response[own] @ self.solve(np.ascontiguousarray(design[own]))
-        return found
-
-    def answers(self, starts: Starts, columns: Columns) -> Answers:
-        answers = self.loss.answers(starts, columns, self.features)
-        return answers if self.basis is None else answers._replace(design=exact_product(answers.design, self.basis))
-
-    def solve(self, design: Float[np.ndarray, "*people answers rank"]) -> Float[np.ndarray, "*people answers rank"]:
-        """From responses to posterior means."""
-        spread = design * self.variances
-        noise = self.loss.noise * np.eye(spread.shape[-2])
-        return np.linalg.solve(spread @ np.swapaxes(design, -1, -2) + noise, spread)
 
 
 def clipped(vectors: Float[np.ndarray, "people rank"], clip: float) -> Float[np.ndarray, "people size"]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.loss import Answers, Loss, Phi, Squared, predicted
+from quietq.feedback.loss import Loss, Phi, Squared, predicted
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts
 
@@ -26,10 +26,6 @@ class StepRewards(Squared):
         states = stacked(columns, "s", self.dimension - self.numbers)
         return [np.hstack([states, stacked(columns, "a", self.numbers)]) if self.numbers else states]
 
-    def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
-        acted = (columns["action"].astype(np.int64),) if self.actions > 1 else ()
-        return Answers(starts, features(self.points(columns)[0], *acted), self._rated(columns))
-
     def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
         return columns["reward"] - 0.5
 
@@ -46,7 +42,6 @@ class Ends(Loss):
     constant = True
     curvature = 0.2
     spread = 0.6  # for ten rows a person: an end counts half, so rows do not average out
-    noise = 4.0
     scale = 1.5
     rougher = 0.6
     compared = 1
@@ -67,12 +62,3 @@ class Ends(Loss):
         ends = np.add.reduceat(ended.astype(np.int64), starts)
         share = np.where(ended, np.repeat(ends, rows), np.repeat(rows - ends, rows))
         return [(1 / (1 + np.exp(-np.clip(values[0], -50, 50))) - ended) / (2 * share)]
-
-    def answers(self, starts: Starts, columns: Columns, features: Phi) -> Answers:
-        ended = columns["end"] > 0
-        return Answers(starts, features(self.points(columns)[0]), np.where(ended, 2.0, -2.0))
-
-    def example(self, rng: np.random.Generator, people: int, rows: int) -> tuple[Starts, Columns]:
-        size = people * rows
-        columns: dict[str, np.ndarray] = {f"n{i}": rng.random(size) for i in range(self.dimension)}
-        return rows * np.arange(people), columns | {"end": rng.integers(0, 2, size)}

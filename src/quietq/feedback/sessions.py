@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, read_people
+from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
 from quietq.feedback.session_doubts import AGAIN
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.states import Items, box_of, named
@@ -154,10 +154,7 @@ class Sessions(Feedback):
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         held = "states, actions and rewards were held to their declared ranges, and the person to a bound"
-        return (
-            Assumption(f"One person's rows, all of them, count as one of {self.people} people: {held}.", True),
-            NAMED,
-        )
+        return one_of_declared(self.people, held), NAMED
 
     def __repr__(self) -> str:
         actions = len(self.actions) if self.actions is not None else self.action_box

@@ -1,9 +1,9 @@
 """What of people's trajectories policy evaluation looks at: in each public cell, how many came by, and their returns.
 
 Each trajectory counts at most once in a cell, with the discounted sum of its rewards from its first visit on, to its
-end. Rewards are clipped to [-R, R] and trajectories cut at the horizon H *here*, so that each return lies within
-R (1 - gamma^H)/(1 - gamma) of 0 whatever the data hold, and replacing one trajectory changes each count by at most 1.
-Cells are asked about one trajectory at a time: none can move another's.
+end. Rewards are clipped to [-R, R], trajectories cut at the horizon H, and returns clipped to [-V, V] *here*, for
+V = R (1 - gamma^H)/(1 - gamma) as floating point has it. So replacing one trajectory changes each count by at most 1,
+whatever the data hold. Cells are asked about one trajectory at a time: none can move another's.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from quietq.privacy.checks import count, numbers
+from quietq.privacy.checks import ask_code, count, numbers
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Trajectories
 
@@ -41,6 +41,11 @@ class Cells:
         if not callable(self.rule):
             raise InvalidInput(f"rule must be a function of states, not {type(self.rule).__name__}.")
 
+    @property
+    def asks_code(self) -> bool:
+        """Whether the rule is the caller's: then it sees nobody's states before they are paid for."""
+        return type(self) is not Cells or not (self.rule is _whole or type(self.rule) is Bins)
+
     @classmethod
     def states(cls, n: int) -> "Cells":
         """Each of the states 0 .. n - 1 is a cell of its own."""
@@ -58,15 +63,9 @@ class Cells:
         """The cell of each state; -1 for those that are in none."""
         if len(states) == 0:
             return np.empty(0, dtype=np.int64)
-        problem = None
-        try:
-            found = numbers("The cells", self.rule(states))
-        except Exception as error:
-            problem, found = type(error).__name__, np.empty(0)
-        if problem:  # raised outside of `except`, or the private states in the first error would go along
-            raise InvalidInput(f"The rule of the cells failed with {problem}; nothing was drawn.")
+        found = numbers("The cells", ask_code("The rule of the cells", self.rule, states.copy()))
         if found.shape != (len(states),):
-            raise InvalidInput("The rule of the cells must return one number for each state; nothing was drawn.")
+            raise InvalidInput("The rule of the cells must return one number for each state; nothing was released.")
         inside = (found >= 0) & (found < self.count)
         return np.where(inside, found, -1).astype(np.int64)
 
@@ -99,20 +98,21 @@ class Visits:
 
     @classmethod
     def of(cls, data: Sequence[Trajectory], cells: Cells, gamma: float, relation: Trajectories) -> "Visits":
-        """Counts and sums of all trajectories; refuses what is not finite before anything is added up."""
-        if len(data) != relation.count:
-            raise InvalidInput(f"{relation.count} trajectories were declared, but {len(data)} given.")
+        """Counts and sums of all trajectories; refuses what is not finite before the cells are asked."""
         returns: list[list[float]] = [[] for _ in range(cells.count)]
-        for trajectory in data:
-            for cell, later in first_visits(*_checked(trajectory, relation), cells, gamma):
+        most = largest_return(relation, gamma)
+        for states, rewards in checked(data, relation):
+            for cell, later in first_visits(states, rewards, cells, gamma, most):
                 returns[cell].append(later)
         # fsum is exact up to its last place: the order and the number of people leave no trace in the rounding
         return cls(np.array([len(r) for r in returns]), np.array([math.fsum(r) for r in returns]))
 
 
-def first_visits(states: np.ndarray, rewards: np.ndarray, cells: Cells, gamma: float) -> Iterator[tuple[int, float]]:
-    """Each cell that one trajectory comes by, with the return from its first visit on."""
-    later = _returns(rewards, gamma)
+def first_visits(
+    states: np.ndarray, rewards: np.ndarray, cells: Cells, gamma: float, largest: float
+) -> Iterator[tuple[int, float]]:
+    """Each cell that one trajectory comes by, with the return from its first visit on, clipped to the largest."""
+    later = np.clip(_returns(rewards, gamma), -largest, largest).tolist()
     visited, first = np.unique(cells.index(states), return_index=True)
     return ((cell, later[step]) for cell, step in zip(visited.tolist(), first.tolist(), strict=True) if cell >= 0)
 
@@ -131,6 +131,13 @@ def largest_return(relation: Trajectories, gamma: float) -> float:
         return relation.largest_reward * relation.horizon
     left = 0.0 if relation.horizon is None else gamma**relation.horizon
     return relation.largest_reward * (1 - left) / (1 - gamma)
+
+
+def checked(data: Sequence[Trajectory], relation: Trajectories) -> list[tuple[np.ndarray, np.ndarray]]:
+    """As many as were declared, as arrays of finite numbers, clipped and cut; no code of the caller's sees them."""
+    if len(data) != relation.count:
+        raise InvalidInput(f"{relation.count} trajectories were declared, but {len(data)} given.")
+    return [_checked(trajectory, relation) for trajectory in data]
 
 
 def _checked(trajectory: object, relation: Trajectories) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ of matrices are taken person by person, of one person's rows alone, so that nobo
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -94,14 +94,15 @@ class NormalisedMoments(Vector):
     looked: Looked
     matrix: Float[np.ndarray, "numbers numbers"]
     """T, by earlier answers."""
-    size: int = field(init=False)
     bound: float = 1.0
-    rows_at_once: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        numbers = len(self.matrix)
-        object.__setattr__(self, "size", numbers * (numbers + 1) // 2)
-        object.__setattr__(self, "rows_at_once", max(1, 2**20 // numbers))
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.matrix) * (len(self.matrix) + 1) // 2
+
+    @property
+    def rows_at_once(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return max(1, 2**20 // len(self.matrix))
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         with np.errstate(all="ignore"):  # what is not finite will count as zero

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-import quietq as qq
+from quietq.feedback.ratings import Ratings
+from quietq.privacy.errors import MissingExtra
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +31,7 @@ def require() -> None:
     """Raises MissingExtra unless the data and what reads it are installed."""
     for package in ("statsmodels", "polars"):
         if importlib.util.find_spec(package) is None:
-            raise qq.MissingExtra.of("examples", f"The voters need {package}")
+            raise MissingExtra.of("examples", f"The voters need {package}")
 
 
 def ideals() -> Float[np.ndarray, "people 2"]:
@@ -53,12 +54,12 @@ def ratings() -> "pl.DataFrame":
     return pl.DataFrame({"person": person, "state": np.tile(POSITIONS, len(ideal)), "rating": reward.ravel()})
 
 
-def read(source: Any) -> qq.Ratings:
+def read(source: Any) -> Ratings:
     """Their mean reward, each held to the declared bounds. The bounds are public: they come from the questionnaire."""
-    return qq.Ratings.read(source, box=(0, 1), low=0, high=1, slope=1, people=COUNT)
+    return Ratings.read(source, box=(0, 1), low=0, high=1, slope=1, people=COUNT)
 
 
-def voters() -> qq.Ratings:
+def voters() -> Ratings:
     return read(ratings())
 
 
@@ -74,8 +75,8 @@ def candidate_ratings() -> "pl.DataFrame":
     return pl.DataFrame({**columns, "rating": rating.ravel().round(6)})
 
 
-def read_candidates(source: Any) -> qq.Ratings:
-    return qq.Ratings.read(source, state=["position", "party"], box=[(0, 1), (0, 1)], low=0, high=1, people=COUNT)
+def read_candidates(source: Any) -> Ratings:
+    return Ratings.read(source, state=["position", "party"], box=[(0, 1), (0, 1)], low=0, high=1, people=COUNT)
 
 
 def mean_candidate_rating(states: Float[np.ndarray, "... 2"]) -> Float[np.ndarray, "..."]:

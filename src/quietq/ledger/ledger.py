@@ -5,8 +5,7 @@ Theorem. Gaussian releases of mu_i, chosen as one goes along, are together mu-GD
 guarantee only) is booked apart, where epsilons and deltas add up, each under a cap set beforehand (basic composition;
 Rogers, Roth, Ullman & Vadhan 2016 for choices made as one goes along). Each part is one interactive mechanism; using
 both at once, in any order, is their concurrent composition, which costs no more than one after the other (Vadhan &
-Zhang 2023). So a source promises at most (epsilon + epsilon_apart, delta + delta_apart) whatever is asked of it; how
-much less, `privacy.together` tells.
+Zhang 2023). So a source promises (epsilon + epsilon_apart, delta + delta_apart), whatever is asked of it.
 
 What the code does for it: a charge is booked *before* noise is drawn, in a transaction in which nobody else writes, and
 is never given back, whatever happens afterwards. So at any crash, what may have been released was charged.

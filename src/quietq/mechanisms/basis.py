@@ -12,14 +12,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.feedback.loss import Loss
-from quietq.mechanisms.private_model import stretch
-from quietq.mechanisms.smooth_prior import smooth_prior
 from quietq.noise.feature_maps import FeatureMap, Polynomials
+from quietq.noise.smooth_prior import ACTIONS_OWN_SHARE, smooth_prior
+from quietq.released.private_model import stretch
 
 CONSTANT = 1 / 16
 """The variance of a constant, in squared units of the range of ratings."""
-OWN = 0.5
-"""How much of a reward's variance is expected to differ between actions."""
 _SMALLEST = 1e-6
 
 
@@ -94,7 +92,7 @@ class Basis:
         places, contrasts = np.repeat(self.places, actions), np.tile(np.arange(actions), len(self.places))
         matrix = None if self.matrix is None else np.kron(self.matrix, np.eye(actions))
         number = np.tile(np.arange(actions), len(self.variances))
-        share = np.where(number == 0, 1 - OWN, OWN / (actions - 1))
+        share = np.where(number == 0, 1 - ACTIONS_OWN_SHARE, ACTIONS_OWN_SHARE / (actions - 1))
         variances = np.repeat(self.variances, actions) * share
         groups = 2 * np.repeat(self.groups, actions) + (number > 0)
         return replace(

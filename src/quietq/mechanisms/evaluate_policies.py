@@ -1,20 +1,18 @@
-"""`evaluate_policies` and `choose_policy`: sessions and policies in, released values or the best one's name out."""
+"""`evaluate_policies`: sessions and policies in, released values out."""
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 from quietq.feedback.returns import Policy
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.evaluated_policies import LONGEST, ChosenPolicy, EvaluatedPolicies
 from quietq.mechanisms.given_policies import AnyPolicy, policy_of, values_at_points
-from quietq.mechanisms.mechanism import Mechanism
-from quietq.mechanisms.policy_values import PolicyChoice, PolicyValues, Question
+from quietq.mechanisms.policy_values import PolicyValues, Question
 from quietq.mechanisms.release import release, simulate as simulate_release
-from quietq.noise.evaluation import shows_nothing
-from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_delta
+from quietq.noise.own_values import shows_nothing
+from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.checks import instance, real, shown
+from quietq.released.evaluated_policies import LONGEST, EvaluatedPolicies
 
 
 @shows_nothing
@@ -49,33 +47,10 @@ def evaluate_policies(
     if not 0 < (confidence := real("confidence", confidence)) < 1:
         raise InvalidInput(f"confidence must lie between 0 and 1, not {confidence!r}.")
     if budget.is_pure:
-        raise InvalidInput("Values of policies have Gaussian noise: delta must be above 0. A choice is pure.")
-    if sentence := weak_delta(budget.delta, sessions.people):
+        raise InvalidInput("Values of policies have Gaussian noise: delta must be above 0.")
+    if sentence := weak_promise(budget, sessions.people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
-    return _released(PolicyValues(question, budget, confidence), sessions, account, simulate)
-
-
-@shows_nothing
-def choose_policy(
-    sessions: Sessions, policies: Mapping[str, AnyPolicy], budget: Budget, *, returns: tuple[float, float],
-    discount: float = 1.0, per_step: bool = False, behaviour: Policy | Cells | None = None, model: Policy | None = None,
-    account: Account | None = None, simulate: int | None = None,
-) -> ChosenPolicy:  # fmt: skip
-    """Which of the policies would have been best for these people: its name, and nothing else; released once.
-
-    The promise is pure: epsilon alone, whatever the delta of the budget, so that a part of a budget with a delta
-    (`Budget.split`) is refused. Everything else is as for
-    `evaluate_policies`.
-    """
-    if isinstance(behaviour, Cells):
-        raise InvalidInput(
-            "A choice is pure, and probabilities are learnt with Gaussian noise: give a behaviour that is a policy."
-        )
-    question = question_of(sessions, policies, budget, returns, discount, per_step, None, behaviour, model)
-    return _released(PolicyChoice(question, budget), sessions, account, simulate)
-
-
-def _released(mechanism: Mechanism, sessions: Sessions, account: Account | None, simulate: int | None) -> Any:
+    mechanism = PolicyValues(question, budget, confidence)
     if simulate is not None:
         return simulate_release(mechanism, sessions, simulate)
     instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")

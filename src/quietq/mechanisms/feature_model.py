@@ -7,25 +7,29 @@ import numpy as np
 
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.mechanism import Mechanism, Task
-from quietq.mechanisms.private_model import PrivateModel
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Splines
+from quietq.noise.smooth_prior import beyond
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
+from quietq.released.private_model import PrivateModel
 
 
 class FeatureModel(Mechanism):
     """A reward in any dimension, with interactions, from everybody's rows. A subclass says how it is fitted."""
 
-    takes = "rows"
+    takes, asks_code = "rows", False
     remarks = (
         "Where states lie is taken for correlated coordinates: if they lie in clusters, the model may be farther off "
-        "than expected, so try it on a simulation.",
+        "than expected, so try it on people who are made up.",
     )
     basis: Basis
     """The directions that are fitted."""
     _error: float
-    """The expected mean square error, in units of the loss."""
+    """The expected mean square error where people's states lie, in units of the loss, but for what is `_beyond`."""
+    _beyond: float
+    """The variance, in units of the loss, that the prior expects beyond all features: of features that were given,
+    nobody knows what they cannot represent, and it is 0."""
 
     def __init__(self, task: Task, mu: float | None = None) -> None:
         """`mu` is what the model may spend, if that is only a part of the budget."""
@@ -41,6 +45,7 @@ class FeatureModel(Mechanism):
         if self.loss.range is None:
             self.remarks = (*self.remarks, "The reward is in log-odds and up to a constant: choices tell no more.")
         self._every = Basis.of(task.features, dimension, self.loss)
+        self._beyond = self.loss.scale**2 * beyond(dimension) if task.features is None else 0.0
 
     def result(self, released: Any, certificate: Certificate) -> PrivateModel:
         basis, fitted, knots, *_ = released
@@ -48,9 +53,12 @@ class FeatureModel(Mechanism):
         return PrivateModel(basis.feature_map, offset, weights, knots, low, high, self.box, certificate)
 
     def expected_error(self) -> float:
-        """Root mean square over states, for rewards as the prior has them."""
+        """Root mean square where people's states lie, for rewards as the prior has them.
+
+        Noise, chance in who was asked and what is not fitted are in it; what given features cannot represent is not.
+        """
         low, high = self.loss.range or (0.0, self.loss.unit)
-        return (high - low) * math.sqrt(self._error)
+        return (high - low) * math.sqrt(self._error + self._beyond)
 
     @classmethod
     def propose(cls, task: Task) -> "list[FeatureModel]":

@@ -1,25 +1,24 @@
 """The Gaussian process mechanism: a function of one's own in, a private function out, once.
 
-A door to `release` for whoever has a function and knows how far apart neighbours are: the kernel says whether its path
-(`path`) or noise on weights (`weights`) does it, and their theorems say why.
+A door to `release` for whoever has a function and knows how far apart neighbours are: the path of the kernel is added
+to it, and the theorem of `path` says why that is enough.
 """
 
 import os
 import threading
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 from quietq.feedback.own_function import Input, OwnFunction
 from quietq.mechanisms.path import InKernel, Path, best_kernel
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.mechanisms.release import release, simulate
-from quietq.mechanisms.weights import Weights
 from quietq.noise.box import Domain, box_for
-from quietq.noise.evaluation import shows_nothing
-from quietq.noise.kernels import FiniteRank, Kernel
-from quietq.privacy import Account, Assumption, Budget, Relation, RkhsBall, weak_delta
+from quietq.noise.kernels import Kernel
+from quietq.noise.own_values import shows_nothing
+from quietq.privacy import Account, Assumption, Budget, Relation, RkhsBall, weak_promise
 from quietq.privacy.checks import instance, positive, same_process
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
+from quietq.released.private_function import PrivateFunction
 
 _A_BUDGET = "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)"
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
@@ -30,7 +29,7 @@ class GaussianProcessMechanism:
 
     What `apply` takes depends on the kernel: a vectorised function of states for Exponential and Product (returning one
     value per state, or one row per state for several outputs such as actions), one such function per coordinate for
-    Additive, the weights for FeatureKernel, weights or a function for BandLimited.
+    Additive. Kernels of finitely many features are in `quietq.paper`.
 
     >>> from quietq.privacy import people
     >>> ball = people(50, low=0, high=0.5, slope=1)
@@ -43,6 +42,9 @@ class GaussianProcessMechanism:
     ...
     quietq.privacy.errors.BudgetExhausted: This mechanism has made its one release; ...
     """
+
+    noise: ClassVar[type[InKernel]] = Path
+    """What is released by."""
 
     def __init__(
         self,
@@ -72,13 +74,12 @@ class GaussianProcessMechanism:
         if radius < needed * (1 - 1e-12):
             raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
         self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
-        kind: Any = Weights if isinstance(kernel, FiniteRank) else Path
-        self.mechanism: InKernel = kind(self.relation, budget, kernel, radius, self.box, **options)
+        self.mechanism = self.noise(self.relation, budget, kernel, radius, self.box, **options)
         self.levels = getattr(self.mechanism, "levels", 0)
         self.mu, self.sensitivity, self.sigma = budget.mu, self.mechanism.sensitivity, self.mechanism.sigma
         self._account, self._assumptions = account, () if assumption is None else (assumption,)
         self._spent, self._process, self._lock = False, os.getpid(), threading.Lock()
-        if sentence := weak_delta(budget.delta, self.relation.people):
+        if sentence := weak_promise(budget, self.relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
 
     @classmethod
@@ -119,6 +120,6 @@ class GaussianProcessMechanism:
 
     def __repr__(self) -> str:
         return (
-            f"GaussianProcessMechanism({self.kernel}, sensitivity={self.sensitivity:g}, budget={self.budget}, "
+            f"{type(self).__name__}({self.kernel}, sensitivity={self.sensitivity:g}, budget={self.budget}, "
             f"sigma={self.sigma:g}, spent={self._spent})"
         )

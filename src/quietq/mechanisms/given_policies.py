@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.returns import Policy, asked
-from quietq.mechanisms.publishable import Publishable
 from quietq.noise.box import Box
 from quietq.privacy.errors import InvalidInput
+from quietq.released.publishable import Publishable
 
 _POINTS = 32
 AnyPolicy = Policy | Publishable | str

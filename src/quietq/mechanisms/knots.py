@@ -24,21 +24,17 @@ from jaxtyping import Float
 
 from quietq.mechanisms.laws import Gaussian, Law
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
-from quietq.mechanisms.private_function import PrivateKnots
 from quietq.noise import Box, Entropy
-from quietq.noise.allowance import largest_and_error, widen_ball
 from quietq.noise.box import box_for
-from quietq.noise.evaluation import on_knots
 from quietq.noise.increments import to_curve
-from quietq.noise.rounding import check_size
+from quietq.noise.own_values import on_knots
+from quietq.noise.rounding import check_size, largest_and_error, widen_ball
 from quietq.noise.whitening import Whitened, by_matrix, inverse
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall
-from quietq.privacy.checks import count, real
-from quietq.privacy.norms import NORMS, Norm, Record, largest_difference
-from quietq.privacy.words import plural
+from quietq.privacy.checks import count
+from quietq.privacy.norms import largest_difference, vertices
+from quietq.released.private_function import PrivateKnots
 
-MOST_PIECES = 8
-_MOST_VERTICES = 200_000
 KINK = 90**-0.5
 """Root mean square, over where it lies, of what straight lines between knots lose at a kink by which the slope changes
 by 1: in units of 1/pieces^(3/2)."""
@@ -47,6 +43,7 @@ by 1: in units of 1/pieces^(3/2)."""
 class OnKnots(Mechanism):
     """Noise on what a function is at equally spaced knots of an interval, straight lines between them."""
 
+    asks_code = False
     looked_at: ClassVar[str] = "values at"
     tried: ClassVar[tuple[int, ...]] = (4, 6, 8)
     """Numbers of pieces, where none was asked for."""
@@ -111,7 +108,7 @@ class OnKnots(Mechanism):
                 found.append(cls(ball, task.budget, box_for(1, task.domain), pieces, task))
             except InvalidInput as error:  # too many pieces, or too fine for values of this accuracy
                 refusal = error
-        if refusal is not None and not found and (task.asked or pure):
+        if refusal is not None and not found and (task.asked or pure or task.pieces is not None):
             raise refusal
         return found
 
@@ -204,45 +201,6 @@ def _about_mean(pieces: int) -> Float[np.ndarray, "pieces pieces"]:
     return curves @ curves.T
 
 
-@lru_cache(maxsize=64)  # a file may ask for the same ones many times
-def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
-    """Points that include every vertex of {|v_j| <= 1, |v_{j+1} - v_j| <= step}, up to sign.
-
-    At a vertex the knots fall into runs whose steps are all full, up or down, and each of which touches 1 or -1. So a
-    knot's value is sign (1 - k step) with a whole k of at most `pieces`, and k changes by one within a run.
-    """
-    if not 1 <= pieces <= MOST_PIECES:
-        raise InvalidInput(f"Shaped Gaussian noise has 1 to {MOST_PIECES} pieces between knots, not {pieces}.")
-    spots = {
-        (sign, k): sign * (1 - k * step) for sign in (1, -1) for k in range(pieces + 1) if 1 - k * step >= -1 - 1e-9
-    }
-    near = {
-        spot: [other for other in spots if abs(spots[other] - value) <= step * (1 + 1e-9)]
-        for spot, value in spots.items()
-    }
-    found: list[list[float]] = []
-
-    def extend(path: list[tuple[int, int]], settled: bool) -> None:
-        if len(found) > _MOST_VERTICES:
-            raise InvalidInput(f"{pieces} pieces have too many vertices for this range and slope: use fewer knots.")
-        left = pieces + 1 - len(path)
-        if not left:
-            if settled:
-                found.append([spots[spot] for spot in path])
-            return
-        sign, k = path[-1]
-        on = [spot for spot in ((sign, k - 1), (sign, k + 1)) if spot in spots and (settled or spot[1] < left)]
-        for spot in on:  # the run goes on
-            extend([*path, spot], settled or spot[1] == 0)
-        for spot in near[path[-1]] if settled else ():  # another run may begin
-            if spot[1] < left:
-                extend([*path, spot], spot[1] == 0)
-
-    for spot in [spot for spot, value in spots.items() if value >= -1e-9]:
-        extend([spot], spot[1] == 0)
-    return np.unique(np.array(found), axis=0)
-
-
 def least_shape(ball: LipschitzBall, pieces: int) -> Float[np.ndarray, "pieces pieces"]:
     """S for increments between pieces + 1 equally spaced knots."""
     step = ball.lipschitz / pieces / ball.radius
@@ -273,34 +231,3 @@ def _roots(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, values[-1] * 1e-12)
     return (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T
-
-
-def _difference(norm: Record, relation: Record) -> float | None:
-    """A convex function is largest at a vertex of the body."""
-    if relation["kind"] != "lipschitz-ball" or relation["actions"] != 1:
-        return None
-    shape, radius = np.array(norm["shape"], dtype=np.float64), relation["radius"]
-    pieces = len(shape)
-    points = np.diff(vertices(relation["lipschitz"] / pieces / radius, pieces), axis=1)
-    lengths = np.linalg.norm(np.linalg.solve(np.linalg.cholesky(shape), points.T), axis=0)
-    return radius * float(lengths.max())
-
-
-def _check_shape(name: str, value: object) -> None:
-    """The covariance of noise on increments, in units of its mean variance."""
-    rows: Any = value if isinstance(value, list | tuple) else ()
-    square = all(isinstance(row, list | tuple) and len(row) == len(rows) for row in rows)
-    if not 1 <= len(rows) <= MOST_PIECES or not square:
-        raise InvalidInput(f"{name} must be a square of 1 to {MOST_PIECES} rows.")
-    shape = np.array([[real(name, number) for number in row] for row in rows])
-    if not (np.array_equal(shape, shape.T) and math.isclose(float(np.trace(shape)), len(rows), rel_tol=1e-9)):
-        raise InvalidInput(f"{name} must be symmetric, with a mean of 1 on its diagonal.")
-
-
-NORMS["knots"] = Norm(
-    fields={"shape": _check_shape},
-    difference=_difference,
-    words=lambda norm: f"the shape of the noise on {plural(len(norm['shape']), 'increment')} between knots",
-    dimension=lambda norm: 1,
-    families=("gaussian",),
-)

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from quietq.noise.entropy import Entropy
 from quietq.noise.exact_sum import add_exactly
 from quietq.noise.rounding import exact_rounding, round_release, rounding_step
-from quietq.noise.whitening import Whitened
+from quietq.noise.whitening import Whitened, as_they_are
 from quietq.privacy import Assumption, Cost
 
 
@@ -75,6 +75,27 @@ class Shape(Protocol):
     def whiten(self, numbers: np.ndarray, step: float) -> Whitened: ...
 
     def restore(self, whitened: np.ndarray) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Independent normals, the shape of noise on every mean of people; `norm` is what certificates call their
+    Euclidean norm.
+    """
+
+    norm: dict[str, Any]
+
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
+        return entropy.normals(shape)
+
+    def length(self, difference: np.ndarray) -> float:
+        return float(np.linalg.norm(difference))
+
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
+        return as_they_are(numbers, step)
+
+    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
+        return whitened
 
 
 @dataclass(frozen=True)

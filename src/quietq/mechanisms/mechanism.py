@@ -17,8 +17,7 @@ import numpy as np
 from quietq.feedback.feedback import Feedback
 from quietq.mechanisms.laws import Law
 from quietq.noise.box import Box, Domain
-from quietq.noise.entropy import Entropy
-from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation, SampledRounds
+from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation
 
 SLACK = 1 + 1e-6
 """Each person's part is computed in floating point: this much more noise covers it many times over.
@@ -35,12 +34,6 @@ class Query(NamedTuple):
     """The most that neighbours' numbers differ by in the law's distance, rounding errors included: by the relation and
     the theorem, never by the noise."""
     law: Law
-    fraction: float = 1.0
-    """Which part of the people is asked: below 1, they are drawn at each look, and means are over fraction x people."""
-
-    def look(self, feedback: Any, entropy: Entropy) -> np.ndarray:
-        """The numbers, of everybody or of people who are drawn now, in secret. THE SECRET."""
-        return self.numbers(feedback if self.fraction == 1 else feedback.drawn(self.fraction, entropy))
 
 
 @dataclass(frozen=True)
@@ -74,11 +67,6 @@ class Task:
     """Where states, actions and rewards of sessions lie."""
     world: Any = None
     """What a world of sessions is to be made of, if it was said."""
-    gaussian: bool = False
-    """Whether mus of Gaussian noise are added up, by an account or because the budget is a part of one, so that "auto"
-    takes no other noise unless the budget is pure."""
-    sample: float | None = None
-    """Which part of the people each round is to look at, if not everybody."""
 
     @classmethod
     def of(cls, feedback: Feedback, budget: Budget) -> "Task":
@@ -105,9 +93,7 @@ class Mechanism(ABC):
     takes: ClassVar[str] = "function"
     """Which feedback it is for: that which `gives` the same."""
     pure: ClassVar[bool] = False
-    """Whether its noise is pure, without a delta, and not Gaussian."""
-    samples: ClassVar[bool] = False
-    """Whether its rounds can look at a random part of the people."""
+    """Whether its noise is pure, without a delta: "auto" takes it only where the budget's delta is 0."""
     relation: Relation
     budget: Budget
     box: Box
@@ -120,16 +106,13 @@ class Mechanism(ABC):
     remarks: tuple[str, ...] = ()
     error_unit: ClassVar[str] = "root mean square, in units of the reward"
     """Of what `expected_error` tells."""
-    asks_code: ClassVar[bool] = False
-    """Whether functions of the caller's see people's rows: where they fail may tell of them, so it must cost."""
-    sampled: SampledRounds | None = None
-    """What is asked of whom, where rounds look at a random part of the people."""
+    asks_code: ClassVar[bool] = True
+    """Whether functions of the caller's may see people's rows: where they fail may tell of them, so it must cost. Where
+    nothing but quietq's own code looks at rows, it is False: what is refused at once then costs nothing."""
 
     @property
     def cost(self) -> Cost:
         """All that an account is charged, before the first look: by default the whole budget."""
-        if self.sampled is not None:
-            return Cost.apart(self.budget.epsilon, self.budget.delta)
         return Cost.apart(self.budget.epsilon) if self.pure else Cost.gaussian(self.budget.mu)
 
     @abstractmethod

@@ -21,18 +21,18 @@ import numpy as np
 from quietq.feedback.session_losses import Ends, StepRewards
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
+from quietq.mechanisms.estimated_errors import estimate_errors
+from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
 from quietq.mechanisms.mechanism import Mechanism, Query, Task
 from quietq.mechanisms.people_mean import mean_of_people
-from quietq.mechanisms.private_model import PrivateModel
-from quietq.mechanisms.private_world import PrivateWorld, visited
 from quietq.mechanisms.rounds import Fitted, Rounds
-from quietq.mechanisms.whitening import Fit, Whitening, normal_scatter
-from quietq.mechanisms.world_errors import WorldErrors
-from quietq.mechanisms.world_model import WorldModel
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy import InvalidInput
 from quietq.privacy.certificate import Assumption, Certificate
+from quietq.released.private_model import PrivateModel
+from quietq.released.private_world import Fit, PrivateWorld, visited
+from quietq.released.world_model import WorldModel
 
 SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}
 """Of mu squared; what is known leaves its share to the others."""
@@ -73,7 +73,7 @@ class Released(NamedTuple):
 class Moments(Mechanism):
     """A world of states, actions, rewards and ends."""
 
-    name, takes, releases = "moments", "sessions", "world"
+    name, takes, releases, asks_code = "moments", "sessions", "world", False
     error_unit = "of one look, in units of what one person adds"
 
     def __init__(self, task: Task) -> None:
@@ -101,7 +101,11 @@ class Moments(Mechanism):
             )
         self.conditions = self._conditions()
         if isinstance(self.feature_map, Polynomials) and self.model.degree == 1 and self.model.features is None:
-            self.remarks = ("The dynamics are linear in state and action: ask for a degree if they may bend.",)
+            self.remarks = (
+                "The dynamics are linear in state and action, so that what bends in them is lost. A higher degree has "
+                "more features, and all of them more noise, which can cost more than that: compare both on sessions "
+                "that are made up.",
+            )
 
     def _rounds(self, name: str, task: Task) -> Rounds:
         mu = self._mu[name] * (math.sqrt(1 - RATES) if name == "end" else 1.0)
@@ -181,7 +185,7 @@ class Moments(Mechanism):
                 parts[name] = rounds.result(found, certificate)
         return PrivateWorld.of(
             self.spaces, self.feature_map, self.moved, moves, first, parts, self.model, certificate, rate=rate,
-            errors=WorldErrors.of(self.spaces.high - self.spaces.low, self._reward, reward, noise, clear),
+            errors=estimate_errors(self.spaces.high - self.spaces.low, self._reward, reward, noise, clear),
         )  # fmt: skip
 
     def expected_error(self) -> float:

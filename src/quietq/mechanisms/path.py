@@ -4,7 +4,7 @@ Theorem (Hall, Rinaldo & Wasserman 2013; Cameron-Martin). Let g be a Gaussian pr
 satisfy |f - f'|_K <= Delta. Then f + (Delta/mu) g is mu-GDP *as a function*: at every point at once, for any number of
 queries. On a grid the norm can only be smaller, and reading the released numbers off, by whatever rule, is
 post-processing. The norm amplifies rounding errors of f, so the sensitivity has an allowance for them
-(`noise.allowance`), and the grid is as fine as that allows. See `docs/theory.md`.
+(`noise.rounding`), and the grid is as fine as that allows. See `docs/theory.md`.
 """
 
 import math
@@ -17,19 +17,25 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quietq.mechanisms.laws import Gaussian, Law
+from quietq.mechanisms.laws import Gaussian, Shape
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
-from quietq.mechanisms.private_function import PrivateFunction, PrivateSum, PrivateTable
 from quietq.noise import Entropy, Exponential, Kernel
-from quietq.noise.allowance import check_allowance, finest_levels, largest_and_error, needed_levels, worst_norm
 from quietq.noise.box import Box, box_for
-from quietq.noise.evaluation import check_outputs, on_grid
 from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length, grid_of_normals
-from quietq.noise.rounding import check_values
+from quietq.noise.own_values import check_outputs, on_grid
+from quietq.noise.rounding import (
+    check_allowance,
+    check_values,
+    finest_levels,
+    largest_and_error,
+    needed_levels,
+    worst_norm,
+)
 from quietq.noise.whitening import Whitened, on_grid_axes, step_of
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall, Relation
 from quietq.privacy.checks import count
 from quietq.privacy.norms import kernel_in_words
+from quietq.released.private_function import PrivateFunction, PrivateSum, PrivateTable
 
 _FINEST = {1: 16, 2: 10, 3: 7}  # by the dimension of a table: some million values
 
@@ -66,6 +72,8 @@ class GridShape:
 class InKernel(Mechanism):
     """Noise in the norm of a kernel, in which the relation has a radius."""
 
+    asks_code = False
+
     def __init__(
         self,
         relation: Relation,
@@ -89,11 +97,12 @@ class InKernel(Mechanism):
         allowance = 2 * self.error * self.prepare(radius, levels)
         check_allowance(allowance, radius, self.error)
         self.sensitivity = radius + allowance
-        self.sigma, self.law = self.size(self.sensitivity), self.make_law(self.sensitivity)
+        self.sigma = self.size(self.sensitivity)
+        self.law = Gaussian(self.sigma, self.shape())
 
     @abstractmethod
-    def make_law(self, sensitivity: float) -> Law:
-        """The noise that hides numbers so far apart."""
+    def shape(self) -> Shape:
+        """How the noise is correlated."""
 
     def size(self, sensitivity: float) -> float:
         return sensitivity / self.budget.mu
@@ -111,26 +120,6 @@ class InKernel(Mechanism):
 
     def expected_error(self) -> float:
         return self.sigma
-
-    @classmethod
-    @abstractmethod
-    def unfit(cls, task: Task, kernel: Any) -> str:
-        """Why it does not do the task; nothing if it does."""
-
-    @classmethod
-    def propose(cls, task: Task) -> list[Mechanism]:
-        kernel = best_kernel(task.relation)
-        if refusal := cls.unfit(task, kernel):
-            return task.refuse(refusal)
-        return [cls._in(kernel, task)]
-
-    @classmethod
-    def _in(cls, kernel: Any, task: Task) -> Mechanism:
-        radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
-        return cls(
-            task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy,
-            slope=_declared_slope(task) if task.fewest else None,
-        )  # fmt: skip
 
 
 def _declared_slope(task: Task) -> float | None:
@@ -180,7 +169,7 @@ class Path(InKernel):
 
     def prepare(self, radius: float, levels: int | None) -> float:
         if not self.kernel.tables:
-            raise InvalidInput(f"There is no exact path for {kernel_in_words(self.kernel.describe())}.")
+            raise InvalidInput(_no_path(self.kernel))
         if levels is None:
             finest = _FINEST[max(map(len, self.kernel.tables))]
             if self._slope is not None:
@@ -191,8 +180,8 @@ class Path(InKernel):
         self.box.check_levels(self.levels)
         return worst_norm(self.kernel, self.levels, self.outputs)
 
-    def make_law(self, sensitivity: float) -> Law:
-        return Gaussian(self.size(sensitivity), GridShape(self.kernel, self.levels))
+    def shape(self) -> GridShape:
+        return GridShape(self.kernel, self.levels)
 
     def values(self, feedback: Any) -> Float[np.ndarray, "..."]:
         functions, parts = feedback.functions(), len(self.kernel.tables)
@@ -219,17 +208,34 @@ class Path(InKernel):
         return self.sigma * math.sqrt(math.fsum(parts))
 
     @classmethod
-    def unfit(cls, task: Task, kernel: Any) -> str:
+    def _unfit(cls, task: Task, kernel: Any) -> str:
+        """Why it does not do the task; nothing if it does."""
         if not kernel.tables:
-            return "Weights of features have no path: use noise='weights', 'ball' or 'auto'."
+            return _no_path(kernel)
         if task.budget.is_pure:
             return "A path is Gaussian and needs delta above 0; 'k-norm' works with delta = 0."
-        return "pieces belongs to noise on knots; a path has none." if task.pieces is not None and task.asked else ""
+        return "pieces belongs to noise on knots; a path has none." if task.pieces is not None else ""
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:
         """Where the level does not count, with the least noise about its mean, unless values are too inexact for it."""
-        found, about_mean = super().propose(task), best_kernel(task.relation, task.level)
+        kernel, about_mean = best_kernel(task.relation), best_kernel(task.relation, task.level)
+        if refusal := cls._unfit(task, kernel):
+            return task.refuse(refusal)
+        found = [cls._in(kernel, task)]
         with suppress(InvalidInput):  # longer waves amplify errors more
-            found += [cls._in(about_mean, task)] if found else []
+            found.append(cls._in(about_mean, task))
         return sorted(found, key=lambda one: one.expected_error())[:1]
+
+    @classmethod
+    def _in(cls, kernel: Any, task: Task) -> Mechanism:
+        radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
+        return cls(
+            task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy,
+            slope=_declared_slope(task) if task.fewest else None,
+        )  # fmt: skip
+
+
+def _no_path(kernel: Kernel) -> str:
+    words = kernel_in_words(kernel.describe())
+    return f"There is no exact path for {words}: noise on weights of features is in quietq.paper.FiniteRankMechanism."

@@ -9,43 +9,14 @@ import math
 
 from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.mechanism import SLACK, Query
-from quietq.mechanisms.weights import Independent
-from quietq.privacy.checks import positive
-from quietq.privacy.norms import NORMS, Norm, Record
-
-_FARTHEST = {"mean-of-people": 2.0, "mean-within-right-angles": math.sqrt(2)}
-"""How far apart the vectors of two people can be, in units of the bound."""
+from quietq.privacy.norms import FARTHEST
 
 
-def mean_of_people(statistic: Vector, people: int, mu: float, fraction: float = 1.0) -> Query:
-    """Where a random fraction of the people is asked, each of them counts for as much more."""
+def mean_of_people(statistic: Vector, people: int, mu: float) -> Query:
+    """The query that costs `mu`: the mean of the statistic over so many people, each held to its bound."""
     company = COMPANY * math.sqrt(statistic.size) * statistic.bound
-    farthest = _FARTHEST[statistic.norm] if fraction == 1 else 2.0
-    sensitivity = (farthest * statistic.bound / people * SLACK + company) / fraction
+    sensitivity = FARTHEST[statistic.norm] * statistic.bound / people * SLACK + company
     law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "bound": statistic.bound}))
-    return Query(lambda feedback: feedback.mean(statistic), sensitivity, law, fraction)
-
-
-def _difference(norm: Record, relation: Record) -> float | None:
-    if relation["kind"] != "one-person":
-        return None
-    return _FARTHEST[norm["kind"]] * norm["bound"] / relation["people"]
-
-
-NORMS["mean-of-people"] = Norm(
-    fields={"bound": positive},
-    difference=_difference,
-    words=lambda norm: f"the length of a mean of people's vectors, each held to {norm['bound']:g}",
-    families=("gaussian",),
-)
-NORMS["mean-within-right-angles"] = Norm(
-    fields={"bound": positive},
-    difference=_difference,
-    words=lambda norm: (
-        f"the length of a mean of people's vectors, each held to {norm['bound']:g}, no two of which are more than a "
-        "right angle apart"
-    ),
-    families=("gaussian",),
-)
+    return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)

@@ -1,10 +1,9 @@
 """What is to be expected of a release before anything is spent: the release itself, on people who do not exist.
 
-A draw is a mean reward from the public prior, people whose own rewards deviate from it (`crowd`), their rows
-(`feedback.simulated`) and the noise of `privatise`. It is scored against the mean reward at fresh uniform states, or at
-all items. No
-private data is looked at, so it may be repeated, compared and chosen by. A reward that is rougher than the prior, or
-states that are far from uniform, need more people than this says.
+A draw is a mean reward from the public prior, synthetic people whose own rewards deviate from it, their rows
+(`feedback.synthetic`) and the noise of `privatise`. It is scored against the mean reward at fresh uniform states, or at
+all items. No private data is looked at, so it may be repeated, compared and chosen by. A reward that is rougher than
+the prior, or states that are far from uniform, need more people than this says.
 """
 
 import warnings
@@ -17,13 +16,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quietq import registry
-from quietq.feedback.simulated import SIMULATED, Survey
-from quietq.mechanisms.crowd import Crowd
+from quietq.feedback.synthetic import Survey, SyntheticRewards
 from quietq.mechanisms.mechanism import Task
-from quietq.mechanisms.privatise import choose, privatise
-from quietq.privacy import Budget, InvalidInput, PrivacyWarning, weak_delta
-from quietq.privacy.checks import count, instance
+from quietq.mechanisms.privatise import MECHANISMS, candidates, choose, privatise
+from quietq.privacy import Budget, InvalidInput, PrivacyWarning, weak_promise
+from quietq.privacy.checks import count, instance, one_of
 
 STATES = 2000
 """Fresh ones that a release is scored on."""
@@ -37,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedError:
     """What one estimator does for so many people, draw by draw."""
 
     noise: str
@@ -58,15 +55,15 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to expect of a release, for each estimator that applies, the best first."""
+class PeopleNeeded:
+    """What to expect of a release, for each estimator that "auto" chooses among, the best first."""
 
     people: int
     survey: Survey
     budget: Budget
     useful: float
     """The correlation from which on a release is taken to be useful."""
-    expected: tuple[Expected, ...]
+    expected: tuple[ExpectedError, ...]
     needed: dict[str, int | None]
     """By estimator: about how many people it takes to be useful; None if more than `tried`."""
     tried: int
@@ -82,7 +79,9 @@ class Plan:
             for one in self.expected
         ]  # fmt: skip
         shown = {name: getattr(self, name) for name in ("people", "useful", "tried", "chosen")}
-        return asdict(self.survey) | shown | asdict(self.budget) | {"estimators": estimators}
+        asked = asdict(self.survey)
+        del asked["segment_rows"]  # a plan is for comparisons of single states
+        return asked | shown | asdict(self.budget) | {"estimators": estimators}
 
     def __str__(self) -> str:
         lines = [
@@ -112,26 +111,34 @@ def plan(
     draws: int = 5,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Plan:
+) -> PeopleNeeded:
     """What to expect of a private reward before anything is spent, from people who do not exist.
 
     `kind` is "ratings" or "comparisons"; `people` with `rows` each speak of states in so many dimensions, or of so many
     `items`. Ratings may depend on one of several `actions`, and comparisons be choices among several `options`. For
-    each estimator that applies there is the expected correlation with the true reward, the regret, and the number of
-    people from which on the correlation is at least `useful`: that one is doubled or halved until it is found, and is a
-    rough number. Nothing private is looked at, and nothing is spent.
+    each estimator that "auto" chooses among, all of which protect alike at the budget, there is the expected
+    correlation with the true reward, the regret, and the number of people from which on the correlation is at least
+    `useful`: that one is doubled or halved until it is found, and is a rough number. Nothing private is looked at, and
+    nothing is spent.
 
     >>> found = plan("ratings", Budget(1, 1e-5), people=100, rows=5, dimension=2, draws=1)
     >>> found.chosen, found.expected[0].people
     ('rounds', 100)
     """
+    if kind == "sessions":
+        raise InvalidInput(
+            "There is no plan for sessions, because worlds differ too much: make people up who are like yours, and try "
+            "privatise(..., simulate=seed) on them, as docs/sessions.md says under 'Is it good enough?'. A plan is for "
+            "ratings or comparisons."
+        )
+    one_of("kind", kind, ("ratings", "comparisons"))
     survey = Survey(kind, rows, dimension, items, actions, options)
     _check(people, survey, budget)
     draws = count("draws", draws, most=MOST_DRAWS)
     names, chosen = _estimators(people, survey, budget)
     if not isinstance(useful, float | int) or not 0 < useful < 1:
         raise InvalidInput(f"useful must be a correlation between 0 and 1, not {useful!r}.")
-    if sentence := weak_delta(budget.delta, people):
+    if sentence := weak_promise(budget, people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=2)
     work = _Work(progress, len(names) * draws * people * rows)
     work.add(0)
@@ -147,7 +154,7 @@ def plan(
 
         needed[name] = _find(people, one.correlation, useful, most, ask)
     found.sort(key=lambda one: -one.correlation)
-    return Plan(people, survey, budget, useful, tuple(found), needed, most, chosen)
+    return PeopleNeeded(people, survey, budget, useful, tuple(found), needed, most, chosen)
 
 
 def expected(
@@ -159,7 +166,7 @@ def expected(
     draws: int = 5,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
-) -> Expected:
+) -> ExpectedError:
     """What an estimator, by its name in `privatise`, is to be expected to do; `progress` is told of rows as they go.
 
     Draws with the same seed have the same rewards and tastes, so that numbers of people, budgets and estimators can be
@@ -175,28 +182,27 @@ def expected(
             if progress is not None:
                 progress(people * survey.rows)
     correlations, regrets = zip(*scores, strict=True)
-    return Expected(noise, people, correlations, regrets)
+    return ExpectedError(noise, people, correlations, regrets)
 
 
 def _try(survey: Survey, people: int, budget: Budget, noise: str, seed: tuple[int, int]) -> tuple[float, float]:
     """One draw, and its correlation and regret."""
     seeds = [int(one) for one in np.random.SeedSequence(seed).generate_state(4)]
-    crowd = Crowd.draw(survey, seeds[0])
-    feedback = SIMULATED[survey.kind](crowd, people, survey, seeds[1])
-    released = privatise(feedback, budget, noise=noise, simulate=seeds[2])
+    rewards = SyntheticRewards.draw(survey, seeds[0])
+    read, rows = survey.draw(people, seeds[1], rewards)
+    released = privatise(read(rows), budget, noise=noise, simulate=seeds[2])
     states = np.random.default_rng(seeds[3]).random((STATES, survey.dimension))
     if survey.items is not None:
         states = np.arange(float(survey.items))[:, None]
     found = released(states[:, 0] if survey.dimension == 1 else states)
-    return _score(found.reshape(len(states), -1), crowd.mean(states))
+    return _score(found.reshape(len(states), -1), rewards.mean(states))
 
 
 def _estimators(people: int, survey: Survey, budget: Budget) -> tuple[list[str], str]:
-    """The names of the mechanisms that apply, and the one that "auto" takes: by public rules."""
-    nobody = SIMULATED[survey.kind](lambda points, *_: np.zeros(points.shape[:2]), 2, replace(survey, rows=1), 0)
-    task = Task.of(replace(nobody, people=people), budget)
-    every = {name: entry.load() for name, entry in registry.MECHANISMS.items()}
-    names = [name for name, one in every.items() if one.takes == task.gives and one.propose(task)]
+    """The names of the mechanisms that "auto" chooses among, and the one that it takes: by public rules."""
+    read, rows = replace(survey, rows=1).draw(2, 0, lambda points, *_: np.zeros(points.shape[:2]))
+    task = Task.of(replace(read(rows), people=people), budget)
+    names = [name for name in candidates(task) if MECHANISMS[name].propose(task)]
     return names, choose("auto", task).name
 
 

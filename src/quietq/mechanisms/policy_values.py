@@ -1,16 +1,15 @@
-"""What policies would have been worth to the people whose sessions others made: their values, or which is the best.
+"""What policies would have been worth to the people whose sessions others made.
 
 Theorem. Each person's return under each of m policies is held to a range of half-width C, once over all of their
-episodes (`feedback.returns`). (a) Replacing one of N people moves the m means, and beside them `SQUARES` times the
+episodes (`feedback.returns`). Replacing one of N people moves the m means, and beside them `SQUARES` times the
 means of squares, by at most 2 sqrt(m) C/N together: Gaussian noise of that over mu is mu-GDP, and squares cost nothing.
-(b) The largest of the m means with exponential noise of scale 4C/(N epsilon) each is epsilon-DP (`noisy_max`). Proofs
-are in `docs/theory.md`, section 13, and so is that of the intervals: they hold the noise and, for people who are a
-sample, the sampling error (Maurer & Pontil 2009), all of them together with the stated probability. What the range cuts
-off is not in them, and neither is the error of probabilities that had to be learnt.
+Proofs are in `docs/theory.md`, section 13, and so is that of the intervals: they hold the noise and, for people who are
+a sample, the sampling error (Maurer & Pontil 2009), all of them together with the stated probability. What the range
+cuts off is not in them, and neither is the error of probabilities that had to be learnt.
 """
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -20,20 +19,14 @@ from jaxtyping import Float
 
 from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns
 from quietq.feedback.row_statistics import COMPANY
-from quietq.feedback.statistic import Vector
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.evaluated_policies import ChosenPolicy, EvaluatedPolicies
-from quietq.mechanisms.laws import Gaussian
+from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
-from quietq.mechanisms.noisy_max import NoisyMax
 from quietq.mechanisms.people_mean import mean_of_people
-from quietq.mechanisms.weights import Independent
 from quietq.noise.box import Box
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Assumption, Budget, Certificate
-from quietq.privacy.checks import count
-from quietq.privacy.norms import NORMS, Norm, Record
-from quietq.privacy.words import plural
+from quietq.released.evaluated_policies import EvaluatedPolicies
 
 LEARNING = 0.1
 """The share of mu squared that goes into probabilities that have to be learnt."""
@@ -70,21 +63,21 @@ class Question:
     def half(self) -> float:
         return (self.returns[1] - self.returns[0]) / 2
 
-    def statistic(self, behaviour: Policy | None, squares: bool) -> Returns:
+    def statistic(self, behaviour: Policy | None) -> Returns:
         rewards = self.sessions.low, self.sessions.high
         return Returns(
             self.policies, behaviour, self.model, self.box, self.actions, rewards, self.returns, self.discount,
-            self.per_step, None if self.against is None else self.against[1], squares,
+            self.per_step, None if self.against is None else self.against[1],
         )  # fmt: skip
 
 
-class _OfReturns(Mechanism):
-    """What both have in common."""
+class PolicyValues(Mechanism):
+    """Gaussian noise on the mean returns, and on the means of their squares."""
 
-    releases, takes, asks_code = "policies", "sessions", True
+    name, releases, takes = "values", "policies", "sessions"
 
-    def __init__(self, question: Question, budget: Budget) -> None:
-        self.question, self.budget = question, budget
+    def __init__(self, question: Question, budget: Budget, confidence: float) -> None:
+        self.question, self.budget, self.confidence = question, budget, confidence
         self.relation, self.box = question.sessions.relation, question.box
         self.largest, self.error = math.sqrt(len(question.names) * (1 + SQUARES**2)) + 1, 1e-12
         low, high = question.returns
@@ -100,24 +93,6 @@ class _OfReturns(Mechanism):
                 False,
             ),
         )
-
-    @property
-    def people(self) -> int:
-        return self.question.sessions.people
-
-    def _company(self, statistic: Vector) -> float:
-        return COMPANY * math.sqrt(statistic.size) * statistic.bound
-
-
-class PolicyValues(_OfReturns):
-    """Gaussian noise on the mean returns, and on the means of their squares."""
-
-    name = "values"
-
-    def __init__(self, question: Question, budget: Budget, confidence: float) -> None:
-        super().__init__(question, budget)
-        self.confidence = confidence
-        low, high = question.returns
         further = " nor the error of probabilities that were learnt," if isinstance(question.behaviour, Cells) else ""
         self.remarks = (
             f"Intervals hold noise and sampling error, all of them together with probability {confidence:g}, but not "
@@ -127,14 +102,19 @@ class PolicyValues(_OfReturns):
         if question.against is not None:
             self.remarks = (f"Values are advantages over the policy {question.against[0]!r}.", *self.remarks)
 
+    @property
+    def people(self) -> int:
+        return self.question.sessions.people
+
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, float]]:
         question, mu, behaviour = self.question, self.budget.mu, self.question.behaviour
         if isinstance(behaviour, Cells):
             shares = ActionShares(behaviour, self.box, question.actions)
             answer = yield mean_of_people(shares, self.people, mu * math.sqrt(LEARNING))
             behaviour, mu = LearnedBehaviour.of(answer, behaviour, question.actions), mu * math.sqrt(1 - LEARNING)
-        statistic, policies = question.statistic(behaviour, True), len(question.names)
-        sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + self._company(statistic)
+        statistic, policies = question.statistic(behaviour), len(question.names)
+        company = COMPANY * math.sqrt(statistic.size) * statistic.bound
+        sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + company
         law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "policies": policies}))
         return (yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law)), law.sigma
 
@@ -145,24 +125,6 @@ class PolicyValues(_OfReturns):
         table = np.stack([mean, mean - width, mean + width], axis=-1)
         table = np.clip(middle + half * table, low, high)
         return EvaluatedPolicies(self.question.names, table, self.confidence, half * sigma, self.box, certificate)
-
-
-class PolicyChoice(_OfReturns):
-    """The policy with the largest mean return, with exponential noise; pure."""
-
-    name, pure = "choice", True
-    remarks = ("Which policy is the best was released, and nothing of how good it is.",)
-
-    def run(self) -> Generator[Query, np.ndarray, int]:
-        assert not isinstance(self.question.behaviour, Cells)
-        statistic = self.question.statistic(self.question.behaviour, False)
-        sensitivity = 4 / self.people * SLACK + 2 * self._company(statistic)
-        scale = math.nextafter(sensitivity / self.budget.epsilon, math.inf)  # not a last place too little
-        law = NoisyMax(scale, {"kind": "choice-among-returns", "policies": len(self.question.names)})
-        return int((yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law))[0])
-
-    def result(self, released: int, certificate: Certificate) -> ChosenPolicy:
-        return ChosenPolicy(self.question.names[released], certificate)
 
 
 def intervals(
@@ -201,30 +163,3 @@ class LearnedBehaviour:
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
         return self.table[self.cells.index(states)]
-
-
-def _moves(farthest: Callable[[Record], float]) -> Callable[[Record, Record], float | None]:
-    def difference(norm: Record, relation: Record) -> float | None:
-        return farthest(norm) / relation["people"] if relation["kind"] == "one-person" else None
-
-    return difference
-
-
-NORMS["returns"] = Norm(
-    fields={"policies": count},
-    difference=_moves(lambda norm: 2 * math.sqrt(norm["policies"])),
-    words=lambda norm: (
-        f"the length of mean returns of {plural(norm['policies'], 'policy', 'policies')}, and of their squares, in "
-        "units of half the range that each is held to"
-    ),
-    families=("gaussian",),
-)
-NORMS["choice-among-returns"] = Norm(
-    fields={"policies": count},
-    difference=_moves(lambda norm: 4.0),
-    words=lambda norm: (
-        f"how far apart mean returns of {plural(norm['policies'], 'policy', 'policies')} can move, in units of half "
-        "the range that each is held to"
-    ),
-    families=("pure",),
-)

@@ -8,18 +8,23 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-from quietq import registry
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import Input, OwnFunction
+from quietq.mechanisms.k_norm import Increments
+from quietq.mechanisms.knots import ShapedKnots
 from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.moments import Moments
+from quietq.mechanisms.path import Path
 from quietq.mechanisms.release import release, simulate as simulate_release
-from quietq.mechanisms.world_model import WorldModel
+from quietq.mechanisms.rounds import Rounds
 from quietq.noise.box import Domain
-from quietq.noise.evaluation import shows_nothing
-from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, PrivacyWarning, Relation, weak_delta
+from quietq.noise.own_values import shows_nothing
+from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, PrivacyWarning, Relation, weak_promise
 from quietq.privacy.checks import did_you_mean, instance
-from quietq.privacy.sampling import fraction as checked_fraction
+from quietq.released.world_model import WorldModel
 
+MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Path, Increments, ShapedKnots, Rounds, Moments)}
+"""The kinds of noise; a certificate calls them `reward/KIND`, or `world/KIND` where a world is released."""
 UNEVEN = (
     "Noise is small about the reward's mean, and larger in its level: that matters where episodes can end early, and "
     "level=True has less of it there."
@@ -37,7 +42,6 @@ def privatise(
     relation: Relation | None = None,
     domain: Domain | None = None,
     accuracy: float | None = None,
-    sample: float | None = None,
     level: bool = False,
     world: WorldModel | None = None,
     account: Account | None = None,
@@ -45,21 +49,24 @@ def privatise(
 ) -> Any:
     """Makes what people gave private, once: a `PrivateFunction` of a reward, or a `PrivateWorld` of Sessions.
 
-    `source` is feedback such as `Ratings`, whose relation and box are enforced and known, or a function of your own
-    with the `relation` and `domain` that you declare for it (then the certificate says "trusted"). `noise` is "path"
-    (a Gaussian process on a fine grid), "k-norm" (pure epsilon, on knots), "knots" (Gaussian, on knots), "weights"
-    (Gaussian, on weights of features), "ball" (pure, on weights) or "auto", a public rule. In several dimensions, and
-    for comparisons, it is "rounds", "fits" or "network" (for many people). `pieces` is the number of pieces between
-    knots. A function must compute in float64; if it cannot, say with `accuracy` how far off each of its values may be,
-    which costs noise and fineness. `sample` is for very many people: each round of "rounds" then looks at that part of
-    them, drawn in secret, which saves time; the promise then has no mu. `level=True` is for episodes that can end
-    early, where a constant added to a reward changes what is best: "path" then has less noise in it, and noise on
-    knots, which leaves it out, does not apply. `world` says what a private world of Sessions is made of, and what of it
-    is known already. `account` (an Accountant, or a source's account in a Ledger) is charged
-    before the draw; with one, "auto" takes Gaussian noise unless delta is 0, and so it does for a part of a budget
-    (`Budget.split`), which is good for no other. Without one, the same feedback is released
-    once, and a second time is refused. `simulate` draws from a seed instead, for experiments, protects nobody and is
-    not charged.
+    Without an account, the same feedback is released once, and a second time is refused.
+
+    Args:
+        source: Feedback such as `Ratings`, whose relation and box are enforced and known, or a function of your own.
+        budget: The (epsilon, delta) that the release may cost.
+        noise: "path" (a Gaussian process on a fine grid), "k-norm" (pure epsilon, on knots), "knots" (Gaussian, on
+            knots), in several dimensions and for comparisons "rounds"; or "auto", a public rule, which takes Gaussian
+            noise unless delta is 0: at the same epsilon, pure noise lets a guesser be right far more often.
+        pieces: The number of pieces between knots.
+        relation: Declares of a function of your own which change must stay hidden; the certificate says "trusted".
+        domain: Where the states of a function of your own lie.
+        accuracy: How far off each value of a function of your own may be, if it does not compute in float64; it costs
+            noise and fineness.
+        level: Whether episodes can end early, so that a constant added to a reward changes what is best: "path" then
+            has less noise in it, and noise on knots, which leaves it out, does not apply.
+        world: What a private world of Sessions is made of, and what of it is known already.
+        account: An Accountant, or a source's account in a Ledger, which is charged before the draw.
+        simulate: A seed to draw from instead, for experiments: protects nobody and is not charged.
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": range(50), "state": [0.5] * 50, "rating": [1.0] * 50})
@@ -68,6 +75,7 @@ def privatise(
     >>> private = privatise(people, Budget(epsilon=0.9, delta=1e-4))
     >>> private.certificate.standing, private([0.0, 0.5]).shape
     ('certified', (2,))
+
     """
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")
     feedback, task = _task(source, budget, relation, domain, accuracy)
@@ -78,14 +86,11 @@ def privatise(
     instance("world", world, WorldModel | None, "a WorldModel(degree=..., reward=..., ...)")
     if world is not None and task.spaces is None:
         raise InvalidInput("world is for Sessions, of which a world is made: leave it out.")
-    task = replace(
-        task, pieces=pieces, world=world, gaussian=account is not None, sample=sample, fewest=simulate is None,
-        level=level,
-    )  # fmt: skip
+    task = replace(task, pieces=pieces, world=world, fewest=simulate is None, level=level)
     mechanism = choose(noise, task)
     if mechanism.name == "path" and isinstance(task.relation, LipschitzBall) and not level:
         mechanism.remarks = (*mechanism.remarks, UNEVEN)
-    if mechanism.cost.delta != 0 and (sentence := weak_delta(budget.delta, task.relation.people)):
+    if sentence := weak_promise(budget, task.relation.people, pure=mechanism.cost.delta == 0):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if simulate is not None:
         return simulate_release(mechanism, feedback, simulate)
@@ -110,12 +115,15 @@ def _task(
             f"function of your own and its relation, not {type(source).__name__}."
         )
     if relation is None:
-        raise InvalidInput("A function of your own needs a relation: which change of it must stay hidden?")
+        raise InvalidInput(
+            "privatise takes what people gave: read rows, an array or a table by Ratings.read, Comparisons.read or "
+            "Sessions.read first. A function of your own needs a relation: which change of it must stay hidden?"
+        )
     return OwnFunction(source, relation), Task(relation, budget, domain, accuracy=accuracy)
 
 
 def choose(noise: str, task: Task) -> Mechanism:
-    """The mechanism that was asked for, or for "auto" the one with the least expected error.
+    """The mechanism that was asked for, or for "auto" the one with the least expected error among `candidates`.
 
     A public rule, of what was declared and the budget, never of the data. The error is the root mean square of the
     noise, up to a constant, and for knots also that of straight lines between them, for a reward with one kink of half
@@ -123,30 +131,28 @@ def choose(noise: str, task: Task) -> Mechanism:
     that of whichever noise is best (`python -m benchmarks auto`). A reward with much more detail asks for "path".
 
     >>> from quietq.privacy import people
-    >>> choose("auto", Task(people(28, 0, 0.5, 1), Budget(0.9, 1e-4), slope=1.0)).name
+    >>> few, many = people(28, 0, 0.5, 1), people(10_000, 0, 0.5, 1)
+    >>> [choose("auto", Task(one, Budget(0.9, 1e-4), slope=1.0)).name for one in (few, many)]
+    ['knots', 'path']
+    >>> choose("auto", Task(few, Budget(0.9, 0), slope=1.0)).name
     'k-norm'
-    >>> choose("auto", Task(people(10_000, 0, 0.5, 1), Budget(0.9, 1e-4), slope=1.0)).name
-    'path'
     """
-    every = {name: entry.load() for name, entry in registry.MECHANISMS.items()}
-    names = tuple(name for name, kind in every.items() if kind.takes == task.gives)
-    if task.sample is not None:
-        checked_fraction("sample", task.sample)
-        names = tuple(name for name in names if every[name].samples)
-        if not names:
-            raise InvalidInput("sample is for models of everybody's rows, fitted in rounds: leave it out.")
-    if noise != "auto" and noise not in names:
-        near = did_you_mean(noise, ("auto", *names)) if isinstance(noise, str) else ""
-        raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, names))}, not {noise!r}.{near}")
+    every = _for_feedback(task)
+    if noise != "auto" and noise not in every:
+        near = did_you_mean(noise, ("auto", *every)) if isinstance(noise, str) else ""
+        raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, every))}, not {noise!r}.{near}")
     if task.pieces is not None and not isinstance(task.relation, LipschitzBall):
         raise InvalidInput("pieces is for noise on knots, in one dimension and without features: leave it out.")
-    asked = replace(task, asked=noise != "auto", gaussian=task.gaussian or task.budget.gaussian)
-    chosen = names if noise == "auto" else (noise,)
+    asked = replace(task, asked=noise != "auto")
+    chosen = candidates(task) if noise == "auto" else [noise]
     found: list[Mechanism] = [one for name in chosen for one in every[name].propose(asked)]
-    for one in found if asked.asked or task.sample is not None else ():
-        task.budget.require_mu(one.cost.mu, f"noise {one.name!r}{'' if task.sample is None else ' with a sample'}")
+    for one in found if asked.asked else ():
+        task.budget.require_mu(one.cost.mu, f"noise {one.name!r}")
     if not found:
-        raise InvalidInput(f"There is no noise for {task.relation} at {task.budget}: state a delta above 0.")
+        paths = "use a kernel that has an exact path; noise on weights of features is in quietq.paper"
+        other = paths if task.pieces is None else "leave pieces out"
+        advice = "state a delta above 0" if task.budget.is_pure else other
+        raise InvalidInput(f"There is no noise for {task.relation} at {task.budget}: {advice}.")
     found.sort(key=lambda one: one.expected_error())
     why = "asked for" if asked.asked else "chosen by declared bounds and budget, not by the data"
     best = {one.name: one for one in reversed(found)}  # of each kind, in no order
@@ -154,6 +160,19 @@ def choose(noise: str, task: Task) -> Mechanism:
     remark = f"Noise {found[0].name!r} was {why}; expected errors ({found[0].error_unit}): {errors}."
     found[0].remarks = (*found[0].remarks, remark)
     return found[0]
+
+
+def candidates(task: Task) -> list[str]:
+    """The kinds of noise that "auto" chooses among, by name: Gaussian ones unless delta is 0.
+
+    At one budget they all protect alike, so that errors can be compared. Pure noise of the same epsilon would have less
+    error, and let a guesser be right far more often (`privacy.limits`).
+    """
+    return [name for name, kind in _for_feedback(task).items() if task.budget.is_pure or not kind.pure]
+
+
+def _for_feedback(task: Task) -> dict[str, type[Mechanism]]:
+    return {name: kind for name, kind in MECHANISMS.items() if kind.takes == task.gives}
 
 
 def _in_words(mechanism: Mechanism) -> str:

@@ -2,27 +2,28 @@
 
 Theorem. A mechanism's queries, each built from the answers so far, cost together sqrt(sum mu_i^2) (Gaussian; Dong, Roth
 & Su 2022, adaptively Smith & Thakurta 2022) or sum epsilon_i (pure). That sum is capped by what was charged before the
-first draw, so the promise is what was charged, whatever the mechanism asks. Queries of a random part of the people, who
-are drawn here, anew for each, are held to a schedule that was fixed beforehand (`privacy.sampling`).
+first draw, so the promise is what was charged, whatever the mechanism asks.
 """
 
-import math
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.noise.evaluation import shows_nothing
+from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import check_size, check_values, largest_value
-from quietq.privacy import Cost, InvalidInput, SampledRounds
+from quietq.privacy import Cost, InvalidInput
 from quietq.privacy.account import Account, accounted
 from quietq.privacy.certificate import CHOSEN, FAIR, Certificate
 from quietq.privacy.checks import LARGEST, SMALLEST, numbers as checked_numbers
 from quietq.privacy.errors import EngineFailed
+from quietq.privacy.limits import pure_at
 from quietq.privacy.norms import MOST_QUERIES
+
+CHARGED = "what was charged stays charged, and nothing was released"
+"""What is said of a failure after the charge."""
 
 
 class _Run:
@@ -38,18 +39,19 @@ class _Run:
             raise InvalidInput(f"Noise {mechanism.name!r} is made for the box {mechanism.box}, not for {box}.")
         self.mechanism, self.feedback = mechanism, feedback
         # asked once: what is charged, capped and certified is the same, and fixed beforehand
-        self.cost, self.sampled = mechanism.cost, mechanism.sampled
+        self.cost = mechanism.cost
         mechanism.budget.require_mu(self.cost.mu, f"noise {mechanism.name!r}")
         self.steps = mechanism.run()
         self.queries: list[Query] = []
         self._total: Cost | None = None
-        self._asked: list[tuple[float, float]] = []
         self.ask(next(self.steps))
 
     def ask(self, query: Query) -> None:
         """Takes the next query, if all so far cost no more than what is charged for them."""
         asked = query.law.cost(query.sensitivity)
-        if not self._covers(query, asked) or len(self.queries) == MOST_QUERIES:
+        self._total = asked if self._total is None else Cost.of_all([self._total, asked])
+        covered = self._total is not None and self._total.at_most(self.cost)
+        if not covered or len(self.queries) == MOST_QUERIES:
             raise InvalidInput(
                 f"Noise {self.mechanism.name!r} asks for a query of {asked}, and with the {len(self.queries)} before "
                 f"it that is more than the {self.cost} that is charged: it needs more noise, or fewer queries; nothing "
@@ -57,20 +59,11 @@ class _Run:
             )
         self.queries.append(query)
 
-    def _covers(self, query: Query, asked: Cost) -> bool:
-        """Whether what is charged covers this query, after all that came before."""
-        if (sampled := self.sampled) is None:
-            self._total = asked if self._total is None else Cost.of_all([self._total, asked])
-            return query.fraction == 1 and self._total is not None and self._total.at_most(self.cost)
-        self._asked.append((query.fraction, math.inf if asked.mu is None else asked.mu))
-        delta = self.cost.delta or 0.0
-        return sampled.covers(self._asked) and Cost.apart(sampled.epsilon(delta), delta).at_most(self.cost)
-
-    def look(self, entropy: Entropy) -> np.ndarray:
+    def look(self) -> np.ndarray:
         """What the last query asks for: finite, and small enough for its rounding to hide behind the noise."""
         query = self.queries[-1]
         check_size(self.mechanism.largest, query.law.sigma)
-        numbers = checked_numbers("What a query looks at", query.look(self.feedback, entropy))
+        numbers = checked_numbers("What a query looks at", query.numbers(self.feedback))
         check_values(numbers, largest_value(query.law.sigma))
         return numbers
 
@@ -81,7 +74,7 @@ class _Run:
                 self.ask(self.steps.send(self.queries[-1].law.add(numbers, entropy)))
             except StopIteration as last:
                 return last.value
-            numbers = self.look(entropy)
+            numbers = self.look()
 
     def certify(self, account: Account | None) -> Certificate:
         """States what was promised; refused if a query's sensitivity is below what the relation comes to."""
@@ -97,7 +90,7 @@ class _Run:
             delta=budget.delta if cost.mu is not None else cost.delta,
             mu=cost.mu,
             domain=tuple(zip(mechanism.box.low, mechanism.box.high, strict=True)),
-            **_measured(self.queries, self.sampled),
+            **_measured(self.queries),
             expected_error=self.expected_error(),
             assumptions=(
                 *self.feedback.assumptions,
@@ -107,7 +100,7 @@ class _Run:
                 FAIR,
                 accounted(account),
             ),
-            remarks=mechanism.remarks,
+            remarks=(*mechanism.remarks, *(pure_at(budget) if cost.mu is None and cost.delta == 0 else ())),
         )
 
     def expected_error(self) -> float | None:
@@ -127,16 +120,15 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
     run = _Run(mechanism, feedback)
     run.certify(account)  # in rehearsal: what it refuses costs nothing
     numbers = None
-    if run.queries[0].fraction == 1 and not mechanism.asks_code:
-        numbers = _or_say("nothing was spent", run.look, SystemEntropy())
+    if not mechanism.asks_code:
+        numbers = or_say("nothing was spent", run.look)
     if feedback.once is not None:
         receipt = feedback.once.spend(account, run.cost, mechanism.relation)
     else:
         receipt = None if account is None else account.charge(run.cost, mechanism.relation)
-    charged = "answers were drawn before, so what was charged stays charged, and nothing was released"
-    if numbers is None:  # a failure must not be a free draw of other people, nor a free answer
-        numbers = _or_say(charged, run.look, SystemEntropy())
-    released = _or_say(charged, run.answer, numbers, SystemEntropy())
+    if numbers is None:  # a failure must not be a free answer
+        numbers = or_say(CHARGED, run.look)
+    released = or_say(CHARGED, run.answer, numbers, SystemEntropy())
     return mechanism.result(released, run.certify(account)).with_receipt(receipt)
 
 
@@ -145,7 +137,7 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     """The same release with noise from a seed, as often as you like: private to nobody, charged to nobody."""
     run = _Run(mechanism, feedback)
     entropy = SeededEntropy(seed)
-    released = run.answer(run.look(entropy), entropy)
+    released = run.answer(run.look(), entropy)
     remark = f"Simulates {mechanism.budget}; drawn from a seed, so it protects nobody."
     certificate = Certificate(
         method=f"{mechanism.releases}/{mechanism.name}", standing="none", reproducible=True, remarks=(remark,),
@@ -154,7 +146,7 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     return mechanism.result(released, certificate)
 
 
-def _or_say(spent: str, step: Callable[..., Any], *given: Any) -> Any:
+def or_say(spent: str, step: Callable[..., Any], *given: Any) -> Any:
     """Takes a step; if the machines that hold people's rows fail, says what became of the budget."""
     try:
         return step(*given)
@@ -163,14 +155,8 @@ def _or_say(spent: str, step: Callable[..., Any], *given: Any) -> Any:
     raise failure
 
 
-def _measured(queries: list[Query], sampled: SampledRounds | None) -> dict[str, Any]:
+def _measured(queries: list[Query]) -> dict[str, Any]:
     """Norm, size of noise and sensitivity: of one query as they are, of several in units of each one's own noise."""
-    if sampled is not None:
-        parts = [(query.fraction, query.law.measured()) for query in queries]
-        everybody = [{"norm": part["norm"], "size": part["sigma"]} for whom, part in parts if whom == 1]
-        drawn = [{"bound": part["norm"]["bound"], "size": part["sigma"]} for whom, part in parts if whom != 1]
-        norm = {"kind": "sampled-queries", **asdict(sampled), "of": everybody, "drawn": drawn}
-        return {"norm": norm, "sensitivity": 1.0}
     if len(queries) == 1:
         return {**queries[0].law.measured(), "sensitivity": queries[0].sensitivity}
     total = Cost.of_all([query.law.cost(query.sensitivity) for query in queries])

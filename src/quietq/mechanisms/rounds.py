@@ -3,8 +3,8 @@
 Theorem. Let each person's vector in round t be a function of their rows and of earlier answers, held to length B. Then
 replacing one of N people moves the mean by at most 2B/N, whatever the rows say, and by sqrt(2) B/N where no two vectors
 can be more than a right angle apart. So the answer with noise N(0, (2B/(N mu_t))^2 I) is mu_t-GDP, and all rounds
-together are sqrt(sum mu_t^2)-GDP by adaptive composition. Where rounds look at a random part of the people, see
-`privacy.sampling`. Steps, averages and shrinkage are post-processing of the answers. See `docs/theory.md`, section 11.
+together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps, averages and shrinkage are post-processing of the
+answers. See `docs/theory.md`, section 11.
 
 How it fits: two queries ask where states lie, coordinate by coordinate and together. By the law that they tell
 (`state_law`) the box is stretched, so that states are about uniform, and features are made orthonormal. So each round
@@ -26,8 +26,6 @@ from quietq.mechanisms.feature_model import FeatureModel, held
 from quietq.mechanisms.mechanism import Query, Task
 from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.state_law import StateLaw
-from quietq.privacy.certificate import Assumption
-from quietq.privacy.sampling import SampledRounds
 
 ROUNDS = 24
 FEWER_ROUNDS = 8
@@ -70,7 +68,7 @@ class Fitted(NamedTuple):
 class Rounds(FeatureModel):
     """A model that is fitted in rounds."""
 
-    name, samples = "rounds", True
+    name = "rounds"
 
     def __init__(self, task: Task, mu: float | None = None, tolerance: float = 0.0) -> None:
         """`tolerance` is an error, in units of the range, that unbiased answers are worth: with it clips are as wide as
@@ -81,22 +79,13 @@ class Rounds(FeatureModel):
         self._spread = loss.spread / ROWS
         self.rounds = _number_of_rounds(people, self.mu)
         self._share = 1 - MARGINALS - MOMENTS if self._looks_first else 1.0
-        self._each, self._fraction, asked = self.mu * math.sqrt(self._share / self.rounds), 1.0, ""
-        if task.sample is not None:
-            looks, self.rounds = self.mu * math.sqrt(1 - self._share), ROUNDS
-            self.sampled = SampledRounds.for_budget(self.budget, task.sample, ROUNDS, looks)
-            self._each, self._fraction = self.sampled.each, self.sampled.fraction
-            asked = f", each of a random {task.sample:g} of the people, drawn in secret and anew"
-            self.largest /= task.sample  # should everybody be drawn
-        self._people = self._fraction * people
-        self._noise = 4 * self._spread / (self._people * self._each * loss.curvature) ** 2 / self.rounds
+        self._each = self.mu * math.sqrt(self._share / self.rounds)
+        self._noise = 4 * self._spread / (people * self._each * loss.curvature) ** 2 / self.rounds
         self.basis = self._worthwhile(self._every)
-        self._error = _worth_their_noise(self._every.variances, self._noise)[1]
+        self._error = self._expected(self._every.variances)
         self.queries = {"2 about where states lie": 2} if self._looks_first else {}
-        self.queries |= {f"{self.rounds} rounds of the fit{asked}": self.rounds}
+        self.queries |= {f"{self.rounds} rounds of the fit": self.rounds}
         self.conditions = held(sum(self.queries.values()), *self.queries)
-        if self.sampled is not None:
-            self.conditions += (Assumption("Nobody sees who was drawn, nor time or memory that tell of it.", False),)
 
     def run(self) -> Generator[Query, np.ndarray, Fitted]:
         basis, knots = yield from self._look_at_states()
@@ -109,11 +98,11 @@ class Rounds(FeatureModel):
             if self._tolerance and number == self.rounds // 4:  # looks from far away are off by more than that
                 looks, precision = np.zeros(basis.size), 0.0
             statistic = ClippedGradient(self.loss, features, basis.of_features(weights), clip, basis.matrix)
-            query = mean_of_people(statistic, self.relation.people, self._each, self._fraction)
+            query = mean_of_people(statistic, self.relation.people, self._each)
             answer = yield query
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
             gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
-            variance = (noise**2 + self._spread / self._people) / curvature**2
+            variance = (noise**2 + self._spread / self.relation.people) / curvature**2
             looks = KEPT * looks + (weights - gradient / curvature) / variance
             precision = KEPT * precision + 1 / variance
             kept = kept_by_shrinkage(looks / precision, 1 / precision, basis)
@@ -132,7 +121,7 @@ class Rounds(FeatureModel):
         """A clip whose noise is within the tolerance, but none wider than where nobody's gradient is clipped."""
         if not self._tolerance:
             return 0.0
-        worth = self._people * self._each * math.sqrt(self.rounds)
+        worth = self.relation.people * self._each * math.sqrt(self.rounds)
         rng = np.random.default_rng(0)
         points = rng.random((_PLACES, self.box.dimension))
         points[::2] = np.rint(points[::2])
@@ -160,7 +149,17 @@ class Rounds(FeatureModel):
 
     def _worthwhile(self, basis: Basis) -> Basis:
         """The directions that are worth their noise."""
-        return basis.first(_worth_their_noise(self.loss.rougher * basis.variances, self._noise)[0])
+        return basis.first(_worth_their_noise(self.loss.rougher * basis.variances, self._noise))
+
+    def _expected(self, variances: np.ndarray) -> float:
+        """The mean square error of so many weights as are fitted: noise and chance, shrunk, and all that is left out.
+
+        Chance is which people and states were asked: without it, little noise would seem to leave no error.
+        """
+        variances, size = np.sort(variances)[::-1], self.basis.size
+        each = size * self._noise + self._spread / (self.relation.people * self.loss.curvature**2)
+        fitted = variances[:size]
+        return float((fitted * each / (fitted + each)).sum() + variances[size:].sum())
 
 
 def law_of_coordinates(model: FeatureModel) -> Generator[Query, np.ndarray, StateLaw]:
@@ -175,8 +174,8 @@ def _number_of_rounds(people: int, mu: float) -> int:
     return FEWER_ROUNDS if people > 10_000 else int(np.clip(people * mu / 4, 4, ROUNDS))
 
 
-def _worth_their_noise(variances: np.ndarray, noise: float) -> tuple[int, float]:
-    """How many directions, largest first, leave the least expected error; and that error.
+def _worth_their_noise(variances: np.ndarray, noise: float) -> int:
+    """How many directions, largest first, leave the least expected error.
 
     A person's gradient grows with the root of their number, and so does the noise on each of them.
     """
@@ -184,16 +183,7 @@ def _worth_their_noise(variances: np.ndarray, noise: float) -> tuple[int, float]
     numbers = np.arange(1, len(variances) + 1)
     each = numbers[:, None] * noise
     kept = np.where(numbers <= numbers[:, None], variances * each / (variances + each), variances)
-    errors = kept.sum(axis=1)
-    best = int(np.argmin(errors))
-    return best + 1, float(errors[best])
-
-
-def shrink(
-    looked: Float[np.ndarray, " rank"], variance: float | Float[np.ndarray, " rank"], basis: Basis
-) -> Float[np.ndarray, " rank"]:
-    """The posterior mean, if the prior's variance is to be multiplied by one of several scales, feature by feature."""
-    return looked * kept_by_shrinkage(looked, variance, basis)
+    return int(np.argmin(kept.sum(axis=1))) + 1
 
 
 def kept_by_shrinkage(

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from scipy.special import ndtr
 
 from quietq.feedback.loss import Phi
-from quietq.mechanisms.private_model import stretch
+from quietq.released.private_model import stretch
 
 _DRAWS, _AT_ONCE = 2**15, 2**12
 _SURE = 2.0

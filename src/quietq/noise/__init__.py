@@ -14,11 +14,7 @@ from quietq.noise.feature_maps import (
 from quietq.noise.grid_path import GridPath as GridPath
 from quietq.noise.kernels import (
     Additive as Additive,
-    BandLimited as BandLimited,
     Exponential as Exponential,
-    FeatureKernel as FeatureKernel,
     Kernel as Kernel,
     Product as Product,
 )
-from quietq.noise.sorted_path import SortedPath as SortedPath
-from quietq.noise.tree_path import TreePath as TreePath

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 Answer = TypeVar("Answer")
 RandomBits = Callable[[int], int]
@@ -156,23 +156,6 @@ def round_exactly(
         return [number.multiple(value, step) for number, value in zip(noise(), flat, strict=True)]
 
     return (np.array(decide(multiples, uniforms), dtype=np.float64) * step).reshape(values.shape)
-
-
-def whole_in_cube(
-    numbers: int, scale: float, random_bits: RandomBits = secrets.randbits
-) -> Int[np.ndarray, " numbers"]:
-    """Noise of density exp(-max|z|/scale), rounded to whole numbers: Gamma(numbers + 1) times a point of the cube.
-
-    On numbers that are whole themselves, that is the ideal sum, rounded.
-    """
-    lengths, point = ([LazyUniform(random_bits) for _ in range(size)] for size in (numbers + 1, numbers))
-
-    def noise() -> list[Enclosure]:
-        length = exponentials(lengths) * scale
-        return [length * (2 * uniform.enclosure() + -1) for uniform in point]
-
-    whole = decide(lambda: [number.multiple(0.0, 1.0) for number in noise()], [*lengths, *point])
-    return np.array(whole, np.int64)  # not by way of float64, which has not all whole numbers
 
 
 @lru_cache(maxsize=64)

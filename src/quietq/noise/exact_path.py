@@ -19,9 +19,9 @@ from fractions import Fraction
 
 from quietq.noise.exact_normals import Chance, Normals, draw_normals
 from quietq.noise.exact_sum import ROOM, round_exactly
-from quietq.noise.kernels.exponential import Exponential
+from quietq.noise.kernels import Exponential
 from quietq.noise.rounding import rounding_step
-from quietq.noise.sorted_path import SortedPoints
+from quietq.noise.sorted_points import SortedPoints
 
 _DIGITS = 40
 _LITTLE_LESS = 1 - Decimal(10) ** -25

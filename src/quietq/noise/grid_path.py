@@ -8,8 +8,7 @@ from jaxtyping import Float
 
 from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
-from quietq.noise.kernels.base import Kernel
-from quietq.noise.kernels.exponential import Additive, Exponential, Product, whiten
+from quietq.noise.kernels import Additive, Exponential, Kernel, Product, whiten
 from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural

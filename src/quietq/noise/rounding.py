@@ -1,9 +1,22 @@
-"""Rounding of what is released to a public grid.
+"""Rounding of what is released to a public grid, and how much more noise the errors of what it is added to take.
 
 Adding floating-point noise leaks through low-order bits: which multiples of 2^-53 can occur depends on the secret.
 Every released value is therefore rounded to multiples of a step that is fixed by sigma alone, about a millionth of it:
 far coarser than the last place of any value that is let through, far finer than the noise. Releases add exact noise and
 are rounded by `noise.exact_sum` or `noise.exact`; the same step is used.
+
+Theorem. Let |e_i| <= eta at n + 1 points of [0, 1] whose gaps are at least h. In the exponential kernel, with
+a_i = exp(-beta g_i) for the gap g_i, the squared norm of e is
+
+    e_0^2 + sum_i (e_{i+1} - a_i e_i)^2/(1 - a_i^2) <= eta^2 (1 + sum_i (1 + a_i)^2/(1 - a_i^2))
+        = eta^2 (1 + sum_i coth(beta g_i/2)) <= eta^2 (1 + coth(beta h/2)/h),
+
+because coth falls and there are at most 1/h gaps. Errors that alternate in sign attain it on a grid. A product kernel
+whitens one axis after the other, so the factors multiply; parts of a sum add their squares, and so do outputs.
+
+Neighbours err by eta each, so the computed functions are at most 2 eta times that root farther apart than the functions
+themselves (triangle inequality): this is added to the sensitivity. It grows as 1/h, so values that are less exact need
+a coarser grid.
 """
 
 import math
@@ -11,8 +24,12 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from quietq.noise.kernels import Kernel
 from quietq.privacy.certificate import Assumption
+from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import FEWEST
+from quietq.privacy.relations import LipschitzBall
 
 _FINER_THAN_SIGMA = 20  # bits
 _COARSER_THAN_LAST_PLACE = 8  # bits
@@ -66,3 +83,91 @@ def check_values(values: np.ndarray, largest: float) -> None:
             "subtract a public constant, declare `people` in the relation if the function is a mean over more of "
             "them, or say with `accuracy` how exact the values are; nothing was drawn or spent."
         )
+
+
+FLOAT64 = 2.0**-49
+"""How exact float64 values are taken to be, as a part of their largest: sixteen roundings.
+
+A mean of people's functions, in a range of at most twice the largest, has at most thirteen (`feedback.extension`): two
+of the rise from 0, a sum and a product, each of twice the largest; the value at 0; its sum with the rise; that with
+those who gave nothing; and the division: eight. Straight lines between grid points are convex combinations, so they
+amplify none of these; where they are steepest, the difference and its product with the place are of twice the largest,
+and the sum is one more: five. What the place itself is rounded by is public, and the same for neighbours."""
+SHARE = 0.1
+"""Grids are as fine as they may be, as long as the allowance for rounding is no larger part of the sensitivity."""
+COARSEST = 4
+"""levels"""
+FEWEST_LEVELS = 10
+"""Of tables whose values are exact enough for them: 1,025 points cost nothing."""
+
+
+def size_bound(radius: float, people: int | None) -> float:
+    """A public number that values near 0 stay below: they are at most the mean of so many changes of size `radius`."""
+    return 2 * radius * max(people or 0, FEWEST)
+
+
+def largest_and_error(
+    noise: float, radius: float, people: int | None, largest: float | None, accuracy: float | None
+) -> tuple[float, float]:
+    """What values stay below, and how far off each is at the most: as declared, or else by noise of about this size."""
+    most = largest_value(noise)
+    if largest is None:
+        largest = most if accuracy is not None else min(most, size_bound(radius, people))
+    return positive("largest", largest), FLOAT64 * largest if accuracy is None else positive("accuracy", accuracy)
+
+
+def worst_norm(kernel: Kernel, levels: int, outputs: int = 1) -> float:
+    """The norm that errors of size 1 can have at points that are at least 2^-levels apart along each axis."""
+    gap = 2.0**-levels
+    squares = [math.prod(1 + 1 / (gap * math.tanh(one.beta * gap / 2)) for one in table) for table in kernel.tables]
+    return math.sqrt(math.fsum(squares) * outputs)
+
+
+def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int, outputs: int = 1) -> int:
+    """The finest grid, of at most `finest` levels, on which errors of this size stay small against the sensitivity.
+
+    Where there is none, the coarsest; more noise than there would be without errors is then the lesser evil.
+
+    >>> from quietq.noise import Exponential
+    >>> finest_levels(Exponential(4.0), error=6e-8, sensitivity=5.6e-5, finest=16)
+    6
+    """
+    for levels in range(finest, COARSEST, -1):
+        if 2 * error * worst_norm(kernel, levels, outputs) <= SHARE * sensitivity:
+            return levels
+    return min(COARSEST, finest)
+
+
+def needed_levels(kernel: Kernel, sigma: float, slope: float) -> int:
+    """The fewest levels that lose nothing of a reward of at most this slope per width, beside noise of this size.
+
+    A table is read at the nearest point, at most half a cell away: what the reward changes by on that way is at most
+    a 256th of sigma, which adds less than 1e-5 to the root mean square error. And what the noise forgets from one point
+    to the next is at most a part of 1/16, so that averages over the table have all that is in the path.
+
+    >>> from quietq.noise import Exponential
+    >>> needed_levels(Exponential(4.0), sigma=0.078, slope=1.0)
+    11
+    """
+    steepest = max(factor.beta for table in kernel.tables for factor in table)
+    return max(math.ceil(math.log2(max(128 * slope / sigma, 16 * steepest))), FEWEST_LEVELS)
+
+
+def check_allowance(allowance: float, sensitivity: float, error: float) -> None:
+    """Refuses errors that would need more noise than what is to be hidden."""
+    if allowance > sensitivity:
+        raise InvalidInput(
+            f"Values that are exact to {error:g} only cannot be released with a sensitivity of {sensitivity:g}, which "
+            f"their rounding errors exceed ({allowance:g}): compute them more exactly, or use fewer levels."
+        )
+
+
+def widen_ball(ball: LipschitzBall, pieces: int, error: float, slack: float) -> LipschitzBall:
+    """What values at knots, and increments between them, can differ by if each value is off by at most `error`.
+
+    Nothing is amplified: both neighbours' values err by no more than that. An increment errs twice as much, and once
+    more by its own rounding.
+    """
+    check_allowance(5 * error * pieces, ball.lipschitz, error)
+    check_allowance(2 * error, ball.radius, error)
+    return LipschitzBall(ball.radius * slack + 2 * error, ball.lipschitz * slack + 5 * error * pieces)

@@ -7,7 +7,7 @@ entries are from those of the ideal matrix is public, and far below the `ROOM` t
 Theorem. On a grid of step h, take any a between 0 and 1, and 0 < c <= 1/sqrt(1 - a^2). The rows f_0 and
 c (f_{i+1} - a f_i) have a length of at most that of f in the exponential kernel of beta' = -ln(a)/h, and that one is at
 most sqrt(max(beta'/beta, beta/beta')) times the one for beta, because both are sums of the same positive parts (theorem
-of `noise.kernels.exponential`), each with a weight of 1, beta or 1/beta. So it does no harm that a and c are rounded,
+of `noise.kernels`), each with a weight of 1, beta or 1/beta. So it does no harm that a and c are rounded,
 if a keeps its logarithm to some 50 bits and c is rounded down. See `docs/theory.md`, section 8.
 """
 
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.kernels.base import Kernel
+from quietq.noise.kernels import Kernel
 from quietq.privacy.errors import InvalidInput
 
 ROUNDINGS = 2.0**-50
@@ -73,7 +73,7 @@ def inverse(root: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
 
 
 @dataclass(frozen=True)
-class Step:
+class WhiteningStep:
     """From one point of an axis to the next: scale (f_{i+1} - (near - change) f_i), with `near` 0 or 1."""
 
     near: bool
@@ -102,23 +102,23 @@ class Step:
 
 
 @lru_cache(maxsize=64)
-def step_of(beta: float, levels: int) -> Step:
+def step_of(beta: float, levels: int) -> WhiteningStep:
     """For a = exp(-beta h) with h = 2^-levels, as 1 - change or as it is, whichever keeps its logarithm."""
     exponent = -beta * 2.0**-levels
     near = exponent > -0.5
     change = -math.expm1(exponent) if near else -max(math.exp(exponent), _SMALLEST_DECAY)
-    gap, scale = 1 - Step(near, change, 1.0).decay ** 2, 1.0
+    gap, scale = 1 - WhiteningStep(near, change, 1.0).decay ** 2, 1.0
     if gap > 0:
         scale = 1 / math.sqrt(gap)
         while Fraction(scale) ** 2 * gap > 1:
             scale = math.nextafter(scale, 0.0)
-    found = Step(near, change, scale)
+    found = WhiteningStep(near, change, scale)
     if not (gap > 0 and stretch(found, beta, levels) <= 1 + _CLOSER):
         raise InvalidInput(f"beta {beta!r} is too small for {levels} levels to be drawn exactly.")
     return found
 
 
-def stretch(step: Step, beta: float, levels: int) -> float:
+def stretch(step: WhiteningStep, beta: float, levels: int) -> float:
     """At most how much longer numbers are by this step than in the kernel's own norm, for certain."""
     if step.decay <= Fraction(_SMALLEST_DECAY):
         return 1 + ROUNDINGS  # points are independent in both norms, but for a part of that size
@@ -154,7 +154,7 @@ def on_grid_axes(kernel: Kernel, levels: int, numbers: np.ndarray, step: float) 
     return Whitened(about, errors, exactly)
 
 
-def _along_axes(axes: Sequence[Step], f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _along_axes(axes: Sequence[WhiteningStep], f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     errors = np.full(f.shape, _TINY)
     for axis, step in enumerate(axes):
         f, errors = step.along(axis, f, errors)

@@ -1,15 +1,14 @@
 """The promise: budgets, neighbouring relations, accounting, certificates and what is possible at all."""
 
-from quietq.privacy import interactive as interactive  # registers its norms
+from quietq.privacy import smooth_sensitivity as smooth_sensitivity  # registers its norm
 from quietq.privacy.account import Account as Account, Accountant as Accountant, Receipt as Receipt
-from quietq.privacy.budget import Budget as Budget, weak_delta as weak_delta
+from quietq.privacy.budget import Budget as Budget
 from quietq.privacy.certificate import (
     Assumption as Assumption,
     Certificate as Certificate,
     InvalidCertificate as InvalidCertificate,
     Standing as Standing,
 )
-from quietq.privacy.comparison import Comparison as Comparison, compare as compare
 from quietq.privacy.cost import Cost as Cost, Spending as Spending
 from quietq.privacy.errors import (
     BudgetExhausted as BudgetExhausted,
@@ -32,18 +31,14 @@ from quietq.privacy.limits import (
     people_needed as people_needed,
     steps_between as steps_between,
     steps_needed as steps_needed,
+    weak_promise as weak_promise,
 )
-from quietq.privacy.published import PublishedCheck as PublishedCheck, PublishedTheorem as PublishedTheorem
 from quietq.privacy.relations import (
     Arrivals as Arrivals,
     LipschitzBall as LipschitzBall,
-    LipschitzPresence as LipschitzPresence,
-    Presence as Presence,
     Relation as Relation,
     RkhsBall as RkhsBall,
-    RkhsPresence as RkhsPresence,
     SupBall as SupBall,
     Trajectories as Trajectories,
     people as people,
 )
-from quietq.privacy.sampling import SampledRounds as SampledRounds

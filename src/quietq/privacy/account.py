@@ -204,6 +204,11 @@ def accounted(account: Account | None) -> Assumption:
     return Assumption(f"The release was charged to {account.kind} before the draw.", enforced=True)
 
 
+def released_here() -> bool:
+    """Whether this process marked anything as released, and so may have charged for it."""
+    return bool(_spent)
+
+
 @dataclass(frozen=True)
 class Once:
     """The mark of data that is released once; all copies of it are the same mark."""

@@ -58,9 +58,8 @@ class Budget(Checked):
         the budget is pure, `Accountant(None, apart=whole)`.
 
         Shares are of mu squared, and of epsilon where the budget is pure; they come to 1 or less, and what is left over
-        is spent by nobody. A part that has a delta is good for Gaussian noise only, with an account or without: mus add
-        up as squares, so each part keeps the whole delta, and epsilons of parts come to more than that of the whole.
-        "auto" then takes Gaussian noise, and whatever has no mu refuses such a part.
+        is spent by nobody. A part that has a delta is good for Gaussian noise only: mus add up as squares, so each part
+        keeps the whole delta, and epsilons of parts come to more than that of the whole. Whatever has no mu refuses it.
 
         >>> whole = Budget(epsilon=1, delta=1e-5)
         >>> world, check = whole.split(0.9, 0.1)

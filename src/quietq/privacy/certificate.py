@@ -127,8 +127,9 @@ class Certificate(Checked):
     sensitivity: float | None = None
     """The most that neighbours differ by, in `norm`."""
     expected_error: float | None = None
-    """How far off the released values must be expected to be: root mean square over states, apart from a constant. It
-    is public: by the law of the noise and, for models of rows, for rewards as their prior has them."""
+    """How far off the released values must be expected to be: root mean square, apart from a constant. It is public: by
+    the law of the noise, over the box; for models of rows where people's states lie, with chance in who was asked, for
+    rewards as their prior has them, and without what given features cannot represent."""
     norm: Mapping[str, object] | None = None
     """What sensitivity and noise are measured in: a kernel's `describe()`, or another kind of `privacy.norms`."""
     domain: Sequence[Sequence[float]] | None = None
@@ -141,13 +142,19 @@ class Certificate(Checked):
     version: str = __version__
     schema: int = SCHEMA
 
+    def with_assumption(self, assumption: Assumption) -> "Certificate":
+        """The certificate with one more assumption; one that promises nothing stays as it is."""
+        if self.standing != "certified":
+            return self
+        return dataclasses.replace(self, assumptions=(*self.assumptions, assumption))
+
     def __post_init__(self) -> None:
         super().__post_init__()
         require(bool(self.method.strip()), "method must be named.")
         certified = self.standing == "certified"
         if self.relation:
             try:
-                RELATIONS.find(self.relation, self.method)
+                RELATIONS.find(self.relation)
             except UnknownKind:  # which goes by only where nothing is certified
                 if certified:
                     raise

@@ -8,7 +8,7 @@ from quietq.privacy.checks import shown
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.norms import NORMS, Norm, largest_difference, norm_in_words
 from quietq.privacy.relations import relation_in_words
-from quietq.registry import METHODS
+from quietq.privacy.trained_methods import TRAINED_METHODS
 
 _METHOD = re.compile("[a-z][a-z0-9/-]*")
 _CLOSE = 1e-9
@@ -19,7 +19,7 @@ def check_certified(c: Any) -> None:
     """What is certified has a method, assumptions, and numbers that follow from each other."""
     plain = _METHOD.fullmatch(c.method) is not None
     require(plain, f"A certified method must be a plain name such as reward/path, not {shown(c.method)}.")
-    entries = [METHODS[part] for part in c.method.split("/") if part in METHODS]
+    entries = [TRAINED_METHODS[part] for part in c.method.split("/") if part in TRAINED_METHODS]
     refuted = "The published theorem does not hold: it can be 'claimed' but not 'certified'."
     nothing = f"The method {c.method!r} promises nothing, so it cannot be certified."
     certified = all(entry.standing == "certified" for entry in entries)
@@ -27,9 +27,9 @@ def check_certified(c: Any) -> None:
     check_assumptions(c.assumptions)
     stated = None not in (c.norm, c.sensitivity)
     require(stated, "What is certified needs the sensitivity, and the norm that it is measured in.")
-    norm = NORMS.find(c.norm, c.method)
-    own = METHODS[c.method].norms if c.method in METHODS else ()
-    require(not own or c.norm["kind"] in own, f"The noise of {c.method!r} is not measured in {norm_in_words(c.norm)}.")
+    norm = NORMS.find(c.norm)
+    own = TRAINED_METHODS[c.method].norm if c.method in TRAINED_METHODS else None
+    require(own in (None, c.norm["kind"]), f"The noise of {c.method!r} is not measured in {norm_in_words(c.norm)}.")
     needed, relation = largest_difference(c.norm, c.relation), relation_in_words(c.relation)
     enough = c.sensitivity >= needed * (1 - _CLOSE)
     where = f"which {relation} can come to in {norm_in_words(c.norm)}"

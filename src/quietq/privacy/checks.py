@@ -117,6 +117,12 @@ def count(name: str, value: object, least: int = 1, most: int | None = MOST) -> 
     raise InvalidInput(f"{name} must be a whole number of at least {least}, not {shown(value)}.")
 
 
+def flag(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise InvalidInput(f"{name} must be True or False, not {shown(value)}.")
+
+
 def optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
@@ -135,6 +141,20 @@ def numbers(name: str, value: object) -> Float[np.ndarray, "..."]:
             if array.dtype.kind not in "OSUcmM":  # objects, text, complex numbers, dates
                 return array.astype(np.float64)
     raise InvalidInput(f"{name} must be real numbers in a regular array, not text, gaps or other things.")
+
+
+def ask_code(what: str, function: Callable[..., Any], *given: Any, where: str = "an array of states") -> Any:
+    """What a function of the caller's says of people's rows, which it must not see before the charge.
+
+    Of a failure no more is told than its type: its words and its frames may hold what it was given.
+    """
+    try:
+        return function(*given)
+    except Exception as error:
+        failure = type(error).__name__
+    raise InvalidInput(
+        f"{what} failed with {failure} on {where}: it must take all of them; what was charged before stays charged."
+    )
 
 
 def _is_masked(value: object) -> bool:

@@ -4,7 +4,7 @@ Theorem (Dong, Roth & Su 2022; for adaptively chosen mu_i Smith & Thakurta 2022)
 all earlier outputs, are together sqrt(sum mu_i^2)-GDP, exactly; the mu_i may be chosen as one goes along, as long as
 the sum of squares is capped beforehand. Of releases that have no mu, epsilons and deltas add up, under a cap of their
 own (Rogers, Roth, Ullman & Vadhan 2016). Both kinds at once are a concurrent composition, which costs no more than one
-after the other (Vadhan & Zhang 2023): less than (epsilon + epsilon_apart, delta + delta_apart) in all (`together`).
+after the other (Vadhan & Zhang 2023): (epsilon + epsilon_apart, delta + delta_apart) in all.
 
 What then holds are the caps: the theorems are filters, not odometers, so the sums so far are a promise only if the
 number and the sizes of the releases did not depend on earlier outputs.
@@ -28,8 +28,7 @@ from quietq.privacy.checks import (
     probability,
 )
 from quietq.privacy.errors import InvalidInput, MissingExtra
-from quietq.privacy.gaussian import epsilon_from_mu
-from quietq.privacy.together import delta_together, epsilon_together
+from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -124,32 +123,35 @@ class Spending:
 
     @property
     def promised(self) -> tuple[float, float]:
-        """(epsilon, delta) of everything that can ever be released: both caps together, each used up in one piece."""
+        """(epsilon, delta) of everything that can ever be released: the sum of both caps."""
         caps = [cap for cap in (self.budget, self.apart) if cap is not None]
-        epsilon, delta = math.fsum(cap.epsilon for cap in caps), math.fsum(cap.delta for cap in caps)
-        if self.budget is None or self.apart is None:
-            return epsilon, delta
-        return epsilon_together(self.mu, {self.apart.epsilon: 1}, self.apart.delta, delta, epsilon), delta
+        return math.fsum(cap.epsilon for cap in caps), math.fsum(cap.delta for cap in caps)
 
     @property
     def spent(self) -> tuple[float, float]:
         """(epsilon, delta) of what was charged so far, at the delta of both caps; for a schedule fixed beforehand."""
         (epsilon, delta), (epsilon_apart, delta_apart) = self.promised, self.spent_apart
-        if self.spent_mu == 0 and delta == 0:
+        if self.spent_mu == 0:
             return epsilon_apart, delta
         return (min(self.get_epsilon(delta), epsilon) if delta > delta_apart else epsilon), delta
 
     def get_epsilon(self, delta: float) -> float:
+        """The epsilon of the Gaussian part, at what the others leave of delta, and the sum of theirs."""
         delta = positive_delta(delta)
         epsilon_apart, delta_apart = self.spent_apart
         if delta < delta_apart or (self.spent_mu and delta == delta_apart):
             raise InvalidInput(f"delta must be above {delta_apart:g}, which releases without a mu took, not {delta:g}.")
-        most = epsilon_from_mu(self.spent_mu, delta - delta_apart) if self.spent_mu else 0.0
-        return epsilon_together(self.spent_mu, self._apart(), delta_apart, delta, most + epsilon_apart)
+        gaussian = epsilon_from_mu(self.spent_mu, delta - delta_apart) if self.spent_mu else 0.0
+        return gaussian + epsilon_apart
 
     def get_delta(self, epsilon: float) -> float:
+        """The delta of the Gaussian part, at what the others leave of epsilon, and the sum of theirs."""
         epsilon = not_negative("epsilon", epsilon)
-        return delta_together(self.spent_mu, self._apart(), self.spent_apart[1], epsilon)
+        epsilon_apart, delta_apart = self.spent_apart
+        if epsilon < epsilon_apart:
+            return 1.0
+        gaussian = delta_from_mu(self.spent_mu, epsilon - epsilon_apart) if self.spent_mu else 0.0
+        return min(gaussian + delta_apart, 1.0)
 
     def to_event(self, *, fixed_schedule: bool = False) -> "dp_accounting.DpEvent":
         if any(self.spent_apart) if fixed_schedule else self.apart is not None:
@@ -183,14 +185,6 @@ class Spending:
 
     def _squares(self) -> float:
         return math.fsum(n * cost.mu**2 for cost, n in self.costs.items() if cost.mu is not None)
-
-    def _apart(self) -> dict[float, int]:
-        """How often each epsilon without a mu was spent, whatever its delta."""
-        spent: dict[float, int] = {}
-        for cost, n in self.costs.items():
-            if cost.epsilon is not None:
-                spent[cost.epsilon] = spent.get(cost.epsilon, 0) + n
-        return spent
 
     def _sum(self, name: str) -> Fraction:
         """Of epsilons or of deltas as the decimal numbers that were written: three times 0.1 is 0.3."""

@@ -11,21 +11,26 @@ Inverses are rounded towards safety: mu down, epsilon up. See `docs/theory.md`.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from scipy.special import erfcx, erfinv, log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from quietq.privacy.checks import not_negative, positive, positive_delta
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.roots import root
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_FEW_NODES, _FEW_WEIGHTS = np.polynomial.legendre.leggauss(8)  # err by less than 1e-13 of what they give
 _MOST_EPSILON, _MOST_MU = 1e6, 1e4  # beyond, the curve loses digits, and nothing is protected anyway
 _SAFETY = 2e-12  # relative; the solver is accurate to ~1e-15, an Accountant tolerates 1e-12
+
+
+def root(f: Callable[[float], float], low: float, high: float, tolerance: float = 1e-14) -> float:
+    """A zero of f between low and high, where it has opposite signs (Brent's method)."""
+    from scipy.optimize import brentq  # slow to import
+
+    return float(brentq(f, low, high, xtol=tolerance))  # pyright: ignore[reportArgumentType]
 
 
 def _mills(t: float | np.ndarray) -> Any:
@@ -43,7 +48,8 @@ def log_delta(epsilon: float, mu: float) -> float:
         return log_phi + math.log(gap if gap > 0 else mu / (1 + x * x))  # lost to rounding: -R'(t) < 1/(1 + t^2)
     log_head = float(log_ndtr(-x))
     log_ratio = log_phi + math.log(float(_mills(y))) - log_head
-    return log_head + math.log(-math.expm1(log_ratio))
+    # log(1 - e^t), which for a small e^t (delta near 1) keeps its digits as log1p only.
+    return log_head + (math.log(-math.expm1(log_ratio)) if log_ratio > -0.7 else math.log1p(-math.exp(log_ratio)))
 
 
 def _gap(x: float, y: float, mu: float) -> float:
@@ -58,25 +64,6 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
     """The smallest delta for which a mu-GDP mechanism is (epsilon, delta)-DP."""
     mu = positive("mu", mu)
     return math.exp(log_delta(not_negative("epsilon", epsilon), mu))
-
-
-def deltas_from_mu(mu: float, epsilons: Float[np.ndarray, " each"]) -> Float[np.ndarray, " each"]:
-    """delta(epsilon) for many epsilons, below 0 too, for a mu of 0 (no noise that tells anything) to some ten.
-
-    Below 0 it is 1 - e^epsilon + e^epsilon delta(-epsilon): the same two laws, in the other order.
-    """
-    sizes = np.abs(epsilons)
-    deltas = np.zeros(len(sizes))
-    if mu > 0:
-        x = np.minimum(sizes / mu - mu / 2, 1e100)
-        if mu < 0.5:
-            t = x[:, None] + mu * (1 + _FEW_NODES) / 2
-            gaps = mu / 2 * ((1 - t * _mills(t)) @ _FEW_WEIGHTS)
-        else:
-            gaps = _mills(x) - _mills(x + mu)
-        # What rounding took, as -R'(t) < 1/(1 + t^2).
-        deltas = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * np.where(gaps > 0, gaps, mu / (1 + x * x))
-    return np.where(epsilons < 0, -np.expm1(-sizes) + np.exp(-sizes) * deltas, deltas)
 
 
 @lru_cache(maxsize=1024)
@@ -103,11 +90,12 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
     mu, delta = positive("mu", mu), positive_delta(delta)
     if mu > _MOST_MU:
         raise InvalidInput(f"mu must be at most {_MOST_MU:g}, not {mu!r}.")
-    if mu <= 2 * math.sqrt(2) * float(erfinv(delta)):  # delta(0) = erf(mu / sqrt 8)
+    target, at_zero = math.log(delta), log_delta(0.0, mu)
+    if at_zero <= target - _SAFETY * min(1.0, -target):
         return 0.0
-    target = math.log(delta)
     high = mu * mu / 2 + 60 * mu
-    solution = root(lambda e: log_delta(e, mu) - target, 0.0, high, 1e-16 * high)
+    # At 0 the curve may meet delta but for rounding: then the least epsilon above 0 is safe.
+    solution = root(lambda e: log_delta(e, mu) - target, 0.0, high, 1e-16 * high) if at_zero > target else 0.0
     epsilon = solution * (1 + _SAFETY) + 1e-15 * high
     while log_delta(epsilon, mu) > target:
         epsilon = epsilon * (1 + _SAFETY) + 1e-15 * high

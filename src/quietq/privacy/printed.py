@@ -5,11 +5,13 @@ Nothing is left out, and every line that somebody must vouch for is called trust
 
 from typing import Any
 
-from quietq.privacy.guesser import guess_right, of_hundred
+from quietq.privacy.limits import guess_right, of_hundred, weak_epsilon
 from quietq.privacy.norms import norm_in_words
 from quietq.privacy.relations import guessed_in_words, relation_in_words
 
 RULE = "For the engineer:"
+OF_ROWS = ("rounds",)
+"""Models of everybody's rows: they know a reward where people's states lie. Other noise is alike in all of the box."""
 _OPENINGS = (
     "The numbers that noise was added to stay below ",
     "Numbers stay below ",
@@ -49,14 +51,26 @@ def _promise(c: Any) -> list[str]:
             f"Whoever knows all else and guesses {guessed_in_words(c.relation)} is right in at most {share} of 100 "
             "cases; by tossing a coin, in 50."
         )
+        if sentence := weak_epsilon(c.epsilon, c.delta, c.mu):
+            lines.append(f"WARNING: {sentence}")
     if c.relation is not None:
         lines.append(f"Promised to look alike: {relation_in_words(c.relation)}.")
     if c.domain is not None:
         lines.append(f"States lie in {' x '.join(f'[{low:.10g}, {high:.10g}]' for low, high in c.domain)}.")
     if c.expected_error is not None:
-        off = f"about {c.expected_error:.3g} (more where the reward is rough)"
-        lines.append(f"Values must be expected to be off by {off}, root mean square and apart from a constant.")
+        lines.append(error_in_words(c.method, c.expected_error))
     return lines
+
+
+def error_in_words(method: str, error: float) -> str:
+    """How far off the released values must be expected to be, over which states, and what is not in that."""
+    off = f"Values must be expected to be off by about {error:.3g}"
+    if method.rpartition("/")[2] in OF_ROWS:
+        return (
+            f"{off} where people's states lie, root mean square and apart from a constant; by more elsewhere, "
+            "and for a reward that is rougher than expected or that the features cannot represent."
+        )
+    return f"{off} (more where the reward is rough), root mean square over the box and apart from a constant."
 
 
 def _measured(c: Any) -> list[str]:

@@ -1,19 +1,26 @@
 """One file that may leave: what was released and its certificate, by allow-list."""
 
 import os
-import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quietq.mechanisms import signature
-from quietq.mechanisms.container import pack, read, replace_file, unpack
-from quietq.mechanisms.private_network import PrivateNetwork
-from quietq.mechanisms.publishable import Publishable
-from quietq.mechanisms.release_file import open_bytes, write_release
+import numpy as np
+
 from quietq.noise.box import Domain
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
+from quietq.publishing.stable_baselines import policy_of
+from quietq.publishing.trained_on import certificate_of, release_behind, same_release, with_checks
+from quietq.released import signature
+from quietq.released.container import pack, read, replace_file, unpack
+from quietq.released.private_network import TRAINED, PrivateNetwork, PrivatePolicy
+from quietq.released.private_world import PrivateWorld
+from quietq.released.publishable import Publishable
+from quietq.released.release_file import open_bytes, write_release
+from quietq.worlds.plan_check import CheckedPlan
+from quietq.worlds.planning import MOST_DEVIATIONS, LinearPolicy, policy_shape
 
 FilePath = str | os.PathLike[str]
 
@@ -22,8 +29,8 @@ def publish(
     thing: Any,
     path: FilePath,
     *,
-    trained_on: Any = None,
-    check: Any = None,
+    trained_on: object = None,
+    check: object = None,
     box: Domain | None = None,
     not_private: bool = False,
     sign: FilePath | None = None,
@@ -51,15 +58,11 @@ def publish(
     (True, 64)
     """
     if _is_model(thing):
-        from quietq.publishing.stable_baselines import policy_of  # which loads Gymnasium
-
         thing = policy_of(thing, trained_on, box, _checks(check))
-    elif _is_plan(thing):
-        from quietq.publishing.linear_plan import policy_of_plan
-
+    elif type(thing) is LinearPolicy:
         if box is not None:
             raise InvalidInput("box is for models of Stable-Baselines3; that of a plan is its world's: leave it out.")
-        thing = policy_of_plan(thing, trained_on, _checks(check))
+        thing = _policy_of_plan(thing, trained_on, _checks(check))
     elif any(one is not None for one in (trained_on, check, box)):
         raise InvalidInput(
             "trained_on, check and box are for models of Stable-Baselines3 and plans of plan_linear, not for a "
@@ -80,27 +83,52 @@ def publish(
 
 
 def _is_model(thing: object) -> bool:
-    """Whether it is one of Stable-Baselines3, which whoever has a model has imported."""
-    base = sys.modules.get("stable_baselines3.common.base_class")
-    return base is not None and isinstance(thing, base.BaseAlgorithm)
+    """Whether it is one of Stable-Baselines3, by its classes' names: importing that library takes seconds."""
+    return any(
+        kind.__name__ == "BaseAlgorithm" and kind.__module__.startswith("stable_baselines3.")
+        for kind in type(thing).__mro__
+    )
 
 
-def _is_plan(thing: object) -> bool:
-    """Whether it is one of `plan_linear`, which whoever has a plan has imported."""
-    plans = sys.modules.get("quietq.worlds.cross_entropy")
-    return plans is not None and type(thing) is plans.LinearPolicy
-
-
-def _checks(check: Any) -> tuple[Any, ...]:
-    """Each once."""
-    from quietq.worlds.plan_check import CheckedPlan
-
+def _checks(check: Any) -> tuple[CheckedPlan, ...]:
+    """Each check that was looked at, once."""
     if check is None:
         return ()
-    every = tuple(dict.fromkeys(check)) if isinstance(check, list | tuple) else (check,)
+    every: Sequence[Any] = check if isinstance(check, list | tuple) else (check,)
     for one in every:
         instance("check", one, CheckedPlan, "what check_plan(world, ...) gave, or a list of that")
-    return every
+    return tuple(dict.fromkeys(every))
+
+
+def _policy_of_plan(plan: LinearPolicy, trained_on: object, checks: Sequence[CheckedPlan]) -> PrivatePolicy:
+    """The same policy as one layer, in the units of states and actions; the first of a list of actions scores 0."""
+    own, world = certificate_of(trained_on), release_behind(trained_on)
+    fits = isinstance(world, PrivateWorld) and world.spaces == plan.spaces
+    elsewhere = plan.made_in is not None and not same_release(plan.made_in, world)
+    if not fits or elsewhere or plan.weights.shape != policy_shape(plan.spaces):
+        raise InvalidInput("trained_on must be the world that the plan was made in: plan_linear(world).")
+    low, width = np.array(plan.spaces.box.low), np.array(plan.spaces.box.width)
+    weights, biases = plan.weights[1:].T, plan.weights[0]
+    acting, ends = plan.spaces.action_box, None
+    if acting is None:
+        others = (plan.spaces.actions or 1) - 1
+        weights = np.concatenate([np.zeros((1, len(low))), weights[:others]])
+        biases = np.concatenate([np.zeros(1), biases[:others]])
+    else:  # -1 and 1 are the ends of an action's range
+        ends = np.array([acting.low, acting.high])
+        half = (ends[1] - ends[0]) / 2
+        weights, biases = half[:, None] * weights, ends[0] + half * (1 + biases)
+    return PrivatePolicy(
+        "tanh",
+        "values" if acting is None else "clipped",
+        (weights,),
+        (biases,),
+        plan.spaces.box,
+        with_checks(own, checks, trained_on, plan).with_assumption(TRAINED),
+        ends,
+        np.stack([low + plan.middle * width, plan.deviation * width]),
+        MOST_DEVIATIONS,
+    )
 
 
 def function_of(thing: Any, not_private: bool) -> Publishable:
@@ -116,8 +144,6 @@ def function_of(thing: Any, not_private: bool) -> Publishable:
             f"These are {function.draws} simulated releases, and what is published is one: train with simulate=1, or "
             "keep them for yourself with Agent.save."
         )
-    if function.certificate is None:
-        raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
     standing = function.certificate.standing
     if standing != "certified" and not not_private:
         raise InvalidInput(

@@ -12,13 +12,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from quietq.mechanisms.private_network import LARGEST
-from quietq.mechanisms.private_policy import LEAK, TRAINED, Activation, Output, PrivatePolicy
 from quietq.noise.box import Box, Domain
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.publishing.trained_on import certificate_of, with_checks
-from quietq.worlds.independence import with_assumption
+from quietq.released.private_network import LARGEST, LEAK, TRAINED, Activation, PolicyOutput, PrivatePolicy
 from quietq.worlds.plan_check import CheckedPlan
 
 NO_BOUND = 1e10
@@ -48,7 +46,7 @@ def policy_of(
 ) -> PrivatePolicy:
     """The policy of a model that was trained on this private reward or world, checked to act as the model does."""
     own = certificate_of(trained_on)
-    certificate = with_assumption(with_checks(own, checks, trained_on), TRAINED)
+    certificate = with_checks(own, checks, trained_on).with_assumption(TRAINED)
     observations, name = model.observation_space, _name(model.policy)
     if name not in _ACTORS:
         raise InvalidInput(f"{_SUPPORTED}, not {type(model.policy).__name__}: train it with 'MlpPolicy'.")
@@ -117,7 +115,7 @@ def _numbers(parameter: Any) -> np.ndarray:
     return found
 
 
-def _actions(model: Any, name: str) -> tuple[Output, np.ndarray | None]:
+def _actions(model: Any, name: str) -> tuple[PolicyOutput, np.ndarray | None]:
     space = model.action_space
     if isinstance(space, gymnasium.spaces.Discrete) and space.start == 0:
         return ("values" if name.startswith("dqn") else "log-probabilities"), None
@@ -176,22 +174,27 @@ def _check(policy: PrivatePolicy, model: Any) -> None:
 
 
 def _warn_if_elsewhere(model: Any, certificate: Certificate) -> None:
-    """Says so if the model's environment, as far as it can be seen, gives another reward, or is another world."""
+    """Says so if the model's environment gives another reward or is another world, or if it cannot be asked."""
     env = model.get_env()
+    doubt = ""
     if env is None:
-        return
-    try:
-        found = env.get_attr("certificate")
-    except AttributeError:
-        found = [None]
-    except Exception:  # of whatever kind: an environment that was closed cannot tell
-        return
-    if any(not isinstance(one, Certificate) or _promise(one) != _promise(certificate) for one in found):
+        doubt = (
+            "The model has no environment, as one that was loaded without env=..., so neither what it was trained on "
+            "nor whether its observations were normalised can be checked"
+        )
+    else:
+        try:
+            found = env.get_attr("certificate")
+        except AttributeError:
+            found = [None]
+        except Exception:  # of whatever kind
+            found = []
+            doubt = "The model's environment, which may be closed, cannot be asked what the model was trained on"
+        if any(not isinstance(one, Certificate) or _promise(one) != _promise(certificate) for one in found):
+            doubt = "The model's environment is not one of trained_on, by PrivateReward or a private world's env"
+    if doubt:
         warnings.warn(
-            "The model's environment is not one of trained_on, by PrivateReward or a private world's env, so it is "
-            "your word alone that the model was trained on that.",
-            PrivacyWarning,
-            stacklevel=4,
+            f"{doubt}: it is your word alone that the model was trained on that.", PrivacyWarning, stacklevel=4
         )
 
 

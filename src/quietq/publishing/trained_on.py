@@ -9,51 +9,52 @@ that of all.
 
 import dataclasses
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from quietq.mechanisms.publishable import Publishable
 from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.cross_entropy import LinearPolicy
+from quietq.released.publishable import Publishable
 from quietq.worlds.guards import inner_environments
 from quietq.worlds.own_reward import OwnReward
 from quietq.worlds.plan_check import CheckedPlan
+from quietq.worlds.planning import LinearPolicy
+from quietq.worlds.private_env import PrivateWorldEnv, WorldCopies
 from quietq.worlds.private_reward import PrivateReward
-from quietq.worlds.private_world import PrivateWorldEnv
-from quietq.worlds.world_copies import WorldCopies
 
-_WHAT = "the private reward or world that it was trained on, as privatise returns it, or an environment of it"
+Protected = Publishable | PrivateReward | OwnReward | PrivateWorldEnv | WorldCopies
+"""What has a certificate: a release, or an environment of one."""
 
 
 def certificate_of(trained_on: object) -> Certificate:
-    """With what an environment adds to that of the release behind it."""
-    certificate = _one(trained_on).certificate
-    if certificate is None:
-        raise InvalidInput("trained_on has no certificate: fit it to released rewards that have one.")
-    return certificate
+    """The certificate of what a policy was trained on: an environment may add to that of the release behind it."""
+    return _one(trained_on).certificate
 
 
-def release_behind(trained_on: object) -> Any:
+def release_behind(trained_on: object) -> object:
+    """The release itself that a policy was trained on."""
     return _source(_one(trained_on))
 
 
-def _one(trained_on: object) -> Any:
+def _one(trained_on: object) -> Protected:
     """The first of those that have a certificate, however many layers of environments lie around them."""
     if trained_on is None:
         raise InvalidInput(
             "A policy has no certificate of its own: say with trained_on which private reward, private world or "
             "environment of these it was trained on."
         )
-    found = list(_protected(trained_on))
-    if not found or None in found:
-        raise InvalidInput(f"trained_on must be {_WHAT}, not {type(trained_on).__name__}.")
-    sources = [_source(one) for one in found]
-    if not all(same_release(sources[0], other) for other in sources[1:]):
+    every = list(_protected(trained_on))
+    found = [one for one in every if one is not None]
+    if not found or len(found) < len(every):
+        raise InvalidInput(
+            "trained_on must be the private reward or world that it was trained on, as privatise returns it, or an "
+            f"environment of it, not {type(trained_on).__name__}."
+        )
+    first, *others = map(_source, found)
+    if not all(same_release(first, other) for other in others):
         raise InvalidInput(
             f"trained_on holds {len(found)} environments of several releases, whose promises add up: train on copies "
             "of one release, and give that."
@@ -80,19 +81,25 @@ def with_checks(
     mus = [one.mu or 0.0 for one in every]  # each was checked to have one
     mu = math.hypot(*mus)
     together = Budget.from_mu(mu, certificate.delta)  # type: ignore[arg-type]
-    several = f"World and {len(checks)} checks of plans by the same people were all counted"
-    counted = several if len(checks) > 1 else "World and check of a plan by the same people were both counted"
+    counted, said = "World and check of a plan by the same people were both counted", "the check said"
+    if len(checks) > 1:
+        counted = f"World and {len(checks)} checks of plans by the same people were all counted"
+        said = "the checks said"
+    *first, last = [f"{one:.5g}" for one in mus]
     added = Assumption(
-        f"{counted}, mu = {', '.join(f'{one:.5g}' for one in mus[:-1])} and {mus[-1]:.5g}, so the policy may have been "
-        f"published because of what the check{'s' if len(checks) > 1 else ''} said.",
+        f"{counted}, mu = {', '.join(first)} and {last}, so the policy may have been published because of what {said}.",
         enforced=True,
     )
     assumptions = tuple(dict.fromkeys((*(one for each in every for one in each.assumptions), added)))
     return dataclasses.replace(
-        certificate, epsilon=together.epsilon, mu=mu, sigma=None,
+        certificate,
+        epsilon=together.epsilon,
+        mu=mu,
+        sigma=None,
         norm={"kind": "gaussian-queries", "of": [query for one in every for query in _queries(one)]},
-        sensitivity=math.hypot(*map(_in_noise, every)), assumptions=assumptions,
-    )  # fmt: skip
+        sensitivity=math.hypot(*map(_in_noise, every)),
+        assumptions=assumptions,
+    )
 
 
 def _belong(certificate: Certificate, checks: Sequence[CheckedPlan], world: object, plan: LinearPolicy | None) -> None:
@@ -122,7 +129,7 @@ def _same_plan(one: LinearPolicy, other: LinearPolicy) -> bool:
     return one.spaces == other.spaces and all(np.array_equal(getattr(one, a), getattr(other, a)) for a in arrays)
 
 
-def _queries(certificate: Certificate) -> list[Any]:
+def _queries(certificate: Certificate) -> list[dict[str, Any]]:
     norm = certificate.to_dict()["norm"]
     return norm["of"] if norm["kind"] == "gaussian-queries" else [{"norm": norm, "size": certificate.sigma}]
 
@@ -133,13 +140,13 @@ def _in_noise(certificate: Certificate) -> float:
     return certificate.sensitivity / (certificate.sigma or 1.0)
 
 
-def _protected(thing: Any) -> Iterator[Any]:
+def _protected(thing: object) -> Iterator[Protected | None]:
     """From the outermost layer down: the first thing on each way that has a certificate; None where there is none."""
-    vectors = sys.modules.get("quietq.worlds.stable_baselines")
-    if vectors is not None and isinstance(thing, vectors.WorldVecEnv):
-        yield thing.copies
-    elif isinstance(thing, Publishable | PrivateReward | OwnReward | PrivateWorldEnv | WorldCopies):
+    if isinstance(thing, Protected):
         yield thing
+    # A WorldVecEnv, by its module's name: importing Stable-Baselines3 takes seconds.
+    elif any(kind.__module__ == "quietq.worlds.world_vec_env" for kind in type(thing).__mro__):
+        yield getattr(thing, "copies")  # noqa: B009
     elif inner := inner_environments(thing):
         for one in inner:
             yield from _protected(one)
@@ -147,7 +154,7 @@ def _protected(thing: Any) -> Iterator[Any]:
         yield None
 
 
-def _source(protected: Any) -> Any:
+def _source(protected: Protected) -> object:
     """The release itself, of which there may be several environments."""
     if isinstance(protected, PrivateWorldEnv):
         return protected.world
@@ -156,11 +163,13 @@ def _source(protected: Any) -> Any:
     return protected.released if isinstance(protected, PrivateReward) else protected
 
 
-def same_release(one: Any, other: Any) -> bool:
+def same_release(one: object, other: object) -> bool:
     """Whether they are one release: the same object, or a copy with the same numbers."""
     if one is other:
         return True
-    if type(one) is not type(other) or not isinstance(one, Publishable) or one.certificate != other.certificate:
+    if type(one) is not type(other) or not isinstance(one, Publishable) or not isinstance(other, Publishable):
+        return False
+    if one.certificate != other.certificate:
         return False
     (details, arrays), (others, numbers) = one.to_arrays(), other.to_arrays()
     return (details, set(arrays)) == (others, set(numbers)) and all(

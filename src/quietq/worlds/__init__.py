@@ -1,9 +1,5 @@
-"""Worlds to act in; `import quietq` registers them with Gymnasium: `gymnasium.make("quietq/Walk-v0")`.
+"""Worlds to act in; importing this room registers them: `gymnasium.make("quietq.worlds:quietq/Walk-v0")`."""
 
-Their compiled form, which needs JAX, is in `jax_world` and `jax_rewards`.
-"""
-
-from quietq.worlds.cross_entropy import LinearPolicy as LinearPolicy, plan_linear as plan_linear
 from quietq.worlds.environment import (
     BoundedObservation as BoundedObservation,
     RewardFunction as RewardFunction,
@@ -12,26 +8,24 @@ from quietq.worlds.environment import (
     rewards_at as rewards_at,
     world_env as world_env,
 )
+from quietq.worlds.known_worlds import WORLDS as WORLDS, find_world as find_world, register_worlds
 from quietq.worlds.navigation import NavigationWorld as NavigationWorld
 from quietq.worlds.plan_check import CheckedPlan as CheckedPlan, check_plan as check_plan
 from quietq.worlds.planning import (
+    BestPlan as BestPlan,
     GridPlan as GridPlan,
-    look_ahead as look_ahead,
-    plan_on_grid as plan_on_grid,
-)
-from quietq.worlds.private_reward import PrivateReward as PrivateReward
-from quietq.worlds.reader import relabel as relabel
-from quietq.worlds.recommender import RecommenderWorld as RecommenderWorld
-from quietq.worlds.returns import (
-    Plan as Plan,
+    LinearPolicy as LinearPolicy,
     Reference as Reference,
     WalkPolicy as WalkPolicy,
     best_known as best_known,
     best_return as best_return,
     episode_returns as episode_returns,
+    look_ahead as look_ahead,
     mean_return as mean_return,
     normalise as normalise,
     plan as plan,
+    plan_linear as plan_linear,
+    plan_on_grid as plan_on_grid,
     policy_return as policy_return,
     random_return as random_return,
     reference as reference,
@@ -39,7 +33,10 @@ from quietq.worlds.returns import (
     uniform_policy as uniform_policy,
     worst_return as worst_return,
 )
-from quietq.worlds.tabular import Tabular as Tabular
+from quietq.worlds.private_reward import PrivateReward as PrivateReward
+from quietq.worlds.reader import relabel as relabel
 from quietq.worlds.thermostat import ThermostatWorld as ThermostatWorld
 from quietq.worlds.walk import WALK as WALK, WalkWorld as WalkWorld, walk_reward as walk_reward
-from quietq.worlds.world import World as World, find_world as find_world
+from quietq.worlds.world import World as World
+
+register_worlds()

@@ -1,6 +1,5 @@
 """Worlds as Gymnasium environments, and other environments by name."""
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,11 +9,11 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from jaxtyping import Float, Float32
 
-from quietq import registry
 from quietq.noise.box import Box as PublicBox
 from quietq.privacy.checks import did_you_mean, instance, numbers, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.world import World, find_world, flat
+from quietq.worlds.known_worlds import WORLDS, find_world, gymnasium_id
+from quietq.worlds.world import World, flat
 
 RewardFunction = Callable[[np.ndarray], np.ndarray]
 """A reward as a vectorised function of states, which come as private functions take them: an array of shape
@@ -71,15 +70,6 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         observation = self._state.astype(np.float32)
         reward = float(rewards_at(observation.astype(np.float64), self.reward))
         return observation, reward, self._left, self._steps_left == 0, {}
-
-    def with_reward(self, reward: RewardFunction) -> "WorldEnv":
-        """The same environment with another reward: by it `PrivateReward` checks that the rest does not depend on it.
-
-        The world of the copy has no other reward than this one, should its `start` or `move` look at one.
-        """
-        other = copy.deepcopy(self, {id(self.reward): reward})
-        object.__setattr__(other.world, "reward", lambda states, xp: rewards_at(np.asarray(states), reward))
-        return other
 
     def _checked(self, value: Any) -> Float[np.ndarray, " dimension"]:
         box = self.world.box
@@ -139,8 +129,8 @@ def find_place(
 
     An environment is given the `arguments`, and its observations are held to the `box`, a pair for each coordinate.
     """
-    by_id = {entry.gymnasium_id: own for own, entry in registry.WORLDS.items()}
-    if name in registry.WORLDS or name in by_id:
+    by_id = {prefix + gymnasium_id(own): own for own in WORLDS for prefix in ("", "quietq.worlds:")}
+    if name in WORLDS or name in by_id:
         if box or arguments:
             raise InvalidInput(f"{name!r} has a box of its own and takes no arguments: leave out the box and the rest.")
         return find_world(by_id.get(name, name))
@@ -149,7 +139,7 @@ def find_place(
     except gymnasium.error.DependencyNotInstalled as error:
         raise InvalidInput(f"The environment {name!r} needs more than is installed: {error}") from error
     except gymnasium.error.UnregisteredEnv as error:
-        known, ids = ", ".join(registry.WORLDS), (*registry.WORLDS, *gymnasium.registry)
+        known, ids = ", ".join(WORLDS), (*WORLDS, *gymnasium.registry)
         raise InvalidInput(
             f"There is no world called {name!r}: quietq has {known}, and Gymnasium none of that id."
             + did_you_mean(name, ids)

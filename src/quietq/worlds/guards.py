@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
 
 RECORDERS = {"RecordEpisodeStatistics", "NormalizeReward", "Monitor", "VecMonitor", "VecNormalize", "DataCollector"}
@@ -18,6 +19,15 @@ none of the libraries need be installed."""
 
 PROTECTORS = {"PrivateReward", "PrivateEnv", "PrivateVectorEnv", "OwnReward"}
 """What lies above one of these sees private rewards only, and may record them."""
+
+RELEASED_WORLDS = {"PrivateWorldEnv", "WorldCopies"}
+"""Environments whose steps were learned from people: what is seen there is not public, whatever the reward is."""
+
+INDEPENDENT = Assumption(
+    "The environment's observations, info and ends depend on its reward through the agent's actions only.",
+    enforced=False,
+)
+"""What a learner sees is post-processing of released rewards only under this condition, which no code can check."""
 
 PUBLIC_INFO = frozenset({"final_obs", "final_observation", "terminal_observation", "final_info", "TimeLimit.truncated"})
 """Bookkeeping of Gymnasium and Stable-Baselines3 that says nothing of rewards."""
@@ -42,6 +52,15 @@ def refuse_recorders(env: object) -> None:
                     f"{found[0]} lies underneath PrivateReward, where it records the environment's own reward: put it "
                     f"on top, as {found[0]}(PrivateReward(env, private))."
                 )
+
+
+def refuse_private_worlds(env: object) -> None:
+    """Raises InvalidInput if a private world lies underneath, which is a release with a promise of its own."""
+    if any(names & RELEASED_WORLDS for chain in _chains(env) for names in chain):
+        raise InvalidInput(
+            "The environment is a private world, which is a release of its own: a certificate of another reward in it "
+            "would not state what the world promises. Train in the world by its own reward."
+        )
 
 
 def is_reset_by_itself(env: object) -> bool:

@@ -2,7 +2,7 @@
 
 Theorem. LipschitzBall: the reward as a function of the state, plus (Delta/mu) times an Ornstein-Uhlenbeck path, is
 mu-GDP at all states at once, whoever chooses them and in whatever order; with an allowance for rounding errors, at any
-states that keep a public distance (`noise/allowance.py`). SupBall: n observed rewards differ by at most
+states that keep a public distance (`noise/rounding.py`). SupBall: n observed rewards differ by at most
 radius sqrt(n) in the Euclidean norm, so independent noise of that size over mu on each is mu-GDP, also adaptively.
 
 What the code does for it: a state's value is released once and remembered, because a reward that is not a function of
@@ -11,26 +11,271 @@ the path hardly changes between them and would show how their rewards were round
 can be neither copied nor carried into another process.
 """
 
+import dataclasses
 import math
 import os
 import threading
 import warnings
-from typing import Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box as BoxSpace, Discrete
 from gymnasium.vector import VectorEnv
 
-from quietq.noise.evaluation import coarse_type
+from quietq.mechanisms.laws import Gaussian, Independent
+from quietq.noise.box import Box, Domain
+from quietq.noise.entropy import SystemEntropy
+from quietq.noise.exact_path import ExactPath
+from quietq.noise.kernels import Exponential
+from quietq.noise.own_values import coarse_type
+from quietq.noise.rounding import check_allowance, exact_rounding, finest_levels, largest_value, size_bound, worst_norm
 from quietq.privacy.account import Account, accounted
-from quietq.privacy.budget import Budget, weak_delta
+from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import CHOSEN, FAIR, Assumption, Certificate
-from quietq.privacy.checks import instance
+from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
-from quietq.privacy.relations import Relation
-from quietq.worlds.guards import Hidden, is_reset_by_itself, refuse_recorders, scrub
-from quietq.worlds.independence import independence
-from quietq.worlds.own_noise import EPSILON, OwnNoise, Place, Terms, noise_for
+from quietq.privacy.limits import weak_promise
+from quietq.privacy.relations import LipschitzBall, Relation, SupBall
+from quietq.worlds.guards import (
+    INDEPENDENT,
+    Hidden,
+    is_reset_by_itself,
+    refuse_private_worlds,
+    refuse_recorders,
+    scrub,
+)
+from quietq.worlds.reader import HAIR, State, batch_of, check_place, in_box, refuse_categories, states_of
+
+Place = tuple[float, int]
+"""Where a reward was seen: the state in [0, 1], and which path is its."""
+
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""The relative rounding error of each type of number."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is said of an environment's own reward; see `OwnReward`."""
+
+    env: gymnasium.Env
+    relation: Relation
+    budget: Budget
+    on: str = "next-state"
+    state: State = None
+    box: Domain | None = None
+    rewards: int | None = None
+    largest: float | None = None
+    accuracy: float | None = None
+
+    def __post_init__(self) -> None:
+        check_place(self.on)
+
+
+class OwnNoise(ABC):
+    """Noise for rewards of one exactness: those of a type, or as terms. Public, but for what it has drawn."""
+
+    method: ClassVar[str]
+    domain: list[tuple[float, float]] | None = None
+    sensitivity: float
+    norm: dict[str, object]
+    how: str
+    """What was noised, for the certificate."""
+    left: float = math.inf
+    """How many rewards are still covered."""
+
+    def __init__(self, terms: Terms, kind: str) -> None:
+        relation, largest, accuracy = terms.relation, terms.largest, terms.accuracy
+        self.terms, self._kind = terms, kind if accuracy is None else None
+        radius = getattr(relation, "radius", 0.0)
+        self.largest = size_bound(radius, relation.people) if largest is None else positive("largest", largest)
+        # A reward may be wrong by eight units in the last place of its largest value.
+        self.error = 8 * EPSILON[kind] * self.largest if accuracy is None else positive("accuracy", accuracy)
+        self._prepare(terms)
+        self.sigma = self.sensitivity / terms.budget.mu
+        self.largest = min(self.largest, largest_value(self.sigma))
+
+    @abstractmethod
+    def _prepare(self, terms: Terms) -> None:
+        """Sets sensitivity, norm and how, with `error` allowed for; refuses terms that do not fit."""
+
+    def check_type(self, coarse: str | None) -> None:
+        """Refuses a reward of a type that is less exact than what is covered."""
+        if self._kind is not None and EPSILON.get(coarse or "float64", math.inf) > EPSILON[self._kind]:
+            raise InvalidInput(
+                f"The environment's reward is a {coarse}, less exact than the {self._kind} that the noise covers: say "
+                "with `accuracy` how far off rewards may be at the most; nothing was drawn or spent for this one."
+            )
+
+    def state(self, observation: Any) -> float | None:
+        return None
+
+    def place(self, state: float | None, action: Any) -> Place:
+        return 0.0, 0
+
+    def check_left(self) -> None:
+        if not self.left:
+            raise BudgetExhausted(f"All {self.terms.rewards} rewards that this budget covers have been released.")
+
+    def known(self, at: Place) -> float | None:
+        return None
+
+    @abstractmethod
+    def release(self, at: Place, value: float) -> float:
+        """The value with noise, rounded."""
+
+    @property
+    def drawn(self) -> tuple[Assumption, ...]:
+        """What a certificate says of draw and rounding."""
+        return exact_rounding(self.sigma, self.largest, self.error)
+
+    def _clip(self, value: float) -> float:
+        # Clipping is a projection, so no two neighbours get farther apart, and no refusal has to look at the size.
+        return min(max(value, -self.largest), self.largest)
+
+
+class PathNoise(OwnNoise):
+    """Noise for a LipschitzBall: an exact path, one for each action that matters, at states that keep their distance.
+
+    Between two states that are very near the path hardly changes, so rounding errors of their rewards would stand out:
+    without bound, if any two floating-point numbers would do. A state nearer than `gap` to one whose reward was
+    released gets that reward. So released states are `gap` apart, where `noise/rounding.py` says what errors can do.
+    """
+
+    method = "gaussian-process"
+
+    def _prepare(self, terms: Terms) -> None:
+        env, relation, state = terms.env, terms.relation, terms.state
+        assert isinstance(relation, LipschitzBall)
+        if terms.rewards is not None:
+            raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
+        refuse_categories(env.observation_space, state)
+        self._box = _box_of(env, state) if terms.box is None else Box.of(terms.box)
+        if self._box.dimension != 1:
+            raise InvalidInput(
+                f"A LipschitzBall speaks of one dimension, but the box is {self._box}: name one `state`."
+            )
+        # A state may lie a hair outside its box, and is not clipped here: where it was seen is where the noise must be.
+        # So the path lives on the box widened by that hair, over whose width the slope is as much larger.
+        wide = dataclasses.replace(relation, lipschitz=relation.lipschitz * (1 + 2 * HAIR))
+        kernel = Exponential(wide.best_beta())
+        radius = wide.rkhs_radius(kernel)
+        # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
+        error = self.error + wide.lipschitz * _blur(env, state, self._box) / 2
+        by_action = terms.on == "state-action"
+        outputs = relation.actions if by_action else 1
+        # States nearer than 2^-16 of the box share a released value, or those nearer than what rounding errors need.
+        levels = finest_levels(kernel, error, radius, 16, outputs)
+        self.gap = 2.0**-levels
+        allowance = 2 * error * worst_norm(kernel, levels, outputs)
+        check_allowance(allowance, radius, self.error)
+        self.sensitivity = radius + allowance
+        self._actions = _actions(env, relation) if by_action else None
+        paths = 1 if self._actions is None else int(self._actions.n)
+        self._paths = [ExactPath(kernel, self.gap, self.sensitivity / terms.budget.mu) for _ in range(paths)]
+        self.domain = list(zip(self._box.low, self._box.high, strict=True))
+        self.norm = kernel.describe()
+        self.how = (
+            "Each state's reward was noised when it was first seen, and the released value used ever after, also for "
+            f"states that are nearer than {self.gap:g} of the box's width."
+        )
+
+    def state(self, observation: Any) -> float:
+        batch = batch_of([observation], self.terms.env.observation_space)
+        return float(states_of(batch, 1, self.terms.state, 1)[0, 0])
+
+    def place(self, state: float | None, action: Any) -> Place:
+        if state is None:
+            raise ResetNeeded("The reward looks at the state before the step: call reset first.")
+        # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
+        advice = "give a `box` that all states lie in, and a relation whose slope is per width of that box"
+        in_box(np.array([[state]]), self._box, advice=advice)
+        low, (width,) = self._box.low[0], self._box.width
+        hair = HAIR * width
+        unit = min(max((state - low + hair) / (width + 2 * hair), 0.0), 1.0)
+        if self._actions is None:
+            return unit, 0
+        if not self._actions.contains(action):
+            raise InvalidInput(f"action must be one of {self._actions}, not {action!r}.")
+        return unit, int(action) - int(self._actions.start)
+
+    def known(self, at: Place) -> float | None:
+        """What was released before for this state, or for the nearest that is too near to it."""
+        unit, path = at
+        return self._paths[path].nearest(unit)
+
+    def release(self, at: Place, value: float) -> float:
+        unit, path = at
+        return self._paths[path].add(unit, self._clip(value))
+
+
+class IndependentNoise(OwnNoise):
+    """Noise for a SupBall: fresh for each of n observed rewards, and exact."""
+
+    method = "independent-gaussian"
+
+    def _prepare(self, terms: Terms) -> None:
+        if terms.rewards is None or terms.state is not None or terms.box is not None:
+            raise InvalidInput(
+                "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
+                "`rewards` how many there will be, and leave `state` and `box` out."
+            )
+        assert isinstance(terms.relation, SupBall)
+        self.left = total = count("rewards", terms.rewards)
+        check_allowance(2 * self.error, terms.relation.radius, self.error)
+        # Nothing is amplified: each reward of either neighbour errs by no more than that.
+        self.sensitivity = (terms.relation.radius + 2 * self.error) * math.sqrt(total)
+        self.norm = {"kind": "rewards", "count": total, "operations": 0}
+        self.how = f"At most {total} rewards are released, each noised once, independently."
+
+    def release(self, at: Place, value: float) -> float:
+        self.check_left()
+        self.left -= 1
+        law = Gaussian(self.sigma, Independent(self.norm))
+        return float(law.add(np.array([self._clip(value)]), SystemEntropy())[0])
+
+
+def noise_for(terms: Terms) -> OwnNoise:
+    kinds = {LipschitzBall: PathNoise, SupBall: IndependentNoise}
+    for relation, noise in kinds.items():
+        if isinstance(terms.relation, relation):
+            return noise(terms, "float64")
+    raise InvalidInput(
+        "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the function "
+        "(GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
+    )
+
+
+def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
+    """How far a state may lie from where it is shown, in widths of the box: it may be shown in float32, say."""
+    space = env.observation_space
+    known = isinstance(space, BoxSpace) and not callable(state)
+    epsilon = EPSILON.get(np.dtype(space.dtype).name, 0.0) if known else EPSILON["float32"]  # 0 for whole numbers
+    return epsilon * max(abs(box.low[0]), abs(box.high[0])) / box.width[0]
+
+
+def _box_of(env: gymnasium.Env, state: State) -> Box:
+    space = env.observation_space
+    if not isinstance(space, BoxSpace) or callable(state):
+        raise InvalidInput("Only a Box observation space says where its entries lie: give the reward's `box`.")
+    ends = [states_of(end[None], 1, state, 1)[0] for end in (space.low, space.high)]
+    return Box.of(list(zip(*ends, strict=True)))
+
+
+def _actions(env: gymnasium.Env, relation: LipschitzBall) -> Discrete:
+    """The actions, if there are finitely many and the relation lets all of them change."""
+    if not isinstance(env.action_space, Discrete):
+        raise InvalidInput(f"On 'state-action' there must be finitely many actions, not {env.action_space}.")
+    if int(env.action_space.n) > relation.actions:
+        raise InvalidInput(
+            f"The environment has {env.action_space.n} actions, but the relation lets {relation.actions} change: "
+            "declare it with `actions`."
+        )
+    return env.action_space
 
 
 class OwnReward(gymnasium.Wrapper):
@@ -61,11 +306,12 @@ class OwnReward(gymnasium.Wrapper):
             raise InvalidInput(f"env must be a Gymnasium environment, not {type(env).__name__}.")
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         refuse_recorders(env)
+        refuse_private_worlds(env)
         self._noise = noise_for(Terms(env, relation, budget, **terms))
-        self._stated = independence(env), accounted(account)
-        self.certificate = _certificate(self._noise, *self._stated)
+        self._charged = accounted(account)
+        self.certificate = _certificate(self._noise, self._charged)
         super().__init__(env)
-        if sentence := weak_delta(budget.delta, relation.people):
+        if sentence := weak_promise(budget, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
         self._account = account
         self._process, self._lock = os.getpid(), threading.Lock()
@@ -107,7 +353,7 @@ class OwnReward(gymnasium.Wrapper):
         value, coarse = _finite(own.value), coarse_type(own.value)
         if not self._spent and coarse in EPSILON:  # the first reward's type says how exact rewards are
             self._noise = type(self._noise)(self._noise.terms, coarse)
-            self.certificate = _certificate(self._noise, *self._stated)
+            self.certificate = _certificate(self._noise, self._charged)
         self._noise.check_type(coarse)
         if not self._spent and self._account is not None:
             terms = self._noise.terms
@@ -137,7 +383,7 @@ def _finite(own: Any) -> float:
     return value
 
 
-def _certificate(noise: OwnNoise, independent: Assumption, charged: Assumption) -> Certificate:
+def _certificate(noise: OwnNoise, charged: Assumption) -> Certificate:
     relation, budget = noise.terms.relation, noise.terms.budget
     return Certificate(
         method=noise.method,
@@ -156,7 +402,7 @@ def _certificate(noise: OwnNoise, independent: Assumption, charged: Assumption) 
                 f"neighbours are {relation}.",
                 enforced=False,
             ),
-            independent,
+            INDEPENDENT,
             CHOSEN,
             Assumption(noise.how, True),
             Assumption(f"Rewards were clipped to {noise.largest:g} in size.", True),

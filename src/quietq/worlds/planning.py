@@ -1,30 +1,47 @@
-"""Good policies for known worlds and rewards: backward induction on a grid in few dimensions, a look ahead in many.
+"""Policies that are planned, and the returns of policies.
 
-A plan for the true reward looks at it and is for the operator; a plan for a released reward is post-processing.
+- In a known world: backward induction on a grid in few dimensions (`plan_on_grid`), a look ahead in many
+  (`look_ahead`). A plan for the true reward looks at it and is for the operator; a plan for a released reward is
+  post-processing, and can be published under that reward's certificate.
+- In a private world: the best linear policy that the cross-entropy method finds (`plan_linear`). It costs nothing but
+  time, and answers whether a world is any good before anybody trains a network in it.
+- Returns: in any world by Monte Carlo over many episodes at once, and exactly in the walk. There the expectation over a
+  uniform move is an integral of the value function, taken in closed form of its piecewise linear interpolant on a grid,
+  with the mass that is clipped at the ends. So there is no sampling error, and an error of second order in the grid's
+  step where values are continuous, of first order where a policy makes them jump.
+
+Whatever is computed here from the true reward looks at it: it is for the operator, and no part of a private release.
 """
 
+import functools
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from quietq.feedback.spaces import Spaces
 from quietq.noise.box import Box
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
+from quietq.released.private_network import PrivateNetwork
+from quietq.released.private_world import PrivateWorld
 from quietq.worlds.environment import RewardFunction, rewards_at
-from quietq.worlds.world import World
+from quietq.worlds.private_env import ENSEMBLE, Simulator
+from quietq.worlds.walk import WALK, walk_reward
+from quietq.worlds.world import World, chances_of
 
 Policy = Callable[[np.ndarray], np.ndarray]
 """Actions, shape (points,), or their probabilities, (points, actions), as a function of states (points, d)."""
 
 MOST_ON_A_GRID = 2
-"""Dimensions."""
-_CELLS = {1: 512, 2: 40}
-_NODES = {1: 64, 2: 12}
-"""Of the midpoint rule, for each uniform draw."""
+"""Dimensions in which backward induction on a grid is affordable."""
+
+
+# Planning in known worlds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +52,10 @@ class GridPlan:
     values: Float[np.ndarray, "steps actions points"]
     """Of each action, first step first, at the grid's points."""
     cells: int
+    certificate: Certificate | None = None
+    """Of the released reward that was planned for, if it was one."""
+    receipt: ClassVar[None] = None
+    """A plan spends nothing."""
 
     def at(self, step: int, states: np.ndarray) -> Int[np.ndarray, " points"]:
         """The best actions at states (points, d), with `step` steps behind."""
@@ -44,6 +65,16 @@ class GridPlan:
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, " points"]:
         """The stationary policy: at every step what is best with the whole episode to go."""
         return self.at(0, states)
+
+    def as_function(self) -> PrivateNetwork:
+        """What of it can be published: values of all actions with the whole episode to go, linear between points."""
+        if self.certificate is None:
+            raise InvalidInput(
+                "This plan is for a reward that has no certificate: plan for a private one to publish it."
+            )
+        return PrivateNetwork(
+            "splines", self.cells + 1, (self.values[0][None],), (), "values", self.box, self.certificate
+        )
 
 
 def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int | None = None) -> GridPlan:
@@ -59,7 +90,7 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
             f"{box.dimension} and {world.draws}: use look_ahead."
         )
     reward = world.reward_at if reward is None else reward
-    cells = _CELLS[box.dimension] if cells is None else count("cells", cells)
+    cells = {1: 512, 2: 40}[box.dimension] if cells is None else count("cells", cells)
     axis = np.linspace(0, 1, cells + 1)
     mesh = np.meshgrid(*[axis] * box.dimension, indexing="ij")
     states = np.stack(mesh, axis=-1).reshape(-1, box.dimension) * box.width + box.low
@@ -68,7 +99,7 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
     for _ in range(world.steps):
         rows.append(np.stack([gain + move @ value for gain, move in zip(gains, moves, strict=True)]))
         value = rows[-1].max(axis=0)
-    return GridPlan(box, np.stack(rows[::-1]), cells)
+    return GridPlan(box, np.stack(rows[::-1]), cells, getattr(reward, "certificate", None))
 
 
 def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 2) -> Policy:
@@ -92,7 +123,8 @@ def after(
 ) -> tuple[Float[np.ndarray, " points"], Any]:
     from scipy.sparse import csr_matrix  # slow to import
 
-    middles = (np.arange(_NODES[world.draws]) + 0.5) / _NODES[world.draws]
+    nodes = {1: 64, 2: 12}[world.draws]  # of the midpoint rule, for each uniform draw
+    middles = (np.arange(nodes) + 0.5) / nodes
     draws = np.stack(np.meshgrid(*[middles] * world.draws, indexing="ij"), axis=-1).reshape(-1, 1, world.draws)
     moved, ended = world.move(states, np.asarray(action), draws, np)  # (nodes, points, d)
     points = moved.reshape(-1, moved.shape[-1])
@@ -118,3 +150,257 @@ def corners_of(
         corners.append(index)
         shares.append(np.where(np.array(sides) == 1, share, 1 - share).prod(axis=-1))
     return np.stack(corners, axis=-1), np.stack(shares, axis=-1)
+
+
+# Returns
+
+
+EPISODES = 2000
+"""Episodes that a mean return is taken over, unless told otherwise."""
+WalkPolicy = Callable[[np.ndarray], np.ndarray] | np.ndarray
+"""Actions 0 and 1, shape (points,), or their probabilities, (points, 2), as a function of states or on the grid; an
+array may have an axis in front for the step, first step first."""
+CELLS = 2048
+"""Cells of the grid on which returns in the walk are computed, unless told otherwise."""
+
+
+class Reference(NamedTuple):
+    """Returns to measure others by; not private."""
+
+    random: float
+    """Of uniformly random actions."""
+    best: float
+    """Of the best policy that is known."""
+
+
+def episode_returns(
+    world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
+) -> Float[np.ndarray, " episodes"]:
+    """The sum of rewards of each of so many episodes, by default under the true reward: then not private.
+
+    A `GridPlan` is followed by the step. The same seed gives every deterministic policy the same chance, so that two of
+    them can be compared with little noise.
+    """
+    reward = world.reward_at if reward is None else reward
+    rng, shape = np.random.default_rng(seed), (count("episodes", episodes), world.draws)
+    states, total, here = world.start(rng.random(shape), np), np.zeros(episodes), np.ones(episodes, dtype=bool)
+    choices = np.random.default_rng((seed, 1))  # of their own, so that they do not disturb the world's
+    for step in range(world.steps):
+        given = policy.at(step, states) if isinstance(policy, GridPlan) else policy(states)
+        passed = chances_of(given, episodes, world.actions).cumsum(axis=-1)[:, :-1] <= choices.random(episodes)[:, None]
+        states, ended = world.move(states, passed.sum(axis=-1), rng.random(shape), np)
+        total += here * rewards_at(states, reward)
+        here &= ~ended
+    return total
+
+
+def mean_return(world: World, policy: Policy, *arguments: Any, **options: Any) -> float:
+    """The mean of `episode_returns`; under the true reward it is not private, and for the operator only."""
+    return float(episode_returns(world, policy, *arguments, **options).mean())
+
+
+def uniform_policy(world: World) -> Policy:
+    return lambda states: np.full((len(states), world.actions), 1 / world.actions)
+
+
+def best_known(world: World) -> Policy:
+    """The best policy that is known for the true reward: by a grid, or by a look ahead; not private."""
+    on_grid = max(world.box.dimension, world.draws) <= MOST_ON_A_GRID
+    return plan_on_grid(world) if on_grid else look_ahead(world)
+
+
+@functools.cache
+def reference(world: World, episodes: int = EPISODES, seed: int = 0) -> Reference:
+    """Returns of uniformly random actions and of the best known policy; exact for the walk. Not private."""
+    if world == WALK:
+        return Reference(random_return(), best_return())
+    policies = uniform_policy(world), best_known(world)
+    return Reference(*(mean_return(world, policy, episodes=episodes, seed=seed) for policy in policies))
+
+
+def normalise(world: World, returned: float) -> float:
+    """A return under the true reward, so that uniformly random actions have 0 and the best known 1; not private."""
+    random, best = reference(world)
+    if best - random <= 1e-9 * max(abs(best), abs(random)):
+        raise InvalidInput(f"In this {world.name} all policies are alike, so there is nothing to score.")
+    return (returned - random) / (best - random)
+
+
+@dataclass(frozen=True, eq=False)
+class BestPlan:
+    """What is best for some reward: exactly, by the step (`actions`), and as one policy for every step (call it)."""
+
+    actions: Int[np.ndarray, "steps points"]
+    """The best action at each step, first step first, and each grid point."""
+    expected: float
+    """The return of `actions` under the reward that was planned for."""
+
+    def __call__(self, states: np.ndarray) -> Int[np.ndarray, "..."]:
+        """The stationary policy: at every step what is best with the whole episode to go, at the nearest point."""
+        nearest = np.rint(np.asarray(states, dtype=np.float64) * (self.actions.shape[1] - 1))
+        return np.asarray(self.actions[0][nearest.astype(np.int64)])
+
+
+def plan(reward: RewardFunction, cells: int = CELLS) -> BestPlan:
+    """The best policy for a reward, for instance a private one, to be scored under the true one."""
+    rows: list[np.ndarray] = []
+
+    def choose(_: int, q: np.ndarray) -> np.ndarray:
+        rows.append((q[1] > q[0]).astype(np.int64))
+        return q.max(axis=0)
+
+    value = _backward(reward, cells, choose)
+    return BestPlan(np.stack(rows[::-1]), value)
+
+
+def best_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
+    """The largest expected sum of rewards of an episode that any policy reaches, from a uniform start."""
+    return _backward(reward, cells, lambda _, q: q.max(axis=0))
+
+
+def worst_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
+    return _backward(reward, cells, lambda _, q: q.min(axis=0))
+
+
+def random_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
+    return _backward(reward, cells, lambda _, q: q.mean(axis=0))
+
+
+def policy_return(policy: WalkPolicy, reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
+    """That of a policy: a function of states, or an array on the grid of `cells` + 1 points.
+
+    A Stable-Baselines3 agent is `lambda states: agent.predict(states[:, None].astype("float32"))[0]`.
+    """
+    states = _grid(cells)
+    chances = chances_of(policy(states) if callable(policy) else policy, len(states), WALK.actions, WALK.steps)
+    by_step = np.broadcast_to(chances, (WALK.steps, *chances.shape[-2:]))
+    return _backward(reward, cells, lambda step, q: (by_step[step] * q.T).sum(axis=-1))
+
+
+def score(policy: WalkPolicy, reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
+    """The policy's return, scaled so that the worst policy has 0 and the best 1."""
+    worst, best = worst_return(reward, cells), best_return(reward, cells)
+    if best - worst <= 1e-9 * max(abs(best), abs(worst)):
+        raise InvalidInput("Under this reward all policies are alike, so there is nothing to score.")
+    return (policy_return(policy, reward, cells) - worst) / (best - worst)
+
+
+def _grid(cells: int) -> Float[np.ndarray, "points"]:
+    if count("cells", cells, 4) % 4:
+        raise InvalidInput(f"cells must be a multiple of 4, so that the longest move ends on the grid, not {cells}.")
+    return np.linspace(0, 1, cells + 1)
+
+
+def _backward(reward: RewardFunction, cells: int, choose: Callable[[int, np.ndarray], np.ndarray]) -> float:
+    """Backward induction; `choose` makes the value at a step of the two actions' values, shape (2, points)."""
+    states = _grid(cells)
+    rewards, value = rewards_at(states[:, None], reward), np.zeros(len(states))
+    for step in reversed(range(WALK.steps)):
+        value = choose(step, _after_move(rewards + value))
+    return float(np.trapezoid(value, dx=1 / cells))
+
+
+def _after_move(values: np.ndarray) -> Float[np.ndarray, "2 points"]:
+    """The mean of `values` after a move to the left and to the right, from each grid point."""
+    cells = len(values) - 1
+    reach = round(cells * WALK.reach)
+    area = np.concatenate([[0.0], np.cumsum((values[1:] + values[:-1]) / 2)])
+    here = np.arange(cells + 1)
+    right, left = np.minimum(here + reach, cells), np.maximum(here - reach, 0)
+    to_right = area[right] - area + (here + reach - right) * values[-1]
+    to_left = area - area[left] + (left - here + reach) * values[0]
+    return np.stack([to_left, to_right]) / reach
+
+
+# Planning in private worlds
+
+
+MOST_DEVIATIONS = 10.0
+"""A linear policy takes states that are farther out, in deviations from where states lie, for being that far out."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPolicy:
+    """Actions by linear functions of the state: the best of a list, or a number held to its range each."""
+
+    spaces: Spaces
+    weights: Float[np.ndarray, "*copies inputs outputs"]
+    """Of a constant, and of each coordinate in deviations from where states lie."""
+    middle: Float[np.ndarray, " states"]
+    deviation: Float[np.ndarray, " states"]
+    made_in: PrivateWorld | None = field(default=None, repr=False)
+    """The world that it was planned in, whose promise it has; None for one that was made by hand."""
+
+    @property
+    def parameters(self) -> int:
+        return self.weights.shape[-1] * self.weights.shape[-2]
+
+    def acts(self, states: Float[np.ndarray, "*copies states"]) -> np.ndarray:
+        """Actions as a Simulator takes them, for states of the unit box."""
+        seen = np.clip((states - self.middle) / self.deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        inputs = np.concatenate([np.ones((*seen.shape[:-1], 1)), seen], axis=-1)
+        scores = (inputs[..., None, :] @ self.weights)[..., 0, :]
+        if self.spaces.actions is None:
+            return np.clip((scores + 1) / 2, 0.0, 1.0)
+        others = scores[..., : self.spaces.actions - 1]  # none, if there is one action only
+        return np.concatenate([np.zeros_like(scores[..., :1]), others], axis=-1).argmax(axis=-1)
+
+    def __call__(self, states: Float[np.ndarray, "*copies states"]) -> np.ndarray:
+        """Actions in their own units, for states in theirs."""
+        box, acting = self.spaces.box, self.spaces.action_box
+        actions = self.acts(np.clip((np.asarray(states) - box.low) / np.array(box.width), 0.0, 1.0))
+        return actions if acting is None else np.array(acting.low) + actions * np.array(acting.width)
+
+
+def policy_shape(spaces: Spaces) -> tuple[int, int]:
+    """Of the weights of one policy."""
+    return 1 + spaces.states, spaces.numbers if spaces.actions is None else max(spaces.actions - 1, 1)
+
+
+def play(
+    simulator: Simulator, policy: LinearPolicy, first: np.ndarray, steps: int, rng: np.random.Generator,
+    weights: np.ndarray | None = None, alike: int = 1,
+) -> Float[np.ndarray, " copies"]:  # fmt: skip
+    """The return of each copy, in expectation over ends; `alike` copies in a row meet with the same chance."""
+    states, alive, returns = first, np.ones(len(first)), np.zeros(len(first))
+    least = min(simulator.world.spaces.low, 0.0)
+    for left in range(steps - 1, -1, -1):
+        draws = np.repeat(rng.random((len(first) // alike, simulator.draws)), alike, axis=0)
+        found = simulator.step(states, policy.acts(states), draws, weights=weights)
+        returns += alive * (found.rewards + np.where(found.halted, (1 - found.ends) * least * left, 0.0))
+        alive, states = alive * (1 - found.ends) * ~found.halted, found.states
+        if alive.max() < 1e-3:
+            break
+    return returns
+
+
+def plan_linear(
+    world: PrivateWorld, *, steps: int = 300, iterations: int = 15, candidates: int = 100, episodes: int = ENSEMBLE,
+    ensemble: bool = True, seed: int = 0, **options: object,
+) -> LinearPolicy:  # fmt: skip
+    """The best linear policy found, for episodes of so many steps, each in a world that is plausible.
+
+    Without `ensemble` all are in the released world itself.
+    """
+    simulator, rng = Simulator(world, **options), np.random.default_rng(count("seed", seed, 0))  # type: ignore[arg-type]
+    spaces = world.spaces
+    middle, deviation = world.typical()
+    shape = policy_shape(spaces)
+    centre, spread = np.zeros(shape), np.full(shape, 2.0)
+
+    def best_first(tried: np.ndarray, episodes: int) -> np.ndarray:
+        policy, alike = LinearPolicy(spaces, np.tile(tried, (episodes, 1, 1)), middle, deviation), len(tried)
+        first = np.repeat(simulator.start(rng.random((episodes, simulator.draws))), alike, axis=0)
+        weights = np.repeat(world.plausible(episodes, rng), alike, axis=0) if ensemble else None
+        returns = play(simulator, policy, first, steps, rng, weights, alike)
+        return tried[np.argsort(-returns.reshape(episodes, alike).mean(axis=0), kind="stable")]
+
+    last, memory, compared = [], 0.2, 5
+    for left in range(iterations - 1, -1, -1):
+        # One in eight candidates is kept, and the next ones scatter around the mean of these.
+        best = best_first(centre + spread * rng.standard_normal((candidates, *shape)), episodes)[: candidates // 8]
+        centre, spread = memory * centre + (1 - memory) * best.mean(axis=0), best.std(axis=0) + 0.02
+        if left < compared:
+            last += [centre, *best[:3]]
+    # Centres and best few of the last iterations are compared once more, on fresh episodes.
+    return LinearPolicy(spaces, best_first(np.array(last), episodes * compared)[0], middle, deviation, world)

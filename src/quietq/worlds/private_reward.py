@@ -3,8 +3,8 @@
 Theorem: none is needed. The private function was released once; observations, actions and ends of episodes are public;
 so everything that a learner sees and all that it becomes is post-processing of the release, for as long as it trains.
 What the code does for it: the environment's own reward is dropped where it arrives, wrappers underneath that would
-record it are refused, `info` passes through an allow-list, and that observations and ends do not depend on that reward
-is checked where it can be (`independence`), and said in the certificate.
+record it are refused, and `info` passes through an allow-list. That observations and ends do not depend on that reward
+is trusted, and the certificate says so.
 """
 
 import warnings
@@ -18,10 +18,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.guards import allowed_info, is_reset_by_itself, refuse_recorders, scrub
-from quietq.worlds.independence import independence, with_assumption
+from quietq.released.private_function import PrivateFunction
+from quietq.worlds.guards import (
+    INDEPENDENT,
+    allowed_info,
+    is_reset_by_itself,
+    refuse_private_worlds,
+    refuse_recorders,
+    scrub,
+)
 from quietq.worlds.own_reward import OwnReward
-from quietq.worlds.reader import Outside, Reader, Released, State, batch_of
+from quietq.worlds.reader import Outside, Reader, State, batch_of
 
 _WITHOUT_LEVEL = ("can end early", "up to a constant")
 """Words of a certificate's remarks that say that a reward's level is not known, or less well than its shape."""
@@ -38,7 +45,7 @@ class PrivateReward:
     observations to states. `keep_info` names keys of `info` that are public and may pass. A state outside the private
     function's box is refused, or with `outside="clip"` taken for the nearest state of the box.
 
-    That the environment shows nothing of its own reward is stated in the certificate: see `independence`.
+    The certificate trusts you that the environment shows nothing of its own reward: read its code.
 
     >>> from quietq import Budget, GaussianProcessMechanism, people
     >>> mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 1, 2), Budget(0.9, 1e-4), domain=(-4.8, 4.8))
@@ -70,7 +77,7 @@ class PrivateReward:
     def __init__(
         self,
         env: Any,
-        private: Released,
+        private: PrivateFunction,
         *,
         on: str = "next-state",
         state: State = None,
@@ -81,8 +88,8 @@ class PrivateReward:
         spaces = [getattr(env, f"single_{name}", getattr(env, name)) for name in ("action_space", "observation_space")]
         self._reader = Reader(private, on, state, outside, *spaces)
         refuse_recorders(env)
-        assert private.certificate is not None  # or the reader would have refused it
-        self.certificate = with_assumption(private.certificate, independence(env, self._allowed))
+        refuse_private_worlds(env)
+        self.certificate = private.certificate.with_assumption(INDEPENDENT)
         self._before: np.ndarray | None = None
         remarks = private.certificate.remarks
         self._has_level = not any(words in remark for remark in remarks for words in _WITHOUT_LEVEL)
@@ -100,7 +107,7 @@ class PrivateReward:
             )
 
     @property
-    def released(self) -> Released:
+    def released(self) -> PrivateFunction:
         """The private function that rewards come from."""
         return self._reader.private
 
@@ -110,7 +117,7 @@ class PrivateReward:
 
 
 class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
-    def __init__(self, env: gymnasium.Env, private: Released, **options: Any) -> None:
+    def __init__(self, env: gymnasium.Env, private: PrivateFunction, **options: Any) -> None:
         PrivateReward.__init__(self, env, private, **options)
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, private=private, **options)
         gymnasium.Wrapper.__init__(self, env)
@@ -139,7 +146,7 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
 class PrivateVectorEnv(PrivateReward, VectorWrapper):
     """What PrivateReward makes of a vector environment, in any autoreset mode."""
 
-    def __init__(self, env: VectorEnv, private: Released, **options: Any) -> None:
+    def __init__(self, env: VectorEnv, private: PrivateFunction, **options: Any) -> None:
         PrivateReward.__init__(self, env, private, **options)
         VectorWrapper.__init__(self, env)
         try:

@@ -12,12 +12,11 @@ from gymnasium.spaces import Box as BoxSpace, Discrete, MultiBinary, MultiDiscre
 from gymnasium.vector.utils import concatenate, create_empty_array
 from jaxtyping import Float
 
-from quietq.mechanisms.model import FittedReward
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.noise.box import Box
 from quietq.privacy.checks import numbers, one_of, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
+from quietq.released.private_function import PrivateFunction
 from quietq.worlds.world import flat
 
 PLACES = ("next-state", "state", "state-action")
@@ -25,9 +24,6 @@ PLACES = ("next-state", "state", "state-action")
 
 State = int | Sequence[int] | Callable[[Any], Any] | None
 """Which part of an observation the reward looks at: all of it, some entries, or a function of a batch of them."""
-
-Released = PrivateFunction | FittedReward
-"""What a reward can be read from."""
 
 Outside = Literal["refuse", "clip"]
 """What becomes of a state that lies outside the reward's box: it is refused, or the nearest state of the box taken."""
@@ -110,7 +106,7 @@ class Reader:
     Spaces that are None are not checked: logged transitions have none.
     """
 
-    private: Released
+    private: PrivateFunction
     on: str
     state: State
     outside: Outside
@@ -118,13 +114,11 @@ class Reader:
     observations: Space | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.private, Released):
+        if not isinstance(self.private, PrivateFunction):
             raise InvalidInput(
                 f"private must be a released reward, as privatise returns it or load reads it, "
                 f"not {type(self.private).__name__}."
             )
-        if self.private.certificate is None:
-            raise InvalidInput("This fitted reward has no certificate: fit it to released rewards that have one.")
         check_place(self.on)
         if self.outside not in get_args(Outside):
             raise InvalidInput(f"outside must be 'refuse' or 'clip', not {shown(self.outside)}.")
@@ -210,7 +204,7 @@ class Reader:
         return np.asarray(self.private(flat(inside)), dtype=np.float64)
 
 
-def _outputs(private: Released) -> tuple[int, ...]:
+def _outputs(private: PrivateFunction) -> tuple[int, ...]:
     """The shape of what the reward says of one place."""
     return private(flat(np.array([private.box.low]))).shape[1:]
 
@@ -223,7 +217,7 @@ def _rows(actions: object, size: int, width: int) -> Float[np.ndarray, "batch wi
 
 
 def relabel(
-    private: Released,
+    private: PrivateFunction,
     observations: Any,
     next_observations: Any = None,
     actions: Any = None,
@@ -247,9 +241,9 @@ def relabel(
     return reader.rewards(states, states, actions)
 
 
-def _space_of(private: Released, on: str, actions: Any) -> Space | None:
+def _space_of(private: PrivateFunction, on: str, actions: Any) -> Space | None:
     """Logged actions are numbers of actions where the reward has an output for each; else they are coordinates."""
-    if on != "state-action" or actions is None or not isinstance(private, Released) or _outputs(private):
+    if on != "state-action" or actions is None or _outputs(private):
         return None
     width = numbers("actions", actions).size // max(_length(actions), 1)
     return BoxSpace(-np.inf, np.inf, (max(width, 1),))

@@ -13,9 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq import registry
 from quietq.noise.box import Box
-from quietq.privacy.checks import did_you_mean
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 
@@ -32,7 +30,7 @@ class World(ABC):
     """
 
     name: ClassVar[str]
-    """As in `quietq train METHOD NAME`, and in `quietq.registry`."""
+    """As in `quietq paper train METHOD NAME`, and in `known_worlds`."""
     box: ClassVar[Box]
     """The public box that all states lie in."""
     actions: ClassVar[int]
@@ -63,8 +61,8 @@ class World(ABC):
     def mean_reward(self) -> Any:
         """The reward, not private, in the form that a mechanism for `relation` takes.
 
-        That is what `GaussianProcessMechanism.apply` takes: by default a function of many states at once; where
-        the relation's kernel says so, one function per coordinate, or the weights of its features.
+        That is what `GaussianProcessMechanism.apply` takes: by default a function of many states at once; where the
+        relation's kernel is additive, one function per coordinate.
         """
         return self.reward_at
 
@@ -107,11 +105,3 @@ def chances_of(
     if not ((given >= 0).all() and np.allclose(given.sum(axis=-1), 1)):
         raise InvalidInput("policy must give probabilities: at least 0, and 1 in sum for each state.")
     return given.astype(np.float64)
-
-
-def find_world(name: str) -> World:
-    """The world of that name, with its own constants."""
-    if name in registry.WORLDS:
-        return registry.WORLDS[name].load()()
-    known = f"the known ones are {', '.join(registry.WORLDS)}."
-    raise InvalidInput(f"There is no world called {name!r}: {known}{did_you_mean(name, registry.WORLDS)}")

@@ -12,8 +12,9 @@ from quietq.cli.report.look import checked, new_figure, save
 from quietq.cli.report.page import Part, Picture, Section
 from quietq.cli.report.reward_picture import SIDE, plot_reward
 from quietq.feedback.voters import CANDIDATE, RATED
-from quietq.mechanisms.private_function import PrivateFunction
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.printed import error_in_words
+from quietq.released.private_function import PrivateFunction
 
 LEAD = """
 The same people also said how close they are to which party. Let a candidate be both, a place between left and right \
@@ -21,8 +22,7 @@ and a place between the parties, and let each of them rate {rated} candidates. `
 as above; in two dimensions and more, a model is fitted with noise."""
 BEST = """
 By this map the candidate that they like best stands at {position:.2f} between left and right, and at {party:.2f} \
-between Democrats and Republicans. Reading that from it costs nothing more. Its values must be expected to be off by \
-about {error:.2g}."""
+between Democrats and Republicans. Reading that from it costs nothing more. {error}"""
 OWN = """
 `candidates.qq` has a certificate of its own, epsilon = {epsilon:g}, delta = {delta:g}. It is of the same people, so \
 the promise at the top of this page is for both together: budgets add up. The attack below is on `reward.qq` alone."""
@@ -40,10 +40,14 @@ def write_candidates(private: PrivateFunction, picture: Path) -> Section:
     parts: list[Part] = [
         LEAD.format(rated=RATED),
         Picture(picture, "`candidates.qq`: the voters' mean rating of candidates, with noise on it.", "private map"),
-        BEST.format(position=position, party=party, error=certificate.expected_error),
+        BEST.format(position=position, party=party, error=_error(certificate)),
         OWN.format(epsilon=certificate.epsilon, delta=certificate.delta),
     ]
     return Section("In two dimensions", parts)
+
+
+def _error(certificate: Certificate) -> str:
+    return error_in_words(certificate.method, certificate.expected_error or 0.0)
 
 
 def best(private: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

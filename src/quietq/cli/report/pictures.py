@@ -24,10 +24,10 @@ from quietq.cli.report.look import (
 )
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
+from quietq.released import PrivateNetwork
 
 if TYPE_CHECKING:
-    from quietq.audit.reconstruct import Reconstruction, RecoveredReward
-    from quietq.learning.agent import Agent
+    from quietq.paper.attacks.reconstruct import Reconstruction, RecoveredReward
 
 SAID = {
     "bellman": "Bellman equation, from the values",
@@ -39,19 +39,19 @@ SAID = {
 
 
 def plot_values(
-    agent: "Agent", path: str | os.PathLike[str], *, member: int | None = None, title: str | None = None
+    agent: PrivateNetwork, path: str | os.PathLike[str], *, actions: Sequence[str] = (), title: str | None = None
 ) -> None:
     """Draws the released values of all actions over a state of one coordinate, to a PNG or SVG file.
 
-    Below them is the action that is best there. Of several seeds it is the mean, or the run that `member` names.
+    Below them is the action that is best there; `actions` are their names.
     """
     target = checked(path)
-    box = agent.spaces.box
+    box = agent.box
     if box.dimension != 1:
         raise InvalidInput(f"A plot shows values over one coordinate; this world has {box.dimension}.")
     states = np.linspace(box.low[0], box.high[0], POINTS)
-    values = agent.q_values(states[:, None], member)
-    names = getattr(agent.world, "action_names", [f"action {i}" for i in range(values.shape[1])])
+    values = agent.q_values(states[:, None])
+    names = actions or [f"action {i}" for i in range(values.shape[1])]
     figure = new_figure()
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(9, 1))
     for i, name in enumerate(names):

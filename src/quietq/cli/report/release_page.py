@@ -21,9 +21,7 @@ from quietq.cli.report.reward_picture import plot_reward
 from quietq.feedback.voters import mean_candidate_rating
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.guesser import guess_right, of_hundred
-from quietq.privacy.limits import guess
-from quietq.privacy.relations import is_presence
+from quietq.privacy.limits import guess, guess_right, of_hundred
 from quietq.worlds import WALK, plan
 
 RETURNS = {"the agent": "return", "the best policy": "best", "random actions": "random", "the worst policy": "worst"}
@@ -66,9 +64,6 @@ def write_release_report(
 def _promised(certificate: Certificate, second: Certificate | None) -> list[Part]:
     people = (certificate.relation or {}).get("people")
     who = "any one person" if people is None else f"any one of {people} people"
-    presence = is_presence(certificate.relation or {})
-    if presence:
-        who = f"the presence of {who}"
     stated = [*certificate.assumptions, *(() if second is None else second.assumptions)]
     assumptions = list(dict.fromkeys((one.text, "enforced" if one.enforced else "trusted") for one in stated))
     epsilon, delta, right = certificate.epsilon, certificate.delta, guess(certificate)
@@ -77,7 +72,7 @@ def _promised(certificate: Certificate, second: Certificate | None) -> list[Part
         right = guess_right(epsilon, delta)
     return [
         WORDS["promised"].format(who=who, epsilon=epsilon, delta=delta),
-        WORDS["presence" if presence else "guess"].format(right=of_hundred(right)),
+        WORDS["guess"].format(right=of_hundred(right)),
         WORDS["assumptions"],
         Table(("assumption", "by"), assumptions),
         *(f"Note: {remark}" for remark in certificate.remarks),
@@ -109,10 +104,15 @@ def write_voters_pages(
 ) -> None:  # fmt: skip
     """Pictures and pages of what 944 voters like: those that may be published, and the operator's, with the outcome."""
     plot_reward(private, files["reward"], title="What 944 voters like: the private reward")
-    plot_values(agent, files["values"], title="What the agent released: values by action, and the best action")
+    plot_values(
+        agent, files["values"], actions=WALK.action_names,
+        title="What the plan is worth: values by action, and the best action",
+    )  # fmt: skip
     pictures = [
         Picture(files["reward"], "`reward.qq`: the voters' mean reward with noise on it.", "private reward"),
-        Picture(files["values"], "`agent.qq`: the agent's values of going left and right.", "agent's values"),
+        Picture(
+            files["values"], "`agent.qq`: the values of going left and right, planned on that reward.", "agent's values"
+        ),
     ]
     states = np.linspace(0, 1, 1025)
     policies = {"agent": agent.predict(states[:, None])[0], "best policy": plan(true)(states)}

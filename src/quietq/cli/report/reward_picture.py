@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.cli.report.look import POINTS, STYLES, checked, new_figure, plain, save_released
-from quietq.mechanisms.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateWeights
 from quietq.privacy.errors import InvalidInput
+from quietq.released.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,18 +126,15 @@ def _draw_sum(private: PrivateSum, names: Names | None, actions: Names | None) -
 def _draw(panel: "Axes", part: PrivateFunction, actions: Names | None) -> None:
     states = part.box.from_unit(np.linspace(0, 1, POINTS))
     values = np.asarray(part(states)).reshape(POINTS, -1)
-    sigma, features = part.certificate.sigma, np.ones(POINTS)
-    if isinstance(part, PrivateWeights):  # noise in the weights is as large at a state as its features are
-        features = np.linalg.norm(part.kernel.features(part.box.to_unit(states)), axis=-1)
+    # of the values that are drawn; elsewhere it may be that of weights
+    sigma = part.certificate.sigma if isinstance(part, PrivateTable | PrivateKnots) else None
     for i, column in enumerate(values.T):
         color, line = STYLES[i % len(STYLES)]
         label = "released" if values.shape[1] == 1 else f"released, {_action(actions, i)}"
         panel.plot(states, column, color=color, linestyle=line, linewidth=1.6, label=label)
         if sigma is not None:
-            where = " in the weights" if isinstance(part, PrivateWeights) else ""
-            name = f"± 2 σ of the noise, σ = {sigma:.3g}{where}" if i == values.shape[1] - 1 else None
-            noise = 2 * sigma * features
-            panel.fill_between(states, column - noise, column + noise, color=BAND, alpha=0.5, lw=0, label=name)
+            name = f"± 2 σ of the noise, σ = {sigma:.3g}" if i == values.shape[1] - 1 else None
+            panel.fill_between(states, column - 2 * sigma, column + 2 * sigma, color=BAND, alpha=0.5, lw=0, label=name)
     if isinstance(part, PrivateKnots):
         knots = part.box.from_unit(np.linspace(0, 1, len(part.values)))
         panel.plot(knots, part.values, "o", color=STYLES[0][0], markersize=7, clip_on=False, label="knots")

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.cli.report.look import STYLES, checked, new_figure, plain, save_released
-from quietq.mechanisms.private_world import PrivateWorld
+from quietq.released.private_world import PrivateWorld
 from quietq.worlds.plan_check import CheckedPlan
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 from quietq.noise.feature_maps.categorical import Categorical as Categorical
 from quietq.noise.feature_maps.columns import Columns as Columns
 from quietq.noise.feature_maps.feature_map import FeatureMap as FeatureMap
-from quietq.noise.feature_maps.kernels import Fourier as Fourier, Radial as Radial
 from quietq.noise.feature_maps.polynomials import MOST_DEGREE as MOST_DEGREE, Polynomials as Polynomials, Term as Term
+from quietq.noise.feature_maps.random_features import Fourier as Fourier, Radial as Radial
 from quietq.noise.feature_maps.splines import Splines as Splines
 from quietq.privacy.errors import InvalidInput
 

@@ -1,25 +1,95 @@
-"""The releases that are served, by their ids, and what is told of each."""
+"""The releases that are served, by their ids, and the records that describe each of them.
+
+Every record is a pydantic model, so that the OpenAPI document has it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from quietq.mechanisms.container import read
-from quietq.mechanisms.evaluated_policies import EvaluatedPolicies
-from quietq.mechanisms.private_world import PrivateWorld
-from quietq.mechanisms.release_file import OpenedFile, open_bytes
-from quietq.mechanisms.signature import fingerprint, require_signer, signed_in_words
+from pydantic import BaseModel, Field
+
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
-from quietq.publishing.server.audits import parse_audit, read_audit_beside
-from quietq.publishing.server.outputs import measure_of, names_of
-from quietq.publishing.server.plain_words import explain
-from quietq.publishing.server.records import CertificateRecord, ReleaseRecord
-from quietq.publishing.server.stages import sides_of, stage_of
+from quietq.publishing.server.plain_words import cap_in_words, promise_in_words
+from quietq.released.container import read
+from quietq.released.evaluated_policies import EvaluatedPolicies
+from quietq.released.private_model import PrivateModel
+from quietq.released.private_network import PrivateNetwork, PrivatePolicy
+from quietq.released.private_world import PrivateWorld
+from quietq.released.publishable import Publishable
+from quietq.released.release_file import NOT_PRIVATE, OpenedFile, Privacy, open_bytes
+from quietq.released.signature import fingerprint, require_signer, signed_in_words
 
 ID_DIGITS = 16
 """So many digits of its hash name a release; more of them work too."""
+
+
+class Marked(BaseModel):
+    """Whatever is read from a release says how private that is, and who stands behind it."""
+
+    privacy: Privacy
+    signed: str = Field(description="Who signed it, and whether that was checked against a key.")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The marks, for answers that are JSON and for those that are bytes."""
+        return {"X-Quietq-Privacy": self.privacy, "X-Quietq-Signed": self.signed}
+
+
+class Sides(BaseModel):
+    """The ends of a box, a number for each coordinate."""
+
+    low: list[float]
+    high: list[float]
+
+
+class ReleaseRecord(Marked):
+    """What the list of releases says of one."""
+
+    id: str = Field(description="The first digits of the hash.")
+    hash: str = Field(description="SHA-256 of the release's content.")
+    name: str = Field(description="The name of its file.")
+    what: Literal["agent", "function", "world", "policy values"]
+    box: Sides
+    coordinates: list[str] = Field(description="What each coordinate of a state is called.")
+    items: list[str] | None = Field(description="The items of a catalogue, whose states are their places, from 0 on.")
+    outputs: int = Field(description="How many values each state has.")
+    names: list[str] = Field(description="What each of these values is called.")
+    measure: str = Field(description="What the values are, for an axis.")
+    actions: int | None = Field(
+        description="How many actions an agent chooses among; null where the values are the action itself."
+    )
+    epsilon: float | None
+    delta: float | None
+    version: str = Field(description="Of the quietq that wrote it.")
+    signer: str | None = Field(description="Fingerprint of the key that it was signed with.")
+    signer_checked: bool = Field(description="Whether the server was given that key (`--key`).")
+
+
+class ReleaseList(Marked):
+    """All releases that are served."""
+
+    releases: list[ReleaseRecord]
+
+    @classmethod
+    def from_records(cls, releases: list[ReleaseRecord]) -> "ReleaseList":
+        """One release that is not private makes the list not private."""
+        privacy = "certified" if all(each.privacy == "certified" for each in releases) else NOT_PRIVATE
+        signed = {each.signed for each in releases}
+        several = "signed by several, or not all of them: see each release"
+        return cls(privacy=privacy, signed=signed.pop() if len(signed) == 1 else several, releases=releases)
+
+
+class CertificateRecord(Marked):
+    """A certificate, as it is and in plain words, with what belongs to it."""
+
+    certificate: dict[str, Any]
+    text: str
+    plain: list[str]
+    assumptions: list[dict[str, str | bool]]
+    cap: dict[str, float | str] | None = Field(description="What no algorithm with the same promise can beat.")
 
 
 @dataclass(frozen=True)
@@ -28,7 +98,6 @@ class ServedFile:
 
     name: str
     content: bytes = field(repr=False)
-    audit: bytes | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -44,7 +113,8 @@ Catalogue = dict[str, Served]
 
 
 def read_served(path: Path) -> ServedFile:
-    return ServedFile(path.name, read(path), read_audit_beside(path))
+    """Reads a file whole; what is too large is refused before it is read."""
+    return ServedFile(path.name, read(path))
 
 
 def open_catalogue(files: Iterable[ServedFile], key: bytes | None = None) -> Catalogue:
@@ -56,10 +126,6 @@ def open_catalogue(files: Iterable[ServedFile], key: bytes | None = None) -> Cat
         if other is not served:
             both = f"{shown(other.record.name)} and {shown(file.name)}"
             raise InvalidInput(f"{both} hold the same release, {served.record.id}: give it once.")
-    releases = {id: served.release for id, served in catalogue.items()}
-    for served in catalogue.values():
-        if isinstance(served.release.function, PrivateWorld):
-            served.record.stage = stage_of(served.release.function, releases)
     return catalogue
 
 
@@ -67,31 +133,106 @@ def _open(file: ServedFile, key: bytes | None) -> Served:
     try:
         release = open_bytes(file.content)
         require_signer("it", release.signer, key)
-        # No key signs an audit: beside what one did sign, it would be taken for the signer's word.
-        audit = None if file.audit is None or key is not None else parse_audit(file.audit, release.hash)
-        certificate, outputs = release.certificate, release.function.outputs
     except InvalidInput as error:
         raise InvalidInput(f"{shown(file.name)} cannot be served: {error}") from error
-    marks: Any = {"privacy": release.privacy, "signed": signed_in_words(release.signer, key)}
-    function = release.function
+    function, certificate = release.function, release.certificate
+    signed = signed_in_words(release.signer, key)
     record = ReleaseRecord(
-        **marks, id=release.hash[:ID_DIGITS], hash=release.hash, name=file.name, what=_what(release),
-        box=sides_of(release.box),
-        items=_count(getattr(function, "items", None)), outputs=outputs, names=names_of(function),
-        measure=measure_of(function), actions=function.choices, stage=None,
-        epsilon=certificate.epsilon, delta=certificate.delta, version=release.version,
-        signer=None if release.signer is None else fingerprint(release.signer), signer_checked=key is not None,
-    )  # fmt: skip
+        privacy=release.privacy,
+        signed=signed,
+        id=release.hash[:ID_DIGITS],
+        hash=release.hash,
+        name=file.name,
+        what=_what(function),
+        box=Sides(low=list(release.box.low), high=list(release.box.high)),
+        coordinates=_coordinate_names(function),
+        items=_items(function),
+        outputs=function.outputs,
+        names=_output_names(function),
+        measure=_measure(function),
+        actions=function.choices,
+        epsilon=certificate.epsilon,
+        delta=certificate.delta,
+        version=release.version,
+        signer=None if release.signer is None else fingerprint(release.signer),
+        signer_checked=key is not None,
+    )
     told = CertificateRecord(
-        **marks, certificate=certificate.to_dict(), text=str(certificate), audit=audit, **explain(release)
+        privacy=release.privacy,
+        signed=signed,
+        certificate=certificate.to_dict(),
+        text=str(certificate),
+        plain=promise_in_words(release),
+        assumptions=[{"text": each.text, "enforced": each.enforced} for each in certificate.assumptions],
+        cap=cap_in_words(certificate),
     )
     return Served(release, record, told)
 
 
-def _what(release: OpenedFile) -> Any:
-    kinds = {PrivateWorld: "world", EvaluatedPolicies: "policy values"}
-    return kinds.get(type(release.function), release.what)
+def _what(function: Publishable) -> Literal["agent", "function", "world", "policy values"]:
+    if isinstance(function, PrivateWorld):
+        return "world"
+    return "policy values" if isinstance(function, EvaluatedPolicies) else function.what
 
 
-def _count(items: tuple[str, ...] | None) -> int | None:
-    return None if items is None else len(items)
+def _items(function: Publishable) -> list[str] | None:
+    """The names of a catalogue's items, in their order."""
+    if isinstance(function, PrivateModel) and function.items is not None:
+        return list(function.items)
+    return None
+
+
+def _coordinate_names(function: Publishable) -> list[str]:
+    """What the coordinates of a state are called: a world alone knows what they were declared as."""
+    if isinstance(function, PrivateWorld):
+        return _told("coordinate", function.spaces.state_names)
+    if function.box.dimension == 1:
+        return ["state" if _items(function) is None else "item"]
+    return [f"coordinate {k}" for k in range(function.box.dimension)]
+
+
+def _output_names(function: Publishable) -> list[str]:
+    """One name for each output, in their order."""
+    outputs = range(function.outputs)
+    if isinstance(function, EvaluatedPolicies):
+        return list(function.names)
+    if isinstance(function, PrivateWorld):
+        named = _told("action", function.spaces.action_names)
+        after = ["the middle action"] if function.spaces.actions is None else named
+        return [f"next {where} after {action}" for action in after for where in _coordinate_names(function)]
+    if function.choices is not None:
+        return [f"action {k}" for k in outputs]
+    if isinstance(function, PrivatePolicy):
+        return ["action"] if len(outputs) == 1 else [f"action[{k}]" for k in outputs]
+    if len(outputs) == 1:
+        return ["value"]
+    each = "action" if isinstance(function, PrivateModel) else "output"
+    return [f"{each} {k}" for k in outputs]
+
+
+def _told(kind: str, names: tuple[str, ...]) -> list[str]:
+    """Names that are numbers would be taken for values: they are told with their place."""
+
+    def told(place: int, name: str) -> str:
+        if not _is_number(name):
+            return name
+        return f"{kind} {place}" if name == str(place) else f"{kind} {place} ({name})"
+
+    return [told(*each) for each in enumerate(names)]
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _measure(function: Publishable) -> str:
+    """What an axis with these numbers is called."""
+    if isinstance(function, PrivateWorld):
+        return "expected next state"
+    if isinstance(function, PrivatePolicy | PrivateNetwork) and function.output != "values":
+        return "log-probability" if function.output == "log-probabilities" else "action taken"
+    return "released value"

@@ -2,7 +2,6 @@
 
 import os
 import time
-from typing import Any
 
 from fastapi import HTTPException
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -21,16 +20,14 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",  # answers depend on the states that were asked about: nobody else's business
 }
-_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _OTHER_HOST = "The Host header must name this machine, as localhost or 127.0.0.1 do, or be allowed by --allow-host."
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Metrics:
     """What Prometheus is told by one worker: counts and times by route, never anything that a request contained."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        here = self._registry = CollectorRegistry()
+        self._registry = here = CollectorRegistry()
         self.requests = Counter("quietq_requests", "Requests answered.", ("route", "method", "status"), registry=here)
         self.seconds = Histogram("quietq_request_seconds", "Time to answer.", ("route",), registry=here)
         self.states = Counter("quietq_states", "States answered for.", ("release", "question"), registry=here)
@@ -51,13 +48,16 @@ class Guard:
     """ASGI middleware, the outermost."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+        self._app = app
+        self._metrics = metrics
+        self._headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun, status, size, replaced = time.perf_counter(), 500, 0, False
+        begun = time.perf_counter()
+        status, size, replaced = 500, 0, False
 
         async def receive_bounded() -> Message:
             nonlocal size
@@ -74,15 +74,15 @@ class Guard:
                 replaced = status == 400 and dict(message["headers"])[b"content-type"].startswith(b"text/")
                 if replaced:  # TrustedHostMiddleware refuses in plain text, and nobody else
                     await JSONResponse({"detail": _OTHER_HOST}, status, _HEADERS)(scope, receive, send)
-                message["headers"] = [*message["headers"], *_RAW_HEADERS]
+                message["headers"] = [*message["headers"], *self._headers]
             if not replaced:
                 await send(message)
 
         try:
             await self._app(scope, receive_bounded, send_safely)
         finally:
-            route: Any = scope.get("route")
-            template = getattr(route, "path", "other")  # of ours, not what was asked
-            method = scope["method"] if scope["method"] in _METHODS else "other"
+            template = getattr(scope.get("route"), "path", "other")  # of ours, not what was asked
+            known = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+            method = scope["method"] if scope["method"] in known else "other"
             self._metrics.requests.labels(template, method, status).inc()
             self._metrics.seconds.labels(template).observe(time.perf_counter() - begun)

@@ -6,32 +6,29 @@ Words alone; the numbers come from the certificate. What is not certified is sai
 import math
 from typing import Any
 
-from quietq.mechanisms.release_file import NOT_PRIVATE, OpenedFile
 from quietq.privacy import Budget, Certificate, InvalidInput, cap_any_dp, cap_gdp, guess
-from quietq.privacy.guesser import of_hundred
-from quietq.privacy.relations import is_presence, relation_in_words
+from quietq.privacy.limits import of_hundred, weak_epsilon
+from quietq.privacy.relations import relation_in_words
 from quietq.privacy.words import plural
+from quietq.released.release_file import NOT_PRIVATE, OpenedFile
 
-_SCALE = "(0 is the worst policy, 1 the best)"
 _NOTHING_LEFT = 0.995
 """From here on a cap reads 1.00, and says nothing that a reader could use."""
 
 
-def explain(release: OpenedFile) -> dict[str, Any]:
-    """The certificate in sentences (`plain`), its assumptions, and the cap on what any private algorithm can score."""
+def promise_in_words(release: OpenedFile) -> list[str]:
+    """What the certificate promises, and what a reader of the values should know, in sentences."""
     certificate = release.certificate
-    plain = _promised(certificate) if release.private else _not_private(certificate)
-    return {
-        "plain": [*plain, *release.function.in_words()],
-        "assumptions": [{"text": each.text, "enforced": each.enforced} for each in certificate.assumptions],
-        "cap": _cap(certificate),
-    }
+    promised = _promised(certificate) if release.private else _not_private(certificate)
+    return [*promised, *release.function.in_words()]
 
 
 def _promised(certificate: Certificate) -> list[str]:
     relation = dict(certificate.relation or {})
     secret, who = _who(relation)
+    weak = weak_epsilon(certificate.epsilon or 0.0, certificate.delta or 0.0, certificate.mu)
     return [
+        *(() if weak is None else (f"WARNING: {weak}",)),
         *who,
         f"The promise is differential privacy with epsilon = {certificate.epsilon:g} and delta = "
         f"{certificate.delta:g}: the smaller they are, the more is hidden.",
@@ -59,11 +56,6 @@ def _who(relation: dict[str, Any]) -> tuple[str, list[str]]:
         )
         return "the reward", ["Protected is the difference between two rewards.", counted]
     one = "the one person behind it" if people == 1 else f"any one of {people} people"
-    if is_presence(relation):
-        weaker = (
-            "This is the weaker of two promises: what such a person said, rather than something else, is hidden half"
-        )
-        return "whether one person took part", [f"Protected is whether {one} took part.", f"{weaker} as well."]
     return "one person's data", [f"Protected is {one}."]
 
 
@@ -84,10 +76,9 @@ def _not_private(certificate: Certificate) -> list[str]:
     return [f"{NOT_PRIVATE}: nothing is promised to anybody.", why, end]
 
 
-def _cap(certificate: Certificate) -> dict[str, Any] | None:
+def cap_in_words(certificate: Certificate) -> dict[str, float | str] | None:
     """What no algorithm with this promise can beat, where the number of people is known: replacing all of them one by
-    one leads from any reward to its opposite, in twice as many steps where they are taken away first. Of trajectories
-    no policy is learned, so there is no score.
+    one leads from any reward to its opposite. Of trajectories no policy is learned, so there is no score.
     """
     relation = certificate.relation or {}
     people = relation.get("people")
@@ -95,25 +86,22 @@ def _cap(certificate: Certificate) -> dict[str, Any] | None:
         return None
     assert certificate.epsilon is not None
     assert certificate.delta is not None
-    steps = 2 * people if is_presence(relation) else people
     try:
         if certificate.mu is not None:
-            score = cap_gdp(certificate.mu, steps)
+            score = cap_gdp(certificate.mu, people)
         else:
-            score = cap_any_dp(Budget(certificate.epsilon, certificate.delta), steps)
+            score = cap_any_dp(Budget(certificate.epsilon, certificate.delta), people)
     except InvalidInput:  # a budget beyond what can be computed with
         return None
-    return {"score": score, "sentence": _cap_in_words(score, people)}
-
-
-def _cap_in_words(score: float, people: int) -> str:
-    if score >= _NOTHING_LEFT:
-        return (
-            f"With {plural(people, 'person', 'people')} this promise alone rules out no score up to {_NOTHING_LEFT:g} "
-            f"{_SCALE}. That does not make a good score easy."
-        )
+    scale = "(0 is the worst policy, 1 the best)"
     who = "the one person behind it wants" if people == 1 else f"all {people} people want"
-    return (
+    sentence = (
         f"No algorithm with this promise can score above {math.ceil(1000 * score) / 1000:.3f} both for what {who} and "
-        f"for its opposite {_SCALE}."
+        f"for its opposite {scale}."
     )
+    if score >= _NOTHING_LEFT:
+        sentence = (
+            f"With {plural(people, 'person', 'people')} this promise alone rules out no score up to {_NOTHING_LEFT:g} "
+            f"{scale}. That does not make a good score easy."
+        )
+    return {"score": score, "sentence": sentence}

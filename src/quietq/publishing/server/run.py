@@ -17,15 +17,15 @@ from uvicorn import Config
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from quietq.mechanisms.release_file import NOT_PRIVATE
 from quietq.privacy.checks import count, shown
 from quietq.privacy.errors import InvalidInput, QuietqError
 from quietq.privacy.words import plural
-from quietq.publishing.server.app import create_app
+from quietq.publishing.server.application import create_app
 from quietq.publishing.server.catalogue import Catalogue, ServedFile, open_catalogue, read_served
+from quietq.released.release_file import NOT_PRIVATE
 
-TOKEN, LEAST_TOKEN = "QUIETQ_TOKEN", 16
-MOST_WORKERS = 256
+LEAST_TOKEN = 16
+"""Characters that an access token must have."""
 _LOGGER = logging.getLogger("uvicorn.error")
 
 
@@ -37,11 +37,17 @@ def start_worker(files: Sequence[ServedFile], hosts: Sequence[str], key: bytes |
 
 
 def serve(
-    paths: Sequence[Path], host: str, port: int, workers: int, token: str | None,
-    allowed: Sequence[str] = (), as_json: bool = False, key: bytes | None = None,
-) -> None:  # fmt: skip
+    paths: Sequence[Path],
+    host: str,
+    port: int,
+    workers: int,
+    token: str | None,
+    allowed: Sequence[str] = (),
+    as_json: bool = False,
+    key: bytes | None = None,
+) -> None:
     """Serves the files until it is told to stop (SIGTERM or SIGINT); with a public `key`, only what it signed."""
-    count("--workers", workers, most=MOST_WORKERS)
+    count("--workers", workers, most=256)
     files = [read_served(path) for path in paths]
     catalogue = open_catalogue(files, key)
     with (
@@ -53,11 +59,16 @@ def serve(
         os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics
         config = Config(
-            partial(start_worker, files, hosts, key, token), factory=True, workers=workers, ws="none",
+            partial(start_worker, files, hosts, key, token),
+            factory=True,
+            workers=workers,
+            ws="none",
             access_log=False,  # it would hold the states that were asked about
-            server_header=False, proxy_headers=False, timeout_graceful_shutdown=10,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=10,
             timeout_worker_healthcheck=60,  # a busy machine is slow to start a worker
-        )  # fmt: skip
+        )
         _announce(catalogue, listener, as_json, guarded=token is not None)
         supervisor = Multiprocess(config, [listener])
         supervisor.run()
@@ -68,7 +79,7 @@ def serve(
 def read_token(file: Path | None) -> str | None:
     """The access token from a file, or else from the environment; None if there is none."""
     if file is None:
-        token, where = os.environ.get(TOKEN), TOKEN
+        token, where = os.environ.get("QUIETQ_TOKEN"), "QUIETQ_TOKEN"
     elif file.is_file():
         with file.open("rb") as stream:
             token, where = stream.read(4096).decode("ascii", "replace").rstrip("\r\n"), str(file)

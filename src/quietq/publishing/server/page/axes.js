@@ -1,9 +1,8 @@
 // The frame of a plot: where its area lies, and the axes with round numbers around it.
 
-import { brief, shape, short } from "./elements.js";
+import { shape, short } from "./elements.js";
 
-const ABOUT_TICKS = 7; // from bottom to top, in a plot of the usual height
-const LONGEST_NAME = 16; // letters, beside an axis
+const ABOUT_ROWS = 7; // lines from bottom to top
 
 function ticks([low, high], about) {
   const rough = (high - low) / about;
@@ -16,26 +15,18 @@ function ticks([low, high], about) {
   return found;
 }
 
-/** From bottom to top; of what has names, the whole numbers that have one. */
-function yTicks({ yRange, rows, yNames }) {
-  const found = ticks(yRange, rows);
-  const text = (tick) => (yNames ? brief(yNames[tick], LONGEST_NAME) : short(tick));
-  return found.filter((tick) => !yNames || tick in yNames).map((tick) => [tick, text(tick)]);
-}
-
 /**
  * Where things lie, in pixels: the area of the plot, and what turns numbers into places in it.
- * `strip` is kept free between the area and its axis, `margin` on the right of the area; there are about `rows` lines.
- * With `yNames`, whole numbers from 0 on are names.
+ * `strip` is kept free between the area and its axis, `margin` on the right of the area.
  */
-export function frameOf({ xRange, yRange, width, height, strip = 0, margin = 14, rows = ABOUT_TICKS, yNames }) {
-  const labels = yTicks({ yRange, rows, yNames }).map(([, text]) => text.length);
+export function frameOf({ xRange, yRange, width, height, strip = 0, margin = 14 }) {
+  const labels = ticks(yRange, ABOUT_ROWS).map((tick) => short(tick).length);
   const [left, top, right] = [14 + 7.5 * Math.max(2, ...labels), 28, width - margin];
   const bottom = top + height;
   const under = bottom + strip;
   const share = (value, [low, high]) => (value - low) / (high - low);
   return {
-    xRange, yRange, left, right, top, bottom, under, rows, yNames,
+    xRange, yRange, left, right, top, bottom, under,
     whole: under + 46, // the height with everything
     x: (value) => left + share(value, xRange) * (right - left),
     y: (value) => bottom - share(value, yRange) * height,
@@ -53,11 +44,11 @@ export function paddedRange(values) {
 /** Draws the axes of a frame. */
 export function drawAxes(picture, frame, xName, yName) {
   const { left, right, top, bottom, under } = frame;
-  for (const [tick, text] of yTicks(frame)) {
+  for (const tick of ticks(frame.yRange, ABOUT_ROWS)) {
     const y = frame.y(tick);
     picture.append(
       shape("line", { class: "rule", x1: left, x2: right, y1: y, y2: y }),
-      shape("text", { class: "quiet-text", x: left - 8, y: y + 4, "text-anchor": "end" }, text),
+      shape("text", { class: "quiet-text", x: left - 8, y: y + 4, "text-anchor": "end" }, short(tick)),
     );
   }
   for (const tick of ticks(frame.xRange, Math.max(2, Math.min(10, (right - left) / 70)))) {

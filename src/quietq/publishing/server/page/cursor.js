@@ -45,7 +45,7 @@ function moveTo(i, j) {
   const { release, xs, ys } = drawing;
   cursor = { i: Math.min(Math.max(i, 0), xs.length - 1), j: Math.min(Math.max(j, 0), ys.length - 1) };
   const [state, values] = [drawing.states[index(cursor)], drawing.values[index(cursor)]];
-  const where = state.map((number, axis) => `${release.stateName(axis)} ${short(number)}`).join(", ");
+  const where = state.map((number, axis) => `${release.coordinates[axis]} ${short(number)}`).join(", ");
   const told = release.names.map((name, k) => `${name}: ${short(values[k])}`);
   if (release.chooses) told.push(`${release.preferred}: ${release.names[best(values)]}`);
   find("readout").replaceChildren(where, ...told.flatMap((text) => [" ", element("b", { textContent: text })]));

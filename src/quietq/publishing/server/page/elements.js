@@ -35,6 +35,12 @@ export function row(title, texts) {
   return element("tr", {}, heading(title, "row"), ...texts.map((text) => cell(text)));
 }
 
+/** Fills a table: the titles of its columns, and its rows. */
+export function fillTable(table, titles, rows) {
+  const head = element("tr", {}, ...titles.map((title) => heading(title, "col")));
+  table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
 /** One paragraph for each text. */
 export const paragraphs = (texts) => texts.map((text) => element("p", { textContent: text }));
 
@@ -42,9 +48,6 @@ export const paragraphs = (texts) => texts.map((text) => element("p", { textCont
 export function labelled(text, control) {
   return element("div", {}, element("label", { htmlFor: control.id, textContent: text }), control);
 }
-
-/** A name that is not longer than there is room for in a picture. */
-export const brief = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 /** A number with as many digits as are read easily. */
 export const short = (number) => String(Number(number.toPrecision(6)));

@@ -19,7 +19,7 @@ export function drawLines(picture, drawing, width) {
     strip: chooses ? 30 : 0, margin: labelled ? 84 : 14,
   });
   if (chooses) drawRegions(picture, frame, drawing);
-  drawAxes(picture, frame, release.stateName(across), release.measure);
+  drawAxes(picture, frame, release.coordinates[across], release.measure);
   names.forEach((_, k) => {
     const points = xs.map((x, i) => `${frame.x(x).toFixed(2)},${frame.y(values[i][k]).toFixed(2)}`);
     picture.append(shape("path", { class: `line ${colour(k)}`, d: `M${points.join("L")}` }));

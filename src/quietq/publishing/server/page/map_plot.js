@@ -12,14 +12,8 @@ export function mapped({ release, mode, states, values }, index) {
   const found = values[index];
   if (mode === "best") return best(found);
   if (mode === "largest") return Math.max(...found);
-  const output = release.outputOf(mode);
-  return mode.startsWith("change") ? found[output] - states[index][output % release.dimensions] : found[output];
-}
-
-/** What a map shows, in words. */
-export function describeMap({ mode, release }) {
-  const named = { best: `the ${release.preferred} action`, largest: `the largest ${release.measure}` }[mode] ?? release.names[release.outputOf(mode)];
-  return mode.startsWith("change") ? named.replace("next", "change of") : named;
+  const output = Number(mode);
+  return release.isWorld ? found[output] - states[index][output % release.dimensions] : found[output];
 }
 
 /** Draws the map with its legend; gives the frame. */
@@ -31,7 +25,7 @@ export function drawMap(picture, drawing, width) {
   const numbers = values.map((_, index) => mapped(drawing, index));
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
   const paint = mode === "best" ? outputPainter() : numberPainter(least, most);
-  drawAxes(picture, frame, release.stateName(across), release.stateName(up));
+  drawAxes(picture, frame, release.coordinates[across], release.coordinates[up]);
   picture.append(shape("image", {
     href: painted(numbers, drawing, paint), x: frame.left, y: frame.top, width: frame.right - frame.left,
     height: frame.bottom - frame.top, preserveAspectRatio: "none",
@@ -40,7 +34,7 @@ export function drawMap(picture, drawing, width) {
     labelRegions(picture, frame, drawing, numbers);
     showLegend(release.names.map((name, k) => [swatch(colour(k, false), true), `${name} is ${release.preferred}`]));
   } else {
-    const text = `${describeMap(drawing)}, from ${short(least)} to ${short(most)}`;
+    const text = `${release.mapName(mode)}, from ${short(least)} to ${short(most)}`;
     showLegend([[scale(paint, least, most), text]]);
   }
   return frame;

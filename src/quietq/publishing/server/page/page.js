@@ -1,14 +1,12 @@
 // The page: one release of those that are served, its values, its certificate. No library, no network but this server.
 
-import { clearBars, showBars } from "./bars.js";
 import { clearCertificate, listenForSaving, showCertificate } from "./certificate.js";
 import { followCursor } from "./cursor.js";
 import { find } from "./elements.js";
-import { clearPlot, keepDrawn, showValues } from "./plot.js";
-import { askFor, knowEntries, listenForQuestions, showFields } from "./query.js";
-import { markChosen, Release, showList, showTitle } from "./release.js";
-import { listenForPlaying, showStage } from "./rollout.js";
-import { certificateOf, complain, listenForToken, listReleases } from "./server.js";
+import { clearPlot, keepDrawn, showList, showValues } from "./plot.js";
+import { askFor, listenForQuestions, showFields } from "./query.js";
+import { listReleases, markChosen, Release, showTitle } from "./release.js";
+import { certificateOf, complain, fetchReleases, listenForToken } from "./server.js";
 import { showControls } from "./view.js";
 
 let releases = [];
@@ -19,13 +17,13 @@ const named = () => releases.find((each) => each.id === location.hash.slice(1));
 
 async function start() {
   try {
-    releases = (await listReleases()).map((listed) => new Release(listed));
+    releases = (await fetchReleases()).map((listed) => new Release(listed));
   } catch (error) {
     return complain(error);
   }
   find("token-form").hidden = find("message").hidden = true;
   find("content").hidden = false;
-  showList(releases, choose);
+  listReleases(releases, choose);
   await choose(named() ?? releases[0]);
 }
 
@@ -37,15 +35,11 @@ async function choose(chosen) {
   markChosen(release);
   showTitle(release);
   showFields(release);
-  clearPlot();
-  clearBars();
+  clearPlot(release);
   clearCertificate();
-  find("plotted").hidden = release.isList;
-  find("listed").hidden = !release.isList;
   try {
-    const [certificate] = await Promise.all([
-      certificateOf(release), showStage(release, releases), release.isList ? showEntries(release) : showPlot(release),
-    ]);
+    const shown = release.listed === null ? showPlot(release) : showList(release);
+    const [certificate] = await Promise.all([certificateOf(release), shown]);
     if (mine === turn) showCertificate(release, certificate);
   } catch (error) {
     if (mine === turn) complain(error);
@@ -57,13 +51,7 @@ function showPlot(chosen) {
   return showValues(chosen, view);
 }
 
-async function showEntries(chosen) {
-  const entries = await showBars(chosen, askFor);
-  if (chosen === release) knowEntries(entries);
-}
-
 listenForToken(start);
-listenForPlaying();
 listenForQuestions();
 listenForSaving();
 followCursor(askFor);

@@ -8,33 +8,25 @@ import { complain, Refusal, valuesAt } from "./server.js";
 const UNKNOWN = "There is no item of that name: type a name of the list, or a place.";
 
 let release = null; // the one that is asked
-let entries = []; // its list, if it is one
 let turn = 0; // answers that come too late are dropped
 
 /** Empty fields, for another release. */
 export function showFields(chosen) {
   release = chosen;
   turn++;
-  entries = [];
-  find("asking").hidden = release.isList && release.items === null; // their values are the same at any state
-  if (release.items !== null) {
-    const input = element("input", { id: "state-0", type: "text", autocomplete: "off", value: 0, spellcheck: false });
+  find("asking").hidden = release.what === "policy values"; // which are the same at any state
+  find("ask-title").textContent = release.items === null ? "Ask for a state" : "Ask for an item";
+  find("fields").replaceChildren(...release.box.map(([low, high], axis) => {
+    const limits = { type: "number", min: low, max: high, step: "any", value: release.along(axis, 0.5) };
+    const byName = { type: "text", spellcheck: false, value: release.items?.[0] };
+    const kind = release.items === null ? limits : byName;
+    const input = element("input", { id: `state-${axis}`, autocomplete: "off", ...kind });
     input.setAttribute("aria-describedby", "ask-error");
-    const name = `item, by its name or its place from 0 to ${release.items - 1}`;
-    find("fields").replaceChildren(labelled(name, input));
-  } else find("fields").replaceChildren(...release.box.map(([low, high], axis) => {
-    const limits = { min: low, max: high, step: "any", value: release.along(axis, 0.5) };
-    const input = element("input", { id: `state-${axis}`, type: "number", autocomplete: "off", ...limits });
-    input.setAttribute("aria-describedby", "ask-error");
-    return labelled(`${release.stateName(axis)}, from ${short(low)} to ${short(high)}`, input);
+    const how = release.items === null ? `from ${short(low)} to ${short(high)}` : `by its name or its place from 0 to ${high}`;
+    return labelled(`${release.coordinates[axis]}, ${how}`, input);
   }));
   find("ask-error").textContent = "";
   find("answer").replaceChildren();
-}
-
-/** The items of a list may be asked for by name. */
-export function knowEntries(list) {
-  entries = list;
 }
 
 /** Asks whenever the form is sent. */
@@ -58,7 +50,7 @@ async function ask() {
   try {
     const empty = state.findIndex((number) => !Number.isFinite(number));
     if (empty >= 0) {
-      const what = release.items === null ? `${release.stateName(empty)} must be a number: type one.` : UNKNOWN;
+      const what = release.items === null ? `${release.coordinates[empty]} must be a number: type one.` : UNKNOWN;
       throw new Refusal(422, what);
     }
     const [values] = await valuesAt(release, [state]);
@@ -77,8 +69,8 @@ async function ask() {
 function typedState() {
   return release.box.map(([low, high], axis) => {
     const input = find(`state-${axis}`);
-    const named = entries.find((entry) => entry.name === input.value.trim());
-    const number = named ? named.place : input.value.trim() === "" ? NaN : Number(input.value);
+    const place = release.items?.indexOf(input.value.trim()) ?? -1;
+    const number = place >= 0 ? place : input.value.trim() === "" ? NaN : Number(input.value);
     input.setAttribute("aria-invalid", String(!(number >= low && number <= high)));
     return number;
   });
@@ -93,8 +85,8 @@ function answer({ state, values }) {
     return element("tr", { className: k === chosen ? "best" : "" }, ...cells);
   });
   let where = state.length === 1 ? String(state[0]) : `(${state.map(String).join(", ")})`;
-  if (entries.length) where = `${entries[state[0]].name} (place ${where})`;
+  if (release.items !== null) where = `${release.items[state[0]]} (place ${where})`;
   const told = chooses ? `At ${where}, the ${preferred} action is ${names[chosen]}:` : `At ${where}:`;
-  const warning = isPrivate ? [] : [element("p", { className: "refuted", textContent: "NOT PRIVATE" })];
+  const warning = isPrivate ? [] : [element("p", { className: "warn", textContent: "NOT PRIVATE" })];
   return [...warning, ...paragraphs([told]), element("table", {}, element("tbody", {}, ...rows))];
 }

@@ -14,7 +14,7 @@ export const best = (values) => values.indexOf(Math.max(...values));
 /** One release as the server lists it, with its box as one [low, high] a coordinate. */
 export class Release {
   constructor({ box, signer, signer_checked: isVouchedFor, ...listed }) {
-    const { what, items, actions, privacy } = listed;
+    const { what, items, actions, names, privacy } = listed;
     Object.assign(this, listed, { isVouchedFor }); // by whoever has the key that the server was given
     this.box = box.low.map((low, axis) => [low, box.high[axis]]);
     this.dimensions = this.box.length;
@@ -23,38 +23,31 @@ export class Release {
     this.isPrivate = privacy === "certified";
     const unchecked = signer ? ", signer not checked" : ", not signed";
     this.standing = privacy + (this.isPrivate && !isVouchedFor ? unchecked : "");
-    this.isList = items !== null || what === "policy values"; // shown entry by entry, not over states
-    this.size = this.dimensions === 1 ? "1 dimension" : `${this.dimensions} dimensions`;
-    if (items !== null) this.size = `${items} items`;
-    else if (this.isList) this.size = listed.outputs === 1 ? "1 policy" : `${listed.outputs} policies`;
+    this.isWorld = what === "world";
+    this.listed = what === "policy values" ? names : items; // shown entry by entry; null for a function over states
+    const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
+    this.size = counted(this.dimensions, "dimension", "dimensions");
+    if (items !== null) this.size = counted(items.length, "item", "items");
+    else if (this.listed !== null) this.size = counted(names.length, "policy", "policies");
   }
 
-  /** Which output a view shows: it is named by its number, or by its change. */
-  outputOf(mode) {
-    return Number(mode.replace("change", ""));
+  /** What a map shows, in words: the action, the largest value, or an output; of a world, what a step changes. */
+  mapName(mode) {
+    if (mode === "best") return `the ${this.preferred} action`;
+    if (mode === "largest") return `the largest ${this.measure}`;
+    const name = this.names[Number(mode)];
+    return this.isWorld ? name.replace("next", "change of") : name;
   }
 
-  /** What the actions of a list in this world are called; null where an action is numbers. */
-  get choices() {
-    return this.stage.actions === null ? null : this.stage.action_names;
-  }
-
-  /** What a coordinate of the state is called: as it was declared, which a world alone knows. */
-  stateName(axis) {
-    if (this.stage !== null) return this.stage.state_names[axis];
-    return this.dimensions === 1 ? "state" : `coordinate ${axis}`;
-  }
-
-  /** The number at this share of the way through the box along one coordinate; of items, the nearest one's. */
+  /** The number at this share of the way through the box along one coordinate. */
   along(axis, share) {
     const [low, high] = this.box[axis];
-    const there = Math.min(Math.max(low + (high - low) * share, low), high);
-    return this.items === null ? there : Math.round(there);
+    return Math.min(Math.max(low + (high - low) * share, low), high);
   }
 }
 
 /** Lists the releases; `choose` is called with the one that is clicked. */
-export function showList(releases, choose) {
+export function listReleases(releases, choose) {
   find("releases").replaceChildren(...releases.map((release) => {
     const button = element(
       "button",
@@ -99,13 +92,12 @@ export function showTitle(release) {
   }));
 }
 
-function facts({ what, size, isList, outputs, chooses, stage, box, hash, version }) {
-  let counted = `${outputs} ${chooses ? "action" : "value"}${outputs === 1 ? "" : "s"}`;
-  if (stage !== null) counted = stage.actions === null ? "actions that are numbers" : `${stage.actions} actions`;
+function facts({ what, size, listed, isWorld, outputs, chooses, box, hash, version }) {
+  const counted = `${outputs} ${chooses ? "action" : "value"}${outputs === 1 ? "" : "s"}`;
   const where = ["states in", box.map(([low, high]) => `[${short(low)}, ${short(high)}]`).join(" × ")];
   return [
-    ["what", `${what}, ${isList ? size : counted}`],
-    ...(isList ? [] : [where]),
+    ["what", `${what}, ${listed !== null || isWorld ? size : counted}`],
+    ...(listed === null ? [where] : []),
     ["hash", hash.slice(0, 16)],
     ["written by", `quietq ${version}`],
   ];

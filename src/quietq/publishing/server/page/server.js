@@ -35,21 +35,15 @@ async function talk(path, body) {
 const addressOf = (release, what) => `v1/releases/${encodeURIComponent(release.id)}/${what}`;
 
 /** What is known of each release that is served. */
-export const listReleases = async () => (await talk("v1/releases")).releases;
+export const fetchReleases = async () => (await talk("v1/releases")).releases;
 
 /** The released values at these states, a row a state. */
 export const valuesAt = async (release, states) => (await talk(addressOf(release, "values"), { states })).values;
 
-/** All entries of a release that is a list: its items, or the policies that were evaluated. */
-export const itemsOf = (release) => talk(addressOf(release, "items"));
-
-/** One episode in a released world. */
-export const rolloutOf = (release, question) => talk(addressOf(release, "rollout"), question);
-
 /** Where the certificate of a release is. */
 export const certificateAddress = (release) => addressOf(release, "certificate");
 
-/** The certificate of a release, with its plain words, cap and audit. */
+/** The certificate of a release, with its plain words and cap. */
 export const certificateOf = (release) => talk(certificateAddress(release));
 
 /** Whether requests carry a token; a plain link never does. */

@@ -8,9 +8,9 @@ const MAP_CELLS = 64;
 
 /** The view at first, with its controls; `changed` is called after each change of it. */
 export function showControls(release, changed) {
-  const mode = release.chooses ? "best" : release.stage !== null ? "change0" : "0";
+  const mode = release.chooses ? "best" : "0";
   const view = {
-    mode: release.dimensions === 1 ? "lines" : mode, // or "largest", or an output's number, or "change" before it
+    mode: release.dimensions === 1 ? "lines" : mode, // or "largest", or an output's number
     across: 0,
     up: Math.min(1, release.dimensions - 1),
     rest: release.box.map((_, axis) => release.along(axis, 0.5)), // where the coordinates that do not vary stand
@@ -38,7 +38,7 @@ export function statesOf(release, view) {
 }
 
 function fillControls(release, view, changed) {
-  const axes = release.box.map((_, axis) => [String(axis), release.stateName(axis)]);
+  const axes = release.box.map((_, axis) => [String(axis), release.coordinates[axis]]);
   const selected = (field, label, options) => selector(view, field, label, options, () => {
     forgetCursor();
     fillControls(release, view, changed);
@@ -55,11 +55,10 @@ function fillControls(release, view, changed) {
   find("view").replaceChildren(...shown);
 }
 
-function modes({ chooses, names, stage, preferred, measure }) {
-  const ofAgents = chooses ? [["best", `the ${preferred} action, as a map`], ["largest", `the largest ${measure}, as a map`]] : [];
-  const changes = names.map((name, k) => [`change${k}`, `${name.replace("next", "change of")}, as a map`]);
-  const ofOutputs = names.map((name, k) => [String(k), `${name}, as a map`]);
-  return [...ofAgents, ...(stage === null ? [] : changes), ...ofOutputs, ["lines", "lines along one coordinate"]];
+function modes(release) {
+  const maps = [...(release.chooses ? ["best", "largest"] : []), ...release.names.map((_, k) => String(k))];
+  const named = maps.map((mode) => [mode, `${release.mapName(mode)}, as a map`]);
+  return [...named, ["lines", "lines along one coordinate"]];
 }
 
 function selector(view, field, label, options, changed) {
@@ -78,7 +77,7 @@ function slider(release, view, axis, changed) {
   const [low, high] = release.box[axis];
   const range = element("input", { id: `view-rest-${axis}`, type: "range", min: 0, max: 100, step: "any" });
   const field = element("input", { id: `view-exact-${axis}`, type: "number", min: low, max: high, step: "any" });
-  const name = `${release.stateName(axis)}, from ${short(low)} to ${short(high)}`;
+  const name = `${release.coordinates[axis]}, from ${short(low)} to ${short(high)}`;
   range.setAttribute("aria-label", `${name}, as a slider`);
   const tell = () => {
     range.value = (100 * (view.rest[axis] - low)) / (high - low);

@@ -1,0 +1,161 @@
+"""Iterated private whitening: from noisy moments to a linear law whose residuals may be far smaller than its noise.
+
+Each round looks at the second moments of T z, for features and targets z, and a matrix T that earlier answers made:
+such that features are white and targets are *residuals of the current fit*, white too. So noise is relative to what is
+not explained yet, and where little is left to explain, the fit gets better by a factor in each round.
+
+All of this is post-processing of answers whose noise is known. Answers of all rounds are brought to the coordinates of
+the last and averaged by their noise; eigenvalues are floored, and slopes shrunk, where noise could have made them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import chdtri
+
+from quietq.feedback.transition_statistics import square
+from quietq.released.private_world import Fit
+
+FLOOR = 0.5
+"""Eigenvalues are floored at so many times the largest that noise alone is expected to make."""
+POOLED = 3
+"""How often the scales of answers are matched to each other."""
+MOST_FEATURES, MOST_TARGETS = 1e4, 1e5
+"""What is smaller than one over this, against the box, is not told from nothing."""
+_STEPS = 50
+"""Of expectation and maximisation."""
+
+
+@dataclass
+class Whitening:
+    """What is known after some answers."""
+
+    features: int
+    matrix: Float[np.ndarray, "numbers numbers"]
+    """T: at first, what divides each number by how large it can be."""
+    people: int
+
+    def __post_init__(self) -> None:
+        self._scales = 1 / np.diag(self.matrix)
+        self._answers: list[tuple[np.ndarray, np.ndarray, float]] = []
+        self._guess = np.eye(len(self.matrix))
+        self._error = 1.0
+        self._seen, self._entries = 0.0, 0
+
+    def take(self, answer: Float[np.ndarray, " size"], sigma: float) -> None:
+        """One round: a new T from the noisy upper triangle of moments in coordinates of the old."""
+        self._answers.append((self.matrix, square(answer), sigma))
+        self._seen, self._entries = self._seen + float(answer @ answer) / sigma**2, self._entries + len(answer)
+        d, numbers = self.features, len(self.matrix)
+        moments, variance = self._pool()
+        a, b, c = moments[:d, :d], moments[:d, d:], moments[d:, d:]
+        w, v = _floored(a, FLOOR * np.sqrt(variance[:d, :d].mean() * 2 * d))
+        along = v.T @ b
+        noise = d * variance[:d, d:].mean(axis=0) / 2
+        along *= np.maximum(0.0, 1 - noise / np.maximum((along**2).sum(axis=0), 1e-300))  # James and Stein
+        slopes, gram = (v / w) @ along, (v * w) @ v.T
+        rest = c - b.T @ slopes - slopes.T @ b + slopes.T @ gram @ slopes
+        off = variance[:d, d:].mean() / 2
+        least = max(FLOOR * np.sqrt(variance[d:, d:].mean() * 2 * (numbers - d)), off * (1 / w).sum())
+        wr, vr = _floored(rest, least)
+        step, white = np.zeros((numbers, numbers)), (vr / np.sqrt(wr)) @ vr.T
+        step[:d, :d], step[d:, d:], step[d:, :d] = (v / np.sqrt(w)) @ v.T, white, -white @ slopes.T
+        self._error = float(np.sqrt(off * np.mean(1 / w**2)) * np.mean(np.sqrt(w)))
+        cross = gram @ slopes
+        guess = np.block([[gram, cross], [cross.T, (vr * wr) @ vr.T + slopes.T @ cross]])
+        self._advance(step, guess)
+
+    def _advance(self, step: np.ndarray, guess: np.ndarray) -> None:
+        """The next T: its scale does not matter, and is fixed by the constant feature."""
+        d, matrix = self.features, step @ self.matrix
+        scale = np.linalg.norm(matrix[:d, 0])
+        matrix, step = matrix / scale, step / scale
+        for part, most in ((slice(0, d), MOST_FEATURES), (slice(d, None), MOST_TARGETS)):
+            u, sizes, _ = np.linalg.svd(matrix[part, part])
+            held = (u * np.minimum(1.0, most / sizes)) @ u.T
+            matrix[part], step[part] = held @ matrix[part], held @ step[part]
+        self.matrix, self._guess = matrix, step @ guess @ step.T
+
+    def _pool(self) -> tuple[np.ndarray, np.ndarray]:
+        """Moments by all answers so far, in the coordinates of the last, and the variance of each."""
+        _, last, sigma = self._answers[-1]
+        if len(self._answers) == 1:
+            return last, np.full(last.shape, sigma**2)
+        back = [np.linalg.solve(self.matrix.T, old.T).T for old, _, _ in self._answers]  # old T^-1
+        moves = [np.linalg.inv(one) for one in back]
+        pooled = self._guess
+        variance = pooled
+        for _ in range(POOLED):
+            total, weight = np.zeros_like(last), np.zeros_like(last)
+            for (_, seen, sigma), there, here in zip(self._answers, back, moves, strict=True):
+                expected = there @ pooled @ there.T
+                size = max(float(np.linalg.norm(expected)), 1e-12)
+                scale = max(float((seen * expected).sum()) / size**2, 1e-3 / size)
+                rows = (here**2).sum(axis=1)
+                noise = np.outer(rows, rows) * (sigma / scale) ** 2
+                total += here @ seen @ here.T / scale / noise
+                weight += 1 / noise
+            size = float(np.linalg.norm(total / weight))
+            pooled, variance = total / weight / size, 1 / (weight * size**2)
+        return pooled, variance
+
+    def seen(self) -> float:
+        """By how many deviations the squares of all answers exceed what noise alone shows; 0 if they do not."""
+        return max(0.0, (self._seen - self._entries) / (2 * self._entries) ** 0.5)
+
+    def fit(self) -> Fit:
+        """The law, with slopes along directions that people's steps say nothing of shrunk to nothing."""
+        d, matrix = self.features, self.matrix
+        inner, outer = np.linalg.inv(matrix[:d, :d]), np.linalg.inv(matrix[d:, d:])
+        gram, rest = inner @ inner.T, outer @ outer.T
+        whole = gram[0, 0]
+        gram, rest = gram / whole, rest / whole
+        found = -(outer @ matrix[d:, :d]).T
+        noise = self._error**2 + 1 / self.people  # of the release, and of people who are drawn by chance
+        weights, spread = _shrunk(found, gram, rest, noise, self._scales)
+        return Fit(weights, gram, rest, spread, np.linalg.cholesky(rest).T)
+
+
+def _shrunk(
+    found: np.ndarray, gram: np.ndarray, rest: np.ndarray, noise: float, scales: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means of weights, if those of features that are at most 1 in size are about equally large, and a root
+    of the posterior's covariance, in units of the residual's.
+
+    How large they are is learned from those that are clear, by expectation and maximisation.
+    """
+    features, targets = scales[: len(gram)], scales[len(gram) :]
+    a, v = np.linalg.eigh(gram / np.outer(features, features))
+    own, turn = np.linalg.eigh(rest / np.outer(targets, targets))
+    looked = v.T @ (found * features[:, None] / targets) @ turn
+    variance = noise * own / np.maximum(a, 1e-300)[:, None]
+    size, left = np.full(len(own), 1.0), np.ones_like(variance)
+    for _ in range(_STEPS):
+        left = size / (size + variance)
+        size = (left**2 * looked**2 + left * variance).mean(axis=0)
+    weights = v @ (left * looked) @ turn.T / features[:, None] * targets
+    typical = np.sqrt((left * noise / np.maximum(a, 1e-300)[:, None]).mean(axis=1))
+    return weights, (v * typical) / features[:, None]
+
+
+def normal_scatter(dimension: int) -> float:
+    """What the residual's covariance must be multiplied by, where people have one step each and residuals are normal.
+
+    Such a person is z z^T/|z|^2 for z = (1, x), so the fit is that of a Cauchy law, in which large x count less. With
+    normal x of variance s for each coordinate, the constant's share of the mean is E 1/(1 + s |x|^2) = 1/(1 + d).
+
+    >>> round(normal_scatter(2), 1)
+    2.0
+    """
+    squares = chdtri(dimension, (np.arange(2000) + 0.5) / 2000)
+    low, high = 0.0, 10.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1 / (1 + middle * squares)).mean() > 1 / (1 + dimension) else (low, middle)
+    return low
+
+
+def _floored(matrix: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.maximum(values, least), vectors

@@ -1,0 +1,125 @@
+"""Adaptive episodes with forgetting (after Azize & Basu 2022): each of an arm's episodes is twice as long as its last.
+
+An episode's noisy mean comes from its own answers alone; the arm with the highest index gets the next one.
+
+Theorem. Answers are used once, so that all episodes together are epsilon-DP with Laplace noise of scale 1/epsilon on
+each sum, and mu-GDP with Gaussian noise of deviation 1/mu. If x is the noisy mean of n answers of mean q, then
+
+    P(q > index(x, n, level)) <= exp(-level),    index = min over l of (1 - exp(-l x - level/n - w(l)))/(1 - exp(-l)),
+
+over 0 < l <= epsilon with w = 0 for Laplace noise, over l > 0 with w = l^2/(2 mu^2 n) for Gaussian noise. At level
+a ln(t), for any a > 1, regret is of order ln(T) sum_a (1/gap_a + 1/epsilon) (`docs/theory.md`, section 14).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.online.policy import MOST, UNITS, PrivateBandit, are_counts
+from quietq.privacy import InvalidInput
+from quietq.privacy.checks import real
+
+
+def index(
+    means: Float[np.ndarray, " arms"], answers: Int[np.ndarray, " arms"], level: float, rate: float,
+    mu: float = math.inf,
+) -> Float[np.ndarray, " arms"]:  # fmt: skip
+    """At most this is the true mean, except with probability exp(-level). Each slope gives a bound; here are some 100.
+
+    `rate` is the epsilon of Laplace noise on the sums, or infinite; `mu` that of Gaussian noise.
+    """
+    steepest = min(rate, 30.0)  # beyond it, the bound says nothing more
+    slopes = np.geomspace(min(1e-4, steepest), steepest, 100)
+    exponent = slopes * means[:, None] + (level + slopes**2 / (2 * mu**2)) / answers[:, None]
+    exponent = np.maximum(exponent, -700.0)  # so that nothing overflows; a larger one is a bound too
+    return np.min(-np.expm1(-exponent) / -np.expm1(-slopes), axis=1)
+
+
+def _above_one(name: str, value: object) -> float:
+    number = real(name, value)
+    if not number > 1:
+        raise InvalidInput(f"{name} must be above 1, not {value!r}.")
+    return number
+
+
+@dataclass
+class _State:
+    arm: int  # of the episode under way; the first episodes go through all arms
+    time: int  # answers so far
+    length: Int[np.ndarray, " arms"]  # of each arm's last episode, 0 if it had none
+    means: Float[np.ndarray, " arms"]  # noisy, of that episode
+    answers: Int[np.ndarray, " arms"]  # towards each arm's next episode
+    units: Int[np.ndarray, " arms"]  # PRIVATE: their sums
+
+
+@dataclass(eq=False)
+class Episodes(PrivateBandit):
+    """Needs no number of arrivals."""
+
+    fields: ClassVar = {**PrivateBandit.fields, "exploration": _above_one}
+    name: ClassVar[str] = "episodes"
+    _: KW_ONLY
+    exploration: float = 1.1
+    """The level of an index is this times the logarithm of the number of answers so far."""
+
+    def _start(self) -> _State:
+        length, answers, units = np.zeros((3, self.arms), np.int64)
+        return _State(0, 0, length, np.zeros(self.arms), answers, units)
+
+    def _error_after(self, arrivals: int) -> float:
+        """Of an arm's last episode, of 1, 2, 4, ... answers."""
+        answers = arrivals // self.arms
+        return self.law.sigma / 2 ** ((answers + 1).bit_length() - 2) if answers else math.inf
+
+    def _choose(self, context: object) -> int:
+        return self.state.arm
+
+    @property
+    def _needed(self) -> int:
+        """Answers that the episode under way ends with."""
+        return max(2 * int(self.state.length[self.state.arm]), 1)
+
+    def _take(self, shown: int, units: int, answers: int = 1) -> None:
+        """One answer, or the sum of some that end no episode before the last of them."""
+        state = self.state
+        state.time += answers
+        state.answers[shown] += answers  # late answers about another arm wait for its next episode
+        state.units[shown] += units
+        if state.answers[state.arm] >= self._needed:
+            self._end_episode()
+
+    def _end_episode(self) -> None:
+        state, arm = self.state, self.state.arm
+        taken = int(state.answers[arm])
+        state.means[arm] = self._noised(state.units[[arm]] / UNITS)[0] / taken
+        state.length[arm], state.answers[arm], state.units[arm] = taken, 0, 0
+        if not state.length.all():
+            state.arm = int(np.argmin(state.length))  # the next one that had no episode
+            return
+        level = self.exploration * math.log(state.time)
+        rate, mu = (self.budget.epsilon, math.inf) if self.is_pure else (math.inf, self.budget.mu)
+        state.arm = int(np.argmax(index(state.means, state.length, level, rate / self.visits, mu / self.visits)))
+
+    def _learned(self) -> int:
+        return self.state.time
+
+    def _possible(self) -> Iterator[tuple[str, bool]]:
+        state = self.state
+        yield "length", are_counts(state.length)
+        yield "length", int((state.length > 0).sum()) <= self._drawn
+        yield "arm", 0 <= state.arm < self.arms
+        began = state.length > 0  # the first episodes go through all arms
+        yield "arm", bool(began.all()) or bool((began == (np.arange(self.arms) < state.arm)).all())
+        yield "answers", are_counts(state.answers)
+        yield "units", are_counts(state.units, state.answers * UNITS)
+        yield "time", int(state.length.sum() + state.answers.sum()) <= state.time <= MOST * self.arms
+        yield "means", bool(np.all(began | (state.means == 0)))
+        yield "means", self._may_be_noisy(state.means * state.length, began, 0, state.length)
+        yield from super()._possible()
+
+    def _forget(self) -> None:
+        self.state.answers[:], self.state.units[:] = 0, 0

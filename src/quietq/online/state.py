@@ -1,0 +1,188 @@
+"""Where a policy stands, on disk: to go on exactly there, once.
+
+A state is PRIVATE: it holds sums of answers without noise. It is readable by its owner only, and its name says so.
+
+Theorem. A policy that was saved learns no more, and `resume` takes the sums without noise out of the file before it
+hands the policy over: what is left goes on from noised numbers alone, which is post-processing. So of all processes
+that go on from one file one can use an answer that was not noised yet, and no answer is noised twice. Copies that
+somebody makes of the file are outside of this, and the certificate says that the state is private.
+
+A file that no run can have left, by its own settings, is refused. Numbers that some run could have left are believed:
+whoever can write the file can also change what it promises (`docs/bandits.md`).
+"""
+
+import dataclasses
+import io
+import json
+import os
+import re
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quietq.noise.feature_maps import FeatureMap, is_data, map_of
+from quietq.online.elimination import Elimination
+from quietq.online.episodes import Episodes
+from quietq.online.linear import Features, Linear, LinearTree, LinUCB
+from quietq.online.policy import MOST, Policy, PrivateBandit
+from quietq.online.ucb import UCB, LocalUCB, Thompson, TreeUCB
+from quietq.privacy import Budget, Certificate, InvalidInput
+from quietq.privacy.account import accounted
+from quietq.privacy.checks import count
+from quietq.released.container import write_whole
+
+POLICIES: tuple[type[Policy], ...] = (
+    Elimination, Episodes, TreeUCB, LocalUCB, UCB, Thompson, Linear, LinearTree, LinUCB,
+)  # fmt: skip
+"""All that a saved state may name."""
+NAME = "PRIVATE-bandit.npz"
+_HEADER = {"note", "policy", "settings", "drawn", "seen", "certificate"}
+_EDITED = "the file was edited or damaged, or is of another version of quietq."
+_TRUST = "PRIVATE: this file holds people's answers. Keep it where only the policy can read it, and do not copy it."
+
+
+def save(policy: Policy, directory: str | Path) -> Path:
+    """Writes all that there is of a policy over what was there, whole or not at all; it goes on where it is resumed."""
+    with policy._lock:
+        if not isinstance(policy, PrivateBandit):
+            return _write(policy, Path(directory))
+        before = _file_at(Path(directory) / NAME)
+        policy._hand_over()
+        try:
+            return _write(policy, Path(directory))
+        except Exception:
+            if _file_at(Path(directory) / NAME) == before:  # nothing was written, so nobody else can go on
+                policy._handed_over = False
+            raise
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file it is; one that is written whole is always another."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def resume(directory: str | Path, features: Features | None = None) -> Policy:
+    """A policy as `save` left it, the first time; after that, what was noised of it and nothing else.
+
+    `features` is the map of one's own that it was made with, if it was.
+    """
+    path, taken = Path(directory) / NAME, Path(directory) / f".{NAME}.taken-{os.getpid()}"
+    try:
+        os.rename(path, taken)  # one process gets it
+    except OSError:
+        raise InvalidInput(f"There is no state in {str(directory)!r} to go on from.") from None
+    try:
+        rest, policy = (_read(taken, features) for _ in range(2))
+        rest._forget()
+        if isinstance(rest, PrivateBandit):
+            rest._forget_visits()
+        _write(rest, Path(directory))
+    except BaseException:
+        os.replace(taken, path)  # nothing was handed over
+        raise
+    taken.unlink()
+    return policy
+
+
+def _write(policy: Policy, directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    names = [field.name for field in dataclasses.fields(policy) if field.name != "account"]
+    header = {
+        "note": _TRUST, "policy": policy.name, "settings": {name: getattr(policy, name) for name in names},
+        "drawn": policy._drawn, "seen": policy._seen if isinstance(policy, PrivateBandit) else {},
+        "certificate": policy.certificate.to_dict(),
+    }  # fmt: skip
+    stream, text = io.BytesIO(), json.dumps(header, default=_record).encode()
+    np.savez(stream, allow_pickle=False, header=np.frombuffer(text, np.uint8), **vars(policy.state))
+    write_whole(directory / NAME, stream.getvalue(), 0o600)
+    return directory / NAME
+
+
+def _record(setting: object) -> dict[str, Any] | None:
+    """A setting that is no number: a budget, or a map of features, of which one's own is not written."""
+    if isinstance(setting, Budget):
+        return {"epsilon": setting.epsilon, "delta": setting.delta}
+    return setting.describe() if isinstance(setting, FeatureMap) and is_data(setting) else {}
+
+
+def _read(path: Path, features: Features | None) -> Policy:
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            header = json.loads(stored["header"].tobytes())
+            arrays = {name: stored[name] for name in stored.files if name != "header"}
+        policy = _made(header, features)  # without an account: what it is charged was charged when it was made
+        certificate, seen, drawn = Certificate.from_dict(header["certificate"]), header["seen"], header["drawn"]
+        if set(header) != _HEADER or not _are_visits(seen):
+            raise ValueError
+    except InvalidInput:
+        raise
+    except Exception as error:  # of whatever kind
+        raise InvalidInput(f"{NAME} is not the state of a policy, or a damaged one.") from error
+    policy._drawn = count("The state's drawn", drawn, 0)
+    policy.state = _filled(policy.state, arrays)
+    if isinstance(policy, PrivateBandit):
+        policy._count(Counter(seen))
+    with np.errstate(all="ignore"):
+        impossible = next((name for name, possible in policy._possible() if not possible), None)
+    if impossible is not None:
+        raise InvalidInput(f"The state's {impossible} is what no run of a policy of these settings leaves: {_EDITED}")
+    if _stated(certificate) != _stated(policy.certificate) and isinstance(policy, PrivateBandit):
+        policy._forget_visits()
+    if _stated(certificate) != _stated(policy.certificate):
+        raise InvalidInput(f"The state's certificate is not that of its settings: {_EDITED}")
+    policy.certificate = certificate
+    return policy
+
+
+def _made(header: Any, features: Features | None) -> Policy:
+    """A policy of these settings, which are all there and no others."""
+    kind = next(one for one in POLICIES if one.name == header["policy"])
+    settings = dict(header["settings"])
+    settings["rewards"] = tuple(settings["rewards"])
+    if set(settings) != {field.name for field in dataclasses.fields(kind)} - {"account"}:
+        raise ValueError
+    if "budget" in settings:
+        settings["budget"] = Budget(**settings["budget"])
+    described = settings.get("features")
+    if described is not None:
+        if not described and features is None:
+            raise InvalidInput("features must be given again: the policy was made with a map of your own.")
+        settings["features"] = map_of(described) if described else features
+    with warnings.catch_warnings():  # of which it warned when it was made
+        warnings.simplefilter("ignore")
+        return kind(**settings)
+
+
+def _are_visits(seen: object) -> bool:
+    return isinstance(seen, dict) and all(
+        re.fullmatch("[0-9a-f]{32}", name) and type(visits) is int and 1 <= visits <= MOST
+        for name, visits in seen.items()
+    )
+
+
+def _stated(certificate: Certificate) -> dict[str, Any]:
+    """All of it that follows from a policy's settings: not whether it was charged, nor the version of the code."""
+    charged = certificate.assumptions
+    kept = [one for one in charged if one != accounted(None) and not one.text.startswith("The release was charged to")]
+    unstated = {"version": None, "assumptions": [*map(str, kept), len(charged)]}
+    return {**certificate.to_dict(), **unstated}
+
+
+def _filled(state: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The state with these numbers, if they fit."""
+    if set(arrays) != set(vars(state)):
+        raise InvalidInput(f"The state must have the fields {', '.join(vars(state))}, and no others: {_EDITED}")
+    found = {}
+    for name, now in vars(state).items():
+        given = arrays[name]
+        if (given.shape, given.dtype) != (np.shape(now), np.asarray(now).dtype):
+            raise InvalidInput(f"The state's {name} does not fit a policy of these settings: {_EDITED}")
+        found[name] = given.item() if given.ndim == 0 else given
+    return dataclasses.replace(state, **found)

@@ -1,0 +1,231 @@
+"""Upper confidence bounds and Thompson sampling from counts of answers: plain, by noisy trees, or on flipped answers.
+
+`UCB` and `Thompson` promise nothing, and are there to compare with.
+
+Theorem (`TreeUCB`; Mishra & Thakurta 2015, Tossou & Dimitrakakis 2016). Each arm has a tree over its answers in their
+order: an answer is in one node on each of its levels, and every node that is full is noised once. Replacing an answer
+moves as many sums by at most 1 as there are levels, so Laplace noise of scale levels/epsilon on each is epsilon-DP, all
+nodes of all arms together. The sum of the first n answers is that of as many nodes as n has ones in binary (Chan, Shi &
+Song 2011; Dwork, Naor, Pitassi & Rothblum 2010).
+
+Theorem (`LocalUCB`, local privacy; Gajane, Urvoy & Kaufmann 2017). `report` makes a coin of the answer, which shows 1
+with the answer's place in its range as probability, and passes it on as it is with odds of e^epsilon to 1, else turned
+round. Whatever the answer was, the odds of what is sent differ by a factor of at most e^epsilon, so each report is
+epsilon-DP by itself, and nobody has to be trusted with an answer. The mean of reports is 1/2 + (p - 1/2) (2 q - 1) for
+a mean answer q and p = e^epsilon/(1 + e^epsilon), so arms keep their order, and gaps shrink by 2 p - 1, about
+epsilon/2.
+"""
+
+import math
+import secrets
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
+from quietq.online.policy import UNITS, Policy, PrivateBandit, are_counts
+from quietq.online.running_sums import enter, levels_for, sizes
+from quietq.privacy import Assumption, InvalidInput
+from quietq.privacy.checks import positive
+
+
+@dataclass
+class _Counts:
+    answers: Int[np.ndarray, " arms"]
+    units: Int[np.ndarray, " arms"]
+
+
+@dataclass(eq=False)
+class Counting(Policy):
+    """What policies share that keep counts of answers and nothing else."""
+
+    def _start(self) -> _Counts:
+        return _Counts(np.zeros(self.arms, np.int64), np.zeros(self.arms, np.int64))
+
+    def _take(self, shown: int, units: int) -> None:
+        self.state.answers[shown] += 1
+        self.state.units[shown] += units
+
+    def _possible(self) -> Iterator[tuple[str, bool]]:
+        yield "answers", are_counts(self.state.answers)
+        yield "units", are_counts(self.state.units, self.state.answers * UNITS)
+        yield from super()._possible()
+
+
+@dataclass(eq=False)
+class UCB(Counting):
+    """Upper confidence bounds (Auer, Cesa-Bianchi & Fischer 2002), with the constant that Hoeffding's bound needs."""
+
+    fields: ClassVar = {**Policy.fields, "exploration": positive}
+    name: ClassVar[str] = "ucb"
+    _: KW_ONLY
+    exploration: float = 1.1
+    """The level of a bound is this times the logarithm of the number of answers so far."""
+
+    def _choose(self, context: object) -> int:
+        """Means raised by Hoeffding's bound at probability t^-exploration; an arm without an answer comes first."""
+        answers = self.state.answers
+        n = np.maximum(answers, 1)
+        level = self.exploration * math.log(max(int(answers.sum()), 1))
+        bounds = self.state.units / UNITS / n + np.sqrt(level / (2 * n))
+        return int(np.argmax(np.where(answers > 0, bounds, np.inf)))
+
+
+@dataclass(eq=False)
+class Thompson(Counting):
+    """Thompson sampling with a Beta posterior for each arm."""
+
+    name: ClassVar[str] = "thompson"
+
+    def _choose(self, context: object) -> int:
+        self._drawn += 1
+        seed = None if self.simulate is None else [self.simulate, self._drawn]
+        ones, answers = self.state.units / UNITS, self.state.answers
+        return int(np.argmax(np.random.default_rng(seed).beta(1 + ones, 1 + answers - ones)))
+
+
+@dataclass
+class _TreeState:
+    time: int  # answers so far
+    answers: Int[np.ndarray, " arms"]
+    units: Int[np.ndarray, "arms levels"]  # PRIVATE: of the nodes that make up the answers so far
+    nodes: Float[np.ndarray, "arms levels"]  # the same with noise
+
+
+@dataclass(eq=False)
+class TreeUCB(PrivateBandit):
+    """Looks again after every answer, for which each answer pays on every level."""
+
+    fields: ClassVar = {**PrivateBandit.fields, "sampling": positive, "noise": positive}
+    name: ClassVar[str] = "tree"
+    pure: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
+    _: KW_ONLY
+    sampling: float = 1.0
+    """By how many Hoeffding bounds, at probability 1/t, a mean is raised for its sampling error."""
+    noise: float = 1.0
+    """By how many bounds on the nodes' noise it is raised."""
+
+    @property
+    def levels(self) -> int:
+        return levels_for(self.arrivals or 2)
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        return {"kind": "tree-of-answers", "levels": self.levels}
+
+    def _start(self) -> _TreeState:
+        shape = self.arms, self.levels
+        return _TreeState(0, np.zeros(self.arms, np.int64), np.zeros(shape, np.int64), np.zeros(shape))
+
+    def _error_after(self, arrivals: int) -> float:
+        """Of the mean of all answers about an arm, by the nodes that make them up."""
+        answers = arrivals // self.arms
+        return self.law.sigma * math.sqrt(answers.bit_count()) / answers if answers else math.inf
+
+    def _choose(self, context: object) -> int:
+        state = self.state
+        if not state.answers.all():
+            return int(np.argmin(state.answers))
+        ones = np.array([int(n).bit_count() for n in state.answers])
+        log = math.log(max(state.time, 2))
+        # Bernstein's bound, for sums of so many Laplace numbers
+        of_noise = self.sensitivity / self.budget.epsilon * (np.sqrt(4 * ones * log) + log)
+        raised = self.sampling * np.sqrt(log / (2 * state.answers)) + self.noise * of_noise / state.answers
+        return int(np.argmax(state.nodes.sum(axis=1) / state.answers + raised))
+
+    def _take(self, shown: int, units: int) -> None:
+        state = self.state
+        if state.answers[shown] >= (self.arrivals or 0):
+            return  # there is no leaf for it
+        state.time += 1
+        state.answers[shown] += 1
+        noised = lambda node: self._noised(np.array([node / UNITS]))[0]  # noqa: E731
+        enter(int(state.answers[shown]), state.units[shown], state.nodes[shown], units, noised)
+
+    def _learned(self) -> int:
+        return self.state.time
+
+    def _possible(self) -> Iterator[tuple[str, bool]]:
+        state = self.state
+        yield "answers", are_counts(state.answers, self.arrivals or 0)
+        yield "time", state.time == state.answers.sum() and state.time <= self._drawn
+        of_nodes = sizes(state.answers[:, None], self.levels)
+        yield "units", are_counts(state.units, of_nodes * UNITS)
+        sums = state.units / UNITS
+        yield "nodes", self._may_be_noisy(state.nodes, of_nodes > 0, sums, sums)
+        yield from super()._possible()
+
+
+_FLIPPED = Assumption(
+    "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and nothing "
+    "else of it was sent.",
+    enforced=False,
+)
+
+
+@dataclass(eq=False)
+class LocalUCB(UCB, PrivateBandit):
+    """Upper confidence bounds on reports: `policy.learn(context, arm, policy.report(reward))`.
+
+    `report` belongs on the person's own device, where the answer is; `learn` takes what was reported, 0 or 1.
+    """
+
+    fields: ClassVar = {**PrivateBandit.fields, **UCB.fields}
+    name: ClassVar[str] = "local"
+    pure: ClassVar[bool] = True
+    remarks: ClassVar[tuple[str, ...]] = (
+        *PrivateBandit.remarks,
+        "Local differential privacy: each answer is flipped before it leaves the person, so nobody is trusted with it.",
+    )
+
+    @property
+    def norm(self) -> dict[str, Any]:
+        return {"kind": "flips"}
+
+    def _error_after(self, arrivals: int) -> float:
+        """Of a mean of flips, each of deviation sqrt(p (1 - p)), over the 2 p - 1 by which they shrink gaps."""
+        answers = arrivals // self.arms
+        return 0.5 / math.sinh(self.budget.epsilon / self.visits / 2) / math.sqrt(answers) if answers else math.inf
+
+    def report(self, reward: object) -> int:
+        """What may be sent. The flip is exact; the coin before it need not be."""
+        entropy = self._entropy()
+        coin = bool(entropy.uniforms((1,))[0] * UNITS < super()._units(reward))
+        odds = self.budget.epsilon / self.visits
+        if entropy.reproducible:
+            return int(coin == bool(entropy.uniforms((1,))[0] < 1 / (1 + math.exp(-odds))))
+        return int(coin == keeps(odds))
+
+    def _units(self, reward: Any) -> int:
+        """Of what `report` gave, or None if nothing was sent: by then it is no secret, and may be refused."""
+        if reward is not None and not (isinstance(reward, int) and reward in (0, 1)):
+            raise InvalidInput("reward must be what `report` gave, 0 or 1, or None.")
+        return UNITS // 2 if reward is None else UNITS * int(reward)
+
+    def _learned(self) -> int:
+        return int(self.state.answers.sum())
+
+    def _possible(self) -> Iterator[tuple[str, bool]]:
+        yield "units", not (self.state.units % (UNITS // 2)).any()  # zeros and ones, and halves where nothing was sent
+        yield from super()._possible()
+
+    def _measured(self) -> dict[str, Any]:
+        return {"norm": self.norm, "scale": self.law.measured()["scale"]}
+
+    def _conditions(self) -> tuple[Assumption, ...]:
+        return _FLIPPED, *self._about_visits(self.named)
+
+
+def keeps(odds: float, random_bits: RandomBits = secrets.randbits) -> bool:
+    """True with probability 1/(1 + exp(-odds)), exactly: where ln(u/(1 - u)) is below the odds."""
+    uniform = LazyUniform(random_bits)
+
+    def below() -> bool:
+        u = uniform.enclosure()
+        return (u.log() + -(Enclosure.exactly(1) + -u).log() + -odds).is_below(0)
+
+    return decide(below, [uniform])

@@ -1,0 +1,96 @@
+"""Hyper-parameters with a sentence each, which becomes the help of the command line."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from quietq.privacy import InvalidInput
+from quietq.privacy.checks import one_of, positive, real, shown
+
+
+def option(default: Any, sentence: str, check: Callable[[str, Any], object] | None = None) -> Any:
+    """A hyper-parameter: its default, a sentence on it, and what refuses a wrong value by the name and the value."""
+    return dataclasses.field(default=default, metadata={"help": sentence, "check": check})
+
+
+def check_options(method: Any) -> None:
+    for name, field in options_of(type(method)).items():
+        if (check := field.metadata.get("check")) is not None:
+            check(name, getattr(method, name))
+
+
+def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
+    """The fields of a method that have a sentence, by name: those that may be set from the command line.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Example:
+    ...     gamma: float = option(0.9, "Discount.")
+    >>> options_of(Example)["gamma"].metadata["help"]
+    'Discount.'
+    """
+    return {field.name: field for field in dataclasses.fields(kind) if "help" in field.metadata}
+
+
+def share(name: str, value: object, most: float = 1.0) -> None:
+    if not 0 <= real(name, value) <= most:
+        raise InvalidInput(f"{name} must lie between 0 and {most:g}, not {value!r}.")
+
+
+def positive_or_none(name: str, value: object) -> None:
+    if value is not None:
+        positive(name, value)
+
+
+def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """The hyper-parameters of a method among these texts, as its fields want them.
+
+    >>> from quietq.paper.agents.deep_q import NoNoise
+    >>> read_options(NoNoise, {"widths": "8,4", "clamp": "none", "people": "50"})
+    {'widths': (8, 4), 'clamp': None}
+    """
+    hints = typing.get_type_hints(kind)
+    return {name: _read(name, texts[name], hints[name]) for name in options_of(kind) if name in texts}
+
+
+def write_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
+
+
+def name_kind(kind: type, name: str) -> str:
+    """The kind of value that a field takes, in a word for the help."""
+    hint, optional = _split(typing.get_type_hints(kind)[name])
+    word = "int,..." if typing.get_origin(hint) is tuple else {int: "int", float: "float"}.get(hint, "word")
+    return f"<{word}|none>" if optional else f"<{word}>"
+
+
+def _split(hint: Any) -> tuple[Any, bool]:
+    if isinstance(hint, types.UnionType):
+        return hint.__args__[0], types.NoneType in hint.__args__
+    return hint, False
+
+
+def _read(name: str, text: str | bool, hint: Any) -> Any:
+    hint, optional = _split(hint)
+    if isinstance(text, bool):
+        return text
+    if optional and text.lower() == "none":
+        return None
+    option, wanted = "--" + name.replace("_", "-"), ""
+    try:
+        if typing.get_origin(hint) is tuple:
+            wanted = "whole numbers with commas between them"
+            return tuple(int(part) for part in text.split(",") if part.strip())
+        if hint in (int, float):
+            wanted = "a whole number" if hint is int else "a number"
+            return hint(text)
+    except ValueError:
+        raise InvalidInput(f"{option} must be {wanted}, not {shown(text)}.") from None
+    choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+    if choices:
+        one_of(option, text, choices)
+    return text

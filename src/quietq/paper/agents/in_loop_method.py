@@ -1,0 +1,258 @@
+"""Methods that noise as they go: a relation, a budget, noise for the whole run, and the certificate of many rounds."""
+
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from quietq.noise import Entropy
+from quietq.noise.entropy import ExactEntropy
+from quietq.noise.rounding import size_bound
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Transition
+from quietq.paper.agents.protect import STEPS, room, watched
+from quietq.privacy import (
+    Assumption,
+    Budget,
+    Certificate,
+    InvalidInput,
+    LipschitzBall,
+    PrivacyWarning,
+    Relation,
+    RkhsBall,
+    SupBall,
+    norms,
+    weak_promise,
+)
+from quietq.privacy.certificate import CHOSEN, FAIR
+from quietq.privacy.checks import instance
+from quietq.privacy.kinds import sup_radius
+from quietq.worlds.guards import INDEPENDENT
+
+_LEAST = 1e-9
+_MOST = 1e15
+"""Rewards are clipped to no more: times slopes of the steepest kind they stay far from float32's largest number, and so
+do values that are large enough for such rewards to be lost in their rounding."""
+
+
+LARGEST_NOISE = 2.0**46
+"""In steps: whole numbers of 53 bits, which float64 has all of, hold 128 times that."""
+ROUNDS = 3  # rounds of an audited training, where the method has rounds: their number is part of what is audited
+
+
+class NoiseDraw(NamedTuple):
+    """The noise of a run, as compiled code takes it. No number is rounded to less than it was."""
+
+    normals: Float[np.ndarray, "..."] | Int[np.ndarray, "..."]
+    """Whole numbers of steps (`protect`), exact; or in float32, for simulation."""
+    scale: Float[np.ndarray, ""]  # of the noise, in the method's norm
+    radius: Float[np.ndarray, ""]  # the most that one reward differs between neighbours
+    largest: Float[np.ndarray, ""]  # rewards are clipped to it
+
+    def clip(self, seen: Transition) -> Transition:
+        """Rewards held to `largest`: a projection, so no two neighbours get farther apart."""
+        return seen._replace(reward=jnp.clip(seen.reward, -self.largest, self.largest))
+
+
+class PrivateStep(NamedTuple):
+    """Networks, states and actions are public, hence fixed; rewards and noise come in."""
+
+    method: Any  # as it is audited: each round sees the whole batch
+    steps: int  # of a training with all rounds
+    calls: int  # of `update` in it, all copies at once, before `finish`
+    one_round: Callable[[Transition, Any], Any]
+    """From the batch and the noise, through `protect` once. It must not be compiled yet."""
+    public: Callable[[Any], Any]  # what may be seen of a state
+    rounds: int = ROUNDS  # how many of them share the budget
+    centre: Float[Array, " rewards"] | float = 0.0  # rewards around which the step is most sensitive
+
+
+class UnitNoise:
+    """Ones in place of noise: what is drawn from it shows the shape and the scale that noise would have."""
+
+    reproducible = True
+
+    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        return np.ones(shape)
+
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        return np.full(shape, 0.5)
+
+
+class UnitSteps(UnitNoise):
+    """Ones in place of exact noise, of its type."""
+
+    def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]:
+        return np.full(shape, 2**STEPS)
+
+
+def whole_noise(shape: tuple[int, ...], mu: float, entropy: ExactEntropy) -> Int[np.ndarray, "..."]:
+    """Exact noise whose deviation is 2^18 steps, and a little more, because what it goes on was rounded to steps."""
+    size = 2.0**STEPS * room(math.prod(shape), mu)
+    if size > LARGEST_NOISE:
+        raise InvalidInput("The budget is so small that its noise has no room in whole numbers: it must be larger.")
+    return entropy.whole_normals(shape, size).astype(np.int32)  # of more than 32 bits the remainder is enough
+
+
+@dataclass(frozen=True, kw_only=True)
+class InLoopMethod(Method):
+    """A method with a promise of its own; every training is one release."""
+
+    spends: ClassVar[bool] = True
+    relation: Relation | None = None
+    budget: Budget | None = None
+
+    @property
+    def radius(self) -> float:
+        """The most that one observed reward can differ between neighbours."""
+        return sup_radius(self.promised()[0].describe())
+
+    @property
+    def largest(self) -> float:
+        """Rewards are clipped to plus and minus this, a public number far above them if they lie near 0.
+
+        A projection, so no two neighbours get farther apart; and it bounds what rounding can do.
+        """
+        relation, _ = self.promised()
+        return size_bound(self.radius, relation.people)
+
+    def operations(self, spaces: EnvironmentSpaces) -> int:
+        """So many operations in a row in float32 whose rounding errors the noise must cover too."""
+        return 0
+
+    def allowance(self, spaces: EnvironmentSpaces) -> float:
+        return norms.rounding(self.operations(spaces), self.promised()[0].people)
+
+    @abstractmethod
+    def noise_shape(self, spaces: EnvironmentSpaces, steps: int) -> tuple[int, ...]:
+        """How many normals a run of so many steps may use: one for each number that is noised."""
+
+    def rounds(self, steps: int) -> int:
+        """How often a run of so many steps noises."""
+        return 1
+
+    @property
+    def mu(self) -> float:
+        """How far apart neighbours may be in all rounds together, in units of the noise's deviation."""
+        return self.promised()[1].mu
+
+    def sensitivity(self, spaces: EnvironmentSpaces, steps: int) -> float:
+        """By the method's theorem, with the allowance for rounding: the noise is as large, over `mu`."""
+        return self.allowance(spaces) * self.radius * np.sqrt(self.rounds(steps))
+
+    @abstractmethod
+    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> dict[str, object]:
+        """What the scale of the noise that was drawn is measured in, a kind of `quietq.privacy.norms`."""
+
+    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> NoiseDraw:
+        """All noise of one run, and its `scale`: what the certificate states is read off it."""
+        shape = self.noise_shape(spaces, steps)
+        exact = isinstance(entropy, ExactEntropy)
+        return NoiseDraw(
+            whole_noise(shape, self.mu, entropy) if exact else entropy.normals(shape).astype(np.float32),
+            not_below(self.sensitivity(spaces, steps) / self.mu),
+            not_below(self.radius),
+            np.asarray(self.largest, np.float32),
+        )
+
+    def promised(self) -> tuple[Relation, Budget]:
+        """The relation and the budget, if both were given."""
+        if self.relation is None or self.budget is None:
+            raise InvalidInput(f"{self.name} needs a relation and a budget: what must stay hidden, and how well?")
+        return self.relation, self.budget
+
+    def core(self) -> "InLoopMethod":
+        return replace(self, relation=None, budget=None)
+
+    def check(self, spaces: EnvironmentSpaces, steps: int) -> None:
+        super().check(spaces, steps)
+        relation, budget = self.promised()
+        instance("relation", relation, SupBall | LipschitzBall | RkhsBall, "a SupBall, LipschitzBall or RkhsBall")
+        instance("budget", budget, Budget, "a Budget(epsilon, delta)")
+        if budget.is_pure:
+            raise InvalidInput(f"{self.name} adds Gaussian noise, so delta must be above 0; see 'reward' with k-norm.")
+        if not _LEAST <= self.radius <= 1 / _LEAST:
+            raise InvalidInput(
+                f"The relation's radius must lie between {_LEAST:g} and {1 / _LEAST:g}: scale the rewards."
+            )
+        if self.largest > _MOST:
+            raise InvalidInput(
+                f"The relation's radius times its number of people must be at most {_MOST / 2:g}, for float32, not "
+                f"{self.largest / 2:g}: scale the rewards."
+            )
+        if sentence := weak_promise(budget, relation.people):
+            warnings.warn(sentence, PrivacyWarning, stacklevel=2)
+
+    @abstractmethod
+    def conditions(self, steps: int) -> tuple[Assumption, ...]:
+        """What the certificate assumes besides what all such methods do."""
+
+    def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
+        """The certificate of so many steps: the sensitivity by the relation and the method's norm, and apart from it
+        the scale that compiled code is handed. The certificate holds the two against each other.
+        """
+        relation, budget = self.promised()
+        noise = self.draw(spaces, steps, UnitNoise())
+        norm, sigma = self.norm(spaces, steps, noise), float(noise.scale) * float(noise.normals.min())
+        return Certificate(
+            method=self.name,
+            standing="certified",
+            relation=relation.describe(),
+            domain=list(zip(spaces.box.low, spaces.box.high, strict=True)),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            mu=budget.mu,
+            sigma=sigma,
+            sensitivity=norms.largest_difference(norm, relation.describe()),
+            norm=norm,
+            assumptions=(
+                Assumption(f"Neighbouring inputs are {relation}.", False),
+                CHOSEN,
+                INDEPENDENT,
+                *self.conditions(steps),
+                Assumption(f"Rewards were clipped to {self.largest:g} in size, and the noise covers rounding errors of "
+                           "float32.", True),
+                Assumption("Noise of exactly its law was drawn from the operating system's generator, outside compiled "
+                           "code, in whole numbers of a public step, noise/262144, and each number was used once.",
+                           True),
+                Assumption("Values were clipped and rounded to whole numbers of that step, which the noise covers, and "
+                           "added to it without rounding.", True),
+                FAIR,
+            ),
+            remarks=("Scores, returns and learning curves look at the true reward and are not covered.",),
+        )  # fmt: skip
+
+    def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
+        """One round with all rewards of the batch in it, for an audit to look into."""
+        raise InvalidInput(f"There is no private step to audit in {type(self).__name__}.")
+
+
+def not_below(number: float) -> Float[np.ndarray, ""]:
+    """The number in float32, rounded up: a scale that was rounded down would be too small.
+
+    >>> all(not_below(n) >= n for n in (0.1, 0.3, 1 / 3))
+    True
+    """
+    single = np.float32(number)
+    return np.asarray(single if float(single) >= number else np.nextafter(single, np.float32(np.inf)))
+
+
+def update_and_finish(method: Any, state: Any) -> Callable[[Transition, Any], Any]:
+    """A round that ends with the training. What untaken branches of `update` would noise is not looked at."""
+
+    def one_round(seen: Transition, noise: Any) -> Any:
+        with watched():
+            after = method.update(state, seen, Moment(jnp.array(0), jax.random.key(0), noise))
+        return method.finish(after, noise)
+
+    return one_round
+
+
+def hide_replay(state: Any) -> Any:
+    return state._replace(replay=None)

@@ -1,0 +1,141 @@
+"""What a method is: hyper-parameters, pure functions to learn with, and a promise.
+
+The functions (`init`, `act`, `update`, `finish`, `values`) are pure and know nothing of budgets. The compiled trainer
+and the Gymnasium loop call the same ones. Noise enters as an array that was drawn outside compiled code (`draw`); many
+draws for one setting are simulation.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from quietq.noise import Box, Entropy
+from quietq.paper.agents.hyper_parameters import check_options, options_of
+from quietq.paper.agents.networks import Network, from_private
+from quietq.privacy import Certificate, InvalidInput
+from quietq.released.private_network import Output, PrivateNetwork
+from quietq.worlds.world import flat
+
+State = Any  # a learner's state: a pytree of arrays
+Noise = Any  # a pytree of NumPy arrays, or None
+
+
+@dataclass(frozen=True)
+class EnvironmentSpaces:
+    """What is public about a world: where states lie, how many actions there are, how long an episode is at most."""
+
+    box: Box
+    actions: int
+    steps: int
+
+
+def some_states(box: Box) -> Float[np.ndarray, "states d"]:
+    """Public states all over the box, always the same: enough to tell two rewards apart."""
+    points = np.random.default_rng(0).random((257, box.dimension))
+    return np.asarray(box.from_unit(flat(points))).reshape(points.shape)
+
+
+class Moment(NamedTuple):
+    """A step of a run: its number, from 0, its own randomness, and the noise of the whole run."""
+
+    step: Array
+    key: PRNGKeyArray
+    noise: Noise
+
+
+class Transition(NamedTuple):
+    """One step of each of `copies` environments."""
+
+    state: Float[Array, "copies d"]
+    action: Int[Array, " copies"]
+    reward: Float[Array, " copies"]
+    next_state: Float[Array, "copies d"]
+    terminated: Bool[Array, " copies"]
+    truncated: Bool[Array, " copies"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A frozen dataclass of hyper-parameters, with the pure functions that learn with them."""
+
+    name: ClassVar[str]
+    spends: ClassVar[bool] = False  # whether it noises as it goes, so that every run is a release of its own
+    uses_true_reward: ClassVar[bool] = True
+    """Whether training looks at the true reward; if not, even its learning curve is covered."""
+    output: ClassVar[Output] = "values"  # what its released networks give for each action
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @abstractmethod
+    def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> State:
+        """The learner before its first step."""
+
+    @abstractmethod
+    def act(self, state: State, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+        """What to do at these observations, while learning."""
+
+    @abstractmethod
+    def update(self, state: State, seen: Transition, now: Moment) -> State:
+        """The learner after what it has seen."""
+
+    @abstractmethod
+    def finish(self, state: State, noise: Noise) -> Any:
+        """What is released at the end, a pytree of arrays, and all that `values` looks at."""
+
+    def current(self, state: State, noise: Noise) -> Any:
+        """What has been released so far, in the middle of training, without using noise up; None if nothing was."""
+        return None
+
+    def values(self, released: Any, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
+        """The released values of the actions at one observation."""
+        return released(observation)
+
+    def to_private(self, released: Any, spaces: EnvironmentSpaces, certificate: Certificate) -> PrivateNetwork:
+        """What all runs released, as it may leave: networks, by default."""
+        if not isinstance(released, Network):
+            raise InvalidInput(f"What {self.name!r} releases cannot be published: {type(released).__name__}.")
+        return released.to_private(self.output, spaces.box, certificate)
+
+    def from_private(self, private: PrivateNetwork, spaces: EnvironmentSpaces) -> Any:
+        """The way back, from a network of this method's output."""
+        return from_private(private)
+
+    @abstractmethod
+    def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
+        """What is promised for a run of so many steps with noise from the operating system."""
+
+    def check(self, spaces: EnvironmentSpaces, steps: int) -> None:  # noqa: B027 (most methods have nothing to refuse)
+        """Refuses what cannot work, before anything is drawn or spent."""
+
+    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> Noise:
+        """All noise of one run; by default there is none."""
+        return None
+
+    def core(self) -> "Method":
+        """The method without budgets and data: what the compiled program depends on."""
+        return self
+
+    def settings(self) -> dict[str, object]:
+        """The hyper-parameters in JSON, for the run's record."""
+        return {"method": self.name} | {name: _plain(getattr(self, name)) for name in options_of(type(self))}
+
+
+@partial(jax.jit, static_argnums=0)
+def values_of_runs(method: Method, released: Any, points: Any) -> Float[Array, "runs points actions"]:
+    """What all runs released, at many observations."""
+    return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, points)
+
+
+def _plain(value: object) -> object:
+    """A hyper-parameter in JSON; an object that is none, such as an optimiser, by the name of its kind."""
+    if type(value) is tuple:
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, str | int | float | bool | None) else type(value).__name__

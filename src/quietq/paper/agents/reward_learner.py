@@ -1,0 +1,178 @@
+"""`reward`: the reward is made private once, as a function; and all that learns from something released.
+
+Theorem (post-processing). Whatever is computed from a release without another look at the private data is covered by
+the release's certificate: there is no number of steps, batch size, learning rate, discount or network in the bound, and
+trainings may be repeated and the best of them kept, by what they achieve on the *private* reward (docs/theory.md,
+section 4). So all that must be checked is that the source *is* a release: a raw reward, or values without a promise,
+are refused.
+
+Where episodes can end early, a constant added to the reward changes what is best: noise on knots releases the reward up
+to a constant, and `privatise(..., level=True)` is there for that.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from quietq.noise import Box
+from quietq.paper.agents.deep_q import DeepQ
+from quietq.paper.agents.jax_rewards import JaxReward
+from quietq.paper.agents.method import EnvironmentSpaces, Method, some_states
+from quietq.privacy import Assumption, Certificate, InvalidInput
+from quietq.privacy.checks import instance
+from quietq.released import PrivateFunction
+from quietq.released.private_network import PrivateNetwork
+from quietq.released.release_file import OpenedFile, was_loaded
+from quietq.worlds.world import flat
+
+COVERED = Assumption(
+    "The values were computed from what this certificate covers, and from nothing else private.", False
+)
+"""What a certificate is believed for when values come from elsewhere than from an agent or a release."""
+
+
+class _AnswersInNumpy(eqx.Module):
+    """A network from a file, which answers with NumPy, for compiled code."""
+
+    network: PrivateNetwork = eqx.field(static=True)
+
+    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
+        shape = jax.ShapeDtypeStruct((len(states), self.network.actions), jnp.float32)
+        return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
+
+    def _ask(self, states: Any) -> np.ndarray:
+        box = self.network.box
+        points = np.clip(np.asarray(states, np.float64), box.low, box.high)  # float32 may lie a hair outside
+        return np.asarray(self.network(points[:, 0] if box.dimension == 1 else points), np.float32)
+
+
+class ReleasedValues(JaxReward):
+    """Values of all actions that were released, with the certificate that covers them.
+
+    Make it with `ReleasedValues.of(agent)`, or `of` what `open_release` or `load` read. A function of your own, or a
+    network that was made or copied by hand, is taken at your word that the certificate covers it, and the certificate
+    then says so, as trusted.
+
+    `function` takes states, shape (points, d), to values, (points, actions), and must be one that JAX can trace. If it
+    is a pytree (an Equinox module, say), its arrays can be stacked over runs.
+    """
+
+    function: Any
+    box: Box = eqx.field(static=True)
+    promise: str = eqx.field(static=True)
+    """The certificate in JSON: text can be compared and hashed, which compiling asks for."""
+    by_action: bool = eqx.field(static=True)
+
+    def __init__(self, function: Callable[..., Any], box: Box, certificate: Certificate) -> None:
+        instance("box", box, Box, "the box of states that the values were released for")
+        instance("certificate", certificate, Certificate, "the certificate of what the values were computed from")
+        self.function = function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
+        if certificate.standing == "certified" and COVERED not in certificate.assumptions:
+            certificate = replace(certificate, assumptions=(*certificate.assumptions, COVERED))
+        self.box, self.promise, self.by_action = box, certificate.to_json(), True
+
+    @classmethod
+    def of(cls, source: Any, member: int = 0) -> "ReleasedValues":
+        """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs."""
+        if isinstance(source, OpenedFile):
+            source = source.function
+        if isinstance(source, PrivateNetwork):
+            make = cls._as_released if was_loaded(source) else cls  # else it is a function like any other
+            return make(_AnswersInNumpy(source), source.box, source.certificate)
+        values: Any = getattr(source, "released_values", None)
+        if values is None:
+            raise InvalidInput(
+                f"Released values are those of an agent, or of an agent's release, not of a {type(source).__name__}."
+            )
+        return values(member)
+
+    @classmethod
+    def _as_released(cls, function: Callable[..., Any], box: Box, certificate: Certificate) -> "ReleasedValues":
+        """Values that are known to be the ones that were released, so that nobody's word is needed."""
+        made = cls(function, box, certificate)
+        object.__setattr__(made, "promise", certificate.to_json())
+        return made
+
+    @property
+    def certificate(self) -> Certificate:
+        return Certificate.from_json(self.promise)
+
+    def at(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
+        return jnp.asarray(self.function(state[None]))[0]
+
+
+PrivateSource = PrivateFunction | ReleasedValues
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardLearner(Method):
+    """Learns from a private reward; `private` is one, or several simulated draws of one setting."""
+
+    uses_true_reward: ClassVar[bool] = False
+    sources: ClassVar[tuple[type, ...]] = (PrivateFunction,)
+    private: PrivateSource | Sequence[PrivateSource] | None = field(default=None, kw_only=False)
+
+    @property
+    def rewards(self) -> tuple[PrivateSource, ...]:
+        given: Any = (self.private,) if isinstance(self.private, self.sources) else self.private
+        if not isinstance(given, Sequence) or not given or not all(isinstance(one, self.sources) for one in given):
+            raise InvalidInput(
+                f"{self.name} needs a private reward: what privatise returns, or quietq.load reads from a file."
+            )
+        return tuple(given)
+
+    def core(self) -> "RewardLearner":
+        return replace(self, private=None)
+
+    def check(self, spaces: EnvironmentSpaces, steps: int) -> None:
+        for private in self.rewards:
+            if private.box.low != spaces.box.low or private.box.high != spaces.box.high:
+                here, there = private.box.beside(spaces.box)
+                raise InvalidInput(f"The private reward is defined on {here}, but states lie in {there}.")
+            certificate = private.certificate
+            if certificate.standing != "certified" and not certificate.reproducible:
+                raise InvalidInput(
+                    f"{self.name} learns from what is certified, or simulated, but this source's standing is "
+                    f"{certificate.standing!r}: make the reward private with privatise, and give that."
+                )
+        if len(self.rewards) > 1 and any(one.certificate.standing != "none" for one in self.rewards):
+            raise InvalidInput(
+                "Several private rewards are several releases; only simulated ones are trained on together."
+            )
+        super().check(spaces, steps)
+
+    def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
+        return self.rewards[0].certificate
+
+    def settings(self) -> dict[str, object]:
+        """The hyper-parameters, and which reward: by a hash of its values, which are public."""
+        if self.private is None:  # an agent that was loaded answers without its reward
+            return super().settings()
+        digest = hashlib.sha256()
+        for private in self.rewards:
+            digest.update(np.ascontiguousarray(_values_of(private)).tobytes())
+        return super().settings() | {"private": digest.hexdigest()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardNoise(RewardLearner, DeepQ):
+    """Deep Q-learning on a private reward.
+
+    `private` is what `privatise` returned, or several simulated draws of one setting.
+    """
+
+    name: ClassVar[str] = "reward"
+
+
+def _values_of(private: PrivateSource) -> np.ndarray:
+    states = some_states(private.box)
+    if isinstance(private, ReleasedValues):
+        return np.asarray(jax.vmap(private.at)(jnp.asarray(states, jnp.float32)))
+    return np.asarray(private(flat(states)))

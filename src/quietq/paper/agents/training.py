@@ -1,0 +1,203 @@
+"""One training, from its settings and checks to what it is charged and draws; `trainer` and `loop` carry it out."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from quietq.noise import Entropy, SeededEntropy, SystemEntropy
+from quietq.paper.agents.in_loop_method import InLoopMethod, UnitSteps
+from quietq.paper.agents.jax_rewards import JaxFunction, LiftedReward, as_jax, as_single, stack
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, some_states
+from quietq.paper.agents.training_events import Event, reporting
+from quietq.privacy import Account, Assumption, Certificate, Cost, InvalidInput, QuietqError, Receipt
+from quietq.privacy.account import accounted
+from quietq.privacy.checks import count
+from quietq.worlds import WORLDS, World
+from quietq.worlds.guards import INDEPENDENT, refuse_private_worlds
+
+STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
+"""Of a vector environment, whose array hides the type that a copy computed in."""
+PIECES = 20  # a bar moves so often at the least
+
+
+class Runs(NamedTuple):
+    """The runs of a training; every leaf has a leading axis, one entry per run."""
+
+    keys: Any
+    reward: Any  # None where an environment gives its own
+    noise: Noise
+
+    def pick(self, index: Any) -> "Runs":
+        """One of them, without the axis; or some, with it."""
+        return jax.tree.map(lambda leaf: leaf[index], self)
+
+
+class Result(NamedTuple):
+    released: Any  # with a leading axis, one entry per run
+    seen: Any
+    """Rewards as the learner got them, and where episodes ended, one row per run (and copy): for most not private."""
+    steps: int
+
+
+@dataclass(kw_only=True)
+class Training:
+    """What is to be trained, checked when it is made, before anything is drawn or spent."""
+
+    world: World | gymnasium.Env | VectorEnv
+    spaces: EnvironmentSpaces
+    method: Method
+    steps: int
+    seed: int
+    reward: object = None
+    account: Account | None = None
+    seeds: int = 1
+    simulate: int | None = None
+    every: int | None = None
+    progress: bool | str = False
+    callback: Callable[[Event], bool | None] | None = None
+    log: str | os.PathLike[str] | None = None
+    charged: bool = False  # whether noise was paid for
+    receipt: Receipt | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "seeds", "simulate", "every"):
+            if getattr(self, name) is not None:
+                setattr(self, name, count(name, getattr(self, name)))
+        self.sources = getattr(self.method, "rewards", None)
+        if self.sources is not None and self.simulate is not None:
+            raise InvalidInput("simulate is for methods that draw noise themselves: give 'reward' simulated rewards.")
+        if self.releases and self.seeds != 1:
+            raise InvalidInput(
+                f"seeds must be 1 for {self.method.name!r}, not {self.seeds}: every training would be a release of its "
+                "own. For experiments use simulate."
+            )
+        self.draws = (self.simulate or 1) if self.sources is None else len(self.sources)
+        self.members = self.draws * self.seeds
+        self.method.check(self.spaces, self.steps)
+        if self.releases or self.sources is not None:
+            refuse_private_worlds(self.world)
+        self.certificate()  # what contradicts itself is refused
+        self._check_surroundings()
+
+    def _check_surroundings(self) -> None:
+        if self.method.spends and getattr(jax.config, "jax_enable_x64"):  # noqa: B009
+            raise InvalidInput(
+                f"{self.method.name!r} computes in float32, whose rounding its noise covers, but JAX was told to use "
+                'float64: jax.config.update("jax_enable_x64", False) or JAX_ENABLE_X64=0; nothing was drawn or spent.'
+            )
+        if self.callback is not None and not callable(self.callback):
+            raise InvalidInput(f"callback must be a function of an Event, or None, not {type(self.callback).__name__}.")
+
+    @property
+    def releases(self) -> bool:
+        return self.method.spends and self.simulate is None
+
+    @contextmanager
+    def running(self) -> Iterator[Callable[..., None]]:
+        """What holds while it runs: precision, and who is told."""
+        log, covered = None if self.log is None else Path(self.log), not self.method.uses_true_reward
+        with (
+            jax.default_matmul_precision("highest"),  # sensitivities allow for float32's rounding and no more
+            reporting(self.steps, self.progress, log, covered) as report,
+        ):
+            yield report
+
+    def certificate(self) -> Certificate:
+        if self.method.spends and self.simulate is not None:
+            remark = "Simulated noise from a seed, for an experiment: it protects nobody."
+            return Certificate(method=self.method.name, standing="none", reproducible=True, remarks=(remark,))
+        stated = self.method.certificate(self.spaces, self.steps)
+        if not self.method.spends:
+            # A step of quietq's own worlds is not shown the reward; of others that is trusted.
+            own = self.sources is None or type(self.world) in WORLDS.values()
+            return stated if own else stated.with_assumption(INDEPENDENT)
+        if isinstance(self.world, VectorEnv) and self.reward is None:
+            stated = stated.with_assumption(STACKED)
+        return stated.with_assumption(accounted(self.account))
+
+    def draw(self, runs: Runs, trace: Callable[[Runs], None]) -> Runs:
+        """The runs with their noise. Charges before anything is drawn.
+
+        Where a budget would be lost if the program failed, it is traced before, with ones for noise.
+        """
+        if self.releases:
+            try:
+                trace(runs._replace(noise=self.shaped()))
+            except QuietqError:
+                raise
+            except Exception as error:
+                error.add_note("This was a rehearsal, before the training: nothing was drawn or spent.")
+                raise
+            self._charge()
+        self.charged = True
+        return runs._replace(noise=self.noise())
+
+    def _charge(self) -> None:
+        if self.account is not None:
+            if not isinstance(self.method, InLoopMethod):
+                raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
+            relation, _ = self.method.promised()
+            self.receipt = self.account.charge(Cost.gaussian(self.method.mu), relation)
+
+    def shaped(self) -> Noise:
+        """Ones in place of noise that protects, of its shapes and types."""
+        one = self.method.draw(self.spaces, self.steps, UnitSteps())
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.members, *leaf.shape)), one)
+
+    def noise(self) -> Noise:
+        """The noise of every run, stacked; the same for all seeds of one draw."""
+
+        def one(draw: int) -> Noise:
+            entropy: Entropy = SystemEntropy() if self.simulate is None else SeededEntropy(_stream(self.seed, draw))
+            return self.method.draw(self.spaces, self.steps, entropy)
+
+        with ThreadPoolExecutor() as pool:  # each draw has randomness of its own
+            drawn = [each for each in pool.map(one, range(self.draws)) for _ in range(self.seeds)]
+        return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
+
+    def rewards(self) -> Any:
+        """Each run's reward, stacked; None where an environment gives its own."""
+        if self.sources is not None:
+            return stack([as_jax(one) for one in self.sources for _ in range(self.seeds)])
+        if self.reward is None and not isinstance(self.world, World):
+            return None
+        reward = as_jax(self.world if self.reward is None else self.reward)
+        if isinstance(reward, JaxFunction):  # the data that it holds are arguments of the program, not in it
+            reward = LiftedReward(reward, jnp.asarray(self.spaces.box.low, jnp.float32))
+        return stack([reward] * self.members)
+
+    def probe(self, rewards: Any) -> None:
+        """Refuses rewards that are not finite at some public states."""
+        states = jnp.asarray(some_states(self.spaces.box), jnp.float32)
+        single = as_single if self.method.spends else jnp.asarray
+        one = jax.vmap(lambda reward, state: single(reward(state, jnp.array(0), state)), in_axes=(None, 0))
+        values = np.asarray(jax.vmap(one, in_axes=(0, None), axis_size=self.members)(rewards, states))
+        if not np.isfinite(values).all():
+            raise InvalidInput("reward must be finite everywhere; nothing was drawn or spent.")
+
+    def keys(self) -> Any:
+        return jax.random.split(jax.random.key(self.seed), self.members)
+
+    def piece(self) -> int:
+        """How many steps go by between two looks: equal pieces where it can be, for each length is compiled."""
+        if self.every is not None:
+            return min(self.every, self.steps)
+        if self.progress is True or self.callback is not None or self.log is not None:
+            return next(n for n in range(-(-self.steps // PIECES), self.steps + 1) if self.steps % n == 0)
+        return self.steps
+
+
+def _stream(seed: int, draw: int) -> int:
+    """A seed for each simulated draw, far from those of other draws."""
+    return int.from_bytes(hashlib.blake2b(f"{seed}/{draw}".encode(), digest_size=6).digest())

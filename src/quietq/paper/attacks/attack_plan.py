@@ -1,0 +1,170 @@
+"""What can be attacked of the methods, by name: one with all options, and all of them as one table."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quietq.audit.draws import audit_reward
+from quietq.audit.everything import PEOPLE, Audit, Check, PlannedAudit, check_confidence
+from quietq.audit.finding import Movement
+from quietq.audit.frozen_release import frozen_release
+from quietq.feedback.trajectories import Cells
+from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.privatise import choose
+from quietq.paper.agents import InLoopMethod, RewardLearner
+from quietq.paper.algorithm import Published
+from quietq.paper.attacks.frozen_step import frozen_sensitivity
+from quietq.paper.attacks.on_trainings import ScoreKind, audit_training
+from quietq.paper.attacks.runs import Privatising, View
+from quietq.paper.attacks.trajectories_attack import audit_evaluation, frozen_trajectories
+from quietq.paper.baselines.abadi import GradientNoise
+from quietq.paper.baselines.balle import Evaluation
+from quietq.paper.baselines.value_network import NetworkValueNoise
+from quietq.paper.methods import METHODS, build_method
+from quietq.paper.observed import observed_mechanism
+from quietq.privacy import Budget, InvalidInput, LipschitzBall, Relation, SupBall, Trajectories
+from quietq.privacy.checks import count
+from quietq.worlds import WALK, World, find_world
+
+QUERIES = {"final": 65, "policy": 65, "every": 9}  # states a coordinate that are asked for, unless told otherwise
+OF_TRAINING = ("score", "queries", "moments", "steps", "public_walk")
+
+
+def plan_audit(
+    method: str, runs: int, budget: Budget, people: int = 50, *, confidence: float = 0.95, seed: int = 0,
+    options: Mapping[str, Any], hyper: Mapping[str, Any], folder: Path | None = None,
+) -> Audit:  # fmt: skip
+    """The audit of a method by its name, with everything refused that can be before it runs.
+
+    `options` are those of the attack and of the private reward that were extra (`world`, `radius`, `noise`, `pieces`,
+    `move`, `view` and so on), `hyper` the method's hyper-parameters. Trainings are kept in `folder`.
+    """
+    check_confidence(confidence)
+    common: dict[str, Any] = {"seed": count("seed", seed, 0), "confidence": confidence}
+    if method == "evaluation":
+        return partial(audit_evaluation, people, budget, runs, **common)
+    kind, world = METHODS[method], find_world(options.get("world", "walk"))
+    relation = SupBall(options["radius"]) if "radius" in options else world.relation(people)
+    train = partial(_plan_training, world=world, runs=runs, options=options, folder=folder, common=common)
+    if not issubclass(kind, RewardLearner):
+        promise = {"relation": relation, "budget": budget} if issubclass(kind, InLoopMethod) else {}
+        return train(build_method(method, hyper, **promise))
+    if options.get("view", "reward") != "reward":
+        private = Privatising(relation, budget, options.get("noise", "path"), options.get("pieces"))
+        return train(build_method(method, hyper), private=private)
+    if hyper or any(name in options for name in OF_TRAINING):
+        raise InvalidInput(
+            "The private reward itself is seen whole, before any training: for hyper-parameters and the options of "
+            "trainings add --view final."
+        )
+    used = {name: options[name] for name in ("noise", "pieces", "move") if name in options}
+    _refuse_unused(method, relation, used)
+    if isinstance(relation, SupBall):
+        mechanism = observed_mechanism(world, relation, budget)
+    else:
+        task = Task(relation, budget, world.box, pieces=used.get("pieces"))
+        mechanism = choose(used.get("noise", "auto"), task)
+    return partial(audit_reward, world, mechanism, runs, move=used.get("move", "worst"), **common)
+
+
+def _plan_training(
+    method: Any, world: World, runs: int, options: Mapping[str, Any], folder: Path | None, common: Mapping[str, Any],
+    private: Privatising | None = None,
+) -> Audit:  # fmt: skip
+    seen: Any = options.get("view", "final")
+    if seen != "every" and "moments" in options:
+        raise InvalidInput("--moments is for --view every.")
+    view = View(seen, options.get("queries", QUERIES[seen]), options.get("moments", 10))
+    extra = {name: options[name] for name in ("move", "score", "public_walk", "steps") if name in options}
+    return partial(audit_training, method, world, runs, view=view, folder=folder, private=private, **extra, **common)
+
+
+def _refuse_unused(method: str, relation: Relation, options: Mapping[str, Any]) -> None:
+    """Moves are for rewards that are functions, and there is one noise for those that need not be smooth."""
+    for name in options:
+        unused = name == "move" and not isinstance(relation, LipschitzBall)
+        if unused or isinstance(relation, SupBall):
+            raise InvalidInput(f"--{name} makes no difference to this audit of {method!r}: leave it out.")
+
+
+# Everything
+
+
+EVERY = View("every", queries=9, moments=10)
+WORTH: dict[str, tuple[int, View, ScoreKind]] = {
+    "input": (4, View("final", queries=7), "learned"),
+    "output": (4, EVERY, "mean"),
+}
+"""Methods of which another audit tells more: how many times as many runs they get, because they are cheap, what is seen
+of them, and the score. A shift shows in the mean of all values, but for `input`, whose values are shrunken."""
+
+
+def plan_trainings(runs: int, budget: Budget, people: int, folder: Path | None) -> Iterator[PlannedAudit]:
+    """All audits of `quietq paper audit all`, for the walk."""
+    relation = WALK.relation(people)
+    for sigma in (0.32, 0.74):
+        train = partial(audit_training, Published.code(sigma), WALK, runs, folder=folder)
+        yield PlannedAudit(f"published, sigma {sigma:g}", train)
+    rough = SupBall(relation.radius)
+    observed = observed_mechanism(WALK, rough, budget)
+    yield PlannedAudit("reward, observed", partial(audit_reward, WALK, observed, 4 * runs))
+    for name, kind in noising_methods().items():
+        times, view, score = WORTH.get(name, (1, EVERY, "mean"))
+        method = kind(relation=relation, budget=budget)
+        train = partial(audit_training, method, WALK, times * runs, view=view, score=score, folder=folder)
+        yield PlannedAudit(name, train)
+    bumpy = METHODS["input"](relation=relation, budget=budget)  # pyright: ignore[reportCallIssue]
+    train = partial(audit_training, bumpy, WALK, 4 * runs, move="bumps", view=EVERY, folder=folder)
+    yield PlannedAudit("input, bumps", train)
+    yield PlannedAudit("evaluation", partial(audit_evaluation, 60, budget, runs))
+
+
+def noising_methods() -> dict[str, type[InLoopMethod]]:
+    return {name: kind for name, kind in METHODS.items() if issubclass(kind, InLoopMethod)}
+
+
+# Sensitivities, with the noise held fixed
+
+
+_TRAJECTORIES = 150
+_AMPLE = Budget(10.0, 1e-6)  # so that so few trajectories are enough for a smooth bound that is also the local one
+_SMALL = {"network": "mlp", "widths": (16, 16)}
+
+
+def plan_training_checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Check]:
+    """The frozen-noise check of every method, in its usual forms, by name, to be run one by one."""
+    budget = Budget(0.9, 1e-4) if budget is None else budget
+    promise: dict[str, Any] = {"relation": SupBall(0.5 / PEOPLE, people=PEOPLE), "budget": budget}
+    observed = observed_mechanism(WALK, promise["relation"], budget, rewards=60)
+    found: dict[str, Check] = {
+        "reward, observed": partial(frozen_release, observed, name="reward, observed", seed=seed)
+    }
+    for name, (method, same) in _forms(promise).items():
+        found[name] = partial(frozen_sensitivity, method, WALK, same=same, name=name, seed=seed)
+    for kind in ("lsw", "lsl"):
+        found[f"evaluation, {kind}"] = partial(_check_evaluation, kind, seed)
+    return found
+
+
+def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
+    """All methods that noise as they go, and further forms of some; whether all rewards are seen in one state."""
+    return {
+        **{name: (kind(**promise), False) for name, kind in noising_methods().items()},
+        "value-network, mlp": (NetworkValueNoise(**promise, **_SMALL), False),
+        "value-network, fourier": (NetworkValueNoise(**promise, network="fourier"), False),
+        "gradient, one state": (GradientNoise(**promise), True),
+        "gradient, clipped": (GradientNoise(**promise, **_SMALL, clip=0.002), False),
+    }
+
+
+def _check_evaluation(kind: Any, seed: int) -> Movement:
+    """Everybody was everywhere and was paid the most."""
+    relation, cells = Trajectories(_TRAJECTORIES, largest_reward=1.0), Cells.states(3)
+    evaluation = Evaluation(
+        budget=_AMPLE, relation=relation, gamma=0.5, cells=cells, kind=kind, ridge=1.0 if kind == "lsl" else None
+    )
+    one = (np.append(np.arange(3), np.zeros(40)), np.ones(43))
+    return frozen_trajectories(evaluation, [one] * _TRAJECTORIES, seed=seed)

@@ -1,0 +1,171 @@
+"""The reward from released values, or from a policy alone: three attacks.
+
+`invert` turns the Bellman equation round. Values that solve r(s, a) = Q(s, a) - gamma sum_s' P(s'|s, a) max_a' Q(s',
+a') give the reward away, scale and shift included. That is the mean reward of a step; the reward of the state that it
+leads to follows from
+
+    r(s, a) = sum_s' P(s'|s, a) r(s')
+
+by least squares. Chance blurs what it averages over, and undoing that blows errors up, so steep rewards are charged
+for: by generalised cross-validation, and at least so much that the reward is no steeper than was publicly declared.
+(Errors of neighbouring states are alike, which cross-validation alone takes for signal.) All of it comes from the
+release and from what is public.
+
+`inverse_rl` is a linear program (Ng & Russell, 2000). A policy pi is optimal for the reward r of the state that a step
+leads to if and only if, for every action a,
+
+    (P_pi - P_a) (I - gamma P_pi)^-1 r >= 0
+
+(with V the values, r + gamma V = (I - gamma P_pi)^-1 r, and P_a of that is what action a is worth). Of all such rewards
+within [-1, 1], the one is taken by which the best action is ahead of the next best by most, summed over states, less
+`size` times the sum of |r|.
+
+`apprenticeship` is a projection (Abbeel & Ng, 2004). A reward that is a sum of weights times features is worth, under a
+policy, the weights times its *feature expectations*: the discounted sums of features that it meets. The thief looks for
+weights by which the released policy beats every other: the difference between its feature expectations and the nearest
+mixture of those of the policies tried so far. Each round tries the policy that is best for these weights, and moves the
+mixture towards it; the length of the difference, the margin, falls until nothing tells the released policy from the
+mixture.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.paper.attacks.discretised import Discretised, best_actions, mixed
+from quietq.privacy import InvalidInput, QuietqError
+from quietq.privacy.checks import count, not_negative, positive, probability
+
+_CHARGES = np.logspace(-12, 8, 81)
+"""What is tried, relative to the scale of the equations; with the last, nothing but a constant is left."""
+_TOO_STEEP = 1.01  # slopes that exceed the declared one by less are rounding
+
+
+class Inversion(NamedTuple):
+    rewards: Float[np.ndarray, " n"]  # of the state that a step leads to
+    residual: float  # root mean square of what no reward of the next state explains
+
+
+def implied_rewards(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
+    """Mean rewards of each state and action that make these the values, (n, m), of the best policy."""
+    return values - probability("gamma", gamma) * grid.transitions @ values.max(axis=1)
+
+
+def invert(grid: Discretised, values: np.ndarray, gamma: float, steepest: float | None = None) -> Inversion:
+    """The reward of the state that a step leads to, from values of all actions, (n, m).
+
+    `steepest` is the most that the reward is known to change between neighbouring points, if anything is.
+    """
+    expected = implied_rewards(grid, values, gamma)
+    most = np.inf if steepest is None else _TOO_STEEP * not_negative("steepest", steepest)
+    equations, goal = grid.transitions.reshape(expected.size, -1), expected.ravel()
+    normal, steep, right = equations.T @ equations, grid.slopes.T @ grid.slopes, equations.T @ goal
+    least, rewards = np.inf, np.full(len(normal), goal.mean())
+    for tried in _CHARGES * np.trace(normal) / np.trace(steep):
+        inverse = np.linalg.inv(normal + tried * steep)
+        found = inverse @ right
+        freedom = expected.size - np.trace(inverse @ normal)
+        score = np.square(equations @ found - goal).sum() / freedom**2
+        if score < least and np.abs(grid.slopes @ found).max() <= most:
+            least, rewards = score, found
+    return Inversion(rewards, float(np.sqrt(np.square(equations @ rewards - goal).mean())))
+
+
+SIZE = 0.5
+"""Small against what a point of reward can add to the lead; from about 10 on nothing but 0 is left in our worlds."""
+WRONG = 2.0  # what Ng & Russell charge for a state in which the policy is not the best
+
+
+def inverse_rl(
+    grid: Discretised, best: np.ndarray, gamma: float, *, size: float = SIZE, wrong: float | None = None
+) -> Float[np.ndarray, " n"]:
+    """A reward that makes a policy optimal; up to scale and shift. Zero if no other is worth its size.
+
+    `best` says which actions the policy takes for best at each state, (n, m). Where there are several, all of them have
+    to be, and the state adds to the lead only if some action is left out. `wrong` is for policies that are not quite
+    optimal for any reward, such as noised ones: the policy need not be optimal, but a lead below zero counts so many
+    times.
+    """
+    from scipy.optimize import linprog  # slow to import
+
+    n, m = grid.transitions.shape[:2]
+    best = np.asarray(best)
+    if best.shape != (n, m) or best.dtype != bool or not best.any(axis=1).all():
+        raise InvalidInput(f"best must be true or false for each of {n} states and {m} actions, and true once a state.")
+    size, gamma = not_negative("size", size), probability("gamma", gamma)
+    if wrong is not None and positive("wrong", wrong) < 1:
+        raise InvalidInput(f"wrong must be at least 1, not {wrong!r}.")
+    moves = grid.moves(mixed(best))
+    ahead = np.linalg.inv(np.eye(n) - gamma * moves)
+    leads = ((moves[:, None] - grid.transitions) @ ahead).reshape(n * m, n)  # of the mixture, over each action
+    left_out = np.flatnonzero(~best.ravel())
+    marks = np.eye(n)[left_out // m]  # whose lead it is
+    none, one = np.zeros((len(left_out), n)), np.eye(n)
+    # Unknowns: the reward, the least lead of each state, and the reward's size.
+    rows = [np.hstack([-leads[left_out], marks, none])]
+    rows += [np.hstack([sign * one, 0 * one, -one]) for sign in (1, -1)]
+    if wrong is None:
+        # The mixture is no worse than any action, so those that it is made of are alike.
+        rows.append(np.hstack([-leads, np.zeros((n * m, 2 * n))]))
+    else:
+        rows.append(np.hstack([-wrong * leads[left_out], marks, none]))
+    counts = ~best.all(axis=1)
+    goal = np.concatenate([np.zeros(n), -counts.astype(np.float64), np.full(n, size)])
+    open_ended = np.where(counts, np.inf, 0.0)
+    low = np.concatenate([-np.ones(n), -open_ended, np.zeros(n)])
+    high = np.concatenate([np.ones(n), open_ended, np.ones(n)])
+    bounds = np.stack([low, high], axis=1)
+    table = np.vstack(rows)
+    found = linprog(goal, A_ub=table, b_ub=np.zeros(len(table)), bounds=bounds, method="highs")
+    if not found.success:
+        raise QuietqError(f"HiGHS found no reward for this policy ({found.status}).")
+    return np.asarray(found.x[:n])
+
+
+KNOTS = {1: 17, 2: 7}  # of the hat functions that features are, a coordinate
+ROUNDS = 30
+CLOSE = 1e-3  # a margin below this part of the first is taken for none
+
+
+class Apprentice(NamedTuple):
+    weights: Float[np.ndarray, " features"]
+    """Of the features, those whose best policy came nearest to the released one; up to scale and shift."""
+    rewards: Float[np.ndarray, " n"]  # the reward that they make, at the grid's points
+    margins: tuple[float, ...]
+    """By round: how far the released policy is from the mixture of those tried; it never grows."""
+    distance: float  # between the feature expectations of the released policy and of the one that is best for `weights`
+
+
+def apprenticeship(
+    grid: Discretised, policy: np.ndarray, gamma: float, *, knots: int | None = None, rounds: int = ROUNDS,
+    close: float = CLOSE,
+) -> Apprentice:  # fmt: skip
+    """Weights of hat functions for which a policy, the chances of actions at each state (n, m), is the best."""
+    n, m = grid.transitions.shape[:2]
+    policy, gamma = np.asarray(policy, dtype=np.float64), probability("gamma", gamma)
+    if policy.shape != (n, m) or not ((policy >= 0).all() and np.allclose(policy.sum(axis=1), 1)):
+        raise InvalidInput(f"policy must give {m} probabilities for each of {n} states.")
+    default = min(KNOTS[grid.world.box.dimension], grid.points)
+    features = grid.hats(default if knots is None else count("knots", knots, 2, grid.points))
+    rounds, close = count("rounds", rounds), positive("close", close)
+    goal = grid.visits(policy, gamma) @ features
+    mixture = grid.visits(np.full((n, m), 1 / m), gamma) @ features
+    margins: list[float] = []
+    weights, nearest = np.zeros(features.shape[1]), np.inf
+    for _ in range(rounds):
+        difference = goal - mixture
+        margins.append(float(np.linalg.norm(difference)))
+        if margins[-1] <= close * margins[0]:
+            break
+        unit = difference / margins[-1]
+        values = grid.best_values(features @ unit, gamma)
+        tried = grid.visits(mixed(best_actions(values)), gamma) @ features
+        if (distance := float(np.linalg.norm(tried - goal))) < nearest:
+            weights, nearest = unit, distance
+        step = tried - mixture
+        length = float(step @ step)
+        if length <= 1e-24:
+            break
+        mixture = mixture + np.clip(step @ difference / length, 0, 1) * step
+    return Apprentice(weights, features @ weights, tuple(margins), nearest)

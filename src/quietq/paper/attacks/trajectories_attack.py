@@ -1,0 +1,64 @@
+"""Audits of policy evaluation, whose noise follows the data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from quietq.audit.draws import audit_draws
+from quietq.audit.finding import Attack, Finding, Movement, Promise
+from quietq.feedback.trajectories import Cells, Trajectory, Visits
+from quietq.noise import SeededEntropy
+from quietq.paper.baselines.balle import Evaluation
+from quietq.privacy import Budget, Trajectories
+from quietq.privacy.smooth_sensitivity import Admissible
+
+_HORIZON, _REWARD = 3, 1.0
+_RANDOM = 20
+_LONGEST = 40
+
+
+def audit_evaluation(people: int, budget: Budget, runs: int = 1000, **options: Any) -> Finding:
+    """The value of a policy from people's trajectories: one of them gained the most there is, or lost it.
+
+    `options` are those of `audit_draws`.
+    """
+    relation = Trajectories(count=people, largest_reward=_REWARD, horizon=_HORIZON)
+    evaluation = Evaluation(budget=budget, relation=relation, gamma=0.5, cells=Cells.states(_HORIZON))
+    others: list[Trajectory] = [(list(range(_HORIZON)), [0.0] * _HORIZON)] * (people - 1)
+    worlds = [[*others, (list(range(_HORIZON)), [sign * _REWARD] * _HORIZON)] for sign in (-1, 1)]
+    moved, seen = "one trajectory's rewards", "the released weights"
+    attack = Attack("evaluation", "a chain of three states", str(relation), moved, seen, "learned")
+    return audit_draws(
+        lambda side, stream: evaluation.release(worlds[side], simulate=stream).weights, None, runs, attack,
+        Promise("certified", budget.epsilon, budget.delta), **options,
+    )  # fmt: skip
+
+
+def frozen_trajectories(evaluation: Evaluation, trajectories: Sequence[Trajectory], *, seed: int = 0) -> Movement:
+    """How far replacing the last trajectory moves the weights, beside what the noise on them is enough for.
+
+    The same seed gives noise of another size for a neighbour: what is held fixed is the smooth bound of the data at
+    hand, read off the noise that is in its release, and no replacement may exceed it. Cells are taken for whole
+    numbers, as with `Cells.states`.
+    """
+    rng, cells, largest = np.random.default_rng(seed), evaluation.cells.count, evaluation.relation.largest_reward
+    fit = evaluation._fit()
+
+    def weights(data: Sequence[Trajectory]) -> np.ndarray:
+        return fit.estimate(Visits.of(data, evaluation.cells, evaluation.gamma, evaluation.relation))
+
+    everywhere = np.append(np.arange(cells), np.zeros(_LONGEST, np.int64))
+    answers: list[tuple[str, Trajectory]] = [("nobody", ([], []))]
+    answers += [("everywhere", (everywhere, np.full(len(everywhere), sign * largest))) for sign in (1.0, -1.0)]
+    for length in rng.integers(1, _LONGEST, _RANDOM):
+        rewards = rng.choice([-1e9, -largest, largest, 1e9], length)
+        answers.append(("random", (rng.integers(-1, cells + 1, length), rewards)))
+    here = weights(trajectories)
+    found = [float(np.linalg.norm(weights([*trajectories[:-1], other]) - here)) for _, other in answers]
+    best = int(np.argmax(found))
+    unit = SeededEntropy(seed).normals((fit.dimension,))
+    noise = evaluation.release(trajectories, simulate=seed).weights - here
+    alpha = Admissible.for_budget(evaluation.budget, fit.dimension, evaluation.share).alpha
+    stated = float(noise @ unit / (unit @ unit)) * alpha
+    return Movement(f"evaluation, {evaluation.kind}", stated, found[best], answers[best][0])

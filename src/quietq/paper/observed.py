@@ -1,0 +1,175 @@
+"""`reward` for rewards that need not be smooth: noise on each observed reward, then a smooth reward fitted to them.
+
+Theorem. n rewards, observed at states that random actions lead to, differ by at most radius sqrt(n) between neighbours
+in the Euclidean norm: N(0, (radius sqrt(n)/mu)^2) on each, independently, is mu-GDP. The reward is fitted to noised
+rewards of known noise, so it is post-processing, and so is all training on it (docs/theory.md, section 4).
+
+The fit is Bayesian regression: the reward is piecewise linear between equally spaced knots, and the knots' values are a
+Gaussian process a priori, with the middle of the reward's public range as mean.
+"""
+
+import math
+import os
+import warnings
+from collections.abc import Generator
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.laws import Gaussian, Independent
+from quietq.mechanisms.mechanism import Mechanism, Query
+from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.noise.box import Box
+from quietq.noise.own_values import values_at
+from quietq.noise.rounding import FLOAT64, check_values
+from quietq.privacy.account import Account
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.checks import count, instance, real
+from quietq.privacy.errors import InvalidInput, PrivacyWarning
+from quietq.privacy.limits import weak_promise
+from quietq.privacy.relations import SupBall
+from quietq.released.private_function import PrivateKnots
+from quietq.worlds.environment import RewardFunction
+from quietq.worlds.world import World, flat
+
+KNOTS = 13  # 9 to 17 do
+LENGTH_SCALE = 0.2
+"""Of the squared-exponential prior, as a part of the box's width: robust in the experiments of docs/theory.md."""
+EPISODES_AT_ONCE = 50
+
+
+def prior_covariance(low: float, high: float) -> Float[np.ndarray, "knots knots"]:
+    """A squared-exponential covariance of the knots' values, whose deviation is half the public range's width."""
+    places = np.linspace(0, 1, KNOTS)
+    far = np.abs(np.subtract.outer(places, places)) / LENGTH_SCALE
+    return ((high - low) / 2) ** 2 * np.exp(-(far**2) / 2)
+
+
+def fit_knots(
+    box: Box, states: np.ndarray, rewards: np.ndarray, sigma: float, low: float, high: float
+) -> Float[np.ndarray, " knots"]:
+    """The posterior mean of the knots' values, given rewards with independent noise of deviation `sigma`."""
+    # Each state lies between two knots, and sees each of them by its hat function.
+    position = box.to_unit(states) * (KNOTS - 1)
+    left = np.minimum(position, KNOTS - 2).astype(np.int64)
+    share = position - left
+
+    def by_knot(values: np.ndarray) -> Float[np.ndarray, " knots"]:
+        return np.bincount(left, weights=values, minlength=KNOTS)
+
+    def by_right_knot(values: np.ndarray) -> Float[np.ndarray, " knots"]:
+        return np.bincount(left + 1, weights=values, minlength=KNOTS)
+
+    # With hats H: information is H'H/sigma^2, a matrix of three diagonals, and sums are H'(rewards - mean)/sigma^2.
+    middle = (low + high) / 2
+    precision = np.full(len(states), 1.0 / sigma**2)
+    residual = precision * (rewards - middle)
+    sums = by_knot(residual * (1 - share)) + by_right_knot(residual * share)
+    diagonal = by_knot(precision * (1 - share) ** 2) + by_right_knot(precision * share**2)
+    beside = by_knot(precision * share * (1 - share))[:-1]
+    information = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    # With the prior covariance as R R', the posterior's is R (I + R'AR)^-1 R': the prior is never inverted, because a
+    # smooth one is nearly singular.
+    scales, directions = np.linalg.eigh(prior_covariance(low, high))
+    root = directions * np.sqrt(np.maximum(scales, 0.0))
+    inner = np.eye(KNOTS) + root.T @ information @ root
+    return middle + root @ np.linalg.solve(inner, root.T @ sums)
+
+
+class Observed(Mechanism):
+    """Noises rewards at public states of one coordinate, each once, and fits a reward to them."""
+
+    name, asks_code = "observed", False
+
+    def __init__(
+        self, relation: SupBall, budget: Budget, states: np.ndarray, box: Box, low: float, high: float
+    ) -> None:
+        self.low, self.high = real("low", low), real("high", high)
+        if self.high <= self.low:
+            raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
+        self.relation, self.budget, self.box, self.states = relation, budget, box, states
+        self.largest = max(abs(low), abs(high))
+        self.error = FLOAT64 * self.largest  # of each neighbour's rewards; nothing is amplified
+        self.sensitivity = (relation.radius + 2 * self.error) * math.sqrt(len(states))
+        self.sigma = self.sensitivity / budget.mu
+        observed = f"{len(states)} rewards were observed, under random actions, and each was noised once."
+        self.conditions = (Assumption(observed, True),)
+
+    def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
+        norm = {"kind": "rewards", "count": len(self.states), "operations": 0}
+        return (yield Query(self._rewards, self.sensitivity, Gaussian(self.sigma, Independent(norm))))
+
+    def _rewards(self, feedback: OwnFunction) -> Float[np.ndarray, " rewards"]:
+        values = values_at(feedback.functions()[0], self.states)
+        if values.ndim != 1:
+            raise InvalidInput("reward must give one number for each state; nothing was drawn or spent.")
+        check_values(values, math.inf)
+        return np.clip(values, self.low, self.high)
+
+    def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
+        values = fit_knots(self.box, self.states, released, self.sigma, self.low, self.high)
+        return PrivateKnots(values, self.box, certificate)
+
+
+def observe(
+    world: World,
+    relation: SupBall,
+    budget: Budget,
+    *,
+    low: float,
+    high: float,
+    rewards: int = 5000,
+    reward: RewardFunction | None = None,
+    account: Account | None = None,
+    simulate: int | None = None,
+    seed: int | None = None,
+) -> PrivateKnots:
+    """A private reward of a world of one coordinate, from so many rewards that random actions meet.
+
+    `low` and `high` are the reward's public range, to which observed rewards are clipped. `seed` makes the walk
+    repeatable, not the noise; `simulate` is a seed for the noise, for experiments: it protects nobody.
+    """
+    instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
+    instance("relation", relation, SupBall, "a SupBall; smooth rewards are better served by privatise")
+    if budget.is_pure:
+        raise InvalidInput("Noise on observed rewards is Gaussian, so delta must be above 0.")
+    _require_one_coordinate(world)
+    walk = int.from_bytes(os.urandom(8)) if seed is None else count("seed", seed, 0)
+    states = flat(_walk(world, count("rewards", rewards), walk))
+    mechanism = Observed(relation, budget, states, world.box, low, high)
+    feedback = OwnFunction(world.reward_at if reward is None else reward, relation)
+    if simulate is not None:
+        return simulate_release(mechanism, feedback, simulate)
+    if sentence := weak_promise(budget, relation.people):
+        warnings.warn(sentence, PrivacyWarning, stacklevel=2)
+    return release(mechanism, feedback, account)
+
+
+def _require_one_coordinate(world: World) -> None:
+    if world.box.dimension != 1:
+        raise InvalidInput(f"A reward is fitted in one coordinate, but this world has {world.box.dimension}.")
+
+
+def _walk(world: World, number: int, seed: int) -> Float[np.ndarray, "states d"]:
+    """The states that uniformly random actions lead to: they depend on no reward."""
+    rng, states = np.random.default_rng(seed), []
+    here = world.start(rng.random((EPISODES_AT_ONCE, world.draws)), np)
+    for step in range(-(-number // EPISODES_AT_ONCE)):
+        if step and step % world.steps == 0:
+            here = world.start(rng.random((EPISODES_AT_ONCE, world.draws)), np)
+        actions = rng.integers(world.actions, size=EPISODES_AT_ONCE)
+        here, ended = world.move(here, actions, rng.random((EPISODES_AT_ONCE, world.draws)), np)
+        states.append(here)
+        here = np.where(ended[:, None], world.start(rng.random((EPISODES_AT_ONCE, world.draws)), np), here)
+    return np.concatenate(states)[:number]
+
+
+def observed_mechanism(world: World, relation: SupBall, budget: Budget, rewards: int = 5000) -> Observed:
+    """The mechanism of `observe` for a world of one coordinate, at equally spaced states; audits attack it."""
+    _require_one_coordinate(world)
+    states = np.linspace(world.box.low[0], world.box.high[0], count("rewards", rewards))
+    true = np.asarray(world.mean_reward()(states))
+    low, high = float(true.min()) - relation.radius, float(true.max()) + relation.radius
+    return Observed(relation, budget, states, world.box, low, high)

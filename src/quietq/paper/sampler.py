@@ -1,0 +1,74 @@
+"""The paper's sampler: a sorted list of what was asked before, O(log n) a query (its Proposition 9, repaired)."""
+
+import math
+import os
+import threading
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.box import Domain, box_for
+from quietq.noise.entropy import Entropy, SystemEntropy
+from quietq.noise.kernels import Exponential, between, beyond
+from quietq.noise.sorted_points import Known, SortedPoints
+from quietq.privacy.checks import instance, positive, same_process
+
+
+class SortedPath:
+    """One path of the exponential kernel at full floating-point resolution; it grows with use.
+
+    Threads may share it; a copy or a fork would go on differently and show f with two noises, so there are none.
+
+    >>> path = SortedPath(Exponential(beta=1.0))
+    >>> bool(path(0.3) == path(0.3))
+    True
+    """
+
+    def __init__(
+        self, kernel: Exponential, sigma: float = 1.0, domain: Domain | None = None, entropy: Entropy | None = None
+    ) -> None:
+        instance("kernel", kernel, Exponential, "Exponential")
+        self.kernel, self.sigma, self.box = kernel, positive("sigma", sigma), box_for(kernel.dimension, domain)
+        self._entropy = SystemEntropy() if entropy is None else entropy
+        self._known = SortedPoints()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        same_process(self._process, "This SortedPath")
+        x = self.box.to_unit(states)
+        with self._lock:
+            normals = self._entropy.normals((x.size,))
+            values = [self._value(point, z) for point, z in zip(x.ravel().tolist(), normals.tolist(), strict=True)]
+        return np.array([self.sigma * value for value in values]).reshape(x.shape)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _value(self, x: float, normal: float) -> float:
+        place, value, left, right = self._known.find(x)
+        if value is None:
+            mean, variance = self._conditional(x, left, right)
+            value = mean + math.sqrt(variance) * normal
+            self._known.insert(place, x, value)
+        return value
+
+    def _conditional(self, x: float, left: Known | None, right: Known | None) -> tuple[float, float]:
+        """Mean and variance at x given everything known: the nearest known points are enough (Markov)."""
+        beta = self.kernel.beta
+        if left is not None and right is not None:
+            w_left, w_right, variance = between(beta, x - left[0], right[0] - x)
+            return w_left * left[1] + w_right * right[1], variance
+        nearest = right if left is None else left
+        if nearest is None:
+            return 0.0, 1.0
+        weight, variance = beyond(beta, abs(x - nearest[0]))
+        return weight * nearest[1], variance
+
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "A SortedPath is one path that grows with use and is not copied or pickled; ask the object itself."
+        )
+
+    def __repr__(self) -> str:
+        return f"SortedPath({self.kernel}, sigma={self.sigma:g}, domain={self.box}, points={len(self)})"

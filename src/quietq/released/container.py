@@ -1,0 +1,186 @@
+"""The container of a release: safetensors with a few texts in its header, checked before they are believed.
+
+The format is eight bytes of header length, a JSON header and raw float64 numbers, so it is written and read with NumPy
+alone, and any safetensors reader opens it. In the header's texts are "quietq" (what the release is, in JSON), "sha256"
+(a hash of that text and of all numbers: the release's name) and, if it was signed, "signature" and "signer".
+"""
+
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quietq.privacy.errors import InvalidInput
+from quietq.released.publishable import Arrays, InvalidRelease, require
+
+MOST_BYTES = 256 * 2**20
+MOST_HEADER_BYTES = 2**20
+LARGEST = 1e100  # numbers beyond it could overflow between knots
+MOST_DEPTH = 12
+_BEGINNING, _MARK = 200, b"quietq"  # which a release and an exported network have near their beginning
+_TEXTS = {"quietq", "sha256"}
+_SIGNED = _TEXTS | {"signature", "signer"}
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A file's content; its hash was found to be right, its signature was not looked at."""
+
+    text: str
+    record: dict[str, Any]
+    """The text, read."""
+    arrays: Arrays
+    hash: str
+    signed: dict[str, str] | None
+    """Signature and signer, as they are."""
+
+
+def hash_of(text: str, arrays: Arrays) -> str:
+    """The name of a release: SHA-256 of its text, of its arrays' names and shapes, and of its numbers."""
+    digest = hashlib.sha256(b"quietq release\0")
+    named = json.dumps([[name, list(array.shape)] for name, array in arrays.items()])
+    for part in (text.encode(), named.encode()):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    digest.update(sum(8 * array.size for array in arrays.values()).to_bytes(8, "little"))
+    for array in arrays.values():
+        digest.update(_bytes(array))
+    return digest.hexdigest()
+
+
+def pack(text: str, arrays: Arrays, signed: Mapping[str, str] | None = None) -> bytes:
+    """The file's bytes: header length, header (padded so that the numbers are aligned), numbers."""
+    header: dict[str, object] = {
+        "__metadata__": {"quietq": text, "sha256": hash_of(text, arrays), **({} if signed is None else signed)}
+    }
+    end = 0
+    for name, array in arrays.items():
+        size = math.prod(array.shape) * 8
+        header[name] = {"dtype": "F64", "shape": list(array.shape), "data_offsets": [end, end + size]}
+        end += size
+    if end + MOST_HEADER_BYTES > MOST_BYTES:
+        raise InvalidInput(f"The release would have more than {MOST_BYTES} bytes: use fewer levels.")
+    written = json.dumps(header).encode()
+    written += b" " * (-len(written) % 8)
+    return b"".join([len(written).to_bytes(8, "little"), written, *map(_bytes, arrays.values())])
+
+
+def unpack(data: bytes) -> Unpacked:
+    length = int.from_bytes(data[:8], "little")
+    require(len(data) <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
+    require(2 <= length <= min(MOST_HEADER_BYTES, len(data) - 8), "its header is cut off or too long")
+    header = parse(data[8 : 8 + length])
+    texts = header.pop("__metadata__", None)
+    require(isinstance(texts, dict) and set(texts) in (_TEXTS, _SIGNED), f"its texts must be {sorted(_TEXTS)}")
+    require(all(isinstance(text, str) for text in texts.values()), "its texts must be text")
+    arrays, end, numbers = {}, 0, memoryview(data)[8 + length :]
+    for name, entry in header.items():
+        require(isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}, "an array is ill-defined")
+        shape = entry["shape"]
+        whole = isinstance(shape, list) and 1 <= len(shape) <= 8 and all(type(n) is int and n > 0 for n in shape)
+        require(whole and entry["dtype"] == "F64", "arrays must hold float64 numbers")
+        begin, end = end, end + math.prod(shape) * 8
+        require(entry["data_offsets"] == [begin, end] and end <= len(numbers), "an array does not lie where it must")
+        arrays[name] = np.frombuffer(numbers[begin:end], dtype="<f8").astype(np.float64).reshape(shape)
+        require(bool((np.abs(arrays[name]) <= LARGEST).all()), "a number is not finite, or too large")
+    require(end == len(numbers), "it has bytes that belong to nothing")
+    text, found = texts["quietq"], hash_of(texts["quietq"], arrays)
+    record = parse(text.encode())
+    signed = {name: texts[name] for name in sorted(_SIGNED - _TEXTS)} if set(texts) == _SIGNED else None
+    require(texts["sha256"] == found, "its content does not have the hash that it states, so it was changed or damaged")
+    return Unpacked(text, record, arrays, found, signed)
+
+
+def _bytes(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array, dtype="<f8").tobytes()
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """A JSON object without surprises: no key twice, no NaN, no endless number, no depth, no control characters."""
+    try:
+        value = json.loads(
+            data.decode(), object_pairs_hook=_once, parse_constant=_number, parse_float=_number, parse_int=_whole
+        )
+        json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair
+    except InvalidRelease:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidRelease("This is not a release: its header is not JSON.") from error
+    require(isinstance(value, dict), "its header is not a JSON object")
+    _check_depth(value, MOST_DEPTH)
+    return value
+
+
+def _check_depth(value: object, depth: int) -> None:
+    require(depth > 0, "its header is nested too deeply")
+    if isinstance(value, str):
+        require(not re.search(r"[\x00-\x1f\x7f-\x9f]", value), "its text holds control characters")
+    for item in [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_depth(item, depth - 1)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    require(len(dict(pairs)) == len(pairs), "a key occurs twice")
+    return dict(pairs)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    require(math.isfinite(number), f"{text[:20]} is not a number")
+    return number
+
+
+def _whole(text: str) -> int:
+    require(len(text) <= 16, "a number is too long")
+    return int(text)
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    source = Path(path)
+    try:
+        if source.is_dir():
+            raise InvalidRelease(f"{str(source)!r} is a folder: name a release in it, a file that ends in .qq.")
+        if not source.is_file():
+            raise InvalidRelease(f"There is no file {str(source)!r}.")
+        require(source.stat().st_size <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes")
+        with source.open("rb") as stream:
+            return stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InvalidRelease(f"The file could not be read: {error}") from error
+
+
+def check_target(target: Path) -> None:
+    """Refuses a file that cannot be written, or that is there and nothing that was published: it might be missed."""
+    if target.is_dir() or not target.parent.is_dir():
+        raise InvalidInput(f"The file to write must lie in a folder that exists, and {str(target)!r} does not.")
+    if target.exists():
+        with target.open("rb") as stream:
+            beginning = stream.read(_BEGINNING)
+        if _MARK not in beginning:
+            raise InvalidInput(f"{str(target)!r} is there and not a release, so it is not replaced: name another file.")
+
+
+def replace_file(target: Path, data: bytes) -> None:
+    check_target(target)
+    write_whole(target, data)
+
+
+def write_whole(target: Path, data: bytes, mode: int = 0o666) -> None:
+    """All of the data or nothing, under the final name: a neighbouring file is filled and then renamed."""
+    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        with open(unfinished, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, target)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,166 @@
+"""A function that may leave: numbers that the noise has already gone into, and their certificate.
+
+Nothing else is in here: no key, no cache, no raw value. It answers any number of queries, everywhere the same, and may
+be copied, pickled and shared.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.box import UNIT, Box
+from quietq.noise.grid_path import look_up
+from quietq.privacy import Certificate
+from quietq.privacy.checks import count
+from quietq.released.publishable import (
+    IN_TRAINING,
+    Publishable,
+    check_outputs,
+    require,
+)
+
+OBSERVED = "rewards"
+"""The norm of rewards that were noised one by one: values at any knots may be fitted to them."""
+MEANS = frozenset({"mean-of-people", "mean-within-right-angles"})
+"""Norms of means over people, by which models are fitted and nothing else is released."""
+
+
+def kinds_of(norm: dict[str, Any]) -> list[str]:
+    """The kinds of norm of one query, or of several."""
+    return [part["norm"]["kind"] for part in norm["of"]] if "of" in norm else [norm["kind"]]
+
+
+class PrivateFunction(Publishable):
+    """What a mechanism releases; call it with states."""
+
+    certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        kinds = kinds_of(norm)
+        fits = all(_FORMS.get(kind, type(self)) is type(self) and kind not in IN_TRAINING | MEANS for kind in kinds)
+        require(fits, f"its noise must be that of a {type(self).__name__}")
+        self.require_outputs(certificate)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateTable(PrivateFunction):
+    """Released values on a dyadic grid; a query reads the nearest."""
+
+    kind: ClassVar[str] = "table"
+    details: ClassVar = ("levels",)
+    arrays: ClassVar = ("values",)
+    values: Float[np.ndarray, "..."]
+    levels: int
+    box: Box
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", count("levels", self.levels))
+        super().__post_init__()
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        return look_up(self.values, self.box, self.levels, states)
+
+    @staticmethod
+    def check(levels: Any, values: np.ndarray, box: Box) -> None:
+        check_outputs(values, [_side(levels)] * box.dimension)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateKnots(PrivateFunction):
+    """Released values at equally spaced knots of an interval, straight lines between them."""
+
+    kind: ClassVar[str] = "knots"
+    arrays: ClassVar = ("values",)
+    values: Float[np.ndarray, " knots"]
+    box: Box
+    certificate: Certificate
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        return np.asarray(np.interp(self.box.to_unit(states), np.linspace(0, 1, len(self.values)), self.values))
+
+    @staticmethod
+    def check(values: np.ndarray, box: Box) -> None:
+        require(box.dimension == values.ndim == 1 and len(values) > 1, "knots are a list of at least two values")
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        if norm["kind"] == OBSERVED:
+            return
+        super().check_norm(norm, certificate)
+        knots = len(self.values)
+        named = 1 + (len(norm["shape"]) if "shape" in norm else norm.get("pieces", knots - 1))
+        require(named == knots, "its knots must be those that its certificate names")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateSum(PrivateFunction):
+    """Released functions of one coordinate each, on dyadic grids, summed."""
+
+    kind: ClassVar[str] = "sum"
+    details: ClassVar = ("levels",)
+    arrays: ClassVar = ("values",)
+    values: Float[np.ndarray, "parts points ..."]
+    levels: int
+    box: Box
+    certificate: Certificate
+
+    @property
+    def parts(self) -> list[PrivateTable]:
+        each = enumerate(self.values)
+        return [PrivateTable(part, self.levels, self.box.coordinate(i), self.certificate) for i, part in each]
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        x = self.box.to_unit(states)
+        coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
+        parts = zip(self.values, coordinates, strict=True)
+        return np.asarray(sum(look_up(part, UNIT, self.levels, coordinate) for part, coordinate in parts))
+
+    @staticmethod
+    def check(levels: Any, values: np.ndarray, box: Box) -> None:
+        check_outputs(values, [box.dimension, _side(levels)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateCells(PrivateFunction):
+    """One released value per cell of one coordinate; cells lie between edges that rise from one end of the box to the
+    other.
+    """
+
+    kind: ClassVar[str] = "cells"
+    arrays: ClassVar = ("edges", "values")
+    edges: Float[np.ndarray, " edges"]
+    values: Float[np.ndarray, " cells"]
+    box: Box
+    certificate: Certificate
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        self.box.to_unit(states)  # refuses what lies outside
+        return np.asarray(self.values[np.searchsorted(self.edges[1:-1], np.asarray(states, float), side="right")])
+
+    @staticmethod
+    def check(edges: np.ndarray, values: np.ndarray, box: Box) -> None:
+        flat = box.dimension == edges.ndim == values.ndim == 1
+        require(flat and len(edges) == len(values) + 1, "there is one value between two edges")
+        rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == (box.low[0], box.high[0])
+        require(rises, "the edges must rise from one end of the box to the other")
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        """Cells may be computed from anything that was released, but not from an agent."""
+        alone = norm["kind"] not in IN_TRAINING or norm["kind"] == "smooth-bound"
+        require(alone, "its certificate is for an agent, and cells are not one")
+
+
+_FORMS: dict[str, type[PrivateFunction] | None] = {
+    "exponential": PrivateTable, "product": PrivateTable, "additive": PrivateSum, "knots": PrivateKnots,
+    "increments": PrivateKnots, "features": None, "band-limited": None,
+}  # fmt: skip
+"""What noise in these norms is released as, None where no file holds it; noise in a norm of its own says so by what it
+releases."""
+
+
+def _side(levels: Any) -> int:
+    """The number of grid points on a side of a table."""
+    require(type(levels) is int and 1 <= levels <= 26, "levels must be 1 to 26")
+    return 2**levels + 1

@@ -1,0 +1,104 @@
+"""A reward in any dimension that may leave: weights of public features, and how the box was stretched for them."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.noise.box import Box
+from quietq.noise.feature_maps import Categorical, FeatureMap, map_of
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import numbers, real
+from quietq.privacy.errors import InvalidInput
+from quietq.released.private_function import MEANS, PrivateFunction, kinds_of
+from quietq.released.publishable import Arrays, Details, InvalidRelease, Stored, require
+
+LARGEST = 1e20
+"""No weight of a file may be larger: then no value overflows in float32."""
+
+
+def stretch(points: Any, knots: Any, xp: Any = np) -> Any:
+    """Points of the unit box, each coordinate moved along straight lines through its knots; two knots move nothing."""
+    if knots.shape[1] == 2:
+        return points
+    grid = _grid(knots.shape[1]) if xp is np else xp.linspace(0.0, 1.0, knots.shape[1])
+    moved = [xp.interp(points[..., i], grid, ends) for i, ends in enumerate(knots)]
+    return np.array(moved) if xp is np and points.ndim == 1 else xp.stack(moved, axis=-1)
+
+
+@cache
+def _grid(number: int) -> Float[np.ndarray, " number"]:
+    return np.linspace(0.0, 1.0, number)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateModel(PrivateFunction):
+    """A fitted model: low + (high - low) (1/2 + offset + weights . features), held to [low, high].
+
+    Without a range, it is offset + weights . features. With one column of weights per action it has a value for each.
+    Of a catalogue, states are the items' names, or their places in the public list, from 0 on.
+    """
+
+    kind: ClassVar[str] = "model"
+    details: ClassVar = ("feature_map", "low", "high")
+    arrays: ClassVar = ("offset", "weights", "knots")
+    feature_map: FeatureMap
+    offset: Float[np.ndarray, " outputs"]
+    weights: Float[np.ndarray, "rank ..."]
+    knots: Float[np.ndarray, "d knots"]
+    low: float | None
+    high: float | None
+    box: Box
+    certificate: Certificate
+
+    @property
+    def items(self) -> tuple[str, ...] | None:
+        """The public list that states are of, if it is a catalogue."""
+        return self.feature_map.items if isinstance(self.feature_map, Categorical) else None
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        if isinstance(self.feature_map, Categorical):
+            states = self.feature_map.numbers_of(states)
+        if self.feature_map.clips:
+            states = np.clip(numbers("states", states), self.box.low, self.box.high)
+        unit = self.box.to_unit(states)
+        points = unit[..., None] if self.box.dimension == 1 else unit
+        return np.asarray(self.read(points, self.offset, self.weights, self.knots))
+
+    def read(self, points: Any, offset: Any, weights: Any, knots: Any, xp: Any = np) -> Any:
+        """The values at points of the unit box, shape (..., d), by numbers that JAX may hold."""
+        features = self.feature_map(stretch(points, knots, xp), xp)
+        fitted = features @ weights + (offset if weights.ndim > 1 else offset[0])
+        if self.low is None or self.high is None:
+            return fitted
+        return xp.minimum(xp.maximum(self.low + (self.high - self.low) * (0.5 + fitted), self.low), self.high)
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        details, arrays = super().to_arrays()
+        return details | {"feature_map": self.feature_map.describe()}, arrays
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateModel":
+        stored.expect(cls.details, cls.arrays)
+        try:
+            feature_map = map_of(stored.details["feature_map"])
+            ends = [stored.details[end] for end in ("low", "high")]
+            low, high = (None if end is None else real("range", end) for end in ends)
+        except InvalidInput as error:
+            raise InvalidRelease(f"This is not a release: {error}") from error
+        (offset, weights, knots), box = (stored.arrays[name] for name in cls.arrays), stored.box
+        require(weights.ndim in (1, 2) and len(weights) == feature_map.rank, "it must have one weight for each feature")
+        require((np.abs(weights) <= LARGEST).all(), "its weights are too large to compute with")
+        if isinstance(feature_map, Categorical):
+            require((box.low, box.high) == ((0.0,), (feature_map.rank - 1.0,)), "its box must be that of its items")
+        require(offset.shape == (weights.shape[1:] or (1,)), "its offset must be a number for each column of weights")
+        fits = low < high if low is not None and high is not None else low is high
+        require(feature_map.dimension == box.dimension and fits, "its features, box and range must fit")
+        rises = knots.ndim == 2 and len(knots) == box.dimension and knots.shape[1] > 1 and (np.diff(knots) > 0).all()
+        require(rises and (knots[:, 0] == 0).all() and (knots[:, -1] == 1).all(), "its knots must rise from 0 to 1")
+        return cls(feature_map, offset, weights, knots, low, high, box, stored.certificate)
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        require(set(kinds_of(norm)) <= MEANS, "its noise must be that of means over people")

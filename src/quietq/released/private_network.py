@@ -1,0 +1,488 @@
+"""Networks that can be published, in NumPy: agents that quietq trained, and policies that other libraries trained.
+
+Whoever loads a release should not have to install what trained it. An agent's network is that of
+`paper.agents.networks`; a test holds the two against each other. Of a policy, numbers are stored and the names of a few
+well-known functions; nothing in a file is code.
+
+Theorem (post-processing). Training looks at what was released, so a policy is covered by that certificate, if nothing
+else that is private was looked at: not by training, and not by whoever chose this policy among others. No code can see
+that, and so every certified policy states it as trusted (`TRAINED`).
+"""
+
+import functools
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from scipy.special import log_softmax
+
+from quietq.noise.box import Box
+from quietq.privacy import Assumption, Certificate, InvalidInput
+from quietq.privacy.checks import numbers
+from quietq.privacy.trained_methods import TRAINED_METHODS
+from quietq.released.private_function import PrivateFunction
+from quietq.released.publishable import Arrays, Details, Publishable, Stored, require
+
+Form = Literal["mlp", "splines", "fourier", "random", "grid"]
+Output = Literal["values", "log-probabilities"]
+Activation = Literal["tanh", "relu", "elu", "leaky-relu"]
+LARGEST = 1e30
+"""No hidden value may be able to get larger: far from overflow in float32."""
+MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
+LEAK = 0.01
+"""The slope of leaky-relu below 0."""
+TRAINED = Assumption(
+    "The policy was trained on rewards from what this certificate covers, and nothing else private was used: no "
+    "private observations, ends of episodes, environment, demonstrations or other rewards in training, and no private "
+    "scores to choose this policy by.",
+    enforced=False,
+)
+
+
+class LayeredFunction(Publishable):
+    """A network of layers, asked at many states at once. A subclass says what goes in and what comes out."""
+
+    what: ClassVar[Literal["agent", "function"]] = "agent"
+    weights: tuple[Float[np.ndarray, "*runs _ _"], ...]
+    """Layer by layer, (outputs, inputs)."""
+    biases: tuple[Float[np.ndarray, "*runs _"], ...]
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        named = [(f"weight.{i}", array) for i, array in enumerate(self.weights)]
+        named += [(f"bias.{i}", array) for i, array in enumerate(self.biases)]
+        return super().to_arrays()[0], dict(named)
+
+    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
+        """Some states at a time, so that what they become in a layer fits the processor's cache."""
+        points = self._inputs(states)
+        flat = points.reshape(-1, self.box.dimension)
+        at_once = max(1, 2**17 // self._numbers_of_a_state())
+        values = np.empty((len(flat), self.weights[-1].shape[-2]))
+        for begin in range(0, len(flat), at_once):
+            values[begin : begin + at_once] = self._at(flat[begin : begin + at_once])
+        return values.reshape(*points.shape[:-1], values.shape[1])
+
+    def q_values(self, observation: object) -> Float[np.ndarray, "... outputs"]:
+        """All outputs at one or many observations, shape (d,) or (points, d)."""
+        points = observed(observation, self.box)
+        return self(points[..., 0] if self.box.dimension == 1 else points)
+
+    def predict(
+        self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
+    ) -> tuple[Shaped[np.ndarray, "..."], None]:
+        """The best action, and None for the state: as Stable-Baselines3 has it."""
+        return self._action(self.q_values(observation)), None
+
+    def _action(self, values: Float[np.ndarray, "... outputs"]) -> Shaped[np.ndarray, "..."]:
+        return values.astype(np.float32) if self.choices is None else np.asarray(values.argmax(axis=-1))
+
+    @abstractmethod
+    def _inputs(self, states: object) -> Float[np.ndarray, "... d"]:
+        """What the first layer is given, with an axis of coordinates also where there is one only."""
+
+    @abstractmethod
+    def _numbers_of_a_state(self) -> int:
+        """The most numbers that one state becomes in a layer."""
+
+    @abstractmethod
+    def _at(self, points: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points outputs"]: ...
+
+
+def stored_layers(stored: Stored, details: Sequence[str], biased: bool, *others: str) -> list[list[np.ndarray]]:
+    """The weights and the biases of all layers, in a file that has nothing besides these details and other arrays."""
+    layers = range(sum(name.startswith("weight.") for name in stored.arrays))
+    names = [[f"weight.{i}" for i in layers], [f"bias.{i}" for i in layers if biased]]
+    stored.expect(details, [*names[0], *names[1], *others])
+    require(layers, "it has one layer or more")
+    return [[stored.arrays[name] for name in part] for part in names]
+
+
+def check_layers(
+    weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], runs: tuple[int, ...], inputs: int
+) -> int:
+    """How many outputs the last layer has; refused unless each layer takes what the one before gives."""
+    for i, weight in enumerate(weights):
+        fits = weight.ndim == len(runs) + 2 and weight.shape[:-2] == runs and weight.shape[-1] == inputs
+        require(fits and (not biases or biases[i].shape == weight.shape[:-1]), "its layers do not fit each other")
+        inputs = weight.shape[-2]
+    return inputs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateNetwork(LayeredFunction, PrivateFunction):
+    """Released values of all actions: the mean over runs of networks, or of linear weights on public features.
+
+    Call it with states as any private function; or with observations of shape (d,) or (points, d), as Stable-Baselines3
+    has it, by `predict` and `q_values`.
+    """
+
+    kind: ClassVar[str] = "network"
+    details: ClassVar = ("form", "size", "output", "draws", "training")
+    form: Form
+    size: int
+    """Of what a feature map is made: knots, frequencies or grid points a coordinate, or units; 0 for an mlp."""
+    weights: tuple[Float[np.ndarray, "runs _ _"], ...]
+    """Layer by layer; linear weights, and values on a grid, are one layer."""
+    biases: tuple[Float[np.ndarray, "runs _"], ...]
+    """Layer by layer, for an mlp."""
+    output: Output
+    box: Box
+    certificate: Certificate
+    draws: int = 1
+    """How many releases the runs are of: more than one are simulated, and not answered for together."""
+    training: Mapping[str, Any] | None = None
+    """What is public about how it was trained, for `Agent.load`: the world's name, the longest episode, the steps that
+    a promise of the method's own is for, and the hyper-parameters."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        with np.errstate(over="ignore"):  # what gets too large is refused by `largest`
+            layers = [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
+        object.__setattr__(self, "_layers", layers)
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivateNetwork":
+        weights, biases = map(tuple, stored_layers(stored, cls.details, stored.details.get("form") == "mlp"))
+        form, size, output, draws, training = (stored.details[name] for name in cls.details)
+        require(form in get_args(Form), "its network is not known here")
+        require(output in get_args(Output), "its network's output is not known here")
+        require(weights[0].ndim == 3, "a layer's weights have three axes")
+        runs = len(weights[0])
+        require(runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
+        require(type(draws) is int and draws > 0 and runs % draws == 0, "its draws must have the same number of runs")
+        check_layers(weights, biases, (runs,), _number_of_inputs(form, size, len(weights), stored.box.dimension))
+        _check_training(training)
+        network = cls(form, size, weights, biases, output, stored.box, stored.certificate, draws, training)
+        require(network.largest() <= LARGEST, "its values could get too large to compute with")
+        return network
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        """A method that noises as it goes has a certificate of its own name; others post-process what was released."""
+        require(self.draws == 1, "it has more runs than its certificate, which is for one release")
+        method = TRAINED_METHODS.get(certificate.method)
+        if method is None or self._post_processed():
+            return
+        require(norm["kind"] == method.norm, f"the method {certificate.method!r} has noise in another norm")
+        require(self.runs == 1, "it has more runs than its certificate, which is for one release")
+        if method.releases != "network":
+            at_knots = self.form == "splines" and self.output == "values"
+            require(at_knots, f"the method {certificate.method!r} releases values at knots")
+        if method.releases == "noised knots":
+            require(self.weights[0].size == norm["count"], "its values must be as many as its certificate names")
+
+    def _post_processed(self) -> bool:
+        """Whether its own training learned from something released, and noised nothing."""
+        name = None if self.training is None else self.training["settings"].get("method")
+        own = TRAINED_METHODS.get(name) if isinstance(name, str) else None
+        return own is not None and own.standing == "certified" and own.norm is None
+
+    def in_words(self) -> list[str]:
+        if self.output == "values":
+            return []
+        return ["The values of this agent are logarithms of the probabilities with which it would act, averaged."]
+
+    @property
+    def actions(self) -> int:
+        return self.weights[-1].shape[1]
+
+    @property
+    def runs(self) -> int:
+        return self.weights[0].shape[0]
+
+    def _inputs(self, states: object) -> Float[np.ndarray, "... d"]:
+        if self.draws > 1:
+            raise InvalidInput(f"These are {self.draws} simulated releases: Agent.load picks one by its member.")
+        unit = self.box.to_unit(states)
+        return unit[..., None] if self.box.dimension == 1 else unit
+
+    def largest(self) -> float:
+        """A bound of what any layer can hold, anywhere in the box."""
+        size, most = 2.0, 0.0  # of features and of unit coordinates
+        with np.errstate(over="ignore"):
+            for i, weights in enumerate(self.weights):
+                size = float(np.abs(weights).sum(axis=-1).max()) * size
+                size += float(np.abs(self.biases[i]).max()) if self.biases else 0.0
+                most = max(most, size, float(np.abs(weights).max()))
+        return most
+
+    def _shape(self) -> str:
+        return f"{self.form}, runs={self.runs}, actions={self.actions}"
+
+    def _at(self, points: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points actions"]:
+        if self.form == "mlp":
+            each = self._runs(points)
+        else:
+            weights = self.weights[0]
+            if self.output == "values":  # linear weights can be averaged before they are used
+                weights = weights.mean(axis=0, keepdims=True)
+            each = self._linear(weights, points)
+        each = np.asarray(each, np.float64)
+        return (log_softmax(each, axis=-1) if self.output == "log-probabilities" else each).mean(axis=0)
+
+    def _linear(
+        self, weights: Float[np.ndarray, "runs actions features"], unit: Float[np.ndarray, "points d"]
+    ) -> Float[np.ndarray, "runs points actions"]:
+        runs, actions, _ = weights.shape
+        if self.form == "grid":
+            nearest = np.rint(unit * (self.size - 1)).astype(np.int64) @ self.size ** np.arange(unit.shape[1])[::-1]
+            return weights[:, :, nearest].swapaxes(1, 2)
+        if self.form != "splines":
+            return features(self.form, self.size, unit) @ weights.swapaxes(1, 2)
+        found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
+        return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
+
+    def _numbers_of_a_state(self) -> int:
+        widest = self.actions if self.form == "grid" else max(max(weights.shape[1:]) for weights in self.weights) + 1
+        return self.runs * widest
+
+    def _runs(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "runs points actions"]:
+        """Each training's network. Points are columns, so that a layer is one product and one pass."""
+        layers: list[np.ndarray] = self.__dict__["_layers"]
+        hidden = np.vstack([unit.T, np.ones(len(unit))]).astype(np.float32)
+        for layer in layers[:-1]:
+            hidden = layer @ hidden
+            np.maximum(hidden, 0, out=hidden)
+        return (layers[-1][:, :-1] @ hidden).swapaxes(1, 2)
+
+
+def observed(observation: object, box: Box) -> Float[np.ndarray, "... d"]:
+    """Observations as numbers; one that lies a hair outside the box, where float32 puts its ends, counts as the end."""
+    points, dimension = numbers("observation", observation), box.dimension
+    if points.ndim not in (1, 2) or points.shape[-1] != dimension:
+        raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
+    inside = np.clip(points, box.low, box.high)
+    return np.where(np.abs(points - inside) <= box.hair, inside, points)
+
+
+def _with_bias(
+    weight: Float[np.ndarray, "runs out in"], bias: Float[np.ndarray, "runs out"]
+) -> Float[np.ndarray, "runs more columns"]:
+    """A layer as one matrix, which takes a 1 below its inputs and gives one below its outputs."""
+    one = np.zeros((len(weight), 1, weight.shape[2] + 1))
+    one[..., -1] = 1
+    return np.concatenate([np.concatenate([weight, bias[..., None]], axis=2), one], axis=1).astype(np.float32)
+
+
+def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points features"]:
+    """The public features at points of the unit box, but for splines, which are interpolated."""
+    dimension = unit.shape[1]
+    if form == "fourier":
+        waves = frequencies(size, dimension)
+        return np.cos(math.pi * (unit @ waves.T)) / math.sqrt(len(waves))
+    directions, kinks = random_units(size, dimension)
+    return np.maximum(unit @ directions.T - kinks, 0) * (2 / math.sqrt(size))
+
+
+@functools.lru_cache
+def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
+    """All vectors of whole numbers below `size`."""
+    return np.array(list(itertools.product(range(size), repeat=dimension)), np.float64)
+
+
+@functools.lru_cache
+def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
+    source = np.random.default_rng(20191208)  # any fixed number: the features are public
+    directions = source.normal(size=(size, dimension)).astype(np.float32)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return directions, (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)
+
+
+def number_of_features(form: str, size: int, dimension: int) -> int:
+    return size if form == "random" else size**dimension
+
+
+def _number_of_inputs(form: str, size: Any, layers: int, dimension: int) -> int:
+    """Of the first layer; checked before it is computed, because a large power is slow."""
+    if form == "mlp":
+        require(size == 0, "an mlp's size is 0")
+        return dimension
+    require(layers == 1 and type(size) is int and size >= 2, "linear weights are one layer of 2 features or more")
+    most = 2**26 + 1 if form == "grid" else MOST_FEATURES
+    require(size <= most and dimension <= MOST_DIMENSION, f"it has more than {most} features")
+    inputs = number_of_features(form, size, dimension)
+    require(inputs <= most, f"it has more than {most} features")
+    return inputs
+
+
+def _check_training(training: Any) -> None:
+    if training is None:
+        return
+    fields = {"world": (str, NoneType), "episode": (int,), "steps": (int, NoneType), "settings": (dict,)}
+    words = {str: "a name", int: "a whole number", dict: "a JSON object", NoneType: "missing"}
+    require(isinstance(training, dict) and set(training) == set(fields), f"its training must be {sorted(fields)}")
+    for name, kinds in fields.items():
+        require(type(training[name]) in kinds, f"its {name} must be {' or '.join(words[kind] for kind in kinds)}")
+
+
+def interpolate(
+    weights: Float[np.ndarray, "outputs knots"], size: int, unit: Float[np.ndarray, "points d"]
+) -> Float[np.ndarray, "points outputs"]:
+    """Multilinear between knots: what hat functions come to, by the corners of each point's cell alone."""
+    table = np.ascontiguousarray(weights.T)
+    position = unit * (size - 1)
+    left = np.minimum(position.astype(np.int64), size - 2)
+    share = position - left
+    values = np.zeros((len(unit), table.shape[1]))
+    for corner in itertools.product((0, 1), repeat=unit.shape[1]):
+        index, part = np.zeros(len(unit), np.int64), np.ones(len(unit))
+        for axis, up in enumerate(corner):
+            index = index * size + left[:, axis] + up
+            part = part * (share[:, axis] if up else 1 - share[:, axis])
+        values += table[index] * part[:, None]
+    return values
+
+
+PolicyOutput = Literal["values", "log-probabilities", "clipped", "squashed"]
+_CHOOSES = ("values", "log-probabilities")
+_POLICY_WORDS = {
+    "values": "The values are what the policy expects of each action; it takes the best.",
+    "log-probabilities": "The values are logarithms of the probabilities of actions; it takes the most probable.",
+    "clipped": "The values are the action itself, number by number, held to the action's range.",
+    "squashed": "The values are the action itself, number by number, squashed into the action's range.",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivatePolicy(LayeredFunction):
+    """A policy that another library trained: ask it by `predict`, as Stable-Baselines3 has it.
+
+    Observations are of shape (d,) or (points, d). Called, it gives the values or log-probabilities of finitely many
+    actions, or the action itself where that is numbers. It acts as the model does with `deterministic=True`; of a
+    policy that is probabilities of finitely many actions, `deterministic=False` draws one by them. How other policies
+    explore does not leave.
+    """
+
+    kind: ClassVar[str] = "policy"
+    own_box: ClassVar[bool] = True
+    details: ClassVar = ("activation", "output", "clip")
+    activation: Activation
+    """After each layer but the last."""
+    output: PolicyOutput
+    weights: tuple[Float[np.ndarray, "_ _"], ...]
+    biases: tuple[Float[np.ndarray, " _"], ...]
+    box: Box
+    """Of observations; the certificate names the reward's."""
+    certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
+    action_range: Float[np.ndarray, "2 actions"] | None = None
+    """The lowest and the highest action, where actions are numbers."""
+    normal: Float[np.ndarray, "2 d"] | None = None
+    """Mean and deviation that observations are normalised by, before they are held to `clip` in size."""
+    clip: float | None = None
+
+    def to_arrays(self) -> tuple[Details, Arrays]:
+        details, arrays = super().to_arrays()
+        further = {"action_range": self.action_range, "normal": self.normal}
+        return details, arrays | {name: array for name, array in further.items() if array is not None}
+
+    @classmethod
+    def from_arrays(cls, stored: Stored) -> "PrivatePolicy":
+        arrays, box = stored.arrays, stored.box
+        further = [name for name in ("action_range", "normal") if name in arrays]
+        weights, biases = map(tuple, stored_layers(stored, cls.details, True, *further))
+        activation, output, clip = (stored.details[name] for name in cls.details)
+        require(activation in get_args(Activation), "its activation is not known here")
+        require(output in get_args(PolicyOutput), "its output is not known here")
+        outputs = check_layers(weights, biases, (), box.dimension)
+        ends, normal = arrays.get("action_range"), arrays.get("normal")
+        require((ends is None) == (output in _CHOOSES), "it has an action_range if its outputs are an action")
+        if ends is not None:
+            fits = ends.shape == (2, outputs) and (ends[0] < ends[1]).all()
+            require(fits, "its action_range must have a low below a high for each of the action's numbers")
+        require((normal is None) == (clip is None), "observations are normalised and clipped, or neither")
+        if normal is not None:
+            fits = normal.shape == (2, box.dimension) and (normal[1] > 0).all()
+            require(fits, "each coordinate has one mean, and one deviation above 0")
+            require(type(clip) is float and 0 < clip <= LARGEST, "its clip must be a number above 0")
+        policy = cls(activation, output, weights, biases, box, stored.certificate, ends, normal, clip)
+        require(policy.largest() <= LARGEST, "its values could get too large to compute with")
+        return policy
+
+    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+        require(TRAINED in certificate.assumptions, "a policy's certificate must state what it trusts training for")
+
+    def in_words(self) -> list[str]:
+        what = "world" if self.certificate.method.startswith("world/") else "reward"
+        whose = (
+            f"This policy was trained on a private {what}: the promise, and the box that it names, are the {what}'s."
+        )
+        return [whose, _POLICY_WORDS[self.output]]
+
+    @property
+    def choices(self) -> int | None:
+        return self.outputs if self.output in _CHOOSES else None
+
+    @property
+    def outputs(self) -> int:
+        return len(self.biases[-1])
+
+    def _inputs(self, states: object) -> Float[np.ndarray, "... d"]:
+        self.box.to_unit(states)  # refuses what lies outside
+        given = np.asarray(states, np.float64)
+        return given[..., None] if self.box.dimension == 1 else given
+
+    def _numbers_of_a_state(self) -> int:
+        return max(map(len, self.biases))
+
+    def predict(
+        self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
+    ) -> tuple[Shaped[np.ndarray, "..."], None]:
+        """The best action, or one drawn by its probabilities, and None for the state: as Stable-Baselines3 has it."""
+        if deterministic:
+            return super().predict(observation)
+        if self.output != "log-probabilities":
+            raise InvalidInput(
+                "deterministic must be True, because this release holds the best action and not how the model explores "
+                "around it."
+            )
+        values = self.q_values(observation)
+        noise = np.random.default_rng().gumbel(size=values.shape)  # the largest is drawn by its probability
+        return self._action(values + noise), None
+
+    def largest(self) -> float:
+        """A bound of what any layer can hold, anywhere in the box."""
+        with np.errstate(over="ignore"):
+            low, high = np.array(self.box.low), np.array(self.box.high)
+            middle, deviation = (0.0, 1.0) if self.normal is None else self.normal
+            size = most = float((np.maximum(np.abs(low - middle), np.abs(high - middle)) / deviation).max())
+            for weight, bias in zip(self.weights, self.biases, strict=True):
+                size = float((np.abs(weight).sum(axis=1) * size + np.abs(bias)).max())
+                most = max(most, size)
+                size = min(size, 1.0) if self.activation == "tanh" else max(size, 1.0)
+            return most if self.action_range is None else max(most, float(np.abs(self.action_range).max()))
+
+    def _shape(self) -> str:
+        widths = "-".join(map(str, (self.box.dimension, *map(len, self.biases))))
+        return f"{self.activation} {widths}, {self.output}"
+
+    def _at(self, points: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points outputs"]:
+        hidden = points
+        if self.normal is not None and self.clip is not None:
+            hidden = np.clip((points - self.normal[0]) / self.normal[1], -self.clip, self.clip)
+        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            hidden = (activate(self.activation, hidden) if i else hidden) @ weight.T + bias
+        if self.output == "log-probabilities":
+            return log_softmax(hidden, axis=-1)
+        if self.action_range is None:
+            return hidden
+        low, high = self.action_range
+        if self.output == "squashed":
+            hidden = low + (np.tanh(hidden) + 1) / 2 * (high - low)
+        return np.clip(hidden, low, high)
+
+
+def activate(name: Activation, x: Float[np.ndarray, "points units"]) -> Float[np.ndarray, "points units"]:
+    match name:
+        case "tanh":
+            return np.tanh(x)
+        case "relu":
+            return np.maximum(x, 0)
+        case "elu":
+            return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+        case "leaky-relu":
+            return np.where(x > 0, x, LEAK * x)

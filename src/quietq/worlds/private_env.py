@@ -1,0 +1,342 @@
+"""Acting in a private world: as pure functions of arrays, as a Gymnasium environment, and as many copies of one.
+
+Everything here is post-processing of a release, so nothing is spent, however long anybody trains. Copies that step
+together are much faster than one after the other.
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from jaxtyping import Bool, Float, Float32
+
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.checks import count, instance, positive, shown
+from quietq.privacy.errors import InvalidInput
+from quietq.released.private_world import PrivateWorld
+from quietq.released.world_errors import STARTS_UNSEEN
+
+Array = Any
+"""A NumPy or a JAX array."""
+ENSEMBLE = 8
+"""Plausible worlds that plans are to hold in; chosen on the development systems."""
+HALT = 10.0
+"""How many deviations away from the mean of people's states nobody was; chosen on the development systems: nearer halts
+keep plans from goals at the rim of people's steps."""
+
+
+class Step(NamedTuple):
+    """What one step of each copy came to."""
+
+    states: Array
+    """Where it led, in the unit box."""
+    rewards: Array
+    ends: Array
+    """With which chance the episode comes to an end there."""
+    halted: Array
+    """Whether it left where people's steps say anything."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """A private world as pure functions of arrays: states (..., d) in the unit box, and uniform numbers for chance."""
+
+    world: PrivateWorld
+    halt: float | None = HALT
+    """Steps are halted so many deviations of people's states away from their mean; None for never."""
+    noise: bool = True
+    """Whether states scatter as people's did around what features explain."""
+
+    def __post_init__(self) -> None:
+        if (missing := self.world.missing()) is not None:
+            raise InvalidInput(
+                f"What was declared as known is not in a file: give {missing} by world.with_known(WorldModel(...))."
+            )
+
+    @property
+    def draws(self) -> int:
+        """How many uniform numbers a start and a step use up."""
+        return 2 * self.world.spaces.states
+
+    @cached_property
+    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(self.world.box.low), np.array(self.world.box.width)
+
+    @cached_property
+    def _typical(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.world.typical()
+
+    @cached_property
+    def _scatter(self) -> Float[np.ndarray, "moved moved"]:
+        return _root(self.world.residual).T / 2
+
+    @cached_property
+    def _begin(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self.world.first is not None
+        assert self.world.spread is not None
+        return self.world.first, _root(self.world.spread).T
+
+    def raw(self, states: Array, xp: Any = np) -> Array:
+        """States of the unit box in their own units."""
+        low, width = self._sides
+        return low + states * width
+
+    def start(self, draws: Float[Array, "*copies draws"], xp: Any = np) -> Array:
+        box, states = self.world.box, self.world.spaces.states
+        if self.world.model.start is not None:
+            given = xp.asarray(self.world.model.start(draws[..., :states]))
+            return xp.clip((given - xp.asarray(box.low)) / xp.asarray(box.width), 0.0, 1.0)
+        middle, spread = self._begin
+        return xp.clip(middle + _normals(draws, states, xp) @ spread, 0.0, 1.0)
+
+    def step(self, states: Array, actions: Array, draws: Array, xp: Any = np, weights: Array | None = None) -> Step:
+        """One step of all copies; `weights` may be others that are plausible, for each copy its own."""
+        world = self.world
+        moved = world.moved
+        features = world.features_of(states, actions, xp)
+        change = xp.squeeze(features[..., None, :] @ (world.weights if weights is None else weights), -2) / 2
+        if self.noise:
+            change = change + _normals(draws, len(moved), xp) @ self._scatter
+        if len(moved) == world.spaces.states:
+            after = within(states + change, xp)
+        else:
+            after = self._with_known_moves(states, actions, change, xp)
+        if self.halt is None:
+            far = xp.zeros(after.shape[:-1], bool)
+        else:
+            middle, deviation = self._typical
+            far = xp.any(xp.abs(after - middle) > self.halt * deviation, axis=-1)
+        return Step(after, self.rewards(states, actions, after, xp), self.ends(after, xp), far)
+
+    def _with_known_moves(self, states: Array, actions: Array, change: Array, xp: Any) -> Array:
+        box, given = self.world.box, self._actions(actions, xp)
+        columns = [states[..., i] for i in range(self.world.spaces.states)]
+        for place, i in enumerate(self.world.moved):
+            columns[i] = within(columns[i] + change[..., place], xp)
+        after = xp.stack(columns, axis=-1)
+        for i, move in self.world.model.moves.items():
+            value = move(self.raw(states, xp), given, self.raw(after, xp))
+            columns[i] = within((value - box.low[i]) / box.width[i], xp)
+        return xp.stack(columns, axis=-1)
+
+    def _actions(self, actions: Array, xp: Any) -> Array:
+        """In their own units."""
+        acting = self.world.spaces.action_box
+        return actions if acting is None else xp.asarray(acting.low) + actions * xp.asarray(acting.width)
+
+    def rewards(self, states: Array, actions: Array, after: Array, xp: Any = np) -> Array:
+        world, part = self.world, self.world.reward
+        if part is None:
+            assert world.model.reward is not None
+            return xp.asarray(world.model.reward(self.raw(states, xp), self._actions(actions, xp), self.raw(after, xp)))
+        points = states if not world.spaces.numbers else xp.concatenate([states, actions], axis=-1)
+        values = part.read(points, part.offset, part.weights, part.knots, xp)
+        if not (world.spaces.actions or 1) > 1:
+            return values
+        return xp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
+
+    def ends(self, after: Array, xp: Any = np) -> Array:
+        part = self.world.ends
+        if part is None:
+            if self.world.model.end is None:
+                return xp.zeros(after.shape[:-1])
+            return xp.where(xp.asarray(self.world.model.end(self.raw(after, xp))), 1.0, 0.0)
+        odds = part.read(after, part.offset, part.weights, part.knots, xp) + self.world.rate
+        return 1 / (1 + xp.exp(xp.minimum(xp.maximum(-odds, -50), 50)))
+
+
+class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
+    """A private world for Gymnasium; any number of copies may be made of it.
+
+    Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
+    known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted where
+    nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, worth
+    the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own; names are added to it)
+
+    def __init__(
+        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = HALT,
+        noise: bool = True, discount: float = 1.0, seed: int = 0, render_mode: str | None = None,
+    ) -> None:  # fmt: skip
+        instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
+        if render_mode is not None:
+            raise InvalidInput(f"A private world cannot be rendered, so render_mode must be None, not {render_mode!r}.")
+        if halt is not None:
+            positive("halt", halt)
+        if not 0 < discount <= 1:
+            raise InvalidInput(f"discount must be above 0 and at most 1, not {shown(discount)}.")
+        self.world, self.steps, self.discount = world, count("steps", steps), discount
+        self.simulator, self.render_mode = Simulator(world, halt, noise), None
+        self.members = None
+        if count("ensemble", ensemble) > 1:
+            self.members = world.plausible(ensemble, np.random.default_rng(count("seed", seed, 0)))
+        low, high = (np.array(end, np.float32) for end in (world.box.low, world.box.high))
+        self.observation_space = Box(low, high, dtype=np.float32)
+        acting = world.spaces.action_box
+        if acting is None:
+            self.action_space = Discrete(world.spaces.actions or 1)
+        else:
+            low, high = (np.array(end, np.float32) for end in (acting.low, acting.high))
+            self.action_space = Box(low, high, dtype=np.float32)
+        spaces = world.spaces
+        self.metadata = type(self).metadata | {
+            "state_names": spaces.state_names, "action_names": spaces.action_names,
+        }  # fmt: skip
+        if world.errors.starts_unseen:
+            warnings.warn(STARTS_UNSEEN, UserWarning, stacklevel=3)
+        self._weights: np.ndarray | None = None
+        self._state, self._left = np.zeros(world.spaces.states), 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float32[np.ndarray, " d"], dict[str, Any]]:
+        super().reset(seed=seed)
+        self._state, self._left = self.simulator.start(self.np_random.random(self.simulator.draws)), self.steps
+        if self.members is not None:
+            self._weights = self.members[self.np_random.integers(len(self.members))]
+        return self.seen(self._state), {}
+
+    def step(self, action: Any) -> tuple[Float32[np.ndarray, " d"], float, bool, bool, dict[str, Any]]:
+        if not self._left:
+            raise ResetNeeded("There is no episode: call reset first.")
+        if not self.action_space.contains(action):
+            raise InvalidInput(f"action must be in {self.action_space} ({self.named()}), not {shown(action)}.")
+        draws = self.np_random.random(self.simulator.draws)
+        found = self.simulator.step(self._state, self.unit(np.asarray(action)), draws, weights=self._weights)
+        self._state, self._left = np.asarray(found.states), self._left - 1
+        reward, halted, ended = float(found.rewards), bool(found.halted), self.np_random.random() < float(found.ends)
+        if halted and not ended:
+            reward += self.worst(self._left)
+        if halted or ended:
+            left, self._left = self._left, 0
+            return self.seen(self._state), reward, True, left == 0, {"halt": halted}
+        return self.seen(self._state), reward, False, self._left == 0, {"halt": False}
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of the world, and so of whatever is learned here."""
+        return self.world.certificate
+
+    def named(self) -> str:
+        """What actions are called, for errors."""
+        names = self.world.spaces.action_names
+        listed = [f"{i} {name}" for i, name in enumerate(names)] if self.world.spaces.action_box is None else names
+        return ", ".join([*listed[:10], *(["..."] if len(names) > 10 else [])])
+
+    def unit(self, actions: np.ndarray) -> np.ndarray:
+        """Actions as the simulator takes them: numbers in the unit box, or those of a list as they are."""
+        acting = self.world.spaces.action_box
+        return actions if acting is None else within((actions - np.array(acting.low)) / np.array(acting.width))
+
+    def worst(self, left: Any) -> Any:
+        """What the least reward comes to for so many steps, as seen from now."""
+        least = min(self.world.spaces.low, 0.0)
+        if self.discount == 1:
+            return least * left
+        return least * self.discount * (1 - self.discount**left) / (1 - self.discount)
+
+    def seen(self, states: np.ndarray) -> Float32[np.ndarray, "*copies d"]:
+        """States as they are observed: in their own units, and within the box as float32 has it."""
+        space = self.observation_space
+        assert isinstance(space, Box)
+        return np.minimum(np.maximum(self.simulator.raw(states).astype(np.float32), space.low), space.high)
+
+
+def within(values: Array, xp: Any = np) -> Array:
+    """Held to the unit box; `clip` takes several times as long for a single state."""
+    return xp.minimum(xp.maximum(values, 0.0), 1.0)
+
+
+def _normals(draws: Array, number: int, xp: Any) -> Array:
+    """Standard normals from twice as many uniform numbers (Box and Muller)."""
+    radius = xp.sqrt(-2 * xp.log1p(-draws[..., :number]))
+    return radius * xp.cos(2 * math.pi * draws[..., number : 2 * number])
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+Seen = Float32[np.ndarray, "copies d"]
+
+
+def environment(world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any) -> Any:
+    """A private world for Gymnasium: one environment, or a vector environment of so many copies.
+
+    Stable-Baselines3 takes no vector environment but its own kind: with `stable_baselines` it is one of those.
+    """
+    if stable_baselines:
+        if copies is None:
+            raise InvalidInput("stable_baselines is for several copies: say how many, or leave it out for one.")
+        from quietq.worlds.world_vec_env import WorldVecEnv
+
+        return WorldVecEnv(world, copies, **options)
+    return PrivateWorldEnv(world, **options) if copies is None else WorldCopies(world, copies, **options)
+
+
+class WorldCopies(VectorEnv):
+    """A vector environment of Gymnasium: each copy is a `PrivateWorldEnv` with these options.
+
+    A copy whose episode is over begins the next one in the same step; what it saw last is `info["final_obs"]`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+    def __init__(self, world: PrivateWorld, copies: int, **options: Any) -> None:
+        self.one = PrivateWorldEnv(world, **options)
+        self.num_envs = count("copies", copies)
+        self.metadata = self.one.metadata | type(self).metadata
+        self.single_observation_space, self.single_action_space = self.one.observation_space, self.one.action_space
+        self.observation_space = batch_space(self.single_observation_space, copies)
+        self.action_space = batch_space(self.single_action_space, copies)
+        self.render_mode, self._begun = None, False
+        self._states, self._left = np.zeros((copies, world.spaces.states)), np.zeros(copies, int)
+        self._weights = None if self.one.members is None else np.zeros((copies, *world.weights.shape))
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.one.world.certificate
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._begin(np.ones(self.num_envs, bool))
+        self._begun = True
+        return self.one.seen(self._states), {}
+
+    def _begin(self, which: Bool[np.ndarray, " copies"]) -> None:
+        number = int(which.sum())
+        self._states[which] = self.one.simulator.start(self.np_random.random((number, self.one.simulator.draws)))
+        self._left[which] = self.one.steps
+        if self._weights is not None:
+            assert self.one.members is not None
+            self._weights[which] = self.one.members[self.np_random.integers(len(self.one.members), size=number)]
+
+    def step(self, actions: Any) -> tuple[Seen, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        if not self._begun:
+            raise gymnasium.error.ResetNeeded("There is no episode: call reset first.")
+        given = np.asarray(actions, self.action_space.dtype)
+        if not self.action_space.contains(given):
+            raise InvalidInput(f"actions must be in {self.action_space} ({self.one.named()}), not {shown(actions)}.")
+        draws = self.np_random.random((self.num_envs, self.one.simulator.draws))
+        found = self.one.simulator.step(self._states, self.one.unit(given), draws, weights=self._weights)
+        self._states, self._left = np.asarray(found.states), self._left - 1
+        ended = self.np_random.random(self.num_envs) < found.ends
+        rewards = found.rewards + np.where(found.halted & ~ended, self.one.worst(self._left), 0.0)
+        terminated, truncated, seen = found.halted | ended, self._left == 0, self.one.seen(self._states)
+        info: dict[str, Any] = {"halt": found.halted}
+        if (over := terminated | truncated).any():
+            info |= {"final_obs": seen, "_final_obs": over}
+            self._begin(over)
+            seen = self.one.seen(self._states)
+        return seen, rewards, terminated, truncated, info

@@ -1,0 +1,38 @@
+"""Policies of every kind, small ones, and people who come by."""
+
+from typing import Any
+
+import numpy as np
+
+from quietq import Budget
+from quietq.online import (
+    UCB,
+    Elimination,
+    Episodes,
+    Linear,
+    LinearTree,
+    LocalUCB,
+    Policy,
+    Thompson,
+    TreeUCB,
+)
+
+PURE, GAUSSIAN = Budget(1.0, 0.0), Budget(1.0, 1e-5)
+MAKE: dict[str, Any] = {
+    "elimination": lambda **more: Elimination(3, PURE, arrivals=300, **more),
+    "episodes": lambda **more: Episodes(3, PURE, **more),
+    "gaussian": lambda **more: Episodes(3, GAUSSIAN, **more),
+    "tree": lambda **more: TreeUCB(3, PURE, arrivals=300, **more),
+    "local": lambda **more: LocalUCB(3, PURE, **more),
+    "linear": lambda **more: Linear(3, GAUSSIAN, dimension=2, arrivals=300, **more),
+    "linear tree": lambda **more: LinearTree(3, GAUSSIAN, dimension=2, arrivals=300, **more),
+}
+OPEN: dict[str, Any] = {"ucb": lambda **more: UCB(3, **more), "thompson": lambda **more: Thompson(3, **more)}
+CONTEXT = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
+
+
+def step(policy: Policy, generator: np.random.Generator) -> int:
+    arm = policy.choose(CONTEXT if policy.contexts else None)
+    reward: Any = float(generator.random() < (0.8, 0.5, 0.2)[arm])
+    policy.learn(CONTEXT, arm, policy.report(reward) if isinstance(policy, LocalUCB) else reward)
+    return arm
