@@ -13,14 +13,18 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any
+
+import msgspec
 
 from quietq.privacy import Budget, InvalidInput, QuietqError
-from quietq.privacy.checks import Checked, shown
+from quietq.privacy.checks import shown
 from quietq.privacy.cost import Cost, check_caps
+from quietq.privacy.records import Record, checked_by, read_record
+from quietq.privacy.relations import AnyRelation
 
 GENESIS = "0" * 64
 """What the first entry has before it."""
@@ -64,31 +68,27 @@ def _utc(name: str, value: Any) -> str:
 
 
 def pair(epsilon: float | None, delta: float | None) -> str:
-    return f"({epsilon:.4g}, {delta:.4g})"
+    return f"({epsilon or 0:.4g}, {delta or 0:.4g})"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Statement(Checked):
+class Statement(Record, frozen=True, kw_only=True, tag_field="what"):
     """What an entry says, about the release or the source of this id."""
 
-    fields: ClassVar = {"id": partial(check_hash, digits=32), "at": _utc}
-    what: ClassVar[str]
-    id: str = field(default_factory=lambda: secrets.token_hex(16))
-    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    id: Annotated[str, checked_by(partial(check_hash, digits=32))] = msgspec.field(
+        default_factory=lambda: secrets.token_hex(16)
+    )
+    at: Annotated[str, checked_by(_utc)] = msgspec.field(
+        default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds")
+    )
 
     def body(self) -> str:
-        return canonical({"what": self.what, **asdict(self)})
-
-    @classmethod
-    def read(cls, **said: Any) -> "Statement":
-        return cls(**said)
+        """Returns the statement as an entry holds it."""
+        return canonical(self.to_dict())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Opened(Statement):
+class Opened(Statement, frozen=True, kw_only=True, tag="open"):
     """A source has these caps from now on."""
 
-    what = "open"
     budget: Budget | None
     apart: Budget | None
 
@@ -96,56 +96,34 @@ class Opened(Statement):
         super().__post_init__()
         check_caps(self.budget, self.apart)
 
-    @classmethod
-    def read(cls, **said: Any) -> "Opened":
-        return cls(**{**said, **{cap: said[cap] and Budget(**said[cap]) for cap in ("budget", "apart")}})
-
     def __str__(self) -> str:
         caps = (("", self.budget), ("apart ", self.apart))
         return ", ".join(name + pair(cap.epsilon, cap.delta) for name, cap in caps if cap is not None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reserved(Statement):
+class Reserved(Statement, frozen=True, kw_only=True, tag="reserve"):
     """A release was charged: mu, or else epsilon and delta, which are booked apart."""
 
-    fields: ClassVar = {**Statement.fields, "method": partial(one_line, least=0)}
-    what = "reserve"
-    mu: float | None
-    epsilon: float | None
-    delta: float | None
-    relation: Mapping[str, Any]
-    method: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, value in vars(self.cost).items():
-            object.__setattr__(self, name, value)
-        if not isinstance(self.relation, dict):
-            raise InvalidInput("relation must be what relation.describe() returns.")
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(self.mu, self.epsilon, self.delta)
+    cost: Cost
+    relation: AnyRelation
+    method: Annotated[str, checked_by(partial(one_line, least=0))]
 
     def __str__(self) -> str:
-        size = f"mu {self.mu:.4g}" if self.mu is not None else f"apart {pair(self.epsilon, self.delta)}"
+        size = (
+            f"mu {self.cost.mu:.4g}"
+            if self.cost.mu is not None
+            else f"apart {pair(self.cost.epsilon, self.cost.delta)}"
+        )
         return f"{size}, id {self.id}" + (f", {self.method}" if self.method else "")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Committed(Statement):
+class Committed(Statement, frozen=True, kw_only=True, tag="commit"):
     """The release of the reservation with this id has this hash."""
 
-    fields: ClassVar = {**Statement.fields, "release": check_hash}
-    what = "commit"
-    release: str
+    release: Annotated[str, checked_by(check_hash)]
 
     def __str__(self) -> str:
         return f"id {self.id}, release {self.release}"
-
-
-_STATEMENTS: dict[str, type[Statement]] = {kind.what: kind for kind in (Opened, Reserved, Committed)}
 
 
 @dataclass(frozen=True)
@@ -166,20 +144,21 @@ class LedgerEntry:
             raise tampered(place)
         return cls(*row)
 
-    def read(self) -> Statement:
+    def read(self) -> Opened | Reserved | Committed:
         """What it says; TamperedLedger if it is nothing that a ledger writes."""
         try:
             one_line("source", self.source)
             said = json.loads(self.body)
             if isinstance(said, dict) and canonical(said) == self.body:
-                return _STATEMENTS[said.pop("what")].read(**said)
+                return read_record(Opened | Reserved | Committed, said)
         except (QuietqError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError):
             pass
         raise tampered(self.number)
 
     def __str__(self) -> str:
         said = self.read()
-        return f"{self.number}  {said.at}  {said.what} {self.source!r}: {said}; hash {self.hash[:12]}"
+        what = said.to_dict()["what"]
+        return f"{self.number}  {said.at}  {what} {self.source!r}: {said}; hash {self.hash[:12]}"
 
     def to_json(self) -> dict[str, Any]:
         return {"number": self.number, "source": self.source, **json.loads(self.body), "hash": self.hash}

@@ -19,7 +19,7 @@ from quietq.ledger.database import Database, LedgerUnavailable, Unanswered
 from quietq.ledger.entries import Committed, LedgerEntry, Opened, Reserved, Statement, following, one_line, verify
 from quietq.privacy import Account, Budget, BudgetExhausted, Cost, InvalidInput, Receipt, Spending
 from quietq.privacy.checks import instance, shown
-from quietq.privacy.relations import Relation, unit_of
+from quietq.privacy.relations import Relation
 
 Books = Mapping[str, Balance]
 
@@ -76,14 +76,14 @@ class Ledger:
                 f"relation must say what the release protects, e.g. people(50, low=0, high=0.5, slope=1), "
                 f"not {shown(relation)}: a ledger cannot add up what it does not know. Nothing was booked."
             )
-        reserved = Reserved(**vars(cost), relation=relation.describe(), method=method)
+        reserved = Reserved(cost=cost, relation=relation, method=method)  # pyright: ignore[reportArgumentType]
 
         def decide(books: Books) -> bool:
             balance = _find(books, source)
             if not balance.adds_up_with(reserved.relation):
                 raise InvalidInput(
                     f"Source {source!r} adds up releases that protect {balance.unit}, and a sum with one that protects "
-                    f"{unit_of(reserved.relation)} would mean nothing: open a source of its own; nothing was booked."
+                    f"{relation.unit} would mean nothing: open a source of its own; nothing was booked."
                 )
             if not balance.spending.covers(cost):
                 raise BudgetExhausted(balance.refusal(cost))
@@ -96,7 +96,7 @@ class Ledger:
         """Notes which release the reservation was for, by the hash that `publish` gives. It charges nothing."""
 
         def decide(books: Books) -> bool:
-            booking = next((one for one in _find(books, source).bookings if one.id == reservation), None)
+            booking = next((one for one in _find(books, source).bookings if one.reserved.id == reservation), None)
             if booking is None:
                 raise InvalidInput(f"Source {source!r} has no reservation {shown(reservation)}.")
             if booking.release not in (None, release):
@@ -107,7 +107,8 @@ class Ledger:
             noted = [one for balance in books.values() for one in balance.bookings if one.release == release]
             if booking.release is None and noted:
                 raise InvalidInput(
-                    f"Release {release} was noted for reservation {noted[0].id} already, and a release is charged once."
+                    f"Release {release} was noted for reservation {noted[0].reserved.id} already, and a release is "
+                    "charged once."
                 )
             return booking.release is None
 
@@ -168,7 +169,6 @@ class Ledger:
 class SourceAccount(Account):
     """An account whose book is a ledger: it may be shared by threads, forks and processes, and survives them."""
 
-    kind = "a source's account in a ledger"
     persists = True
 
     def __init__(self, ledger: Ledger, source: str, method: str = "") -> None:

@@ -1,10 +1,10 @@
 """The promise: budgets, neighbouring relations, accounting, certificates and what is possible at all."""
 
-from quietq.privacy import smooth_sensitivity as smooth_sensitivity  # registers its norm
 from quietq.privacy.account import Account as Account, Accountant as Accountant, Receipt as Receipt
+from quietq.privacy.assumptions import Assumption as Assumption, Code as Code
 from quietq.privacy.budget import Budget as Budget
 from quietq.privacy.certificate import (
-    Assumption as Assumption,
+    AnsweredQuery as AnsweredQuery,
     Certificate as Certificate,
     InvalidCertificate as InvalidCertificate,
     Standing as Standing,
@@ -19,6 +19,7 @@ from quietq.privacy.errors import (
     PrivacyWarning as PrivacyWarning,
     QuietqError as QuietqError,
 )
+from quietq.privacy.explain import explain as explain
 from quietq.privacy.gaussian import (
     delta_from_mu as delta_from_mu,
     epsilon_from_mu as epsilon_from_mu,
@@ -42,3 +43,4 @@ from quietq.privacy.relations import (
     Trajectories as Trajectories,
     people as people,
 )
+from quietq.privacy.transcript import Query as Query, Transcript as Transcript

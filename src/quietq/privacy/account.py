@@ -4,7 +4,7 @@ Charge first, draw after. What was charged is never given back; the receipt is t
 the charge was for.
 
 A certificate speaks of one release. Whether there are others only an account can know, so a certificate says whether
-one was charged (`accounted`). An object that *is* the private data (`Ratings`) goes further: it carries a mark, `Once`,
+one was charged. An object that *is* the private data (`Ratings`) goes further: it carries a mark, `Once`,
 and without an account a second release is refused, and with accounts all of them must be charged to the same one. The
 mark is a name, so that copies and pickles carry it along; which names are spent, and to what account, is known to the
 process that made them, and any other process is refused unless a ledger counts for both.
@@ -20,11 +20,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption
 from quietq.privacy.checks import instance, same_process
 from quietq.privacy.cost import Cost, Spending, check_caps
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
-from quietq.privacy.relations import Relation, one_of_many
+from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -71,8 +70,6 @@ class Account(ABC):
     are nor their size may depend on what came out.
     """
 
-    kind: ClassVar[str]
-    """In words, for certificates."""
     persists: ClassVar[bool] = False
     """Whether it counts for other processes too."""
 
@@ -134,8 +131,6 @@ class Accountant(Account):
     quietq.privacy.errors.BudgetExhausted: mu = 0.3 is more than what is left, mu = 0.204379 ...
     """
 
-    kind = "an Accountant in memory"
-
     def __init__(self, budget: Budget | None, relation: Relation | None = None, *, apart: Budget | None = None) -> None:
         instance("relation", relation, Relation | None, _A_RELATION)
         check_caps(budget, apart)
@@ -160,7 +155,7 @@ class Accountant(Account):
         instance("relation", relation, Relation | None, _A_RELATION)
         same_process(self._process, "This Accountant")
         with self._lock:
-            if self._relation is not None and relation is not None and not _add_up(self._relation, relation):
+            if self._relation is not None and relation is not None and not self._relation.adds_up_with(relation):
                 raise InvalidInput(
                     f"This Accountant adds up releases for {self._relation}, and a sum with one for {relation} would "
                     "mean nothing; nothing was booked. For other people use an Accountant of its own; where both are "
@@ -179,12 +174,6 @@ class Accountant(Account):
         return f"Accountant({self.budget}, spent_mu={self.spent_mu:.6g}, remaining_mu={self.remaining_mu:.6g})"
 
 
-def _add_up(one: Relation, other: Relation) -> bool:
-    """Whether releases for the two protect the same, so that a sum of them means something."""
-    unit = one_of_many(one.describe())
-    return one == other or (unit is not None and unit == one_of_many(other.describe()))
-
-
 _ADVICE = (
     "where there is to be more than one, give every release, from the first on, the same account, "
     "`account=Accountant(Budget(...))` or a Ledger's, whose budget covers all of them."
@@ -193,15 +182,6 @@ _started = os.urandom(16).hex()  # tells this process from an earlier one of the
 _spent: dict[str, tuple[Any, int]] = {}
 """By mark, the account that its releases are charged to, or None, and how many were made or are under way."""
 _lock = threading.Lock()
-
-
-def accounted(account: Account | None) -> Assumption:
-    """What a certificate says about other releases of the same data."""
-    if account is None:
-        return Assumption("No account was given: other releases of the same data add up.", enforced=False)
-    if not type(account).__module__.startswith("quietq.") or "charge" in vars(account):
-        return Assumption("The release was charged to an account of the caller's own kind, which adds up.", False)
-    return Assumption(f"The release was charged to {account.kind} before the draw.", enforced=True)
 
 
 def released_here() -> bool:

@@ -2,21 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from quietq.privacy.checks import Checked, count, positive, positive_delta, probability
+from quietq.privacy.checks import count, positive, positive_delta, probability
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import epsilon_from_mu, mu_from_budget
+from quietq.privacy.records import Positive, Probability, Record
 
 _STEP = 1e-12
 """Relative: by so much parts of a budget are made smaller until they come to no more than the whole."""
 
 
-@dataclass(frozen=True)
-class Budget(Checked):
+class Budget(Record, frozen=True, tag=False, tag_field=None, dict=True):
     """(epsilon, delta), immutable. With delta = 0 it is pure: only pure mechanisms accept it.
 
     Having a Budget spends nothing. What spends it is a mechanism, once.
@@ -26,11 +25,10 @@ class Budget(Checked):
     0.28596
     """
 
-    fields: ClassVar = {"epsilon": positive, "delta": probability}
     gaussian: ClassVar[bool] = False
     """Whether it is good for Gaussian noise only, as a part of a budget with a delta is."""
-    epsilon: float
-    delta: float
+    epsilon: Positive
+    delta: Probability
 
     @classmethod
     def from_mu(cls, mu: float, delta: float) -> "Budget":
@@ -104,7 +102,7 @@ class Budget(Checked):
         return promise if self.is_pure else f"{promise}, mu = {self.mu:.5g}"
 
 
-class GaussianBudget(Budget):
+class GaussianBudget(Budget, frozen=True):
     """A part of a budget with a delta: parts come to the whole by their mus, not by their epsilons."""
 
     gaussian = True

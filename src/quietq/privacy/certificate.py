@@ -1,62 +1,85 @@
 """The only thing that may state an epsilon: what was promised, to whom, under which assumptions.
 
-A Certificate is a statement, not a proof or a signature: it refuses to be built in a state that claims more than its
-own parts support, and whoever signs a release off reads its assumptions.
+A certificate is the public part of a transcript: the relation, the budget, and the queries that were answered, each
+with the norm and the size of its noise. What the queries cost together is computed from them, by the theorems of
+`privacy.norms` and composition, and held against the budget, whenever a certificate is built or loaded.
+
+A certificate is a statement, not a proof or a signature. One that is `certified` is made by a `Transcript`, or read
+back from what one made, and by nothing else.
 """
 
-import dataclasses
+import contextlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+import re
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from quietq.privacy.assumption import (
-    CHOSEN as CHOSEN,
-    FAIR as FAIR,
-    Assumption as Assumption,
-    InvalidCertificate as InvalidCertificate,
-    flag,
-    line,
-    require,
-)
-from quietq.privacy.certified import check_certified
-from quietq.privacy.checks import Check, Checked, optional, positive, probability, real, shown
+import msgspec
+
+from quietq.privacy.assumptions import Assumption, Code
+from quietq.privacy.budget import Budget
+from quietq.privacy.checks import real, shown
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.kinds import UnknownKind, thaw
-from quietq.privacy.printed import in_print
-from quietq.privacy.relations import RELATIONS
+from quietq.privacy.kernel_norms import Family
+from quietq.privacy.norms import AnyNorm, KnotShape, SmoothBound, sensitivity
+from quietq.privacy.records import Flag, Line, Positive, Record, checked_by, line, read_record
+from quietq.privacy.relations import AnyRelation, Relation
+from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.version import __version__
 
 if TYPE_CHECKING:
     import dp_accounting
 
-SCHEMA = 3
+SCHEMA = 4
+MOST_QUERIES = 2_000
 Standing = Literal["certified", "claimed", "none"]
+_METHOD = re.compile("[a-z][a-z0-9/-]*")
+_CLOSE = 1e-9
+"""Relative: what rounding may do to two ways of computing one number."""
+_certifying: ContextVar[bool] = ContextVar("certifying", default=False)
 
 
-def _several(kind: type, words: str) -> Check:
-    def check(name: str, value: object) -> tuple[Any, ...]:
-        if isinstance(value, list | tuple) and all(isinstance(one, kind) for one in value):
-            return tuple(value)
-        raise InvalidCertificate(f"{name} must be a tuple of {words}, not {shown(value)}.")
-
-    return check
+class InvalidCertificate(InvalidInput):
+    """The certificate would claim more than its parts support, or the text is not one."""
 
 
-def _remarks(name: str, value: object) -> tuple[str, ...]:
-    return tuple(line("A remark", one) for one in _several(str, "sentences")(name, value))
+def require(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise InvalidCertificate(sentence)
 
 
-def _one_of(*allowed: object) -> Check:
-    def check(name: str, value: object) -> object:
-        known = any(type(value) is type(one) and value == one for one in allowed)
-        require(known, f"{name} must be one of {allowed}, not {shown(value)}.")
-        return value
+@contextlib.contextmanager
+def certifying() -> Iterator[None]:
+    """Lets certificates be certified; for `Transcript`, and for what reads one back or adds to it."""
+    before = _certifying.set(True)
+    try:
+        yield
+    finally:
+        _certifying.reset(before)
 
-    return check
+
+class AnsweredQuery(Record, frozen=True, tag=False, tag_field=None):
+    """One noisy answer, or all parts of one: what its noise is measured in, and how large it is."""
+
+    norm: AnyNorm
+    family: Family
+    sensitivity: Positive
+    """The most that neighbours differ by in the norm, errors of rounding included."""
+    size: Positive
+    """The standard deviation of Gaussian noise; the s of a density exp(-|z|/s); or how many smooth bounds the
+    deviation is where it follows the data."""
+
+    def check(self, relation: Relation) -> None:
+        """Refuses a sensitivity below what the relation comes to, and noise that is not drawn in this norm."""
+        needed = sensitivity(self.norm, relation)
+        enough = self.sensitivity >= needed * (1 - _CLOSE)
+        require(
+            enough, f"sensitivity {self.sensitivity!r} is below {needed!r}, which {relation} come to in {self.norm}."
+        )
+        require(self.family in self.norm.families, f"No {self.family} noise is measured in {self.norm}.")
 
 
 def _box(name: str, value: object) -> tuple[tuple[float, float], ...]:
@@ -68,25 +91,13 @@ def _box(name: str, value: object) -> tuple[tuple[float, float], ...]:
     return box
 
 
-def _record(name: str, value: object) -> Any:
-    require(isinstance(value, Mapping), f"{name} must be what describe() returns, not {shown(value)}.")
-    return _frozen(name, value)
-
-
-def _frozen(name: str, value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return MappingProxyType({line(f"The {name}'s text", key): _frozen(name, item) for key, item in value.items()})
+def _lines(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple):
-        return tuple(_frozen(name, item) for item in value)
-    if isinstance(value, str):
-        return line(f"The {name}'s text", value)
-    is_json = value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
-    require(is_json, f"The {name} must hold JSON values only, not {type(value).__name__}.")
-    return value
+        return tuple(line("A remark", one) for one in value)
+    raise InvalidCertificate(f"{name} must be a tuple of sentences, not {shown(value)}.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Certificate(Checked):
+class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     """An immutable statement of privacy, in JSON and in plain words.
 
     `standing` is `certified` (there is a theorem and the code enforces its conditions), `claimed` (the paper's theorem,
@@ -97,90 +108,121 @@ class Certificate(Checked):
     True
     """
 
-    fields: ClassVar = {
-        "method": line,
-        "standing": _one_of(*get_args(Standing)),
-        "relation": optional(_record),
-        "delta": optional(probability),
-        **dict.fromkeys(("epsilon", "mu", "sigma", "scale", "sensitivity", "expected_error"), optional(positive)),
-        "norm": optional(_record),
-        "domain": optional(_box),
-        "assumptions": _several(Assumption, "Assumption"),
-        "remarks": _remarks,
-        "reproducible": flag,
-        "version": line,
-        "schema": _one_of(SCHEMA),
-    }
-    method: str
+    method: Line
     standing: Standing
-    relation: Mapping[str, object] | None = None
-    """Which two inputs must look alike, as `relation.describe()` has it."""
-    epsilon: float | None = None
-    delta: float | None = None
-    mu: float | None = None
-    """The Gaussian-DP parameter; None for pure and for (epsilon, delta)-only methods."""
-    sigma: float | None = None
-    """Standard deviation of the noise, if it is one number: several queries have noise of several sizes."""
-    scale: float | None = None
-    """Size of noise that is no Gaussian of a public deviation: the s of a density exp(-|z|/s) in `norm` where it is
-    pure, and how many smooth bounds its deviation is where it follows the data."""
-    sensitivity: float | None = None
-    """The most that neighbours differ by, in `norm`."""
-    expected_error: float | None = None
+    relation: AnyRelation | None = None
+    """Which two inputs must look alike."""
+    budget: Budget | None = None
+    """The (epsilon, delta) that is promised: what all queries together cost at the most."""
+    queries: tuple[AnsweredQuery, ...] = ()
+    domain: Annotated[tuple[tuple[float, float], ...], checked_by(_box)] | None = None
+    """The public box of states, a pair (low, high) for each coordinate; slopes and norms are those over this box."""
+    expected_error: Positive | None = None
     """How far off the released values must be expected to be: root mean square, apart from a constant. It is public: by
     the law of the noise, over the box; for models of rows where people's states lie, with chance in who was asked, for
     rewards as their prior has them, and without what given features cannot represent."""
-    norm: Mapping[str, object] | None = None
-    """What sensitivity and noise are measured in: a kernel's `describe()`, or another kind of `privacy.norms`."""
-    domain: Sequence[Sequence[float]] | None = None
-    """The public box of states, a pair (low, high) for each coordinate; slopes and norms are those over this box."""
     assumptions: tuple[Assumption, ...] = ()
-    remarks: tuple[str, ...] = ()
+    remarks: Annotated[tuple[str, ...], checked_by(_lines)] = ()
     """For the reader: choices made and why, conditions that failed."""
-    reproducible: bool = False
+    reproducible: Flag = False
     """A seed or key was given, so that whoever knows it can subtract the noise: not private."""
-    version: str = __version__
-    schema: int = SCHEMA
-
-    def with_assumption(self, assumption: Assumption) -> "Certificate":
-        """The certificate with one more assumption; one that promises nothing stays as it is."""
-        if self.standing != "certified":
-            return self
-        return dataclasses.replace(self, assumptions=(*self.assumptions, assumption))
+    version: Line = __version__
+    schema: Literal[4] = SCHEMA
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(bool(self.method.strip()), "method must be named.")
-        certified = self.standing == "certified"
-        if self.relation:
-            try:
-                RELATIONS.find(self.relation)
-            except UnknownKind:  # which goes by only where nothing is certified
-                if certified:
-                    raise
         if self.standing == "none":
-            silent = (self.epsilon, self.delta, self.mu) == (None, None, None)
-            require(silent, "A certificate of standing 'none' must not state epsilon, delta or mu.")
+            require(self.budget is None, "A certificate of standing 'none' must not state epsilon and delta.")
             return
-        standing = f"standing {self.standing!r}"
-        seeded = f"A reproducible draw is not private, so it cannot have {standing}, only 'none'."
+        seeded = f"A reproducible draw is not private, so it cannot have standing {self.standing!r}, only 'none'."
         require(not self.reproducible, seeded)
-        complete = self.epsilon is not None and self.delta is not None and bool(self.relation)
-        require(complete, f"The {standing} needs epsilon, delta and the relation that they hold for.")
-        require(certified or bool(self.remarks), "A claim must remark what keeps it from being certified.")
-        if certified:
-            check_certified(self)
+        complete = self.budget is not None and self.relation is not None
+        require(complete, f"The standing {self.standing!r} needs a budget and the relation that it holds for.")
+        if self.standing == "claimed":
+            require(bool(self.remarks), "A claim must remark what keeps it from being certified.")
+        else:
+            require(_certifying.get(), "Nothing is certified but by a Transcript, which charges, draws and rounds.")
+            self._check()
 
-    def to_dict(self) -> dict[str, Any]:
-        record = {f.name: thaw(getattr(self, f.name)) for f in dataclasses.fields(self)}
-        return {**record, "assumptions": [dataclasses.asdict(one) for one in self.assumptions]}
+    def _check(self) -> None:
+        """Refuses a promise that its parts do not keep."""
+        assert self.budget is not None
+        assert self.relation is not None
+        plain = _METHOD.fullmatch(self.method) is not None
+        require(plain, f"A certified method must be a plain name such as reward/path, not {shown(self.method)}.")
+        for part in self.method.split("/"):
+            known = TRAINED_METHODS.get(part)
+            refused = f"The method {part!r} proves nothing, so it can be 'claimed' at most and not 'certified'."
+            require(known is None or known.standing == "certified", refused)
+        for code in (Code.CHOSEN, Code.FAIR):
+            somebody = f"A certified promise must trust somebody for this: {code.sentence}"
+            require(any(one.code is code for one in self.assumptions), somebody)
+        require(bool(self.queries), "What is certified needs the queries that were answered, with their noise.")
+        require(len(self.queries) <= MOST_QUERIES, f"A certificate has at most {MOST_QUERIES} queries.")
+        costly = any(isinstance(one.norm, KnotShape | SmoothBound) for one in self.queries)
+        require(len(self.queries) == 1 or not costly, "Noise on knots, or that follows the data, is one query alone.")
+        own = TRAINED_METHODS[self.method].norm if self.method in TRAINED_METHODS else None
+        for query in set(self.queries):
+            query.check(self.relation)
+            same = own is None or type(query.norm) is own
+            require(same, f"The noise of {self.method!r} is not measured in {query.norm}.")
+            sides = query.norm.dimension
+            fits = sides is None or (self.domain is not None and len(self.domain) == sides)
+            require(fits, f"domain must be the box that the norm is defined on, of {sides} coordinate(s).")
+        self._check_cost(self.budget)
+
+    def _check_cost(self, budget: Budget) -> None:
+        """Composition: squared mus add for Gaussian noise, epsilons for pure noise."""
+        families = {query.family for query in self.queries}
+        require(len(families) == 1, "All queries of one release must have noise of one family.")
+        ratios = [query.sensitivity / query.size for query in self.queries]
+        if families == {"gaussian"}:
+            require(budget.delta > 0, "delta must be above 0: Gaussian noise is never pure.")
+            _require_at_most("mu", math.hypot(*ratios), budget.mu)
+        elif families == {"pure"}:
+            require(budget.delta == 0, f"delta must be 0 for pure noise, not {budget.delta!r}.")
+            _require_at_most("epsilon", math.fsum(ratios), budget.epsilon)
+        else:
+            require(budget.delta > 0, "delta must be above 0: noise that follows the data is never pure.")
+            [query] = self.queries
+            assert isinstance(query.norm, SmoothBound)  # no other norm has this family
+            _require_at_most("epsilon", query.norm.epsilon(1 / ratios[0], budget.delta), budget.epsilon)
+
+    @property
+    def epsilon(self) -> float | None:
+        return None if self.budget is None else self.budget.epsilon
+
+    @property
+    def delta(self) -> float | None:
+        return None if self.budget is None else self.budget.delta
+
+    @property
+    def mu(self) -> float | None:
+        """Returns the Gaussian-DP parameter; None for pure and for (epsilon, delta)-only methods."""
+        if self.budget is None or any(query.family != "gaussian" for query in self.queries) or not self.queries:
+            return None
+        return self.budget.mu
+
+    @property
+    def sigma(self) -> float | None:
+        """Returns the standard deviation of the noise, if it is Gaussian and one number."""
+        sizes = {query.size for query in self.queries if query.family == "gaussian"}
+        return sizes.pop() if len(sizes) == len(self.queries) == 1 else None
+
+    def with_assumption(self, assumption: Assumption) -> "Certificate":
+        """Returns the certificate with one more assumption; one that promises nothing stays as it is."""
+        if self.standing != "certified" or assumption in self.assumptions:
+            return self
+        with certifying():
+            return msgspec.structs.replace(self, assumptions=(*self.assumptions, assumption))
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
-        """The certificate back from its JSON; raises InvalidCertificate for anything else."""
+        """Reads a certificate back from its JSON; raises InvalidCertificate for anything else."""
         try:
             record = json.loads(text, object_pairs_hook=_without_duplicates)
         except InvalidCertificate:
@@ -191,33 +233,52 @@ class Certificate(Checked):
 
     @classmethod
     def from_dict(cls, record: object) -> "Certificate":
-        """The certificate back from its JSON types; raises InvalidCertificate for anything else."""
-        if not isinstance(record, dict):
-            raise InvalidCertificate("A certificate must be a JSON object.")
-        schema = record.get("schema")
-        require(schema == SCHEMA, f"Certificate schema {shown(schema)} is not known here, only {SCHEMA}.")
-        require(set(record) == set(cls.fields), f"A certificate has exactly the fields {sorted(cls.fields)}.")
+        """Reads a certificate back from its JSON types; raises InvalidCertificate for anything else."""
         try:
-            stated = {**record, "assumptions": _assumptions(record["assumptions"])}
-            return cls(**{name: check(name, stated[name]) for name, check in cls.fields.items()})
+            with certifying():
+                return read_record(cls, record)
         except InvalidCertificate:
             raise
-        except RecursionError:
-            raise InvalidCertificate("A certificate is not nested as deeply as this.") from None
-        except (InvalidInput, OverflowError) as error:
-            raise InvalidCertificate(str(error)) from error
+        except (InvalidInput, ArithmeticError) as error:
+            raise InvalidCertificate(f"This is no certificate: {error}") from error
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self.to_dict(),)
 
     def to_event(self) -> "dp_accounting.DpEvent":
-        """The release as a dp-accounting event, for an accountant with its default neighbouring relation."""
+        """Returns the release as a dp-accounting event, for an accountant with its default neighbouring relation."""
         if self.standing != "certified" or self.mu is None:
             raise InvalidInput(f"Only a certified Gaussian release has an event; this one is {self.standing!r}.")
         return gaussian_event({self.mu: 1})
 
     def __str__(self) -> str:
+        from quietq.privacy.explain import in_print
+
         return in_print(self)
+
+
+def together(certificates: "list[Certificate]", counted: Assumption) -> Certificate:
+    """Returns the certificate of several Gaussian releases about the same people, of which the first is what leaves.
+
+    Theorem (Gaussian composition; docs/theory.md). Their squared mus add up, whatever each saw of those before.
+    """
+    first = certificates[0]
+    mus = [one.mu for one in certificates]
+    if first.budget is None or None in mus or any(one.relation != first.relation for one in certificates):
+        raise InvalidInput("Only Gaussian releases about the same people are stated together.")
+    assumptions = [one for certificate in certificates for one in certificate.assumptions]
+    with certifying():
+        return msgspec.structs.replace(
+            first,
+            budget=Budget.from_mu(math.hypot(*(mu for mu in mus if mu is not None)), first.budget.delta),
+            queries=tuple(query for certificate in certificates for query in certificate.queries),
+            assumptions=tuple(dict.fromkeys([*assumptions, counted])),
+        )
+
+
+def _require_at_most(name: str, implied: float, stated: float) -> None:
+    more = f"The noise stated comes to {name} = {implied!r}, more than the {stated!r} that is promised."
+    require(implied <= stated * (1 + _CLOSE), more)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -226,13 +287,6 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _assumptions(records: object) -> tuple[Assumption, ...]:
-    found = _several(dict, "a text and enforced, each")("assumptions", records)
-    exact = all({name: type(value) for name, value in one.items()} == {"text": str, "enforced": bool} for one in found)
-    require(exact, "Each assumption must have exactly a text and enforced, true or false.")
-    return tuple(Assumption(**one) for one in found)
-
-
 def _restored(record: dict[str, Any]) -> Certificate:
-    """What a pickle calls: a function by its name, whatever made the pickle."""
+    """Reads what a pickle holds: a function by its name, whatever made the pickle."""
     return Certificate.from_dict(record)

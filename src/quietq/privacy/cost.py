@@ -14,21 +14,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import (
-    Checked,
     count,
     instance,
     not_negative,
-    optional,
     positive,
     positive_delta,
-    probability,
 )
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu
+from quietq.privacy.records import Positive, Probability, Record
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -39,18 +37,16 @@ TOLERANCE = 1e-12
 """Relative, for sums of squares that meet the cap but for rounding; `Budget.mu` keeps as much back."""
 
 
-@dataclass(frozen=True)
-class Cost(Checked):
+class Cost(Record, frozen=True, tag=False, tag_field=None):
     """Of one release: the mu of Gaussian noise, or epsilon and delta where there is no mu.
 
     >>> print(Cost.gaussian(0.02, rounds=100), "/", Cost.apart(0.5))
     mu = 0.2 / epsilon = 0.5, delta = 0
     """
 
-    fields: ClassVar = {"mu": optional(positive), "epsilon": optional(positive), "delta": optional(probability)}
-    mu: float | None = None
-    epsilon: float | None = None
-    delta: float | None = None
+    mu: Positive | None = None
+    epsilon: Positive | None = None
+    delta: Probability | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,7 +73,7 @@ class Cost(Checked):
 
     def at_most(self, other: "Cost") -> bool:
         """Whether it is of the same kind and no larger, but for rounding."""
-        pairs = [(getattr(self, name), getattr(other, name)) for name in self.fields]
+        pairs = [(getattr(self, name), getattr(other, name)) for name in ("mu", *_PAIR)]
         return all(cap is not None and amount <= cap * (1 + _ROUNDING) for amount, cap in pairs if amount is not None)
 
     def __str__(self) -> str:

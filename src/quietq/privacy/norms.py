@@ -1,234 +1,48 @@
-"""What sensitivity and noise are measured in, as a certificate's JSON has it; and what a relation comes to in it.
+"""What sensitivity and noise are measured in, and how far apart neighbours of a relation can be in it.
 
-Each kind of norm belongs to a theorem (docs/theory.md) and is registered once, here, so that reading a certificate
-needs no JAX, or by whoever draws noise in a norm of its own. `largest_difference` is the theorem's sensitivity, from
-the relation and the norm alone: it knows nothing of how much noise was drawn, so that a certificate can hold the two
-against each other. A norm that nobody registered has no theorem, and nothing is certified in it.
+Each norm belongs to a theorem (docs/theory.md). `sensitivity` is that theorem, from relation and norm alone: it knows
+nothing of how much noise was drawn, so that a certificate can hold the two against each other. The union `AnyNorm` is
+closed: nothing is certified in a norm that is not in it. The norms of the paper's methods are here too, so that their
+certificates are read where JAX is not installed.
 """
 
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.privacy.checks import Check, count, positive, probability, real, shown
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.kinds import Kinds, Record, sup_radius, thaw
-from quietq.privacy.words import UNKNOWN, in_words, listed, plural
+from quietq.privacy.checks import positive, real, shown
+from quietq.privacy.errors import InvalidInput, NoRkhsRadius
+from quietq.privacy.kernel_norms import (
+    AdditiveNorm,
+    BandLimitedNorm,
+    ExponentialNorm,
+    FeatureNorm,
+    Norm,
+    ProductNorm,
+)
+from quietq.privacy.records import Count, Natural, Positive, Probability, checked_by
+from quietq.privacy.relations import Arrivals, LipschitzBall, OnePerson, Relation, Trajectories
+from quietq.privacy.smooth_sensitivity import smooth_epsilon
+from quietq.privacy.words import plural
 
-_RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
-MOST_QUERIES = 10_000
 UNIT_ROUNDING = 2.0**-24  # of float32
 FEWEST = 1024
 """Rewards in float32 are clipped to twice the radius times the people, or times this if they are fewer."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Norm:
-    """A kind of norm: its fields, the theorem about it, and its words."""
-
-    fields: Mapping[str, Check]
-    """All but the kind, each with its check."""
-    difference: Callable[[Record, Record], float | None]
-    """The most that neighbours of a relation differ by, from norm and relation; None where nothing bounds it."""
-    words: Callable[[Record], str]
-    dimension: Callable[[Record], int] | None = None
-    """How many coordinates the states have on which it is defined; None if it does not look at states."""
-    families: tuple[str, ...] = ()
-    """Which noise is drawn in it: "gaussian", of deviation sigma in all directions; "pure", of density
-    exp(-|z|/scale)."""
-    epsilon: Callable[[Record, float, float], float] | None = None
-    """Of any other noise, by norm, scale over sensitivity, and delta."""
-
-    @property
-    def several(self) -> bool:
-        """Whether it is about several queries, in units of each one's own noise: then there is no one size of noise."""
-        return "of" in self.fields
-
-    def phrase(self, norm: Record) -> str:
-        return self.words(norm)
-
-
-def _in_own_kernel(norm: Record, relation: Record) -> float | None:
-    if relation["kind"] == "rkhs-ball" and thaw(relation["kernel"]) == thaw(norm):
-        return math.sqrt(relation["actions"]) * relation["radius"]
-    return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelNorm(Norm):
-    """The norm of a kernel's functions; its words are those of the kernel."""
-
-    difference: Callable[[Record, Record], float | None] = _in_own_kernel
-    families: tuple[str, ...] = ("gaussian",)
-    aside: str = ""
-    """What a ball's words add: of parts or weights as they are given, since others may have the same sum."""
-    largest_value: Callable[[Record], float] | None = None
-    """The most that a function of norm 1 can be anywhere, sup sqrt K(x, x); None if nobody has computed it."""
-
-    def phrase(self, norm: Record) -> str:
-        return f"the norm of {self.words(norm)}"
-
-
-class Norms(Kinds[Norm]):
-    """All norms; a kind is made known where the module is imported that draws noise in it."""
-
-    def __setitem__(self, kind: str, norm: Norm) -> None:
-        before = self.get(kind)
-        if before is not None and before.difference.__module__ != norm.difference.__module__:
-            raise InvalidInput(f"There is a norm of the kind {kind!r} already, with a theorem of its own.")
-        super().__setitem__(kind, norm)
-
-
-NORMS = Norms("norm", "What is certified must be measured in a norm that is known here")
-
-
-def largest_difference(norm: Record, relation: Record) -> float:
-    """The most that neighbours differ by in this norm; refused if the norm is unknown, or has no such bound."""
-    known = NORMS.find(norm)
-    try:
-        found = known.difference(norm, relation)
-    except InvalidInput:
-        raise
-    except (*UNKNOWN, ArithmeticError, np.linalg.LinAlgError) as error:
-        refused = f"The norm {shown(thaw(norm))} is not one that a difference can be measured in."
-        raise InvalidInput(refused) from error
-    if found is None:
-        neighbours = f"the neighbours of a {relation.get('kind')} in {norm_in_words(norm)}"
-        raise InvalidInput(f"Nothing bounds {neighbours}, so nothing is certified in it.")
-    return positive("What neighbours differ by in this norm", found)
-
-
-def norm_in_words(record: Record) -> str:
-    """What sensitivity and noise are measured in."""
-    return in_words(lambda: NORMS[record["kind"]].phrase(record), record)
-
-
-def kernel_in_words(record: Record) -> str:
-    return in_words(lambda: NORMS[record["kind"]].words(record), record)
-
-
-def rounding(operations: int, people: int | None) -> float:
-    """How much farther apart neighbours can be than without rounding, after so many operations in a row in float32.
-
-    Each changes a number of the size that rewards are clipped to by at most 2^-24 of it, for each of two neighbours.
-    """
-    return 1 + 4 * operations * UNIT_ROUNDING * max(people or 0, FEWEST)
-
-
-def _in_exponential(norm: Record, relation: Record) -> float | None:
-    if relation["kind"] != "lipschitz-ball":
-        return _in_own_kernel(norm, relation)
-    radius, beta, slope = relation["radius"], norm["beta"], relation["lipschitz"] / relation["radius"]
-    return math.sqrt(relation["actions"]) * radius * math.sqrt(1 + beta / 2 + slope / beta * slope / 2)
-
-
-def _in_band_limited(norm: Record, relation: Record) -> float | None:
-    """A function that is projected on finitely many terms can differ by a little more than it did before."""
-    found = _in_own_kernel(norm, relation)
-    stretch = 1 + math.sqrt(2 * norm["rank"] * norm["tolerance"]) / (2 * math.sqrt(_RIDGE))
-    return None if found is None else stretch * found
-
-
-def _each(norm: Record, relation: Record) -> list[float]:
-    """What neighbours differ by in each of several queries, in units of its noise."""
-    return [largest_difference(query["norm"], relation) / query["size"] for query in norm["of"]]
-
-
-def _text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name} must be text, not {shown(value)}.")
-
-
-def _betas(name: str, value: object) -> None:
-    if not isinstance(value, list | tuple) or not value:
-        raise InvalidInput(f"{name} must be a list, one entry for each coordinate, not {shown(thaw(value))}.")
-    for beta in value:
-        positive(name, beta)
-
-
-def _parts(name: str, value: object) -> None:
-    parts = value if isinstance(value, list | tuple) else ()
-    if not all(isinstance(part, Mapping) and part.get("kind") == "exponential" and len(part) == 2 for part in parts):
-        raise InvalidInput(f"{name} must be exponential kernels, not {shown(thaw(value))}.")
-    _betas(name, [part.get("beta") for part in parts])
-
-
-def _queries(family: str) -> Check:
-    """Several queries, each with the size of its own noise, which must be of this family."""
-
-    def check(name: str, value: object) -> None:
-        if not isinstance(value, list | tuple) or not 2 <= len(value) <= MOST_QUERIES:
-            raise InvalidInput(f"{name} must be a list of 2 to {MOST_QUERIES} queries, not {shown(thaw(value))}.")
-        for query in value:
-            if not isinstance(query, Mapping) or set(query) != {"norm", "size"}:
-                raise InvalidInput(f"{name} must have a norm and a size for each query, not {shown(thaw(query))}.")
-            known = NORMS.find(query["norm"])
-            if family not in known.families or known.several:
-                raise InvalidInput(f"{name} must be single queries with {family} noise, each.")
-            positive(name, query["size"])
-
-    return check
-
-
-NORMS["exponential"] = KernelNorm(
-    fields={"beta": positive},
-    difference=_in_exponential,
-    words=lambda k: f"the exponential kernel with beta {k['beta']:g}",
-    dimension=lambda k: 1,
-    largest_value=lambda k: 1.0,
-)
-NORMS["additive"] = KernelNorm(
-    fields={"parts": _parts},
-    words=lambda k: f"the additive kernel with beta {listed([part['beta'] for part in k['parts']])}",
-    dimension=lambda k: len(k["parts"]),
-    aside=" (the parts' own norms, squared and summed)",
-    largest_value=lambda k: math.sqrt(len(k["parts"])),
-)
-NORMS["product"] = KernelNorm(
-    fields={"betas": _betas},
-    words=lambda k: f"the product kernel with beta {listed(k['betas'])}",
-    dimension=lambda k: len(k["betas"]),
-)
-NORMS["features"] = KernelNorm(
-    fields={"phi": _text, "rank": count, "dimension": count},
-    words=lambda k: f"the kernel of {plural(k['rank'], 'feature')} ({k['phi']})",
-    dimension=lambda k: k["dimension"],
-    aside=" (the norm of the weights)",
-)
-NORMS["band-limited"] = KernelNorm(
-    fields={"half_width": positive, "tolerance": positive, "rank": count},
-    difference=_in_band_limited,
-    words=lambda k: f"the band-limited kernel with half-width {k['half_width']:g} ({plural(k['rank'], 'term')})",
-    dimension=lambda k: 1,
-)
-NORMS["gaussian-queries"] = Norm(
-    fields={"of": _queries("gaussian")},
-    difference=lambda norm, relation: math.hypot(*_each(norm, relation)),
-    words=lambda norm: f"units of each query's own noise, over {len(norm['of'])} queries together",
-    families=("gaussian",),
-)
-NORMS["pure-queries"] = Norm(
-    fields={"of": _queries("pure")},
-    difference=lambda norm, relation: math.fsum(_each(norm, relation)),
-    words=lambda norm: f"units of each query's own noise, added up over {len(norm['of'])} queries",
-    families=("pure",),
-)
+MOST_PIECES = 8
+"""Between knots: the vertices of what neighbours can do there grow exponentially with it."""
 
 
 # Knots: increments of a function between equally spaced points. Differences of at most rho in size, of slope at most l,
 # are a convex body at d + 1 knots. Gaussian noise of a shape S measures increments u by sqrt(u' S^-1 u), which is
-# largest at a vertex of the body; pure noise measures them by the gauge of a body of increments. Theorems:
-# docs/theory.md, and `mechanisms.knots` and `noise.increments`, which draw it.
-
-MOST_PIECES = 8
+# largest at a vertex of the body; pure noise measures them by the gauge of a body of increments. `mechanisms.knots` and
+# `noise.increments` draw it.
 
 
-@lru_cache(maxsize=64)  # a file may ask for the same ones many times
+@functools.lru_cache(maxsize=64)
 def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
     """Points that include every vertex of {|v_j| <= 1, |v_{j+1} - v_j| <= step}, up to sign.
 
@@ -267,19 +81,8 @@ def vertices(step: float, pieces: int) -> Float[np.ndarray, "vertices knots"]:
     return np.unique(np.array(found), axis=0)
 
 
-def _in_shape(norm: Record, relation: Record) -> float | None:
-    """A convex function is largest at a vertex of the body."""
-    if relation["kind"] != "lipschitz-ball" or relation["actions"] != 1:
-        return None
-    shape, radius = np.array(norm["shape"], dtype=np.float64), relation["radius"]
-    pieces = len(shape)
-    points = np.diff(vertices(relation["lipschitz"] / pieces / radius, pieces), axis=1)
-    lengths = np.linalg.norm(np.linalg.solve(np.linalg.cholesky(shape), points.T), axis=0)
-    return radius * float(lengths.max())
-
-
-def _check_shape(name: str, value: object) -> None:
-    """The covariance of noise on increments, in units of its mean variance."""
+def _covariance(name: str, value: object) -> tuple[tuple[float, ...], ...]:
+    """Returns the covariance of noise on increments, in units of its mean variance."""
     rows: Any = value if isinstance(value, list | tuple) else ()
     square = all(isinstance(row, list | tuple) and len(row) == len(rows) for row in rows)
     if not 1 <= len(rows) <= MOST_PIECES or not square:
@@ -287,157 +90,272 @@ def _check_shape(name: str, value: object) -> None:
     shape = np.array([[real(name, number) for number in row] for row in rows])
     if not (np.array_equal(shape, shape.T) and math.isclose(float(np.trace(shape)), len(rows), rel_tol=1e-9)):
         raise InvalidInput(f"{name} must be symmetric, with a mean of 1 on its diagonal.")
+    return tuple(tuple(float(number) for number in row) for row in shape)
 
 
-NORMS["knots"] = Norm(
-    fields={"shape": _check_shape},
-    difference=_in_shape,
-    words=lambda norm: f"the shape of the noise on {plural(len(norm['shape']), 'increment')} between knots",
-    dimension=lambda norm: 1,
-    families=("gaussian",),
-)
+class KnotShape(Norm, frozen=True, tag="knots"):
+    """The shape of Gaussian noise on increments between knots."""
 
+    shape: Annotated[tuple[tuple[float, ...], ...], checked_by(_covariance)]
 
-def _in_gauge(norm: Record, relation: Record) -> float | None:
-    """The gauge of one body of increments, at most over another: its steepest step, or its whole range."""
-    if relation["kind"] != "lipschitz-ball" or relation["actions"] != 1:
-        return None
-    radius, lipschitz = relation["radius"], relation["lipschitz"]
-    steepest = min(lipschitz, 2 * radius * norm["pieces"]) / norm["lipschitz"]
-    return max(steepest, min(2 * radius, lipschitz) / (2 * norm["radius"]))
+    @property
+    def dimension(self) -> int:
+        return 1
 
-
-NORMS["increments"] = Norm(
-    fields={"pieces": count, "radius": positive, "lipschitz": positive},
-    difference=_in_gauge,
-    words=lambda norm: (
-        f"the gauge of what differences of at most {norm['radius']:g}, of slope at most {norm['lipschitz']:g}, can "
-        f"do to {plural(norm['pieces'], 'increment')} between knots"
-    ),
-    dimension=lambda norm: 1,
-    families=("pure",),
-)
-
-
-# Means over people, of vectors held to a length, and of the returns of policies. Replacing one of N people moves a mean
-# of vectors of length at most B by at most 2B/N, and by sqrt(2) B/N where no two vectors can be more than a right angle
-# apart. See docs/theory.md, section 11.
-
-FARTHEST = {"mean-of-people": 2.0, "mean-within-right-angles": math.sqrt(2)}
-"""How far apart the vectors of two people can be, in units of the bound."""
-
-
-def _of_mean(norm: Record, relation: Record) -> float | None:
-    if relation["kind"] != "one-person":
-        return None
-    return FARTHEST[norm["kind"]] * norm["bound"] / relation["people"]
-
-
-def _of_returns(norm: Record, relation: Record) -> float | None:
-    return 2 * math.sqrt(norm["policies"]) / relation["people"] if relation["kind"] == "one-person" else None
-
-
-NORMS["mean-of-people"] = Norm(
-    fields={"bound": positive},
-    difference=_of_mean,
-    words=lambda norm: f"the length of a mean of people's vectors, each held to {norm['bound']:g}",
-    families=("gaussian",),
-)
-NORMS["mean-within-right-angles"] = Norm(
-    fields={"bound": positive},
-    difference=_of_mean,
-    words=lambda norm: (
-        f"the length of a mean of people's vectors, each held to {norm['bound']:g}, no two of which are more than a "
-        "right angle apart"
-    ),
-    families=("gaussian",),
-)
-NORMS["returns"] = Norm(
-    fields={"policies": count},
-    difference=_of_returns,
-    words=lambda norm: (
-        f"the length of mean returns of {plural(norm['policies'], 'policy', 'policies')}, and of their squares, in "
-        "units of half the range that each is held to"
-    ),
-    families=("gaussian",),
-)
-
-
-# What noises as it goes: observed rewards, rounds of averages and gradients, values. All that methods in worlds see of
-# a relation is how much one reward can change (`sup_radius`).
-
-_OPERATIONS = partial(count, least=0)  # of float32, whose rounding counts; none in float64
-
-
-def _together(counted: str) -> Callable[[Record, Record], float]:
-    def together(norm: Record, relation: Record) -> float:
-        rounded = rounding(norm["operations"], relation["people"]) if norm["operations"] else 1.0
-        return rounded * sup_radius(relation) * math.sqrt(norm[counted])
-
-    return together
-
-
-def _of_gradients(norm: Record, relation: Record) -> float:
-    """Each round's own sensitivity, as rewards that differ by the norm's radius move it, counts as 1."""
-    return math.sqrt(norm["rounds"]) * max(1.0, sup_radius(relation) / norm["radius"])
-
-
-NORMS["rewards"] = Norm(
-    fields={"count": count, "operations": _OPERATIONS},
-    difference=_together("count"),
-    words=lambda norm: f"the Euclidean norm of {plural(norm['count'], 'observed reward')} together",
-    families=("gaussian",),
-)
-NORMS["mean-rewards"] = Norm(
-    fields={"rounds": count, "operations": _OPERATIONS},
-    difference=_together("rounds"),
-    words=lambda norm: (
-        f"units of the root of the number of mean rewards in a round, of {plural(norm['rounds'], 'round')} together"
-    ),
-    families=("gaussian",),
-)
-for _kind, _of, _one in (
-    ("reward-gradients", "round's gradient", "round"),
-    ("clipped-gradients", "gradient step", "step"),
-):
-    NORMS[_kind] = Norm(
-        fields={"rounds": count, "radius": positive},
-        difference=_of_gradients,
-        words=lambda norm, of=_of, one=_one: (
-            f"units of what rewards that differ by {norm['radius']:g} do to a {of}, of "
-            f"{plural(norm['rounds'], one)} together"
-        ),
-        families=("gaussian",),
-    )
-NORMS["values"] = Norm(
-    fields={"count": count, "discount": probability, "operations": _OPERATIONS},
-    difference=lambda norm, relation: _together("count")(norm, relation) / (1 - norm["discount"]),
-    words=lambda norm: (
-        f"the Euclidean norm of {plural(norm['count'], 'value')} at knots, with discount {norm['discount']:g}"
-    ),
-    families=("gaussian",),
-)
-
-
-# People who come by (docs/theory.md, section 14). Each answer is used once, unless it is in a node on every level
-
-
-def _of_visits(most: Callable[[Record, Record], float], contexts: bool = False) -> Callable[..., float | None]:
-    """What all of a person's visits can come to: each as much as one, and all of them in the same sum."""
-
-    def difference(norm: Record, relation: Record) -> float | None:
-        if relation["kind"] != "arrivals" or relation["contexts"] is not contexts:
+    def largest_difference(self, relation: Relation) -> float | None:
+        """A convex function is largest at a vertex of the body."""
+        if not isinstance(relation, LipschitzBall) or relation.actions != 1:
             return None
-        return relation["visits"] * most(norm, relation)
+        pieces = len(self.shape)
+        points = np.diff(vertices(relation.lipschitz / pieces / relation.radius, pieces), axis=1)
+        try:
+            whitened = np.linalg.solve(np.linalg.cholesky(np.array(self.shape)), points.T)
+        except np.linalg.LinAlgError:
+            return None
+        return relation.radius * float(np.linalg.norm(whitened, axis=0).max())
 
-    return difference
+    def __str__(self) -> str:
+        return f"the shape of the noise on {plural(len(self.shape), 'increment')} between knots"
 
 
-def _levels(norm: Record, relation: Record) -> int:
+class IncrementGauge(Norm, frozen=True, tag="increments"):
+    """The gauge of a body of increments between knots, for pure noise."""
+
+    families: ClassVar = ("pure",)
+    pieces: Count
+    radius: Positive
+    lipschitz: Positive
+
+    @property
+    def dimension(self) -> int:
+        return 1
+
+    def largest_difference(self, relation: Relation) -> float | None:
+        """The gauge of one body of increments, at most over another: its steepest step, or its whole range."""
+        if not isinstance(relation, LipschitzBall) or relation.actions != 1:
+            return None
+        steepest = min(relation.lipschitz, 2 * relation.radius * self.pieces) / self.lipschitz
+        return max(steepest, min(2 * relation.radius, relation.lipschitz) / (2 * self.radius))
+
+    def __str__(self) -> str:
+        return (
+            f"the gauge of what differences of at most {self.radius:g}, of slope at most {self.lipschitz:g}, can do "
+            f"to {plural(self.pieces, 'increment')} between knots"
+        )
+
+
+# Means over people, of vectors clipped to a length, and of the returns of policies. Replacing one of N people moves a
+# mean of vectors of length at most B by at most 2B/N, and by sqrt(2) B/N where no two vectors can be more than a right
+# angle apart.
+
+
+class MeanOfPeople(Norm, frozen=True, tag="mean-of-people"):
+    """The length of a mean of people's vectors, each clipped to a bound."""
+
+    bound: Positive
+    diameter: ClassVar[float] = 2.0
+    """How far apart the vectors of two people can be, in units of the bound."""
+
+    def largest_difference(self, relation: Relation) -> float | None:
+        return self.diameter * self.bound / relation.people if isinstance(relation, OnePerson) else None
+
+    def __str__(self) -> str:
+        return f"the length of a mean of people's vectors, each held to {self.bound:g}"
+
+
+class MeanWithinRightAngles(MeanOfPeople, frozen=True, tag="mean-within-right-angles"):
+    """The same for vectors of which no two are more than a right angle apart."""
+
+    diameter: ClassVar[float] = math.sqrt(2)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, no two of which are more than a right angle apart"
+
+
+class MeanReturns(Norm, frozen=True, tag="returns"):
+    """The length of mean returns of policies, and of their squares, in units of half the range of each."""
+
+    policies: Count
+
+    def largest_difference(self, relation: Relation) -> float | None:
+        return 2 * math.sqrt(self.policies) / relation.people if isinstance(relation, OnePerson) else None
+
+    def __str__(self) -> str:
+        return (
+            f"the length of mean returns of {plural(self.policies, 'policy', 'policies')}, and of their squares, in "
+            "units of half the range that each is held to"
+        )
+
+
+# What noises as it learns: observed rewards, rounds of averages and gradients, values. All that the paper's methods see
+# of a relation is how much one reward can change (`sup_radius`).
+
+
+def rounding(operations: int, people: int | None) -> float:
+    """How much farther apart neighbours can be than without rounding, after so many operations in a row in float32.
+
+    Each changes a number of the size that rewards are clipped to by at most 2^-24 of it, for each of two neighbours.
+    """
+    return 1 + 4 * operations * UNIT_ROUNDING * max(people or 0, FEWEST)
+
+
+class ObservedRewards(Norm, frozen=True, tag="rewards"):
+    """The Euclidean norm of so many observed rewards together."""
+
+    count: Count
+    operations: Natural
+    """In float32, whose rounding counts; none in float64."""
+
+    def largest_difference(self, relation: Relation) -> float:
+        rounded = rounding(self.operations, relation.people) if self.operations else 1.0
+        return rounded * relation.sup_radius * math.sqrt(self.count)
+
+    def __str__(self) -> str:
+        return f"the Euclidean norm of {plural(self.count, 'observed reward')} together"
+
+
+class MeanRewards(Norm, frozen=True, tag="mean-rewards"):
+    """Mean rewards of several rounds, in units of the root of their number in a round."""
+
+    rounds: Count
+    operations: Natural
+
+    def largest_difference(self, relation: Relation) -> float:
+        return ObservedRewards(self.rounds, self.operations).largest_difference(relation)
+
+    def __str__(self) -> str:
+        return f"units of the root of the number of mean rewards in a round, of {plural(self.rounds, 'round')} together"
+
+
+class RewardGradients(Norm, frozen=True, tag="reward-gradients"):
+    """Gradients of several rounds, each in units of its own sensitivity to rewards that differ by `radius`."""
+
+    rounds: Count
+    radius: Positive
+    each: ClassVar[str] = "round's gradient"
+    one: ClassVar[str] = "round"
+
+    def largest_difference(self, relation: Relation) -> float:
+        return math.sqrt(self.rounds) * max(1.0, relation.sup_radius / self.radius)
+
+    def __str__(self) -> str:
+        return (
+            f"units of what rewards that differ by {self.radius:g} do to a {self.each}, of "
+            f"{plural(self.rounds, self.one)} together"
+        )
+
+
+class ClippedGradients(RewardGradients, frozen=True, tag="clipped-gradients"):
+    """The same for gradients that were clipped one by one."""
+
+    each: ClassVar[str] = "gradient step"
+    one: ClassVar[str] = "step"
+
+
+class KnotValues(Norm, frozen=True, tag="values"):
+    """The Euclidean norm of values at knots, fixed points of discounted averages."""
+
+    count: Count
+    discount: Probability
+    operations: Natural
+
+    def largest_difference(self, relation: Relation) -> float:
+        return ObservedRewards(self.count, self.operations).largest_difference(relation) / (1 - self.discount)
+
+    def __str__(self) -> str:
+        return f"the Euclidean norm of {plural(self.count, 'value')} at knots, with discount {self.discount:g}"
+
+
+class SmoothBound(Norm, frozen=True, tag="smooth-bound"):
+    """Units of a smooth bound on the local sensitivity, which follows the data and is not released."""
+
+    families: ClassVar = ("smooth",)
+    weights: Count
+    beta: Positive
+
+    def largest_difference(self, relation: Relation) -> float | None:
+        return 1.0 if isinstance(relation, Trajectories) else None  # by definition
+
+    def epsilon(self, scale: float, delta: float) -> float:
+        """Returns the least epsilon of Gaussian noise of so many smooth bounds."""
+        return smooth_epsilon(self.beta, self.weights, scale, delta)
+
+    def __str__(self) -> str:
+        return (
+            f"units of a smooth bound for {plural(self.weights, 'weight')}, which follows the data and is not released"
+        )
+
+
+# Arrivals (docs/theory.md, section 14). All of a person's visits can come to as much as one, times their number: each
+# answer is used once, unless it is in a node on every level of a tree, or in every later sum of an encoded one.
+
+
+class Answers(Norm, frozen=True, tag="answers"):
+    """Units of the range of an answer, summed over all sums that a person is in."""
+
+    families: ClassVar = ("gaussian", "pure")
+    contexts: ClassVar[bool] = False
+    """Whether it is for policies that look at contexts."""
+
+    def largest_difference(self, relation: Relation) -> float | None:
+        if not isinstance(relation, Arrivals) or relation.contexts is not self.contexts:
+            return None
+        return relation.visits * self.of_one_visit(relation.arrivals)
+
+    def of_one_visit(self, arrivals: int | None) -> float:
+        """Returns how far one visit can move all sums together."""
+        return 1.0
+
+    def __str__(self) -> str:
+        return "units of the range of an answer, summed over all sums that a person is in"
+
+
+class Flips(Answers, frozen=True, tag="flips"):
+    """The logarithm of the odds that an answer is passed on as it is."""
+
+    families: ClassVar = ("pure",)
+
+    def __str__(self) -> str:
+        return "units of the logarithm of the odds that an answer is passed on as it is"
+
+
+def _check_levels(levels: int, arrivals: int | None) -> int:
     """Each answer is in one node on each level, and there must be a leaf for everybody."""
-    if relation["arrivals"] is None or relation["arrivals"] > 2 ** (norm["levels"] - 1):
-        raise InvalidInput(f"A tree of {norm['levels']} levels has no place for all arrivals.")
-    return norm["levels"]
+    if arrivals is None or (arrivals - 1).bit_length() > levels - 1:  # there are 2^(levels - 1) leaves
+        raise InvalidInput(f"A tree of {levels} levels has no place for all arrivals.")
+    return levels
+
+
+class TreeOfAnswers(Answers, frozen=True, tag="tree-of-answers"):
+    """Units of the range of an answer, summed over the levels of a tree."""
+
+    families: ClassVar = ("pure",)
+    levels: Count
+
+    def of_one_visit(self, arrivals: int | None) -> float:
+        return _check_levels(self.levels, arrivals)
+
+    def __str__(self) -> str:
+        return f"units of the range of an answer, summed over {plural(self.levels, 'level')} of a tree"
+
+
+class TreeOfMoments(Answers, frozen=True, tag="tree-of-moments"):
+    """The Frobenius norm of sums of zz' on the levels of a tree."""
+
+    families: ClassVar = ("gaussian",)
+    contexts: ClassVar = True
+    levels: Count
+    length: Positive
+    """The most that z can be long."""
+
+    def of_one_visit(self, arrivals: int | None) -> float:
+        return math.sqrt(2 * _check_levels(self.levels, arrivals)) * self.length**2
+
+    def __str__(self) -> str:
+        return (
+            f"the Frobenius norm of sums of zz' with |z| at most {self.length:g}, on "
+            f"{plural(self.levels, 'level')} of a tree"
+        )
 
 
 def longest_column(scales: Sequence[float], decays: Sequence[float], steps: int) -> float:
@@ -450,51 +368,71 @@ def longest_column(scales: Sequence[float], decays: Sequence[float], steps: int)
     return math.sqrt(1 + math.fsum(a * (1 - p ** (steps - 1)) / (1 - p) for a, p in pairs))
 
 
-def _column(norm: Record, relation: Record) -> float:
-    if relation["arrivals"] is None:
-        raise InvalidInput("A running sum needs a number of arrivals.")
-    return longest_column(norm["scales"], norm["decays"], relation["arrivals"])
+def _fractions(name: str, value: object) -> tuple[float, ...]:
+    """Returns positive numbers, so that the matrix has no negative entry, as the theorem asks."""
+    if isinstance(value, list | tuple) and all(isinstance(one, float) and 0 < one < 1 for one in value):
+        return tuple(value)
+    raise InvalidInput(f"{name} must be numbers between 0 and 1, not {shown(value)}.")
 
 
-def _between(name: str, value: object) -> None:
-    """Positive, so that the matrix has no negative entry, as the theorem asks."""
-    if not isinstance(value, list | tuple) or not all(isinstance(one, float) and 0 < one < 1 for one in value):
-        raise InvalidInput(f"{name} must be numbers between 0 and 1.")
+class EncodedMoments(Answers, frozen=True, tag="encoded-moments"):
+    """The Frobenius norm of sums of zz' that were encoded by a Toeplitz matrix of a few buffers."""
+
+    families: ClassVar = ("gaussian",)
+    contexts: ClassVar = True
+    scales: Annotated[tuple[float, ...], checked_by(_fractions)]
+    decays: Annotated[tuple[float, ...], checked_by(_fractions)]
+    length: Positive
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.scales) != len(self.decays) or len(self.scales) > 64:
+            raise InvalidInput("scales and decays must be equally many, at most 64, one of each for every buffer.")
+
+    def of_one_visit(self, arrivals: int | None) -> float:
+        if arrivals is None:
+            raise InvalidInput("A running sum needs a number of arrivals.")
+        return math.sqrt(2) * longest_column(self.scales, self.decays, arrivals) * self.length**2
+
+    def __str__(self) -> str:
+        return (
+            f"the Frobenius norm of encoded sums of zz' with |z| at most {self.length:g}, by a Toeplitz matrix of "
+            f"{plural(len(self.scales), 'buffer')}"
+        )
 
 
-NORMS["answers"] = Norm(
-    fields={},
-    difference=_of_visits(lambda norm, relation: 1.0),
-    words=lambda norm: "units of the range of an answer, summed over all sums that a person is in",
-    families=("gaussian", "pure"),
+AnyNorm = (
+    ExponentialNorm
+    | AdditiveNorm
+    | ProductNorm
+    | FeatureNorm
+    | BandLimitedNorm
+    | KnotShape
+    | IncrementGauge
+    | MeanOfPeople
+    | MeanWithinRightAngles
+    | MeanReturns
+    | ObservedRewards
+    | MeanRewards
+    | RewardGradients
+    | ClippedGradients
+    | KnotValues
+    | SmoothBound
+    | Answers
+    | Flips
+    | TreeOfAnswers
+    | TreeOfMoments
+    | EncodedMoments
 )
-NORMS["flips"] = Norm(
-    fields={},
-    difference=_of_visits(lambda norm, relation: 1.0),
-    words=lambda norm: "units of the logarithm of the odds that an answer is passed on as it is",
-    families=("pure",),
-)
-NORMS["tree-of-answers"] = Norm(
-    fields={"levels": count},
-    difference=_of_visits(_levels),
-    words=lambda norm: f"units of the range of an answer, summed over {plural(norm['levels'], 'level')} of a tree",
-    families=("pure",),
-)
-NORMS["tree-of-moments"] = Norm(
-    fields={"levels": count, "length": positive},
-    difference=_of_visits(lambda n, r: math.sqrt(2 * _levels(n, r)) * n["length"] ** 2, contexts=True),
-    words=lambda norm: (
-        f"the Frobenius norm of sums of zz' with |z| at most {norm['length']:g}, on {plural(norm['levels'], 'level')} "
-        "of a tree"
-    ),
-    families=("gaussian",),
-)
-NORMS["encoded-moments"] = Norm(
-    fields={"scales": _between, "decays": _between, "length": positive},
-    difference=_of_visits(lambda n, r: math.sqrt(2) * _column(n, r) * n["length"] ** 2, contexts=True),
-    words=lambda norm: (
-        f"the Frobenius norm of encoded sums of zz' with |z| at most {norm['length']:g}, by a Toeplitz matrix of "
-        f"{plural(len(norm['scales']), 'buffer')}"
-    ),
-    families=("gaussian",),
-)
+"""All norms that something can be certified in."""
+
+
+def sensitivity(norm: Norm, relation: Relation) -> float:
+    """Returns the most that neighbours differ by in a norm; refused where nothing bounds it."""
+    try:
+        found = norm.largest_difference(relation)
+    except NoRkhsRadius:
+        found = None
+    if found is None or not math.isfinite(found):
+        raise InvalidInput(f"Nothing bounds {norm} of neighbours, which are {relation}.")
+    return positive("What neighbours differ by in this norm", found)

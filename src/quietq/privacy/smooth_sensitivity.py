@@ -34,8 +34,6 @@ from quietq.privacy.budget import Budget
 from quietq.privacy.checks import count, positive, positive_delta, real
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import log_delta
-from quietq.privacy.norms import NORMS, Norm, Record
-from quietq.privacy.words import plural
 
 _AT_ONCE = 256
 _SURE = 1e-7
@@ -49,9 +47,9 @@ def _dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
     return math.expm1(2 * beta) * high / 2 - beta * d, beta * d + math.expm1(-2 * beta) * low / 2
 
 
-def smooth_epsilon(norm: Record, scale: float, delta: float) -> float:
+def smooth_epsilon(beta: float, d: int, scale: float, delta: float) -> float:
     """The least epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem."""
-    beta, d, alpha, z = norm["beta"], norm["weights"], 1 / scale, -float(ndtri(delta / 2))
+    alpha, z = 1 / scale, -float(ndtri(delta / 2))
     if beta > _MOST_BETA:
         return math.inf
     narrower, wider = _dilation(beta, d, delta)
@@ -62,16 +60,6 @@ def smooth_epsilon(norm: Record, scale: float, delta: float) -> float:
 def _exact_delta(alpha: float, beta: float, d: int, epsilon: float, delta: float) -> float:
     """Not too small; `delta` says how small numbers still matter."""
     return delta_of_two_sizes(alpha, beta, d, epsilon, _SURE * delta) * (1 + _SURE)
-
-
-NORMS["smooth-bound"] = Norm(
-    fields={"weights": count, "beta": positive},
-    difference=lambda norm, relation: 1.0 if relation["kind"] == "replace-trajectory" else None,  # by definition
-    words=lambda norm: (
-        f"units of a smooth bound for {plural(norm['weights'], 'weight')}, which follows the data and is not released"
-    ),
-    epsilon=smooth_epsilon,
-)
 
 
 @dataclass(frozen=True)

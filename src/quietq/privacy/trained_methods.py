@@ -7,13 +7,23 @@ what it is held against is here.
 from dataclasses import dataclass
 from typing import Literal
 
+from quietq.privacy.kernel_norms import Norm
+from quietq.privacy.norms import (
+    ClippedGradients,
+    KnotValues,
+    MeanRewards,
+    ObservedRewards,
+    RewardGradients,
+    SmoothBound,
+)
+
 
 @dataclass(frozen=True)
 class TrainedMethod:
     """What holds for every release of a method."""
 
     standing: Literal["none", "claimed", "certified"]
-    norm: str | None = None
+    norm: type[Norm] | None = None
     """The norm that its noise is measured in, if every run is a release of its own."""
     releases: Literal["network", "knots", "noised knots"] = "network"
     """What its agents are made of: any network, or values at knots, which may be the very numbers that were noised."""
@@ -24,10 +34,10 @@ TRAINED_METHODS = {
     "published": TrainedMethod("claimed"),
     "reward": TrainedMethod("certified"),
     "actor-critic": TrainedMethod("certified"),
-    "value": TrainedMethod("certified", "mean-rewards", "knots"),
-    "value-network": TrainedMethod("certified", "reward-gradients"),
-    "gradient": TrainedMethod("certified", "clipped-gradients"),
-    "input": TrainedMethod("certified", "rewards", "knots"),
-    "output": TrainedMethod("certified", "values", "noised knots"),
-    "evaluation": TrainedMethod("certified", "smooth-bound"),
+    "value": TrainedMethod("certified", MeanRewards, "knots"),
+    "value-network": TrainedMethod("certified", RewardGradients),
+    "gradient": TrainedMethod("certified", ClippedGradients),
+    "input": TrainedMethod("certified", ObservedRewards, "knots"),
+    "output": TrainedMethod("certified", KnotValues, "noised knots"),
+    "evaluation": TrainedMethod("certified", SmoothBound),
 }

@@ -1,0 +1,539 @@
+"""What a promise stands on: a closed list of assumptions, each a code with numbers.
+
+A code says who vouches for it: quietq's own code (`ENFORCED`), or a person (`TRUSTED`), because no code can see whether
+it holds. Nothing in a certificate can change that. It also says who has to read it: whoever signs a release off, or
+the engineer who can judge how numbers were computed. Sentences are made when they are printed.
+"""
+
+import string
+from enum import Enum
+from typing import Annotated
+
+from quietq.privacy.checks import real, shown
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.records import Record, checked_by
+
+ENFORCED, TRUSTED = True, False
+SIGNER, ENGINEER = "signer", "engineer"
+LONGEST_TEXT = 500
+
+
+class Code(Enum):
+    """One assumption: its name in files, its sentence, who vouches for it, and who has to read it.
+
+    In a sentence `{:g}` is a number, `{:d}` a whole number and `{}` a line of text, which only a trusted one has.
+    """
+
+    def __new__(cls, code: str, vouched: bool, reader: str, sentence: str) -> "Code":
+        member = object.__new__(cls)
+        member._value_ = code
+        return member
+
+    def __init__(self, code: str, vouched: bool, reader: str, sentence: str) -> None:
+        self.enforced = vouched
+        self.reader = reader
+        self.sentence = sentence
+
+    @property
+    def fields(self) -> list[str]:
+        """Returns the format of each value that the sentence takes."""
+        return [spec or "" for _, name, spec, _ in string.Formatter().parse(self.sentence) if name is not None]
+
+    def __call__(self, *values: float | int | str) -> "Assumption":
+        """Returns the assumption with these values."""
+        return Assumption(self, values)
+
+    # Behind every release.
+    CHOSEN = (
+        "chosen-without-data",
+        TRUSTED,
+        SIGNER,
+        "Box or items, bounds, numbers of people, settings and budget were chosen without the private data.",
+    )
+    FAIR = (
+        "fair-bits",
+        TRUSTED,
+        SIGNER,
+        "The operating system's random bits are fair, independent and known to nobody.",
+    )
+    NO_ACCOUNT = (
+        "no-account",
+        TRUSTED,
+        SIGNER,
+        "No account was given: other releases of the same data add up.",
+    )
+    OTHER_ACCOUNT = (
+        "account-of-the-caller",
+        TRUSTED,
+        SIGNER,
+        "The release was charged to an account of the caller's own kind, which adds up.",
+    )
+    CHARGED_IN_MEMORY = (
+        "charged-in-memory",
+        ENFORCED,
+        SIGNER,
+        "The release was charged to an Accountant in memory before the draw.",
+    )
+    CHARGED_IN_LEDGER = (
+        "charged-in-ledger",
+        ENFORCED,
+        SIGNER,
+        "The release was charged to a source's account in a ledger before the draw.",
+    )
+    NUMBERS_BOUNDED = (
+        "numbers-bounded",
+        TRUSTED,
+        ENGINEER,
+        "The numbers that noise was added to stay below {:g} in size whatever the data is, and were computed to within "
+        "{:g}, which the noise covers.",
+    )
+    EXACT_NOISE = (
+        "exact-noise",
+        ENFORCED,
+        ENGINEER,
+        "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, and "
+        "the sum was rounded to multiples of {:g}; what is released was computed from that alone.",
+    )
+
+    # What people gave.
+    NAMES = (
+        "one-name-each",
+        TRUSTED,
+        SIGNER,
+        "Each row stands under the name of the person it came from, and nobody appears in the data under two names.",
+    )
+    ONE_OF_DECLARED = (
+        "one-of-declared-people",
+        ENFORCED,
+        SIGNER,
+        "One person's rows, all of them, count as one of {:d} people, as declared, however many rows there are.",
+    )
+    RATINGS_CLIPPED = (
+        "ratings-clipped",
+        ENFORCED,
+        SIGNER,
+        "Each person counts as one function with values in [{:g}, {:g}] and slope at most {:g} per width of the box.",
+    )
+    SUM_BY_COORDINATE = (
+        "sum-by-coordinate",
+        ENFORCED,
+        SIGNER,
+        "Each person's function is a sum of one function for each coordinate, which has no interactions.",
+    )
+    PERSON_CLIPPED = (
+        "person-clipped",
+        ENFORCED,
+        SIGNER,
+        "What rows say was held to its declared ranges, and each person to a bound.",
+    )
+    ITEMS_OF_LIST = (
+        "items-of-list",
+        ENFORCED,
+        SIGNER,
+        "A state is the number, from 0 on, of one of {:d} items of a public list; what names another does not count.",
+    )
+    ACTIONS_OF_LIST = (
+        "actions-of-list",
+        ENFORCED,
+        SIGNER,
+        "There is a value for each of {:d} actions of a public list; what names another does not count.",
+    )
+    NEIGHBOURS = (
+        "neighbours-as-declared",
+        TRUSTED,
+        SIGNER,
+        "Neighbouring inputs are as the relation says: nothing enforces it here.",
+    )
+    CALLER = (
+        "vouched-by-caller",
+        TRUSTED,
+        SIGNER,
+        "The caller makes sure of the relation: {}",
+    )
+
+    # Which numbers were looked at.
+    GRID = (
+        "looked-at-grid",
+        ENFORCED,
+        SIGNER,
+        "The function was looked at on a public grid only, noised once, and not kept.",
+    )
+    VALUES_AT_KNOTS = (
+        "values-at-knots",
+        ENFORCED,
+        SIGNER,
+        "Only the values at {:d} public knots were looked at, noised once, not kept.",
+    )
+    INCREMENTS_BETWEEN_KNOTS = (
+        "increments-between-knots",
+        ENFORCED,
+        SIGNER,
+        "Only the increments between {:d} public knots were looked at, noised once, not kept.",
+    )
+    WEIGHTS = (
+        "weights-given",
+        ENFORCED,
+        SIGNER,
+        "The function was given as weights, noised once, and not kept.",
+    )
+    PROJECTED = (
+        "projected",
+        ENFORCED,
+        SIGNER,
+        "The function was looked at only at public sample points and projected, or given as weights, noised once, and "
+        "not kept.",
+    )
+    MEANS_OF_PEOPLE = (
+        "means-of-people",
+        ENFORCED,
+        SIGNER,
+        "Each of {:d} queries took the mean of one vector per person, held to its bound, was noised once, and saw "
+        "earlier answers only.",
+    )
+
+    # Worlds, policies and checks made of sessions.
+    WORLD_DYNAMICS = ("world-dynamics", ENFORCED, SIGNER, "Released is how states move, noised, and no row of it.")
+    WORLD_STARTS = ("world-starts", ENFORCED, SIGNER, "Released is where episodes start, noised, and no row of it.")
+    WORLD_REWARDS = ("world-rewards", ENFORCED, SIGNER, "Released is the mean reward, noised, and no row of it.")
+    WORLD_ENDS = ("world-ends", ENFORCED, SIGNER, "Released is when episodes end, noised, and no row of it.")
+    ALL_EPISODES = (
+        "all-episodes",
+        ENFORCED,
+        SIGNER,
+        "All episodes of a person are in one vector of each query.",
+    )
+    KNOWN_PARTS = (
+        "known-parts",
+        TRUSTED,
+        SIGNER,
+        "What was declared as known is public, and not taken from these people: {}.",
+    )
+    RETURNS_CLIPPED = (
+        "returns-clipped",
+        ENFORCED,
+        SIGNER,
+        "Each person's return was held to [{:g}, {:g}], once over all of their episodes.",
+    )
+    PURE_FUNCTIONS = (
+        "functions-keep-nothing",
+        TRUSTED,
+        SIGNER,
+        "Policies, probabilities, cells and model look at one state at a time, never fail and keep nothing.",
+    )
+    FUNCTIONS_NOT_MADE_OF_DATA = (
+        "functions-not-made-of-data",
+        TRUSTED,
+        SIGNER,
+        "Policies, probabilities, cells and model were not made from these people's data, but for releases of it, "
+        "which add up.",
+    )
+    ONE_VOTE = (
+        "one-vote",
+        ENFORCED,
+        SIGNER,
+        "Each person says yes or no, once over all of their episodes, by their own steps and what was released.",
+    )
+    PLAN_NOT_MADE_OF_DATA = (
+        "plan-not-made-of-data",
+        TRUSTED,
+        SIGNER,
+        "World, plan and what is wanted were not made from these people's data, but for releases, which add up.",
+    )
+    KNOWN_FUNCTIONS = (
+        "known-functions-keep-nothing",
+        TRUSTED,
+        SIGNER,
+        "Functions that were declared as known look at one state at a time, never fail and keep nothing.",
+    )
+    CHECKS_COUNTED = (
+        "checks-counted",
+        ENFORCED,
+        SIGNER,
+        "World and plan checks by the same people, {:d} in number, were all counted, so the policy may have been "
+        "published because of what they said.",
+    )
+    TRAINED = (
+        "trained-on-release",
+        TRUSTED,
+        SIGNER,
+        "The policy was trained on rewards from what this certificate covers, and nothing else private was used: no "
+        "private observations, ends of episodes, environment, demonstrations or other rewards in training, and no "
+        "private scores to choose this policy by.",
+    )
+    COVERED = (
+        "values-from-release",
+        TRUSTED,
+        SIGNER,
+        "The values were computed from what this certificate covers, and from nothing else private.",
+    )
+
+    # Rewards that an environment gives.
+    INDEPENDENT = (
+        "environment-independent",
+        TRUSTED,
+        SIGNER,
+        "The environment's observations, info and ends depend on its reward through the agent's actions only.",
+    )
+    REWARD_OF_STATE = (
+        "reward-of-state",
+        TRUSTED,
+        SIGNER,
+        "The reward is a function of the state (here: {}) and changes as the relation says.",
+    )
+    FIRST_SEEN = (
+        "noised-when-first-seen",
+        ENFORCED,
+        SIGNER,
+        "Each state's reward was noised when it was first seen, and the released value used ever after, also for "
+        "states that are nearer than {:g} of the box's width.",
+    )
+    REWARDS_NOISED_ONCE = (
+        "rewards-noised-once",
+        ENFORCED,
+        SIGNER,
+        "At most {:d} rewards are released, each noised once, independently.",
+    )
+    REWARDS_CLIPPED = ("rewards-clipped", ENFORCED, SIGNER, "Rewards were clipped to {:g} in size.")
+    STACKED = (
+        "copies-exact",
+        TRUSTED,
+        ENGINEER,
+        "Each copy's rewards were float32, or more exact, before they were put in one array.",
+    )
+
+    # Arrivals.
+    ANSWERS_CLIPPED = (
+        "answers-clipped",
+        ENFORCED,
+        SIGNER,
+        "Answers were held to [{:g}, {:g}], and those that did not come count as the middle.",
+    )
+    VISITS_COUNTED = ("visits-counted", ENFORCED, SIGNER, "Of each name at most {:d} answers counted.")
+    VISITS_TRUSTED = (
+        "visits-trusted",
+        TRUSTED,
+        SIGNER,
+        "Nobody gave more than {:d} answers, be it under two names.",
+    )
+    ONE_NAME = ("no-two-names", TRUSTED, SIGNER, "Nobody came by under two names.")
+    ARRIVALS_PUBLIC = (
+        "arrivals-public",
+        TRUSTED,
+        SIGNER,
+        "Who comes by when, and which answer is learned when, is the same whatever the data is.",
+    )
+    SHOWN_FROM_NOISED = (
+        "shown-from-noised",
+        ENFORCED,
+        SIGNER,
+        "Of what people gave, what is shown follows from noised numbers alone, and is covered.",
+    )
+    SHOWN_FROM_CONTEXT = (
+        "shown-from-context",
+        ENFORCED,
+        SIGNER,
+        "Of what people gave, what is shown follows from noised numbers and the person's own context alone, and what "
+        "all others are shown is covered.",
+    )
+    STATE_SECRET = (
+        "state-secret",
+        TRUSTED,
+        SIGNER,
+        "The policy's state and what is measured of its success are kept secret: they are not computed from what this "
+        "certificate covers alone.",
+    )
+    FEATURES_SHORTENED = (
+        "features-clipped",
+        ENFORCED,
+        SIGNER,
+        "Rows of features were shortened to a length of 1, and those that are no finite numbers count as zeros.",
+    )
+    OWN_FEATURES = (
+        "own-features",
+        TRUSTED,
+        SIGNER,
+        "The map of features is not one of quietq's: it keeps nothing and is the same whatever the data is.",
+    )
+    FLIPPED = (
+        "flipped-on-device",
+        TRUSTED,
+        SIGNER,
+        "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and "
+        "nothing else of it was sent.",
+    )
+
+    # The paper's methods.
+    OBSERVED = (
+        "rewards-observed",
+        ENFORCED,
+        SIGNER,
+        "{:d} rewards were observed, under random actions, and each was noised once.",
+    )
+    REWARDS_SEEN = (
+        "rewards-seen",
+        ENFORCED,
+        SIGNER,
+        "At most {:d} rewards were seen, each noised once, before anything looked at it.",
+    )
+    FLOAT32_COVERED = (
+        "float32-covered",
+        ENFORCED,
+        SIGNER,
+        "Rewards were clipped to {:g} in size, and the noise covers rounding errors of float32.",
+    )
+    WHOLE_NOISE = (
+        "whole-noise",
+        ENFORCED,
+        ENGINEER,
+        "Noise of exactly its law was drawn from the operating system's generator, outside compiled code, in whole "
+        "numbers of a public step, noise/262144, and each number was used once.",
+    )
+    WHOLE_VALUES = (
+        "whole-values",
+        ENFORCED,
+        ENGINEER,
+        "Values were clipped and rounded to whole numbers of that step, which the noise covers, and added to it "
+        "without rounding.",
+    )
+    RANDOM_ACTIONS = (
+        "random-actions",
+        ENFORCED,
+        SIGNER,
+        "Actions were uniformly random, so that the states seen do not depend on the reward.",
+    )
+    FIXED_POINT = (
+        "fixed-point",
+        ENFORCED,
+        SIGNER,
+        "Values are a fixed point of averages, which contracts by gamma.",
+    )
+    GRADIENTS_CLIPPED = (
+        "gradients-clipped",
+        ENFORCED,
+        SIGNER,
+        "Each transition's gradient was clipped to length {:g}.",
+    )
+    FROM_NOISED = (
+        "from-noised",
+        ENFORCED,
+        SIGNER,
+        "Networks, targets and actions come from noised parameters only.",
+    )
+    USED_IN_ONE_ROUND = (
+        "used-in-one-round",
+        ENFORCED,
+        SIGNER,
+        "Each transition was used in one round only; one that is seen again counts as another.",
+    )
+    FROM_RELEASED_MEANS = (
+        "from-released-means",
+        ENFORCED,
+        SIGNER,
+        "Policy, moves and values were computed from public states and released means only.",
+    )
+    LIPSCHITZ_VALUES = (
+        "lipschitz-values",
+        TRUSTED,
+        SIGNER,
+        "The value function is L-Lipschitz; nothing enforces it.",
+    )
+    TRAJECTORY_REWARDS_CLIPPED = (
+        "trajectory-rewards-clipped",
+        ENFORCED,
+        SIGNER,
+        "Rewards were clipped to {:g} in size, and each trajectory counted once in a cell.",
+    )
+    TRAJECTORIES_CUT = (
+        "trajectories-cut",
+        ENFORCED,
+        SIGNER,
+        "Trajectories were cut after {:d} steps.",
+    )
+    TRAJECTORIES_DECLARED = (
+        "trajectories-declared",
+        ENFORCED,
+        SIGNER,
+        "Visits and returns were summed over {:d} trajectories, as declared: whoever gave none counts as an empty one.",
+    )
+    NOISE_FOLLOWS_DATA = (
+        "noise-follows-data",
+        ENFORCED,
+        SIGNER,
+        "The size of the noise follows the data by a smooth bound, and is not released.",
+    )
+    SMOOTH_NOISE = (
+        "smooth-noise",
+        ENFORCED,
+        ENGINEER,
+        "Noise of exactly its law was drawn once from the operating system's generator.",
+    )
+    WEIGHTS_CLIPPED = (
+        "weights-clipped",
+        ENFORCED,
+        ENGINEER,
+        "Weights were clipped to {:g} in size, and the sum was rounded to multiples of {:g}.",
+    )
+    WEIGHTS_EXACT = (
+        "weights-exact",
+        TRUSTED,
+        ENGINEER,
+        "Weights were computed to within 1e-7 of their bound, and that to twelve digits, which the noise covers.",
+    )
+    CELLS_KEEP_NOTHING = (
+        "cells-keep-nothing",
+        TRUSTED,
+        SIGNER,
+        "The rule of the cells looks at one trajectory at a time, never fails and keeps nothing.",
+    )
+    ONE_TRAJECTORY_EACH = ("one-trajectory-each", TRUSTED, SIGNER, "Each person gave one trajectory.")
+    ONE_EPISODE_COUNTED = (
+        "one-episode-counted",
+        ENFORCED,
+        SIGNER,
+        "Of each person's sessions one episode counted, all of whose rows had met in one place.",
+    )
+
+
+def _values(name: str, value: object) -> tuple[float | int | str, ...]:
+    """Returns numbers and lines of plain text, which cannot look like another sentence."""
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(f"{name} must be a list of numbers and texts, not {shown(value)}.")
+    return tuple(one if isinstance(one, str) else _number(name, one) for one in value)
+
+
+def _number(name: str, value: object) -> float | int:
+    number = real(name, value)
+    return int(number) if isinstance(value, int) or hasattr(value, "__index__") else number
+
+
+def _fits(value: float | int | str, spec: str) -> bool:
+    if spec == "":
+        return isinstance(value, str) and value.isascii() and value.isprintable() and 0 < len(value) <= LONGEST_TEXT
+    return type(value) is int if spec == "d" else not isinstance(value, str)
+
+
+class Assumption(Record, frozen=True, tag=False, tag_field=None):
+    """Something the promise stands on: a code, and the values of its sentence.
+
+    >>> print(Code.REWARDS_CLIPPED(0.5).text, Code.REWARDS_CLIPPED(0.5).enforced)
+    Rewards were clipped to 0.5 in size. True
+    """
+
+    code: Code
+    values: Annotated[tuple[float | int | str, ...], checked_by(_values)] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        formats = self.code.fields
+        if len(self.values) != len(formats) or not all(map(_fits, self.values, formats)):
+            raise InvalidInput(f"The values of the assumption {self.code.value!r} do not fit its sentence.")
+
+    @property
+    def enforced(self) -> bool:
+        """Returns whether quietq's own code makes sure of it; else somebody is trusted for it."""
+        return self.code.enforced
+
+    @property
+    def text(self) -> str:
+        """Returns the sentence."""
+        return self.code.sentence.format(*self.values)

@@ -1,0 +1,152 @@
+"""A certificate in words: the one rendering that terminal, page, report and docs use.
+
+`explain(certificate, audience)` tells somebody who has never read a certificate what is promised (`"everybody"`),
+whoever signs a release off what it stands on (`"signer"`), and the engineer how its numbers were drawn, bounded and
+rounded (`"engineer"`). Nothing is left out over the three, and what somebody must vouch for is called trusted.
+"""
+
+from typing import Literal, NamedTuple
+
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.limits import guess, of_hundred, weak_epsilon
+from quietq.privacy.relations import Arrivals, Relation, Trajectories
+
+Audience = Literal["everybody", "signer", "engineer"]
+Mark = Literal["promise", "warning", "trusted", "enforced", "note"]
+NOT_PRIVATE = "NOT PRIVATE"
+MODELS_OF_ROWS = ("rounds",)
+"""Mechanisms that know a reward where people's states lie. Other noise is alike in all of the box."""
+
+
+class Line(NamedTuple):
+    """One sentence about a certificate."""
+
+    mark: Mark
+    text: str
+
+    def __str__(self) -> str:
+        if self.mark == "promise":
+            return self.text
+        return f"WARNING: {self.text}" if self.mark == "warning" else f"- {self.mark}: {self.text}"
+
+
+def explain(certificate: Certificate, audience: Audience) -> list[Line]:
+    """Returns what this reader has to know of a certificate, line by line."""
+    if audience == "everybody":
+        lines = _plainly(certificate) if certificate.standing == "certified" else _not_private(certificate)
+        return [*_warning(certificate), *(Line("promise", text) for text in lines)]
+    stands_on = sorted(certificate.assumptions, key=lambda one: one.enforced)  # what is trusted comes first
+    lines = [
+        Line("enforced" if one.enforced else "trusted", one.text) for one in stands_on if one.code.reader == audience
+    ]
+    if audience == "engineer":
+        norms = dict.fromkeys(str(query.norm) for query in certificate.queries)
+        return [*(Line("note", f"Sensitivity and noise are measured in {norm}.") for norm in norms), *lines]
+    return [*_promise(certificate), *lines, *(Line("note", remark) for remark in certificate.remarks)]
+
+
+def in_print(certificate: Certificate) -> str:
+    """Returns all of a certificate: first what whoever signs it needs, then what only the engineer can judge."""
+    lines = [str(line) for line in explain(certificate, "signer")]
+    for_engineer = [str(line) for line in explain(certificate, "engineer")]
+    return "\n".join([*lines, *(["For the engineer:", *for_engineer] if for_engineer else [])])
+
+
+def error_in_words(method: str, error: float) -> str:
+    """Returns how far off the released values must be expected to be, over which states, and what is not in that."""
+    off = f"Values must be expected to be off by about {error:.3g}"
+    if method.rpartition("/")[2] in MODELS_OF_ROWS:
+        return (
+            f"{off} where people's states lie, root mean square and apart from a constant; by more elsewhere, "
+            "and for a reward that is rougher than expected or that the features cannot represent."
+        )
+    return f"{off} (more where the reward is rough), root mean square over the box and apart from a constant."
+
+
+def _warning(certificate: Certificate) -> list[Line]:
+    if certificate.standing != "certified" or certificate.budget is None:
+        return []
+    sentence = weak_epsilon(certificate.budget.epsilon, certificate.budget.delta, certificate.mu)
+    return [] if sentence is None else [Line("warning", sentence)]
+
+
+def _promise(certificate: Certificate) -> list[Line]:
+    """The (epsilon, delta), what somebody who guesses can reach, who is protected, and where values are known."""
+    texts: list[str] = []
+    budget, relation = certificate.budget, certificate.relation
+    if budget is None:
+        seeded = " (a seed was given: whoever knows it can subtract the noise)" if certificate.reproducible else ""
+        texts.append(f"{certificate.method}: no privacy is promised{seeded}.")
+    else:
+        verb = "is certified" if certificate.standing == "certified" else "is only CLAIMED, not proven,"
+        mu = "" if certificate.mu is None else f" (mu = {certificate.mu:.5g})"
+        promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private{mu}"
+        texts.append(f"{certificate.method}: {verb} to be {promise}.")
+    if certificate.standing == "certified" and relation is not None:
+        texts.append(
+            f"Whoever knows all else and guesses {relation.guessed()} is right in at most "
+            f"{of_hundred(guess(certificate))} of 100 cases; by tossing a coin, in 50."
+        )
+    lines = [*(Line("promise", text) for text in texts), *_warning(certificate)]
+    if relation is not None:
+        lines.append(Line("promise", f"Promised to look alike: {relation}."))
+    if certificate.domain is not None:
+        box = " x ".join(f"[{low:.10g}, {high:.10g}]" for low, high in certificate.domain)
+        lines.append(Line("promise", f"States lie in {box}."))
+    if certificate.expected_error is not None:
+        lines.append(Line("promise", error_in_words(certificate.method, certificate.expected_error)))
+    return lines
+
+
+def _plainly(certificate: Certificate) -> list[str]:
+    assert certificate.budget is not None
+    assert certificate.relation is not None
+    relation, budget = certificate.relation, certificate.budget
+    secret, who = _who(relation)
+    return [
+        *who,
+        f"The promise is differential privacy with epsilon = {budget.epsilon:g} and delta = {budget.delta:g}: the "
+        "smaller they are, the more is hidden.",
+        f"In plain words: suppose somebody knows everything but {secret}, and that there are two possibilities, either "
+        "as likely as the other. By tossing a coin they guess right in 50 of 100 cases; with this release in their "
+        f"hands, in at most {of_hundred(guess(certificate))} of 100.",
+        "That holds however long they look, whatever they compute from it, and for any number of questions asked here.",
+        f"Promised to look alike: {relation}. It covers this difference and no larger one.",
+        "Not covered: what is true of the whole group; other releases about the same people, which add up; and data "
+        "that lies elsewhere.",
+        "It stands on the assumptions below. Those that are trusted, somebody has to vouch for.",
+    ]
+
+
+def _who(relation: Relation) -> tuple[str, list[str]]:
+    """What is hidden, and who is protected: a person where the relation counts people, else a difference."""
+    if isinstance(relation, Trajectories):
+        one = "1 trajectory" if relation.count == 1 else f"{relation.count} trajectories"
+        whole = "It is hidden as a whole: one person, if each person gave one."
+        return "one trajectory", [f"Protected is any one of {one}.", whole]
+    if isinstance(relation, Arrivals):
+        return "one person's data", ["Protected is any one person who comes by."]
+    if relation.people is None:
+        counted = (
+            "The certificate counts no people. One person is protected if this is as much as one person can change."
+        )
+        return "the reward", ["Protected is the difference between two rewards.", counted]
+    one = "the one person behind it" if relation.people == 1 else f"any one of {relation.people} people"
+    return "one person's data", [f"Protected is {one}."]
+
+
+def _not_private(certificate: Certificate) -> list[str]:
+    if certificate.budget is not None:
+        why = (
+            f"The method claims differential privacy with epsilon = {certificate.budget.epsilon:g} and delta = "
+            f"{certificate.budget.delta:g}, but the claim is not proven. The notes say what fails."
+        )
+    elif certificate.reproducible:
+        why = (
+            "Its noise was simulated from a seed: whoever knows the seed, or tries all likely ones, can subtract the "
+            "noise and read the data."
+        )
+    else:
+        why = "No noise that protects anybody was added, or none that a theorem covers."
+    end = "It is for tests and comparisons, and must not be published if the rewards behind it are private."
+    return [f"{NOT_PRIVATE}: nothing is promised to anybody.", why, end]

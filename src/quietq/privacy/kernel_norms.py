@@ -1,0 +1,170 @@
+"""What a norm is, and the norms of kernels, which the noise of a Gaussian process path hides differences in.
+
+A kernel's record is all that a relation or a certificate has to know of it. How its paths are drawn is in
+`quietq.noise.kernels` and, for kernels of finitely many features, in `quietq.paper.kernels`.
+"""
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from quietq.privacy.checks import shown
+from quietq.privacy.errors import InvalidInput, NoRkhsRadius
+from quietq.privacy.records import Count, Line, Positive, Record, checked_by
+from quietq.privacy.words import listed, plural
+
+if TYPE_CHECKING:
+    from quietq.privacy.relations import Relation
+
+Family = Literal["gaussian", "pure", "smooth"]
+"""Kinds of noise: Gaussian of one standard deviation; of density exp(-|z|/scale); and Gaussian whose size follows the
+data by a smooth bound."""
+_RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
+
+
+def _several(name: str, value: object) -> tuple[Any, ...]:
+    if isinstance(value, list | tuple) and value:
+        return tuple(value)
+    raise InvalidInput(f"{name} must be a list, one entry for each coordinate, not {shown(value)}.")
+
+
+class Norm(Record, frozen=True):
+    """What sensitivity and noise are measured in; its words are `str(norm)`."""
+
+    families: ClassVar[tuple[Family, ...]] = ("gaussian",)
+    """Which noise may be drawn in it."""
+
+    @property
+    def dimension(self) -> int | None:
+        """Returns how many coordinates the states have on which it is defined; None if it does not look at states."""
+        return None
+
+    def largest_difference(self, relation: "Relation") -> float | None:
+        """Returns the most that neighbours differ by, by the norm's theorem; None where nothing bounds it."""
+        raise NotImplementedError
+
+
+class KernelNorm(Norm, frozen=True):
+    """The norm of a kernel's functions on [0, 1]^d."""
+
+    @property
+    def dimension(self) -> int:
+        return 1
+
+    def largest_difference(self, relation: "Relation") -> float:
+        return self.stretch * relation.rkhs_radius(self)
+
+    @property
+    def largest_value(self) -> float | None:
+        """Returns the most that a function of norm 1 can be anywhere, sup sqrt K(x, x); None if nobody computed it."""
+        return None
+
+    @property
+    def stretch(self) -> float:
+        """Returns how much longer a function can become by being given to the noise as finitely many weights."""
+        return 1.0
+
+    def of_lipschitz(self, radius: float, lipschitz: float) -> float:
+        """Returns the largest norm of a function with |f| <= radius and slope <= lipschitz, where there is one."""
+        raise NoRkhsRadius(
+            f"A ball of Lipschitz functions is not bounded in the norm of {self.in_words()}; use Exponential for such "
+            "a relation, or state an RkhsBall in this kernel."
+        )
+
+    def in_words(self) -> str:
+        """Returns the kernel in words."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"the norm of {self.in_words()}"
+
+    def aside(self) -> str:
+        """Returns what a ball's words add where functions are given by parts or weights: others have the same sum."""
+        return ""
+
+
+class ExponentialNorm(KernelNorm, frozen=True, tag="exponential"):
+    """The norm of exp(-beta |x - y|), in which Lipschitz functions are bounded."""
+
+    beta: Positive
+
+    @property
+    def largest_value(self) -> float:
+        return 1.0
+
+    def of_lipschitz(self, radius: float, lipschitz: float) -> float:
+        """|f|^2 = (f(0)^2 + f(1)^2)/2 + |f'|^2/(2 beta) + beta |f|^2/2 over [0, 1], approached by a zigzag."""
+        return math.sqrt(radius**2 * (1 + self.beta / 2) + lipschitz**2 / (2 * self.beta))
+
+    def in_words(self) -> str:
+        return f"the exponential kernel with beta {self.beta:g}"
+
+
+class AdditiveNorm(KernelNorm, frozen=True, tag="additive"):
+    """The norm of one exponential kernel for each coordinate: squared norms of the parts, as they are given, add."""
+
+    parts: Annotated[tuple[ExponentialNorm, ...], checked_by(_several)]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.parts)
+
+    @property
+    def largest_value(self) -> float:
+        return math.sqrt(len(self.parts))
+
+    def in_words(self) -> str:
+        return f"the additive kernel with beta {listed([part.beta for part in self.parts])}"
+
+    def aside(self) -> str:
+        return " (the parts' own norms, squared and summed)"
+
+
+class ProductNorm(KernelNorm, frozen=True, tag="product"):
+    """The norm of a product of exponential kernels, one for each coordinate."""
+
+    betas: Annotated[tuple[Positive, ...], checked_by(_several)]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for beta in self.betas:
+            ExponentialNorm(beta)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.betas)
+
+    def in_words(self) -> str:
+        return f"the product kernel with beta {listed(self.betas)}"
+
+
+class FeatureNorm(KernelNorm, frozen=True, tag="features"):
+    """The norm of the weights of finitely many features, which are code and go by their name."""
+
+    phi: Line
+    rank: Count
+    dimension: Count  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    def in_words(self) -> str:
+        return f"the kernel of {plural(self.rank, 'feature')} ({self.phi})"
+
+    def aside(self) -> str:
+        return " (the norm of the weights)"
+
+
+class BandLimitedNorm(KernelNorm, frozen=True, tag="band-limited"):
+    """The norm of the band-limited kernel of the paper, cut to finitely many terms."""
+
+    half_width: Positive
+    tolerance: Positive
+    rank: Count
+
+    @property
+    def stretch(self) -> float:
+        """A function that is projected on finitely many terms can differ by a little more than it did before."""
+        return 1 + math.sqrt(2 * self.rank * self.tolerance) / (2 * math.sqrt(_RIDGE))
+
+    def in_words(self) -> str:
+        return f"the band-limited kernel with half-width {self.half_width:g} ({plural(self.rank, 'term')})"
+
+
+AnyKernelNorm = ExponentialNorm | AdditiveNorm | ProductNorm | FeatureNorm | BandLimitedNorm

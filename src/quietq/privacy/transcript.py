@@ -1,0 +1,239 @@
+"""`Transcript`: the only object that charges an account, draws noise, rounds and certifies.
+
+A `Query` is one noisy look at the data. Whatever is released is made of answers to queries: `release` answers those of
+a mechanism one after the other, an environment with a private reward one part per step, a bandit one part per sum, and
+a method that noises as it learns takes the noise of its whole run beforehand.
+
+Theorem (adaptive composition under a cap). Queries, each built from the answers so far, cost together
+sqrt(sum mu_i^2) (Gaussian; Dong, Roth & Su 2022, adaptively Smith & Thakurta 2022) or sum epsilon_i (pure). That sum is
+capped by what was charged before the first draw, so the promise is what was charged, whatever is asked
+(docs/theory.md#adaptive-composition).
+"""
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from quietq.privacy.account import Account, Once, Receipt
+from quietq.privacy.assumptions import Assumption, Code
+from quietq.privacy.budget import Budget
+from quietq.privacy.certificate import MOST_QUERIES, AnsweredQuery, Certificate, certifying
+from quietq.privacy.checks import numbers as checked_numbers, same_process
+from quietq.privacy.cost import Cost
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.kernel_norms import Family
+from quietq.privacy.limits import pure_at
+from quietq.privacy.norms import AnyNorm
+from quietq.privacy.relations import Relation
+
+
+@runtime_checkable
+class Randomness(Protocol):
+    """Where simulated noise comes from: a seed, so that it protects nobody."""
+
+    @property
+    def reproducible(self) -> bool: ...
+
+
+class Law(ABC):
+    """Noise of one kind and size: how it is drawn, and in which norm it hides a difference."""
+
+    family: Family
+
+    @property
+    @abstractmethod
+    def norm(self) -> AnyNorm:
+        """Returns what the noise is measured in."""
+
+    @property
+    @abstractmethod
+    def size(self) -> float:
+        """Returns how large the noise is in its norm, as certificates state it."""
+
+    @abstractmethod
+    def cost(self, sensitivity: float) -> Cost:
+        """Returns what it costs to hide numbers that are at most so far apart."""
+
+    @abstractmethod
+    def check_size(self, largest: float) -> None:
+        """Refuses a declared size of numbers that rounding could not hide behind the noise."""
+
+    @abstractmethod
+    def check_values(self, numbers: np.ndarray) -> None:
+        """Refuses numbers, which are not shown, that rounding could not hide behind the noise."""
+
+    @abstractmethod
+    def draw(self, shape: tuple[int, ...], simulated: Any = None) -> np.ndarray:
+        """Returns one draw for numbers of this shape."""
+
+    @abstractmethod
+    def add(self, numbers: np.ndarray, simulated: Any = None, given: Any = None) -> np.ndarray:
+        """Returns numbers + noise, drawn in real numbers and rounded once; simulated noise comes from a seed.
+
+        `given` is what the law has to know besides, such as where on a path the numbers lie.
+        """
+
+    @abstractmethod
+    def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        """Returns what draw and rounding assume, for values below `largest` that are off by at most `error`."""
+
+
+class Query(NamedTuple):
+    """One noisy look at the data."""
+
+    numbers: Callable[[Any], np.ndarray]
+    """What is looked at, from the feedback. THE SECRET; it refuses what cannot be noised, and shows nothing of it."""
+    sensitivity: float
+    """The most that neighbours' numbers differ by in the law's norm, rounding errors included: by the relation and
+    the theorem, never by the noise. Where answers come in parts, it is that of all parts together."""
+    law: Law
+    in_parts: bool = False
+    """Whether its numbers come in parts, each of which is answered once."""
+
+
+class Transcript:
+    """What was asked about people's data, what it cost, and what it promises. It is not copied."""
+
+    def __init__(
+        self,
+        relation: Relation,
+        budget: Budget,
+        account: Account | None = None,
+        *,
+        cost: Cost | None = None,
+        once: Once | None = None,
+        largest: float = np.inf,
+        error: float = 0.0,
+        simulated: Randomness | None = None,
+    ) -> None:
+        """Opens a transcript; nothing is charged yet.
+
+        Args:
+            relation: Which two inputs must look alike.
+            budget: The (epsilon, delta) that is promised.
+            account: What is charged, before the first draw.
+            cost: What is charged for all queries together; by default the mu of the whole budget.
+            once: The mark of data that may be released once, unless there is an account.
+            largest: A public bound on the size of all numbers that are looked at.
+            error: How far off these numbers are computed at the most.
+            simulated: A seeded source of noise, for experiments: then nothing is charged, and nothing promised.
+
+        """
+        self.relation = relation
+        self.budget = budget
+        self.account = account
+        self.cost = Cost.gaussian(budget.mu) if cost is None else cost
+        budget.require_mu(self.cost.mu, "such noise")
+        self.receipt: Receipt | None = None
+        self.charged = False
+        self.queries: list[Query] = []
+        self._once = once
+        self._largest = largest
+        self._error = error
+        self._simulated = simulated
+        self._total: Cost | None = None
+        self._asked: Query | None = None
+        """What was asked for and not answered yet."""
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        if once is not None and simulated is None:
+            once.check(account)
+
+    def ask(self, query: Query) -> None:
+        """Books a query against the cap, before anything is looked at; refuses one beyond what is charged."""
+        if query.in_parts and any(query is one for one in self.queries):
+            self._asked = query
+            return
+        asked = query.law.cost(query.sensitivity)
+        total = asked if self._total is None else Cost.of_all([self._total, asked])
+        if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
+            raise InvalidInput(
+                f"A query of {asked} was asked for, and with the {len(self.queries)} before it that is more than the "
+                f"{self.cost} that is charged: it needs more noise, or fewer queries; nothing was released."
+            )
+        query.law.check_size(self._largest)
+        self._total = total
+        self._asked = query
+        self.queries.append(query)
+
+    def charge(self) -> None:
+        """Charges the account for all queries there may be, once; a refusal costs nothing."""
+        same_process(self._process, "This transcript")  # before the lock, which a fork may have copied
+        with self._lock:
+            if self.charged or self._simulated is not None:
+                return
+            if self._once is not None:
+                self.receipt = self._once.spend(self.account, self.cost, self.relation)
+            elif self.account is not None:
+                self.receipt = self.account.charge(self.cost, self.relation)
+            self.charged = True
+
+    def answer(self, query: Query, numbers: object, given: Any = None) -> np.ndarray:
+        """Returns the numbers with the query's noise, rounded once. Charges first, if that was not done yet."""
+        looked_at = checked_numbers("What a query looks at", numbers)
+        query.law.check_values(looked_at)
+        with self._lock:
+            self._book(query)
+            return query.law.add(looked_at, self._simulated, given)
+
+    def noise(self, query: Query, shape: tuple[int, ...]) -> Any:
+        """Returns the noise of a whole run beforehand, for a loop that adds it itself. Charges first."""
+        with self._lock:
+            self._book(query)
+            return query.law.draw(shape, self._simulated)
+
+    def _book(self, query: Query) -> None:
+        """Books what is about to be drawn, unless it was just asked for, and charges."""
+        if self._asked is not query:
+            self.ask(query)
+        self._asked = None
+        self.charge()
+
+    def certificate(
+        self,
+        method: str,
+        box: tuple[tuple[float, float], ...] | None,
+        assumptions: tuple[Assumption, ...] = (),
+        remarks: tuple[str, ...] = (),
+        expected_error: float | None = None,
+    ) -> Certificate:
+        """Returns the public part: what the queries so far promise; refused if one's noise is too small for it."""
+        if self._simulated is not None:
+            remark = f"Simulates {self.budget}; drawn from a seed, so it protects nobody."
+            return Certificate(
+                method=method, standing="none", reproducible=True, remarks=(remark,), expected_error=expected_error
+            )
+        pure = self.cost.mu is None and self.cost.delta == 0
+        queries = tuple(
+            AnsweredQuery(query.law.norm, query.law.family, query.sensitivity, query.law.size) for query in self.queries
+        )
+        # Of each family the finest noise: steps are powers of two, so what it says of rounding holds for the others.
+        finest = {query.law.family: query.law for query in sorted(self.queries, key=lambda one: -one.law.size)}
+        drawn = [one for law in finest.values() for one in law.assumptions(self._largest, self._error)]
+        with certifying():
+            return Certificate(
+                method=method,
+                standing="certified",
+                relation=self.relation,  # pyright: ignore[reportArgumentType]
+                budget=Budget(self.budget.epsilon, 0.0 if pure else self.budget.delta),
+                queries=queries,
+                domain=box,
+                expected_error=expected_error,
+                assumptions=tuple(dict.fromkeys([*assumptions, Code.CHOSEN(), *drawn, Code.FAIR(), self._accounted()])),
+                remarks=(*remarks, *(pure_at(self.budget) if pure else ())),
+            )
+
+    def _accounted(self) -> Assumption:
+        """What a certificate says about other releases of the same data."""
+        if self.account is None:
+            return Code.NO_ACCOUNT()
+        if not type(self.account).__module__.startswith("quietq.") or "charge" in vars(self.account):
+            return Code.OTHER_ACCOUNT()
+        return Code.CHARGED_IN_LEDGER() if self.account.persists else Code.CHARGED_IN_MEMORY()
+
+    def __reduce__(self) -> str:
+        raise TypeError("A transcript guards one budget and is not copied or pickled; share what was released.")
