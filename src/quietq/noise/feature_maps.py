@@ -159,13 +159,13 @@ class Polynomials(FeatureMap):
         return found if one else xp.moveaxis(found, 0, -1)
 
 
-def _check_types(terms: object) -> None:
+def _check_types(terms: tuple[Term, ...]) -> None:
     """Refuses terms from a file that are no tuples of pairs of whole numbers."""
     tuples = isinstance(terms, tuple) and all(isinstance(term, tuple) for term in terms)
     pairs = [pair for term in terms for pair in term] if tuples else [None]
     if not all(isinstance(pair, tuple) and [type(one) for one in pair] == [int, int] for pair in pairs):
         raise InvalidInput("Terms of polynomials must be lists of pairs of whole numbers.")
-    count("the number of terms", len(terms), most=MOST_TERMS)  # type: ignore[arg-type]
+    count("the number of terms", len(terms), most=MOST_TERMS)
 
 
 @dataclass(frozen=True)
