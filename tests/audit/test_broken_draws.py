@@ -12,9 +12,8 @@ from quietq import Budget
 from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import audit_draws, optimal_weights
 from quietq.audit.finding import Attack, Finding, Promise
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.mechanisms.laws import Gaussian
-from quietq.mechanisms.path import GridShape
+from quietq.mechanisms.path import GaussianProcessMechanism, GridShape
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.grid_path import GridPath, draw_grid, grid_points
 from quietq.noise.kernels import Exponential

@@ -14,7 +14,7 @@ from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.audit.draws import audit_mechanism
 from quietq.audit.finding import COLUMNS, Attack, Finding, Promise, Unprotected, count_errors, write_table
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.paper import InputNoise
 from quietq.paper.agents import NoNoise
 from quietq.paper.agents.trainer import spaces_of

@@ -188,7 +188,7 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretched:
+class StretchedFeatures:
     """The features of a basis in the box as it was stretched: a value that can be sent to other processes."""
 
     basis: Basis

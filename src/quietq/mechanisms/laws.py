@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
-from quietq.noise.exact_sum import add_exactly
+from quietq.noise.exact_gaussian import add_exactly
 from quietq.noise.rounding import exact_rounding, round_release, rounding_step
 from quietq.noise.whitening import Whitened, as_they_are
 from quietq.privacy import Assumption, Cost

@@ -3,7 +3,7 @@
 Adding floating-point noise leaks through low-order bits: which multiples of 2^-53 can occur depends on the secret.
 Every released value is therefore rounded to multiples of a step that is fixed by sigma alone, about a millionth of it:
 far coarser than the last place of any value that is let through, far finer than the noise. Releases add exact noise and
-are rounded by `noise.exact_sum` or `noise.exact`; the same step is used.
+are rounded by `noise.exact_gaussian` or `noise.exact`; the same step is used.
 
 Theorem. Let |e_i| <= eta at n + 1 points of [0, 1] whose gaps are at least h. In the exponential kernel, with
 a_i = exp(-beta g_i) for the gap g_i, the squared norm of e is

@@ -2,7 +2,7 @@
 
 A release with correlated noise is a bijection of T f + sigma z with independent z. Here T has float64 entries, which
 are binary fractions, so that T f is a binary fraction too, and is known exactly wherever it matters. How far T's
-entries are from those of the ideal matrix is public, and far below the `ROOM` that noise is given (`noise.exact_sum`).
+entries are from those of the ideal matrix is public, and far below the `ROOM` of `noise.exact_gaussian`.
 
 Theorem. On a grid of step h, take any a between 0 and 1, and 0 < c <= 1/sqrt(1 - a^2). The rows f_0 and
 c (f_{i+1} - a f_i) have a length of at most that of f in the exponential kernel of beta' = -ln(a)/h, and that one is at
