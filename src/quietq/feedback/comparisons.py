@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
+from quietq.feedback.feedback import Engine, Feedback, Progress, read_people
 from quietq.feedback.loss import Chosen
 from quietq.feedback.row_statistics import Marginals
 from quietq.feedback.states import Items, States, columns_of, from_lists
 from quietq.noise.box import Domain
 from quietq.noise.feature_maps import FeatureMap
-from quietq.privacy.certificate import Assumption
+from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import OnePerson
@@ -94,8 +94,7 @@ class Comparisons(Feedback):
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        held = one_of_declared(self.people, "however many rows there are")
-        return (held, NAMED, *from_lists(self.features))
+        return Code.ONE_OF_DECLARED(self.people), Code.NAMES(), *from_lists(self.features)
 
     def __repr__(self) -> str:
         return f"Comparisons(people={self.people}, box={self.box})"

@@ -21,7 +21,7 @@ from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.account import Once
-from quietq.privacy.certificate import Assumption
+from quietq.privacy.assumptions import Assumption
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
@@ -33,14 +33,6 @@ if TYPE_CHECKING:
 Engine = Literal["local", "ray"]
 Progress = Callable[[int], None]
 """Told the number of rows read so far."""
-NAMED = Assumption(
-    "Each row stands under the name of the person it came from, and nobody appears in the data under two names.", False
-)
-
-
-def one_of_declared(people: int, held: str) -> Assumption:
-    """What is enforced of people: that means are over their declared number, not that so many were there."""
-    return Assumption(f"One person's rows, all of them, count as one of {people} people, as declared: {held}.", True)
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quietq.privacy.certificate import Assumption
+from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.relations import Relation
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -26,8 +26,7 @@ class OwnFunction:
 
     def __post_init__(self) -> None:
         if not self.assumptions:
-            words = Assumption(f"Neighbouring inputs are {self.relation}.", enforced=False)
-            object.__setattr__(self, "assumptions", (words,))
+            object.__setattr__(self, "assumptions", (Code.NEIGHBOURS(),))
 
     def functions(self) -> list[Any]:
         return list(self.source) if isinstance(self.source, Sequence) else [self.source]

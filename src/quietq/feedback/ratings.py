@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quietq.feedback.extension import Extension
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
+from quietq.feedback.feedback import Engine, Feedback, Progress, read_people
 from quietq.feedback.loss import Squared
 from quietq.feedback.row_statistics import Marginals
 from quietq.feedback.states import Items, States, columns_of, from_lists, named
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.noise.kernels import Additive, Exponential
-from quietq.privacy.certificate import Assumption
+from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import (
@@ -125,7 +125,7 @@ class Ratings(Feedback):
             return people_relation(self.people, low, high, slope)
         ball = LipschitzBall((high - low) / dimension / self.people, 2 * slope / self.people)
         kernel = Additive((Exponential(ball.best_beta()),) * dimension)
-        return RkhsBall(kernel.radius_of([ball] * dimension), kernel, people=self.people)
+        return RkhsBall(kernel.radius_of([ball] * dimension), kernel.norm, people=self.people)
 
     @property
     def largest(self) -> float:
@@ -133,17 +133,13 @@ class Ratings(Feedback):
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        held = f"each rating was held to [{self.low:g}, {self.high:g}]"
+        actions = 1 if self.loss is None else self.loss.actions
+        clipped = [Code.PERSON_CLIPPED()]
         if self.asked is not None:
-            held = f"each reward was held to [{self.low:g}, {self.high:g}] and to slope {self.asked.slope:g} per width"
-            held += " of the box"
+            clipped = [Code.RATINGS_CLIPPED(self.low, self.high, self.asked.slope)]
             if self.asked.dimension > 1:
-                held += ", as a sum of one function for each coordinate, which has no interactions"
-        return (
-            one_of_declared(self.people, held),
-            NAMED,
-            *from_lists(self.features, 1 if self.loss is None else self.loss.actions),
-        )
+                clipped.append(Code.SUM_BY_COORDINATE())
+        return Code.ONE_OF_DECLARED(self.people), *clipped, Code.NAMES(), *from_lists(self.features, actions)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function per coordinate. THE SECRET: what comes out must not be published."""

@@ -22,6 +22,7 @@ from quietq.feedback.trajectories import Cells
 from quietq.noise.box import Box
 from quietq.privacy.checks import ask_code
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import MeanReturns, MeanWithinRightAngles
 
 Policy = Callable[[np.ndarray], np.ndarray]
 """From states, shape (states, d), to the probability of each action, shape (states, actions)."""
@@ -33,7 +34,7 @@ SQUARES = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
 class Returns(Vector):
     """For each policy, where a person's return lies in the declared range, from -1 to 1; and its square."""
 
-    norm = "returns"
+    norm = MeanReturns
     policies: tuple[Policy, ...]
     behaviour: Policy | None
     """By which actions were chosen; None where each row says how probable its action was."""
@@ -103,7 +104,7 @@ class Returns(Vector):
 class ActionShares(Vector):
     """How often a person took each action in each public cell, as shares of their steps. No entry is negative."""
 
-    norm = "mean-within-right-angles"
+    norm = MeanWithinRightAngles
     cells: Cells
     box: Box
     actions: int

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from quietq.feedback.loss import Loss, Phi
 from quietq.feedback.statistic import Columns, Starts, Vector
+from quietq.privacy.norms import MeanWithinRightAngles
 
 COMPANY = 2.0**-39
 """By so much of its bound, times the root of its size, a mean of vectors may move with the company that people are in,
@@ -28,7 +29,7 @@ class Marginals(Vector):
     No entry is negative, so the vectors of two people are never more than a right angle apart.
     """
 
-    norm = "mean-within-right-angles"
+    norm = MeanWithinRightAngles
     loss: Loss
     dimension: int
     bins: int
@@ -66,7 +67,7 @@ class SecondMoments(Vector):
     than a right angle apart.
     """
 
-    norm = "mean-within-right-angles"
+    norm = MeanWithinRightAngles
     loss: Loss
     centred: Phi
     """From points of the unit box to coordinates around 0."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
+from quietq.feedback.feedback import Engine, Feedback, Progress, read_people
 from quietq.feedback.session_doubts import AGAIN
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.states import Items, box_of, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.box import Box, Domain
 from quietq.privacy.account import Once
-from quietq.privacy.certificate import Assumption
+from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import positive, real
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import OnePerson
@@ -153,8 +153,7 @@ class Sessions(Feedback):
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        held = "states, actions and rewards were held to their declared ranges, and the person to a bound"
-        return one_of_declared(self.people, held), NAMED
+        return Code.ONE_OF_DECLARED(self.people), Code.PERSON_CLIPPED(), Code.NAMES()
 
     def __repr__(self) -> str:
         actions = len(self.actions) if self.actions is not None else self.action_box

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import Categorical, Columns, FeatureMap, is_data
-from quietq.privacy.certificate import Assumption
+from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -89,13 +89,8 @@ class States:
 
 def from_lists(features: FeatureMap | None, actions: int = 1) -> tuple[Assumption, ...]:
     """What a certificate says of the public lists that states and actions are of."""
-    parts = []
-    if isinstance(features, Categorical):
-        parts.append(f"a state is the number, from 0 on, of one of {features.rank} items of a public list")
-    if actions > 1:
-        parts.append(f"there is a value for each of {actions} actions of a public list")
-    text = f"{', and '.join(parts)}; what names another does not count.".capitalize()
-    return (Assumption(text, True),) if parts else ()
+    items = [Code.ITEMS_OF_LIST(features.rank)] if isinstance(features, Categorical) else []
+    return (*items, *([Code.ACTIONS_OF_LIST(actions)] if actions > 1 else []))
 
 
 def columns_of(what: str, given: str | Sequence[str] | None, features: FeatureMap | None, source: object) -> list[str]:

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 
 from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import MeanOfPeople, MeanReturns
 
 _STEPS = 2**40
 _PEOPLE_AT_ONCE = 4096  # whose vectors surely fit, in steps, into an integer of 64 bits
@@ -69,8 +70,8 @@ class Vector(Statistic):
     size: int
     bound: float
     """C, the length that every person's vector is held to."""
-    norm: ClassVar[str] = "mean-of-people"
-    """What certificates call the length of a mean of such vectors: by it goes how far apart two people's can be."""
+    norm: ClassVar[type[MeanOfPeople] | type[MeanReturns]] = MeanOfPeople
+    """What the length of a mean of such vectors is measured in: by it goes how far apart two people's can be."""
     rows_at_once: int = 2**18
 
     @abstractmethod

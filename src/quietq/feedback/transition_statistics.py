@@ -16,6 +16,7 @@ from quietq.feedback.loss import Phi
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.noise.feature_maps import FeatureMap
+from quietq.privacy.norms import MeanWithinRightAngles
 
 ROOT = 2**0.5
 
@@ -90,7 +91,7 @@ class NormalisedMoments(Vector):
     Upper triangles, times root 2 beside the diagonal.
     """
 
-    norm = "mean-within-right-angles"
+    norm = MeanWithinRightAngles
     looked: Looked
     matrix: Float[np.ndarray, "numbers numbers"]
     """T, by earlier answers."""
@@ -116,7 +117,7 @@ class NormalisedMoments(Vector):
 class EndRates(Vector):
     """How often a person's steps end an episode, by a model and in fact, over a clip. Neither is below 0."""
 
-    norm = "mean-within-right-angles"
+    norm = MeanWithinRightAngles
     odds: Phi
     """The model: from states that steps led to, to log-odds."""
     dimension: int

@@ -5,7 +5,7 @@ The constant is left out, because it changes no policy when all episodes have th
 """
 
 from quietq.mechanisms.knots import OnIncrements
-from quietq.mechanisms.laws import KNorm, Law
+from quietq.mechanisms.laws import KNorm, KnownLaw
 from quietq.noise.increments import IncrementBody
 
 
@@ -19,5 +19,5 @@ class Increments(OnIncrements):
     def typical_noise(self) -> float:
         return IncrementBody(self.ball, self.pieces).typical_noise(self.budget.epsilon)
 
-    def make_law(self) -> Law:
+    def make_law(self) -> KnownLaw:
         return KNorm(IncrementBody(self.wider, self.pieces), self.budget.epsilon)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.mechanisms.laws import Gaussian, Law
+from quietq.mechanisms.laws import Gaussian, KnownLaw
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
 from quietq.noise import Box, Entropy
 from quietq.noise.box import box_for
@@ -30,9 +30,10 @@ from quietq.noise.increments import to_curve
 from quietq.noise.own_values import on_knots
 from quietq.noise.rounding import check_size, largest_and_error, widen_ball
 from quietq.noise.whitening import Whitened, by_matrix, inverse
-from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall
+from quietq.privacy import Budget, Certificate, InvalidInput, LipschitzBall
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count
-from quietq.privacy.norms import largest_difference, vertices
+from quietq.privacy.norms import ShapedIncrements, sensitivity, vertices
 from quietq.released.private_function import PrivateKnots
 
 KINK = 90**-0.5
@@ -44,7 +45,7 @@ class OnKnots(Mechanism):
     """Noise on what a function is at equally spaced knots of an interval, straight lines between them."""
 
     asks_code = False
-    looked_at: ClassVar[str] = "values at"
+    looked_at: ClassVar[Code] = Code.VALUES_AT_KNOTS
     tried: ClassVar[tuple[int, ...]] = (4, 6, 8)
     """Numbers of pieces, where none was asked for."""
 
@@ -55,15 +56,14 @@ class OnKnots(Mechanism):
         self.largest, self.error = largest_and_error(size, ball.radius, ball.people, task.largest, task.accuracy)
         self.wider = widen_ball(ball, pieces, self.error, SLACK)
         self.law = self.make_law()
-        looked = f"Only the {self.looked_at} {pieces + 1} public knots were looked at, noised once, not kept."
-        self.conditions = (Assumption(looked, True),)
+        self.conditions = (self.looked_at(pieces + 1),)
 
     @abstractmethod
     def typical_noise(self) -> float:
         """About its size, before values that are not exact widen the ball."""
 
     @abstractmethod
-    def make_law(self) -> Law:
+    def make_law(self) -> KnownLaw:
         """The noise that hides the ball, `wider` by the errors of values."""
 
     @property
@@ -71,8 +71,7 @@ class OnKnots(Mechanism):
         return self.law.sigma
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        sensitivity = largest_difference(self.law.measured()["norm"], self.wider.describe())
-        return (yield Query(self.values, sensitivity, self.law))
+        return (yield Query(self.values, sensitivity(self.law.norm, self.wider), self.law))
 
     def values(self, feedback: Any) -> Float[np.ndarray, " numbers"]:
         return on_knots(feedback.functions()[0], self.box, self.pieces, self._exact, self.largest)
@@ -116,7 +115,7 @@ class OnKnots(Mechanism):
 class OnIncrements(OnKnots):
     """The same on increments between knots: the constant is dropped."""
 
-    looked_at = "increments between"
+    looked_at = Code.INCREMENTS_BETWEEN_KNOTS
     remarks = (
         "The reward's level was not looked at, so values are up to a constant; that matters where episodes can end "
         "early, and noise 'path' has a level.",
@@ -153,9 +152,9 @@ class KnotShape:
         object.__setattr__(self, "inverse", inverse(self.root))
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> ShapedIncrements:
         shape = self.root @ self.root.T
-        return {"kind": "knots", "shape": ((shape + shape.T) / 2).tolist()}
+        return ShapedIncrements(((shape + shape.T) / 2).tolist())
 
     def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, " pieces"]:
         return self.root @ entropy.normals(shape)
@@ -179,14 +178,15 @@ class ShapedKnots(OnIncrements):
         """A difference from one end of the ball to the other alone needs that much."""
         return min(self.ball.lipschitz / self.pieces, 2 * self.ball.radius) / self.budget.mu
 
-    def make_law(self) -> Law:
+    def make_law(self) -> KnownLaw:
         root = np.linalg.cholesky(least_shape(self.wider, self.pieces)) / self.budget.mu
         sigma = math.sqrt(float(np.sum(root**2)) / len(root))
-        return Gaussian(sigma, KnotShape(root / sigma))
+        self.shape = KnotShape(root / sigma)
+        return Gaussian(sigma, self.shape)
 
     def noise_error(self) -> float:
-        shape = self.sigma**2 * np.array(self.law.measured()["norm"]["shape"])
-        return math.sqrt(float(np.sum(shape * _about_mean(self.pieces))) / (self.pieces + 1))
+        shape = np.array(self.shape.norm.shape)
+        return math.sqrt(float(np.sum(self.sigma**2 * shape * _about_mean(self.pieces))) / (self.pieces + 1))
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:

@@ -6,55 +6,59 @@ body K, hides numbers that differ by at most Delta in that gauge with epsilon = 
 (Hardt & Talwar 2010). Both laws own their distance, so that auditors and "auto" ask them and keep no copy.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
 from quietq.noise.exact_gaussian import add_exactly
-from quietq.noise.rounding import exact_rounding, round_release, rounding_step
+from quietq.noise.rounding import (
+    check_size,
+    check_values,
+    exact_rounding,
+    largest_value,
+    round_release,
+    rounding_step,
+)
 from quietq.noise.whitening import Whitened, as_they_are
 from quietq.privacy import Assumption, Cost
+from quietq.privacy.norms import AnyNorm
+from quietq.privacy.transcript import Law
 
 
-class Law(ABC):
-    """Noise of one kind and size."""
-
-    @property
-    @abstractmethod
-    def sigma(self) -> float:
-        """Its typical size, which fixes what sums are rounded to."""
+class KnownLaw(Law):
+    """Noise whose density is known, so that an audit can compute what two neighbours can be told apart by."""
 
     @abstractmethod
     def distance(self, difference: np.ndarray) -> float:
-        """How far apart two vectors of numbers are, by their difference, in the norm that this noise hides."""
+        """Returns how far apart two vectors of numbers are, by their difference, in the norm that this noise hides."""
 
     @abstractmethod
     def log_density(self, noise: np.ndarray) -> float:
-        """Of one draw, up to a constant."""
+        """Returns the logarithm of the density of one draw, up to a constant."""
 
     @abstractmethod
-    def cost(self, sensitivity: float) -> Cost:
-        """Of hiding numbers that are at most so far apart."""
+    def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
+        """Returns numbers + noise that was drawn in real numbers, rounded to the public step."""
 
-    @abstractmethod
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
-        """One draw in floating point, for numbers of this shape."""
+    def add(
+        self, numbers: np.ndarray, simulated: Entropy | None = None, given: object = None
+    ) -> Float[np.ndarray, "..."]:
+        if simulated is None:
+            return self.add_exactly(numbers)
+        return round_release(numbers, self.draw(numbers.shape, simulated), self.sigma)
 
-    def add(self, numbers: np.ndarray, entropy: Entropy) -> Float[np.ndarray, "..."]:
-        """Numbers + noise, rounded to the public step."""
-        return round_release(numbers, self.draw(numbers.shape, entropy), self.sigma)
+    def check_size(self, largest: float) -> None:
+        check_size(largest, self.sigma)
 
-    @abstractmethod
-    def measured(self) -> dict[str, Any]:
-        """Norm and size of the noise, as certificates state them."""
+    def check_values(self, numbers: np.ndarray) -> None:
+        check_values(numbers, largest_value(self.sigma))
 
-    @abstractmethod
-    def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        """What a certificate says of draw and rounding, for values below `largest` that are off by at most `error`."""
+    def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        return exact_rounding(self.sigma, largest, error)
 
 
 @runtime_checkable
@@ -66,7 +70,7 @@ class Shape(Protocol):
     """
 
     @property
-    def norm(self) -> dict[str, Any]: ...
+    def norm(self) -> AnyNorm: ...
 
     def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray: ...
 
@@ -83,7 +87,7 @@ class Independent:
     Euclidean norm.
     """
 
-    norm: dict[str, Any]
+    norm: AnyNorm
 
     def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
         return entropy.normals(shape)
@@ -99,15 +103,20 @@ class Independent:
 
 
 @dataclass(frozen=True)
-class Gaussian(Law):
+class Gaussian(KnownLaw):
     """Gaussian noise: sigma times noise of a shape. What protects is drawn in real numbers."""
 
-    size: float
+    family = "gaussian"
+    sigma: float  # pyright: ignore[reportIncompatibleMethodOverride]
     shape: Shape
 
     @property
-    def sigma(self) -> float:
-        return self.size
+    def norm(self) -> AnyNorm:
+        return self.shape.norm
+
+    @property
+    def size(self) -> float:
+        return self.sigma
 
     def distance(self, difference: np.ndarray) -> float:
         return self.shape.length(difference)
@@ -118,22 +127,14 @@ class Gaussian(Law):
     def cost(self, sensitivity: float) -> Cost:
         return Cost.gaussian(sensitivity / self.sigma)
 
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
-        return self.sigma * self.shape.draw(shape, entropy)
+    def draw(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
+        return self.sigma * self.shape.draw(shape, simulated)
 
-    def add(self, numbers: np.ndarray, entropy: Entropy) -> Float[np.ndarray, "..."]:
+    def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
         """Where noise is independent, numbers + noise, rounded once; what follows is computed from that alone."""
-        if entropy.reproducible:
-            return super().add(numbers, entropy)
         step = rounding_step(self.sigma)
         restored = self.shape.restore(add_exactly(self.shape.whiten(numbers, step), self.sigma, step))
         return round_release(restored, np.zeros(()), self.sigma)
-
-    def measured(self) -> dict[str, Any]:
-        return {"norm": self.shape.norm, "sigma": self.sigma}
-
-    def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return exact_rounding(self.sigma, largest, error)
 
 
 @runtime_checkable
@@ -144,7 +145,7 @@ class Body(Protocol):
     """
 
     @property
-    def norm(self) -> dict[str, Any]: ...
+    def norm(self) -> AnyNorm: ...
 
     def gauge(self, difference: np.ndarray) -> float: ...
 
@@ -156,11 +157,20 @@ class Body(Protocol):
 
 
 @dataclass(frozen=True)
-class KNorm(Law):
+class KNorm(KnownLaw):
     """Pure noise of density exp(-rate |z|) in the gauge of a body. What protects is drawn in real numbers."""
 
+    family = "pure"
     body: Body
     rate: float
+
+    @property
+    def norm(self) -> AnyNorm:
+        return self.body.norm
+
+    @property
+    def size(self) -> float:
+        return 1 / self.rate
 
     @property
     def sigma(self) -> float:
@@ -175,16 +185,8 @@ class KNorm(Law):
     def cost(self, sensitivity: float) -> Cost:
         return Cost.apart(self.rate * sensitivity)
 
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
-        return self.body.draw(self.rate, entropy).reshape(shape)
+    def draw(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
+        return self.body.draw(self.rate, simulated).reshape(shape)
 
-    def add(self, numbers: np.ndarray, entropy: Entropy) -> Float[np.ndarray, "..."]:
-        if entropy.reproducible:
-            return super().add(numbers, entropy)
+    def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
         return self.body.add_exactly(numbers, self.rate, rounding_step(self.sigma))
-
-    def measured(self) -> dict[str, Any]:
-        return {"norm": self.body.norm, "sigma": self.sigma, "scale": 1 / self.rate}
-
-    def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return exact_rounding(self.sigma, largest, error)

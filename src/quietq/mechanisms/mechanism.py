@@ -8,32 +8,20 @@ was charged, so that a mechanism cannot promise more than it noises.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from quietq.feedback.feedback import Feedback
-from quietq.mechanisms.laws import Law
 from quietq.noise.box import Box, Domain
-from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Relation
+from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Query as Query, Relation
 
 SLACK = 1 + 1e-6
 """Each person's part is computed in floating point: this much more noise covers it many times over.
 
 People are summed in whole numbers, and what rounds after that is in the allowance for rounding."""
-
-
-class Query(NamedTuple):
-    """One noisy look at the data."""
-
-    numbers: Callable[[Any], np.ndarray]
-    """What is looked at, from the feedback. THE SECRET; it refuses what cannot be noised, and shows nothing of it."""
-    sensitivity: float
-    """The most that neighbours' numbers differ by in the law's distance, rounding errors included: by the relation and
-    the theorem, never by the noise."""
-    law: Law
 
 
 @dataclass(frozen=True)
@@ -109,6 +97,13 @@ class Mechanism(ABC):
     asks_code: ClassVar[bool] = True
     """Whether functions of the caller's may see people's rows: where they fail may tell of them, so it must cost. Where
     nothing but quietq's own code looks at rows, it is False: what is refused at once then costs nothing."""
+
+    @property
+    def people(self) -> int:
+        """Returns the declared number of people, where the relation counts them."""
+        if self.relation.people is None:
+            raise InvalidInput(f"Noise {self.name!r} is for a declared number of people, not for {self.relation}.")
+        return self.relation.people
 
     @property
     def cost(self) -> Cost:

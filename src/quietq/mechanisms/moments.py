@@ -29,7 +29,8 @@ from quietq.mechanisms.rounds import Fitted, Rounds
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy import InvalidInput
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.assumptions import Assumption, Code
+from quietq.privacy.certificate import Certificate
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import Fit, PrivateWorld, visited
 from quietq.released.world_errors import WorldErrors
@@ -38,11 +39,11 @@ from quietq.released.world_model import WorldModel
 SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}
 """The shares of mu squared that the parts have; what is known leaves its share to the others."""
 MeanAndCovariance = tuple[np.ndarray, np.ndarray]
-_PARTS = {
-    "dynamics": "dynamics (how states move, and where they lie)",
-    "reward": "rewards",
-    "end": "ends of episodes",
-    "start": "first states",
+PART_CODES = {
+    "dynamics": Code.WORLD_DYNAMICS,
+    "reward": Code.WORLD_REWARDS,
+    "end": Code.WORLD_ENDS,
+    "start": Code.WORLD_STARTS,
 }
 
 
@@ -70,7 +71,7 @@ class MomentSettings:
 
 
 SETTINGS = MomentSettings()
-_NOTHING = Certificate(method="world/moments", standing="none", sigma=1.0)
+_NOTHING = Certificate(method="world/moments", standing="none")
 
 
 class FittedWorld(NamedTuple):
@@ -131,16 +132,10 @@ class Moments(Mechanism):
             )
 
     def _conditions(self) -> tuple[Assumption, ...]:
-        *parts, last = (name for part, name in _PARTS.items() if part in self._mu)
-        released = f"{', '.join(parts)} and {last}" if parts else last
-        laws = f"Released are laws of all people's sessions, noised, and no row of them: {released}."
-        held = (
-            "Each look at the steps took the mean of one vector per person, held to its bound, noised once, and saw "
-            "earlier answers only; all episodes of a person are in one vector."
-        )
+        released = tuple(code() for part, code in PART_CODES.items() if part in self._mu)
         known = ", ".join([*self.model.known, *(f"coordinate {i}" for i in self.model.moves)])
-        public = Assumption(f"What was declared as known is public, and not taken from these people: {known}.", False)
-        return (Assumption(laws, True), Assumption(held, True), *([public] if known else []))
+        declared = (Code.KNOWN_PARTS(known),) if known else ()
+        return *released, Code.ALL_EPISODES(), *declared
 
     def run(self) -> Generator[Query, np.ndarray, FittedWorld]:
         # The dynamics, by iterated private whitening of features and of what they leave unexplained.
@@ -167,10 +162,10 @@ class Moments(Mechanism):
         return FittedWorld(dynamics, first, seen, reward, ends, rate, noise)
 
     def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Whitening]:
-        whitening = Whitening(looked.features, np.diag(1 / looked.scales()), self.relation.people)
+        whitening = Whitening(looked.features, np.diag(1 / looked.scales()), self.people)
         for _ in range(rounds):
             statistic = NormalisedMoments(looked, whitening.matrix)
-            query = mean_of_people(statistic, self.relation.people, mu / math.sqrt(rounds))
+            query = mean_of_people(statistic, self.people, mu / math.sqrt(rounds))
             whitening.take((yield query), query.law.sigma)
         return whitening
 
@@ -195,7 +190,7 @@ class Moments(Mechanism):
         mu = self._mu["end"] * math.sqrt(SETTINGS.rate_share / SETTINGS.rate_rounds)
         for _ in range(SETTINGS.rate_rounds):
             statistic = EndRates(LogOdds(ends, rate), self.spaces.states, clip)
-            query = mean_of_people(statistic, self.relation.people, mu)
+            query = mean_of_people(statistic, self.people, mu)
             expected, found = clip * np.maximum((yield query), query.law.sigma)
             rate += math.log(found / expected)
             off = clip * query.law.sigma * math.hypot(1 / found, 1 / expected)
@@ -236,7 +231,7 @@ class Moments(Mechanism):
 
     def expected_error(self) -> float:
         """The noise of one query, in units of what a person adds."""
-        return math.sqrt(2) / (self.relation.people * self._mu["dynamics"])
+        return math.sqrt(2) / (self.people * self._mu["dynamics"])
 
     @classmethod
     def propose(cls, task: Task) -> list["Moments"]:

@@ -27,6 +27,7 @@ from quietq.mechanisms.release import release, simulate
 from quietq.noise import Entropy, Exponential, Kernel
 from quietq.noise.box import Box, Domain, box_for
 from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length, grid_of_normals
+from quietq.noise.kernels import kernel_of
 from quietq.noise.own_values import check_outputs, on_grid, shows_nothing
 from quietq.noise.rounding import (
     check_allowance,
@@ -50,8 +51,9 @@ from quietq.privacy import (
     RkhsBall,
     weak_promise,
 )
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count, instance, positive, same_process
-from quietq.privacy.norms import kernel_in_words
+from quietq.privacy.kernel_norms import AnyKernelNorm
 from quietq.released.private_function import PrivateFunction, PrivateSum, PrivateTable
 
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
@@ -69,8 +71,8 @@ class GridShape:
             step_of(beta, self.levels)  # refuses what cannot be drawn exactly before anything is spent
 
     @property
-    def norm(self) -> dict[str, Any]:
-        return self.kernel.describe()
+    def norm(self) -> AnyKernelNorm:
+        return self.kernel.norm
 
     def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
         return draw_grid(self.kernel, self.levels, shape[grid_axes(self.kernel) :], entropy)
@@ -154,17 +156,20 @@ def best_kernel(relation: Relation, level: bool = True) -> Kernel:
     its mean: longer waves, of which the level takes more. It is a quarter of the other at the least, for its sake.
 
     >>> from quietq.privacy import people
-    >>> [round(best_kernel(people(50, 0, 0.5, 1), level).describe()["beta"], 2) for level in (True, False)]
+    >>> [round(best_kernel(people(50, 0, 0.5, 1), level).norm.beta, 2) for level in (True, False)]
     [4.0, 1.04]
     """
-    own = getattr(relation, "kernel", None)
-    if isinstance(own, Kernel):
-        return own
+    if isinstance(relation, RkhsBall):
+        return kernel_of(relation.kernel)
     best = relation.best_beta()
     if level or getattr(relation, "actions", 1) != 1:  # levels of several functions decide between actions
         return Exponential(best)
     betas = [best * 2 ** (-step / 16) for step in range(33)]
-    return min(map(Exponential, betas), key=lambda one: relation.rkhs_radius(one) * math.sqrt(about_mean(one.beta)))
+
+    def noise(one: Exponential) -> float:
+        return relation.rkhs_radius(one.norm) * math.sqrt(about_mean(one.beta))
+
+    return min(map(Exponential, betas), key=noise)
 
 
 def about_mean(beta: float) -> float:
@@ -182,7 +187,7 @@ class Path(InKernel):
     """The path of a kernel that has one: Exponential, Product or Additive."""
 
     name = "path"
-    conditions = (Assumption("The function was looked at on a public grid only, noised once, and not kept.", True),)
+    conditions = (Code.GRID(),)
 
     def prepare(self, radius: float, levels: int | None) -> float:
         if not self.kernel.tables:
@@ -246,7 +251,7 @@ class Path(InKernel):
 
     @classmethod
     def _in(cls, kernel: Kernel, task: Task) -> Mechanism:
-        radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
+        radius, box = task.relation.rkhs_radius(kernel.norm) * SLACK, box_for(kernel.dimension, task.domain)
         return cls(
             task.relation,
             task.budget,
@@ -260,7 +265,7 @@ class Path(InKernel):
 
 
 def _no_path(kernel: Kernel) -> str:
-    words = kernel_in_words(kernel.describe())
+    words = kernel.norm.in_words()
     return f"There is no exact path for {words}: noise on weights of features is in quietq.paper.FiniteRankMechanism."
 
 
@@ -307,10 +312,10 @@ class GaussianProcessMechanism:
         instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
         instance("relation", relation, Relation | None, _A_RELATION)
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
-        instance("assumption", assumption, Assumption | None, "an Assumption(text, enforced)")
+        instance("assumption", assumption, Assumption | None, "an Assumption, e.g. Code.CALLER('it was clipped')")
         radius = positive("sensitivity", sensitivity)
-        self.relation = RkhsBall(radius, kernel) if relation is None else relation
-        needed = self.relation.rkhs_radius(kernel)
+        self.relation = RkhsBall(radius, kernel.norm) if relation is None else relation
+        needed = self.relation.rkhs_radius(kernel.norm)
         if radius < needed * (1 - 1e-12):
             raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
         self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
@@ -333,7 +338,7 @@ class GaussianProcessMechanism:
         instance("relation", relation, Relation, _A_RELATION)
         instance("level", level, bool, "True if a constant counts, or False")
         kernel = best_kernel(relation, level)
-        return cls(kernel, relation.rkhs_radius(kernel), budget, relation=relation, **options)
+        return cls(kernel, relation.rkhs_radius(kernel.norm), budget, relation=relation, **options)
 
     @shows_nothing
     def apply(self, f: Input) -> PrivateFunction:

@@ -11,12 +11,14 @@ from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.mechanism import SLACK, Query
-from quietq.privacy.norms import FARTHEST
+from quietq.privacy.norms import MeanOfPeople
 
 
 def mean_of_people(statistic: Vector, people: int, mu: float) -> Query:
     """The query that costs `mu`: the mean of the statistic over so many people, each held to its bound."""
     company = COMPANY * math.sqrt(statistic.size) * statistic.bound
-    sensitivity = FARTHEST[statistic.norm] * statistic.bound / people * SLACK + company
-    law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "bound": statistic.bound}))
+    assert issubclass(statistic.norm, MeanOfPeople)
+    norm = statistic.norm(statistic.bound)
+    sensitivity = norm.diameter * statistic.bound / people * SLACK + company
+    law = Gaussian(sensitivity / mu, Independent(norm))
     return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)

@@ -30,14 +30,15 @@ from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import (
     Account,
-    Assumption,
     Budget,
     Certificate,
     InvalidInput,
     PrivacyWarning,
     weak_promise,
 )
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import instance, real, shown
+from quietq.privacy.norms import MeanReturns
 from quietq.released.evaluated_policies import LONGEST, EvaluatedPolicies
 from quietq.released.publishable import Publishable
 
@@ -104,16 +105,9 @@ class PolicyValues(Mechanism):
         self.largest, self.error = math.sqrt(len(question.names) * (1 + SQUARES**2)) + 1, 1e-12
         low, high = question.returns
         self.conditions = (
-            Assumption(f"Each person's return was held to [{low:g}, {high:g}], once over all of their episodes.", True),
-            Assumption(
-                "Policies, probabilities, cells and model look at one state at a time, never fail and keep nothing.",
-                False,
-            ),
-            Assumption(
-                "Policies, probabilities, cells and model were not made from these people's data, but for releases "
-                "of it, which add up.",
-                False,
-            ),
+            Code.RETURNS_CLIPPED(low, high),
+            Code.PURE_FUNCTIONS(),
+            Code.FUNCTIONS_NOT_MADE_OF_DATA(),
         )
         further = " nor the error of probabilities that were learnt," if isinstance(question.behaviour, Cells) else ""
         self.remarks = (
@@ -124,10 +118,6 @@ class PolicyValues(Mechanism):
         if question.against is not None:
             self.remarks = (f"Values are advantages over the policy {question.against[0]!r}.", *self.remarks)
 
-    @property
-    def people(self) -> int:
-        return self.question.sessions.people
-
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, float]]:
         question, mu, behaviour = self.question, self.budget.mu, self.question.behaviour
         if isinstance(behaviour, Cells):
@@ -137,7 +127,7 @@ class PolicyValues(Mechanism):
         statistic, policies = question.statistic(behaviour), len(question.names)
         company = COMPANY * math.sqrt(statistic.size) * statistic.bound
         sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + company
-        law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "policies": policies}))
+        law = Gaussian(sensitivity / mu, Independent(MeanReturns(policies)))
         return (yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law)), law.sigma
 
     def result(self, released: tuple[np.ndarray, float], certificate: Certificate) -> EvaluatedPolicies:

@@ -31,7 +31,8 @@ from quietq.mechanisms.state_law import StateLaw
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Splines
 from quietq.noise.smooth_prior import beyond
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.assumptions import Code
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.released.private_model import PrivateModel
 
@@ -107,7 +108,7 @@ class Rounds(Mechanism):
         self.every = Basis.of(task.features, self.box.dimension, self.loss)
         """All directions that there are; `basis` leaves out those that are not worth their noise."""
         # How the budget is divided among the rounds, and the noise of a weight for each weight that is fitted.
-        people, left = self.relation.people, 1 - SETTINGS.marginals_share - SETTINGS.moments_share
+        people, left = self.people, 1 - SETTINGS.marginals_share - SETTINGS.moments_share
         self._variance_of_people = self.loss.spread / SETTINGS.expected_rows
         self.rounds = SETTINGS.rounds_of_many
         if people <= 10_000:  # few where noise is large: each round must still show how much of a gradient is clipped
@@ -116,12 +117,7 @@ class Rounds(Mechanism):
         scale = (people * self._mu_of_round * self.loss.curvature) ** 2
         self._noise = 4 * self._variance_of_people / scale / self.rounds
         self.basis = self._worthwhile(self.every)
-        # What certificates say was asked.
-        queries = {"2 about where states lie": 2} if self._asks_where else {}
-        self.queries = queries | {f"{self.rounds} rounds of the fit": self.rounds}
-        each = f"Each of {sum(self.queries.values())} queries ({', then '.join(self.queries)}) took the mean of one "
-        held = "vector per person, held to its bound, was noised once, and saw earlier answers only."
-        self.conditions = (Assumption(each + held, True),)
+        self.conditions = (Code.MEANS_OF_PEOPLE(self.rounds + (2 if self._asks_where else 0)),)
 
     def _remarks(self, task: Task) -> tuple[str, ...]:
         remarks = list(self.remarks if self._asks_where else ())
@@ -135,7 +131,7 @@ class Rounds(Mechanism):
         # Where states lie: directions that are orthonormal there, in a box that is stretched until they are uniform.
         basis, knots = yield from self._ask_where_states_lie()
         features = StretchedFeatures(basis, knots)
-        people, curvature = self.relation.people, self.loss.curvature
+        people, curvature = self.people, self.loss.curvature
         widest = self._affordable_bound(basis)
         bound = max(0.5 * math.sqrt(basis.size * self._variance_of_people), widest)
         weights = np.zeros(basis.size)
@@ -166,7 +162,7 @@ class Rounds(Mechanism):
 
     def _ask_where_states_lie(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray]]:
         """Asks for marginals and second moments; gives directions, and the knots by which the box is stretched."""
-        people, dimension = self.relation.people, self.box.dimension
+        people, dimension = self.people, self.box.dimension
         if not self._asks_where:
             return self.basis, np.tile([0.0, 1.0], (dimension, 1))
         marginals = Marginals(self.loss, dimension, SETTINGS.bins)
@@ -194,7 +190,7 @@ class Rounds(Mechanism):
         """A bound whose noise is within the tolerance, but none wider than where nobody's gradient is clipped."""
         if not self._tolerance:
             return 0.0
-        worth = self.relation.people * self._mu_of_round * math.sqrt(self.rounds)
+        worth = self.people * self._mu_of_round * math.sqrt(self.rounds)
         # The longest features are looked for at public places, every other one a corner.
         places = 2**10
         points = np.random.default_rng(0).random((places, self.box.dimension))
@@ -227,7 +223,7 @@ class Rounds(Mechanism):
         are in it; what given features cannot represent is not, for nobody knows that.
         """
         variances, size = np.sort(self.every.variances)[::-1], self.basis.size
-        each = size * self._noise + self._variance_of_people / (self.relation.people * self.loss.curvature**2)
+        each = size * self._noise + self._variance_of_people / (self.people * self.loss.curvature**2)
         fitted = variances[:size]
         error = float((fitted * each / (fitted + each)).sum() + variances[size:].sum())
         if self._has_default_features:

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, exponentials, round_exactly
+from quietq.privacy.norms import AnyNorm
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Ball:
     """The unit ball of so many numbers; `norm` is what certificates call it."""
 
     size: int
-    norm: dict[str, object]
+    norm: AnyNorm
 
     def gauge(self, difference: np.ndarray) -> float:
         return float(np.linalg.norm(difference))

@@ -23,6 +23,7 @@ from quietq.noise.entropy import Entropy, SeededEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, exponentials, refine, round_exactly
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import IncrementGauge
 from quietq.privacy.relations import LipschitzBall
 
 _AT_ONCE = 20_000
@@ -51,9 +52,8 @@ class IncrementBody:
         return float(max(steepest, np.ptp(path) / (2 * self.ball.radius)))
 
     @property
-    def norm(self) -> dict[str, object]:
-        ball = self.ball
-        return {"kind": "increments", "pieces": self.pieces, "radius": ball.radius, "lipschitz": ball.lipschitz}
+    def norm(self) -> IncrementGauge:
+        return IncrementGauge(self.pieces, self.ball.radius, self.ball.lipschitz)
 
     def draw(self, rate: float, entropy: Entropy) -> Float[np.ndarray, " pieces"]:
         return self.draws(rate, entropy, 1)[0]

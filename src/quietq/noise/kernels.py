@@ -20,7 +20,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.privacy.checks import instance, positive
-from quietq.privacy.errors import InvalidInput, NoRkhsRadius
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.kernel_norms import AdditiveNorm, AnyKernelNorm, ExponentialNorm, ProductNorm
 from quietq.privacy.relations import LipschitzBall
 
 _MOST_DIMENSIONS = 3
@@ -43,16 +44,10 @@ class Kernel(ABC):
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         """K(x_i, y_j) for points x and y, in unit coordinates."""
 
+    @property
     @abstractmethod
-    def describe(self) -> dict[str, object]:
-        """The kernel in JSON, with its `kind`."""
-
-    def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
-        """Sup of the norm over |f| <= radius with slope at most lipschitz; NoRkhsRadius where it is infinite."""
-        raise NoRkhsRadius(
-            f"A ball of Lipschitz functions is not bounded in the norm of the {self.describe()['kind']} kernel; "
-            "use Exponential for such a relation, or state an RkhsBall in this kernel."
-        )
+    def norm(self) -> AnyKernelNorm:
+        """Returns the kernel's norm, as relations and certificates state it."""
 
     def unit_weights(self, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
         """Functions of norm 1 that an audit tries as differences of neighbours, each with how it was found.
@@ -89,11 +84,9 @@ class Exponential(Kernel):
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         return np.exp(-self.beta * np.abs(np.subtract.outer(np.asarray(x, float), np.asarray(y, float))))
 
-    def describe(self) -> dict[str, object]:
-        return {"kind": "exponential", "beta": self.beta}
-
-    def lipschitz_radius(self, radius: float, lipschitz: float) -> float:
-        return math.sqrt(radius**2 * (1 + self.beta / 2) + lipschitz**2 / (2 * self.beta))
+    @property
+    def norm(self) -> ExponentialNorm:
+        return ExponentialNorm(self.beta)
 
     def norm_on(self, points: np.ndarray, values: np.ndarray) -> float:
         """At increasing points, by the Markov property: O(points)."""
@@ -142,8 +135,9 @@ class Product(_ByCoordinate):
     def tables(self) -> tuple[tuple[Exponential, ...], ...]:
         return (self.parts,)
 
-    def describe(self) -> dict[str, object]:
-        return {"kind": "product", "betas": list(self.betas)}
+    @property
+    def norm(self) -> ProductNorm:
+        return ProductNorm(self.betas)
 
 
 @dataclass(frozen=True)
@@ -167,14 +161,26 @@ class Additive(_ByCoordinate):
     def tables(self) -> tuple[tuple[Exponential, ...], ...]:
         return tuple((part,) for part in self.parts)
 
-    def describe(self) -> dict[str, object]:
-        return {"kind": "additive", "parts": [part.describe() for part in self.parts]}
+    @property
+    def norm(self) -> AdditiveNorm:
+        return AdditiveNorm(tuple(part.norm for part in self.parts))
 
     def radius_of(self, balls: Sequence[LipschitzBall]) -> float:
         """The radius of one Lipschitz ball per coordinate, all of which may move at once."""
         if len(balls) != self.dimension:
             raise InvalidInput(f"One ball per coordinate is needed, {self.dimension} in all, not {len(balls)}.")
-        return math.sqrt(math.fsum(ball.rkhs_radius(k) ** 2 for ball, k in zip(balls, self.parts, strict=True)))
+        return math.sqrt(math.fsum(ball.rkhs_radius(k.norm) ** 2 for ball, k in zip(balls, self.parts, strict=True)))
+
+
+def kernel_of(norm: AnyKernelNorm) -> Kernel:
+    """Returns the kernel of a norm, where its record says all of it; refused for features, which are code."""
+    if isinstance(norm, ExponentialNorm):
+        return Exponential(norm.beta)
+    if isinstance(norm, ProductNorm):
+        return Product(norm.betas)
+    if isinstance(norm, AdditiveNorm):
+        return Additive(tuple(Exponential(part.beta) for part in norm.parts))
+    raise InvalidInput(f"The relation is declared in {norm.in_words()}: use quietq.paper.FiniteRankMechanism with it.")
 
 
 def whiten(beta: float, points: np.ndarray, values: np.ndarray) -> Float[np.ndarray, "..."]:

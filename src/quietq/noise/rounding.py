@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.kernels import Kernel
-from quietq.privacy.certificate import Assumption
+from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import FEWEST
@@ -53,15 +53,7 @@ def largest_value(sigma: float) -> float:
 
 def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
     """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
-    bounded = (
-        f"The numbers that noise was added to stay below {largest:g} in size whatever the data is, and were computed "
-        f"to within {error:g}, which the noise covers."
-    )
-    rounded = (
-        "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, and "
-        f"the sum was rounded to multiples of {rounding_step(sigma):g}; what is released was computed from that alone."
-    )
-    return Assumption(bounded, False), Assumption(rounded, True)
+    return Code.NUMBERS_BOUNDED(largest, error), Code.EXACT_NOISE(rounding_step(sigma))
 
 
 def check_size(largest: float, sigma: float) -> None:

@@ -24,7 +24,7 @@ from quietq.privacy.checks import real, shown
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.kernel_norms import Family
-from quietq.privacy.norms import AnyNorm, KnotShape, SmoothBound, sensitivity
+from quietq.privacy.norms import AnyNorm, ShapedIncrements, SmoothBound, sensitivity
 from quietq.privacy.records import Flag, Line, Positive, Record, checked_by, line, read_record
 from quietq.privacy.relations import AnyRelation, Relation
 from quietq.privacy.trained_methods import TRAINED_METHODS
@@ -160,7 +160,7 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
             require(any(one.code is code for one in self.assumptions), somebody)
         require(bool(self.queries), "What is certified needs the queries that were answered, with their noise.")
         require(len(self.queries) <= MOST_QUERIES, f"A certificate has at most {MOST_QUERIES} queries.")
-        costly = any(isinstance(one.norm, KnotShape | SmoothBound) for one in self.queries)
+        costly = any(isinstance(one.norm, ShapedIncrements | SmoothBound) for one in self.queries)
         require(len(self.queries) == 1 or not costly, "Noise on knots, or that follows the data, is one query alone.")
         own = TRAINED_METHODS[self.method].norm if self.method in TRAINED_METHODS else None
         for query in set(self.queries):

@@ -93,7 +93,7 @@ def _covariance(name: str, value: object) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(number) for number in row) for row in shape)
 
 
-class KnotShape(Norm, frozen=True, tag="knots"):
+class ShapedIncrements(Norm, frozen=True, tag="knots"):
     """The shape of Gaussian noise on increments between knots."""
 
     shape: Annotated[tuple[tuple[float, ...], ...], checked_by(_covariance)]
@@ -407,7 +407,7 @@ AnyNorm = (
     | ProductNorm
     | FeatureNorm
     | BandLimitedNorm
-    | KnotShape
+    | ShapedIncrements
     | IncrementGauge
     | MeanOfPeople
     | MeanWithinRightAngles

@@ -54,6 +54,11 @@ class Law(ABC):
     def size(self) -> float:
         """Returns how large the noise is in its norm, as certificates state it."""
 
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """Returns its typical size in the numbers that it is added to, which fixes what sums are rounded to."""
+
     @abstractmethod
     def cost(self, sensitivity: float) -> Cost:
         """Returns what it costs to hide numbers that are at most so far apart."""
@@ -67,7 +72,7 @@ class Law(ABC):
         """Refuses numbers, which are not shown, that rounding could not hide behind the noise."""
 
     @abstractmethod
-    def draw(self, shape: tuple[int, ...], simulated: Any = None) -> np.ndarray:
+    def draw(self, shape: tuple[int, ...], simulated: Any) -> np.ndarray:
         """Returns one draw for numbers of this shape."""
 
     @abstractmethod
