@@ -16,7 +16,7 @@ from quietq.mechanisms.privatise import MECHANISMS
 from quietq.paper.method_table import METHOD_TABLE, Described
 from quietq.privacy.trained_methods import TRAINED_METHODS, TrainedMethod
 from quietq.worlds import WORLDS, find_world, plan_on_grid
-from quietq.worlds.known_worlds import gymnasium_id, register_worlds
+from quietq.worlds.environment import gymnasium_id, register_worlds
 
 LAMP = '''
 from dataclasses import dataclass

@@ -219,15 +219,6 @@ def test_it_is_one_object_in_one_process() -> None:
     child.join()
 
 
-def test_the_resetting_step_is_nobody_s_reward() -> None:
-    env = PrivateReward.of(Autoreset(Line([0.3, 0.6])), BALL, BUDGET)
-    env.reset()
-    rewards = run(env, 6)
-    assert rewards[2] == rewards[5] == 0.0
-    assert np.array_equal(rewards[:3], rewards[3:])
-    assert 0.0 not in rewards[:2]
-
-
 def test_what_cannot_be_covered_is_refused() -> None:
     kernel = Exponential(1.0)
     line = Line([0.3])
@@ -235,6 +226,7 @@ def test_what_cannot_be_covered_is_refused() -> None:
         (line, RkhsBall(1.0, kernel), {}, "privatise the function"),
         (SyncVectorEnv([lambda: line]), BALL, {}, "wrap a single environment"),
         (RecordEpisodeStatistics(line), BALL, {}, "put it on top"),
+        (Autoreset(line), BALL, {}, "hides where episodes begin: put it on top"),
         (line, SupBall(0.1), {}, "say with `rewards` how many"),
         (line, SupBall(0.1), {"rewards": 5, "state": 0}, "leave `state` and `box` out"),
         (line, BALL, {"rewards": 5}, "any number of them is covered"),

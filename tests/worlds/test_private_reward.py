@@ -157,8 +157,10 @@ def test_a_masked_reset_keeps_the_others_pending() -> None:
     assert rewards[0] == value(np.float32(0.15))
 
 
-def test_the_resetting_step_of_a_single_environment() -> None:
-    env = PrivateReward(Autoreset(Spy(1)), PRIVATE)
+def test_resets_by_themselves_are_refused_underneath_and_fine_on_top() -> None:
+    with pytest.raises(InvalidInput, match="Autoreset lies underneath PrivateReward, where it hides"):
+        PrivateReward(Autoreset(Spy(1)), PRIVATE)
+    env = Autoreset(PrivateReward(Spy(1), PRIVATE))
     env.reset()
     rewards = [env.step(0)[1] for _ in range(4)]
     assert rewards == [value(np.float32(0.15)), 0.0] * 2

@@ -23,7 +23,7 @@ from quietq.worlds import (
     find_world,
     world_env,
 )
-from quietq.worlds.known_worlds import gymnasium_id
+from quietq.worlds.environment import gymnasium_id
 from quietq.worlds.navigation import along_x, along_y
 
 OWN = [find_world(name) for name in WORLDS]
@@ -203,12 +203,6 @@ def test_constants_are_given_by_a_world():
     assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
 
 
-def test_a_start_may_be_given():
-    assert WorldEnv(NavigationWorld()).reset(options={"state": [0.25, 0.5]})[0].tolist() == [0.25, 0.5]
-    assert WorldEnv(ThermostatWorld()).reset(options={"state": 20})[0].tolist() == [20]
-    assert WorldEnv(ThermostatWorld()).reset(options={"state": [20.5]})[0].tolist() == [20.5]
-
-
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -217,10 +211,6 @@ def test_a_start_may_be_given():
         (lambda: WorldEnv(NavigationWorld(), reward=lambda s: s), "one finite number for each"),
         (lambda: WorldEnv(NavigationWorld(), render_mode="human"), "The navigation cannot be rendered"),
         (lambda: stepped(ThermostatWorld(), 3), r"must be 0 \(cool\), 1 \(off\) or 2 \(heat\), not 3"),
-        (lambda: WorldEnv(NavigationWorld()).reset(options={"state": [0.5]}), "state must be 2 numbers"),
-        (lambda: WorldEnv(NavigationWorld()).reset(options={"state": [0.5, 1.5]}), r"within \[0, 1\] x \[0, 1\]"),
-        (lambda: WorldEnv(NavigationWorld()).reset(options={"state": [0.5, np.nan]}), r"within \[0, 1\] x \[0, 1\]"),
-        (lambda: WorldEnv(ThermostatWorld()).reset(options={"state": 31}), r"within \[14, 30\], not 31"),
         (lambda: WalkWorld(reach=2.0), "reach must be at most 1"),
         (lambda: WalkWorld(steps=0), "steps must be"),
         (lambda: ThermostatWorld(liked=40.0), r"liked must lie within \[14, 30\], not 40"),

@@ -150,7 +150,7 @@ def worlds(
     """List the worlds to train in, and what must stay hidden there; any Gymnasium id will do too."""
     from quietq.privacy.words import plural
     from quietq.worlds import WORLDS, find_world
-    from quietq.worlds.known_worlds import gymnasium_id
+    from quietq.worlds.environment import gymnasium_id
 
     records, lines = [], []
     for name in WORLDS:

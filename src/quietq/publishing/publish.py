@@ -11,7 +11,6 @@ import numpy as np
 from quietq.noise.box import Domain
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
-from quietq.publishing.stable_baselines import policy_of
 from quietq.publishing.trained_on import certificate_of, release_behind, same_release, with_checks
 from quietq.released import signature
 from quietq.released.container import pack, read, replace_file, unpack
@@ -58,6 +57,8 @@ def publish(
     (True, 64)
     """
     if _is_model(thing):
+        from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has
+
         thing = policy_of(thing, trained_on, box, _checks(check))
     elif type(thing) is LinearPolicy:
         if box is not None:

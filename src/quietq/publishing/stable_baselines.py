@@ -1,16 +1,23 @@
 """A model of Stable-Baselines3 as a policy that may leave: its numbers, and the certificate of its reward or world.
 
-It is read without torch or Stable-Baselines3 being imported: whoever has a model has both. Policies, layers and spaces
-come from closed lists, because whatever else a model computes would be lost; and what was read must act as the model
-does before anything is written.
+Policies, layers and spaces are those of closed lists, and of exactly these classes, because whatever else a model
+computes would be lost; and what was read must act as the model does before anything is written.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import gymnasium
 import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.running_mean_std import RunningMeanStd
+from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
+from stable_baselines3.dqn.policies import DQNPolicy
+from stable_baselines3.sac.policies import SACPolicy
+from stable_baselines3.td3.policies import TD3Policy
+from torch import nn
 
 from quietq.noise.box import Box, Domain
 from quietq.privacy.certificate import Certificate
@@ -19,43 +26,22 @@ from quietq.publishing.trained_on import certificate_of, with_checks
 from quietq.released.private_network import LARGEST, LEAK, TRAINED, Activation, PolicyOutput, PrivatePolicy
 from quietq.worlds.plan_check import CheckedPlan
 
-NO_BOUND = 1e10
+LARGEST_BOUND = 1e10
 """Observations that may be larger count as unbounded: no environment means it."""
-_POINTS = 256  # observations at which the policy is held against the model
-_TOLERANCE = 1e-5  # of float32's rounding, relative to the largest number in sight
 _SUPPORTED = "publish takes the MlpPolicy of PPO, A2C, DQN, SAC, TD3 and DDPG"
-_LIBRARY = "stable_baselines3"
-_ACTORS: dict[str, Callable[[Any], tuple[Any, list[Any]]]] = {
-    "common.policies.ActorCriticPolicy": lambda it: (
-        it.pi_features_extractor,
-        [*_exactly(it.mlp_extractor, "MlpExtractor").policy_net, it.action_net],
-    ),
-    "dqn.policies.DQNPolicy": lambda it: (it.q_net.features_extractor, [*it.q_net.q_net]),
-    "sac.policies.SACPolicy": lambda it: (it.actor.features_extractor, [*it.actor.latent_pi, it.actor.mu]),
-    "td3.policies.TD3Policy": lambda it: (it.actor.features_extractor, [*it.actor.mu][:-1]),  # its Tanh squashes
-}
-"""By its class, which network a policy acts by: what features it takes, and its layers."""
-_ACTIVATIONS: dict[str, tuple[Activation, dict[str, float]]] = {
-    "Tanh": ("tanh", {}), "ReLU": ("relu", {}), "ELU": ("elu", {"alpha": 1.0}),
-    "LeakyReLU": ("leaky-relu", {"negative_slope": LEAK}),
-}  # fmt: skip
 
 
 def policy_of(
-    model: Any, trained_on: object, box: Domain | None = None, checks: Sequence[CheckedPlan] = ()
+    model: BaseAlgorithm, trained_on: object, box: Domain | None = None, checks: Sequence[CheckedPlan] = ()
 ) -> PrivatePolicy:
     """The policy of a model that was trained on this private reward or world, checked to act as the model does."""
     own = certificate_of(trained_on)
     certificate = with_checks(own, checks, trained_on).with_assumption(TRAINED)
-    observations, name = model.observation_space, _name(model.policy)
-    if name not in _ACTORS:
-        raise InvalidInput(f"{_SUPPORTED}, not {type(model.policy).__name__}: train it with 'MlpPolicy'.")
+    activation, weights, biases = _network(_layers(model.policy))
+    observations = model.observation_space
     if not isinstance(observations, gymnasium.spaces.Box) or len(observations.shape) != 1:
         raise InvalidInput(f"The policy's observations must be a Box of one axis, not {observations}.")
-    extractor, layers = _ACTORS[name](model.policy)
-    _exactly(extractor, "FlattenExtractor")
-    activation, weights, biases = _network(layers)
-    output, action_range = _actions(model, name)
+    output, action_range = _actions(model)
     normal, clip = _normalisation(model)
     policy = PrivatePolicy(
         activation, output, weights, biases, _box(observations, box), certificate, action_range, normal, clip
@@ -65,71 +51,89 @@ def policy_of(
     return policy
 
 
-def _name(thing: object) -> str:
-    """Where the library defines its class; nothing for a class from elsewhere."""
-    kind = type(thing)
-    inside = kind.__module__.startswith(f"{_LIBRARY}.")
-    return f"{kind.__module__}.{kind.__qualname__}".removeprefix(f"{_LIBRARY}.") if inside else ""
+def _layers(policy: BasePolicy) -> list[nn.Module]:
+    """The layers of the network that a policy acts by."""
+    kind = type(policy)
+    if isinstance(policy, ActorCriticPolicy) and kind is ActorCriticPolicy:
+        extractor, layers = policy.pi_features_extractor, [*policy.mlp_extractor.policy_net, policy.action_net]
+        _expect(policy.mlp_extractor, MlpExtractor)
+    elif isinstance(policy, DQNPolicy) and kind is DQNPolicy:
+        extractor, layers = policy.q_net.features_extractor, [*policy.q_net.q_net]
+    elif isinstance(policy, SACPolicy) and kind is SACPolicy:
+        extractor, layers = policy.actor.features_extractor, [*policy.actor.latent_pi, policy.actor.mu]
+    elif isinstance(policy, TD3Policy) and kind is TD3Policy:
+        extractor, layers = policy.actor.features_extractor, [*policy.actor.mu][:-1]  # its Tanh squashes
+    else:
+        raise InvalidInput(f"{_SUPPORTED}, not {kind.__name__}: train it with 'MlpPolicy'.")
+    _expect(extractor, FlattenExtractor)
+    return layers
 
 
-def _exactly(part: Any, name: str) -> Any:
-    if _name(part) != f"common.torch_layers.{name}":
-        raise InvalidInput(f"{_SUPPORTED}, with the library's {name}, not with {type(part).__name__}.")
-    return part
+def _expect(part: object, kind: type) -> None:
+    if type(part) is not kind:
+        raise InvalidInput(f"{_SUPPORTED}, with the library's {kind.__name__}, not with {type(part).__name__}.")
 
 
-def _network(layers: Sequence[Any]) -> tuple[Activation, tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+def _network(layers: Sequence[nn.Module]) -> tuple[Activation, tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
     """Linear layers, and the one function between them."""
-    found: set[Activation] = set()
-    for layer in layers[1::2]:
-        name, settings = _ACTIVATIONS.get(_torch(layer), ("", {}))
-        if not name or any(getattr(layer, key) != value for key, value in settings.items()):
-            raise _unknown(layer)
-        found.add(name)
-    if len(found) > 1:
-        raise InvalidInput(f"The policy's layers must have one activation, not {' and '.join(sorted(found))}.")
-    linear = layers[::2]
-    for layer in (*linear, layers[-1]):
-        if _torch(layer) != "Linear":
-            raise _unknown(layer)
-    weights = tuple(_numbers(layer.weight) for layer in linear)
-    biases = tuple(np.zeros(len(layer.weight)) if layer.bias is None else _numbers(layer.bias) for layer in linear)
-    return found.pop() if found else "tanh", weights, biases
+    activations: set[Activation] = {_activation(layer) for layer in layers[1::2]}
+    if len(activations) > 1:
+        raise InvalidInput(f"The policy's layers must have one activation, not {' and '.join(sorted(activations))}.")
+    _linear(layers[-1])  # nothing may come after the last linear layer
+    weights, biases = zip(*map(_linear, layers[::2]), strict=True)
+    return activations.pop() if activations else "tanh", weights, biases
 
 
-def _torch(layer: object) -> str:
-    return type(layer).__name__ if type(layer).__module__.startswith("torch.nn.modules.") else ""
+def _activation(layer: nn.Module) -> Activation:
+    known: dict[type[nn.Module], Activation] = {
+        nn.Tanh: "tanh",
+        nn.ReLU: "relu",
+        nn.ELU: "elu",
+        nn.LeakyReLU: "leaky-relu",
+    }
+    usual = getattr(layer, "alpha", 1.0) == 1.0 and getattr(layer, "negative_slope", LEAK) == LEAK
+    if type(layer) not in known or not usual:
+        raise _unknown(layer)
+    return known[type(layer)]
 
 
-def _unknown(layer: object) -> InvalidInput:
-    known = ", ".join(_ACTIVATIONS)
+def _linear(layer: nn.Module) -> tuple[np.ndarray, np.ndarray]:
+    """The weights and the biases of a layer."""
+    if not isinstance(layer, nn.Linear) or type(layer) is not nn.Linear:
+        raise _unknown(layer)
+    return _numbers(layer.weight), np.zeros(layer.out_features) if layer.bias is None else _numbers(layer.bias)
+
+
+def _unknown(layer: nn.Module) -> InvalidInput:
     return InvalidInput(
-        f"The policy's layers must be Linear, with one of {known} between them, not a {type(layer).__name__} there."
+        "The policy's layers must be Linear, with one of Tanh, ReLU, ELU, LeakyReLU between them, "
+        f"not a {type(layer).__name__} there."
     )
 
 
-def _numbers(parameter: Any) -> np.ndarray:
+def _numbers(parameter: torch.Tensor) -> np.ndarray:
     found: np.ndarray = parameter.detach().cpu().double().numpy().copy()
     if not np.isfinite(found).all():
         raise InvalidInput("The model's weights must be finite numbers, and some are not: its training diverged.")
     return found
 
 
-def _actions(model: Any, name: str) -> tuple[PolicyOutput, np.ndarray | None]:
+def _actions(model: BaseAlgorithm) -> tuple[PolicyOutput, np.ndarray | None]:
     space = model.action_space
     if isinstance(space, gymnasium.spaces.Discrete) and space.start == 0:
-        return ("values" if name.startswith("dqn") else "log-probabilities"), None
+        return ("values" if isinstance(model.policy, DQNPolicy) else "log-probabilities"), None
     if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
         return ("squashed" if model.policy.squash_output else "clipped"), np.array([space.low, space.high], np.float64)
     raise InvalidInput(f"The policy's actions must be Discrete from 0, or a Box of one axis, not {space}.")
 
 
-def _normalisation(model: Any) -> tuple[np.ndarray | None, float | None]:
+def _normalisation(model: BaseAlgorithm) -> tuple[np.ndarray | None, float | None]:
     """What the model's VecNormalize, if it has one, does to observations: the policy sees no others."""
     normalise = model.get_vec_normalize_env()
     if normalise is None or not normalise.norm_obs:
         return None, None
     statistics = normalise.obs_rms
+    assert isinstance(statistics, RunningMeanStd)  # a dictionary of them is for observations of several parts
     deviation = np.sqrt(np.asarray(statistics.var, np.float64) + normalise.epsilon)
     return np.stack([np.asarray(statistics.mean, np.float64), deviation]), min(float(normalise.clip_obs), LARGEST)
 
@@ -142,7 +146,7 @@ def _box(space: gymnasium.spaces.Box, given: Domain | None) -> Box:
             raise InvalidInput(f"box must have a pair (low, high) for each of {dimension} coordinates, not {box}.")
         return box
     sides = [(float(low), float(high)) for low, high in zip(space.low, space.high, strict=True)]
-    without = [str(i) for i, (low, high) in enumerate(sides) if max(-low, high) > NO_BOUND or not low < high]
+    without = [str(i) for i, (low, high) in enumerate(sides) if max(-low, high) > LARGEST_BOUND or not low < high]
     if without:
         raise InvalidInput(
             f"The observations have no bounds, or no width, in coordinate {' and '.join(without)}: give `box`, a pair "
@@ -151,12 +155,12 @@ def _box(space: gymnasium.spaces.Box, given: Domain | None) -> Box:
     return Box.of(sides)
 
 
-def _check(policy: PrivatePolicy, model: Any) -> None:
+def _check(policy: PrivatePolicy, model: BaseAlgorithm) -> None:
     """Refuses a policy that does not act as the model does: something in the model was not read."""
     low, high = np.array(policy.box.low), np.array(policy.box.high)
     middle, radius = (0.0, 1.0) if policy.normal is None else (policy.normal[0], 3 * policy.normal[1])
     nearest = np.clip(middle, low, high)  # where numbers are small, so that rounding hides nothing
-    unit = np.random.default_rng(0).uniform(-1, 1, size=(_POINTS, len(low)))
+    unit = np.random.default_rng(0).uniform(-1, 1, size=(256, len(low)))
     points = np.clip(nearest + radius * unit, low, high).astype(np.float32)
     normalise = model.get_vec_normalize_env()
     expected, _ = model.predict(points if normalise is None else normalise.normalize_obs(points), deterministic=True)
@@ -166,17 +170,20 @@ def _check(policy: PrivatePolicy, model: Any) -> None:
         differ = np.abs(found - expected).max()
     else:  # where two actions are as good, either may be taken
         differ = (found.max(axis=1) - np.take_along_axis(found, expected[:, None], axis=1)[:, 0]).max()
-    if not differ <= _TOLERANCE * (1 + np.abs(inside).max()) * (1 + np.abs(found).max()):
+    # Of float32's rounding, relative to the largest number in sight.
+    if not differ <= 1e-5 * (1 + np.abs(inside).max()) * (1 + np.abs(found).max()):
         raise InvalidInput(
             "The policy that was read acts differently from the model, so something in the model was changed in a way "
             "that publish does not know: publish a model of stock parts."
         )
 
 
-def _warn_if_elsewhere(model: Any, certificate: Certificate) -> None:
+def _warn_if_elsewhere(model: BaseAlgorithm, certificate: Certificate) -> None:
     """Says so if the model's environment gives another reward or is another world, or if it cannot be asked."""
     env = model.get_env()
-    doubt = ""
+    own = certificate.to_dict() | {"assumptions": ()}  # of which an environment adds one
+    found: list[object] = []
+    doubt = None
     if env is None:
         doubt = (
             "The model has no environment, as one that was loaded without env=..., so neither what it was trained on "
@@ -188,16 +195,10 @@ def _warn_if_elsewhere(model: Any, certificate: Certificate) -> None:
         except AttributeError:
             found = [None]
         except Exception:  # of whatever kind
-            found = []
             doubt = "The model's environment, which may be closed, cannot be asked what the model was trained on"
-        if any(not isinstance(one, Certificate) or _promise(one) != _promise(certificate) for one in found):
-            doubt = "The model's environment is not one of trained_on, by PrivateReward or a private world's env"
-    if doubt:
+    if not all(isinstance(one, Certificate) and one.to_dict() | {"assumptions": ()} == own for one in found):
+        doubt = "The model's environment is not one of trained_on, by PrivateReward or a private world's env"
+    if doubt is not None:
         warnings.warn(
             f"{doubt}: it is your word alone that the model was trained on that.", PrivacyWarning, stacklevel=4
         )
-
-
-def _promise(certificate: Certificate) -> dict[str, Any]:
-    """A certificate without its assumptions, of which an environment adds one."""
-    return certificate.to_dict() | {"assumptions": ()}

@@ -144,9 +144,6 @@ def _protected(thing: object) -> Iterator[Protected | None]:
     """From the outermost layer down: the first thing on each way that has a certificate; None where there is none."""
     if isinstance(thing, Protected):
         yield thing
-    # A WorldVecEnv, by its module's name: importing Stable-Baselines3 takes seconds.
-    elif any(kind.__module__ == "quietq.worlds.world_vec_env" for kind in type(thing).__mro__):
-        yield getattr(thing, "copies")  # noqa: B009
     elif inner := inner_environments(thing):
         for one in inner:
             yield from _protected(one)

@@ -13,13 +13,13 @@ import functools
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from scipy.special import log_softmax
 
 from quietq.noise.box import Box
@@ -320,20 +320,31 @@ def _check_training(training: Any) -> None:
         require(type(training[name]) in kinds, f"its {name} must be {' or '.join(words[kind] for kind in kinds)}")
 
 
-def interpolate(
-    weights: Float[np.ndarray, "outputs knots"], size: int, unit: Float[np.ndarray, "points d"]
-) -> Float[np.ndarray, "points outputs"]:
-    """Multilinear between knots: what hat functions come to, by the corners of each point's cell alone."""
-    table = np.ascontiguousarray(weights.T)
+def corners(
+    size: int, unit: Float[np.ndarray, "points d"]
+) -> Iterator[tuple[Int[np.ndarray, " points"], Float[np.ndarray, " points"]]]:
+    """For each corner of the cells that points lie in, which knot of a grid it is and its share of each point.
+
+    The grid has `size` knots a coordinate; by these shares interpolation is linear in each coordinate.
+    """
     position = unit * (size - 1)
     left = np.minimum(position.astype(np.int64), size - 2)
     share = position - left
-    values = np.zeros((len(unit), table.shape[1]))
-    for corner in itertools.product((0, 1), repeat=unit.shape[1]):
+    for ups in itertools.product((0, 1), repeat=unit.shape[1]):
         index, part = np.zeros(len(unit), np.int64), np.ones(len(unit))
-        for axis, up in enumerate(corner):
+        for axis, up in enumerate(ups):
             index = index * size + left[:, axis] + up
             part = part * (share[:, axis] if up else 1 - share[:, axis])
+        yield index, part
+
+
+def interpolate(
+    weights: Float[np.ndarray, "outputs knots"], size: int, unit: Float[np.ndarray, "points d"]
+) -> Float[np.ndarray, "points outputs"]:
+    """Values between knots, linear in each coordinate: what hat functions come to."""
+    table = np.ascontiguousarray(weights.T)
+    values = np.zeros((len(unit), table.shape[1]))
+    for index, part in corners(size, unit):
         values += table[index] * part[:, None]
     return values
 

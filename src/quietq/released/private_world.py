@@ -96,9 +96,9 @@ class PrivateWorld(Publishable):
 
     # What a step does, in the unit box.
 
-    def features_of(self, states: Any, actions: Any, xp: Any = np) -> Any:
-        found = self.feature_map(self.spaces.join(states, actions, xp), xp)
-        return xp.concatenate([xp.ones_like(found[..., :1]), found], axis=-1)
+    def features_of(self, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, "*some features"]:
+        found = self.feature_map(self.spaces.join(states, actions))
+        return np.concatenate([np.ones_like(found[..., :1]), found], axis=-1)
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         unit = self.box.to_unit(states)

@@ -1,14 +1,16 @@
 """Worlds to act in; importing this room registers them: `gymnasium.make("quietq.worlds:quietq/Walk-v0")`."""
 
 from quietq.worlds.environment import (
+    WORLDS as WORLDS,
     BoundedObservation as BoundedObservation,
     RewardFunction as RewardFunction,
     WorldEnv as WorldEnv,
     find_place as find_place,
+    find_world as find_world,
+    register_worlds,
     rewards_at as rewards_at,
     world_env as world_env,
 )
-from quietq.worlds.known_worlds import WORLDS as WORLDS, find_world as find_world, register_worlds
 from quietq.worlds.navigation import NavigationWorld as NavigationWorld
 from quietq.worlds.plan_check import CheckedPlan as CheckedPlan, check_plan as check_plan
 from quietq.worlds.planning import (

@@ -1,4 +1,4 @@
-"""Worlds as Gymnasium environments, and other environments by name."""
+"""quietq's own worlds by name, worlds as Gymnasium environments (`quietq/Walk-v0`), and other environments by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,25 +10,52 @@ from gymnasium.spaces import Box, Discrete
 from jaxtyping import Float, Float32
 
 from quietq.noise.box import Box as PublicBox
-from quietq.privacy.checks import did_you_mean, instance, numbers, shown
+from quietq.privacy.checks import did_you_mean, instance, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.worlds.known_worlds import WORLDS, find_world, gymnasium_id
-from quietq.worlds.world import World, flat
+from quietq.worlds.navigation import NavigationWorld
+from quietq.worlds.thermostat import ThermostatWorld
+from quietq.worlds.walk import WalkWorld
+from quietq.worlds.world import Info, World, flat
 
 RewardFunction = Callable[[np.ndarray], np.ndarray]
 """A reward as a vectorised function of states, which come as private functions take them: an array of shape
 (points, d), but (points,) in one dimension."""
 
+WORLDS: dict[str, type[World]] = {kind.name: kind for kind in (WalkWorld, ThermostatWorld, NavigationWorld)}
 
-class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
+
+def gymnasium_id(name: str) -> str:
+    """The id under which Gymnasium knows a world of this name.
+
+    >>> gymnasium_id("walk")
+    'quietq/Walk-v0'
+    """
+    return f"quietq/{name.capitalize()}-v0"
+
+
+def register_worlds() -> None:
+    """Registers the worlds with Gymnasium, each once however often this is called."""
+    for name in WORLDS:
+        if gymnasium_id(name) not in gymnasium.registry:
+            gymnasium.register(gymnasium_id(name), "quietq.worlds.environment:world_env", kwargs={"world": name})
+
+
+def find_world(name: str) -> World:
+    """The world of that name, with its own constants."""
+    if name in WORLDS:
+        return WORLDS[name]()
+    known = f"the known ones are {', '.join(WORLDS)}."
+    raise InvalidInput(f"There is no world called {name!r}: {known}{did_you_mean(name, WORLDS)}")
+
+
+class WorldEnv(gymnasium.Env[np.ndarray, object]):
     """A world for Gymnasium; `reward` replaces its own, for instance by a private function.
 
     The reward is a function of the observation returned, which is the state in single precision; the state itself is
     kept in double precision. `terminated` comes from the world, `truncated` from the clock; both may be true at once.
-    `reset(options={"state": ...})` starts there instead of at random: a number in one dimension, else d numbers.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
+    metadata: Info = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
 
     def __init__(self, world: World, reward: RewardFunction | None = None, render_mode: str | None = None) -> None:
         instance("world", world, World, "a World, e.g. find_world('walk')")
@@ -47,16 +74,15 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         self._steps_left: int | None = None
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Float32[np.ndarray, " dimension"], dict[str, Any]]:
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[Float32[np.ndarray, " dimension"], Info]:
         super().reset(seed=seed)
-        start = np.asarray(self.world.start(self.np_random.random(self.world.draws), np))
-        if options is not None and "state" in options:
-            start = self._checked(options["state"])
-        self._state, self._steps_left, self._left = start, self.world.steps, False
-        return start.astype(np.float32), {}
+        self._state = np.asarray(self.world.start(self.np_random.random(self.world.draws), np))
+        self._steps_left = self.world.steps
+        self._left = False
+        return self._state.astype(np.float32), {}
 
-    def step(self, action: Any) -> tuple[Float32[np.ndarray, " dimension"], float, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Float32[np.ndarray, " dimension"], float, bool, bool, Info]:
         if not self._steps_left or self._left:
             over = "is over" if self._left else f"is over after {self.world.steps} steps"
             raise ResetNeeded(f"The episode {'has not begun' if self._steps_left is None else over}: call reset first.")
@@ -70,15 +96,6 @@ class WorldEnv(gymnasium.Env[np.ndarray, np.int64]):
         observation = self._state.astype(np.float32)
         reward = float(rewards_at(observation.astype(np.float64), self.reward))
         return observation, reward, self._left, self._steps_left == 0, {}
-
-    def _checked(self, value: Any) -> Float[np.ndarray, " dimension"]:
-        box = self.world.box
-        state = np.atleast_1d(numbers("state", value))
-        if state.shape != (box.dimension,):
-            raise InvalidInput(f"state must be {box.dimension} numbers, not of shape {state.shape}.")
-        if not ((state >= box.low) & (state <= box.high)).all():  # False for NaN
-            raise InvalidInput(f"state must lie within {box}, not {shown(value)}.")
-        return state
 
 
 def rewards_at(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, "..."]:
@@ -116,7 +133,7 @@ class BoundedObservation(gymnasium.ObservationWrapper):
         # In double precision, so that the box is the one that was asked for to the last bit.
         self.observation_space = Box(np.array(box.low), np.array(box.high), (box.dimension,), np.float64)
 
-    def observation(self, observation: Any) -> np.ndarray:
+    def observation(self, observation: object) -> np.ndarray:
         space = self.observation_space
         assert isinstance(space, Box)
         return np.clip(np.asarray(observation, np.float64), space.low, space.high)

@@ -16,6 +16,8 @@ from quietq.privacy.errors import InvalidInput
 RECORDERS = {"RecordEpisodeStatistics", "NormalizeReward", "Monitor", "VecMonitor", "VecNormalize", "DataCollector"}
 """Classes of Gymnasium, Stable-Baselines3 and Minari that keep rewards or statistics of them; known by name, so that
 none of the libraries need be installed."""
+RESETTERS = {"Autoreset"}
+"""Classes of Gymnasium whose steps may be resets, which have no reward."""
 
 PROTECTORS = {"PrivateReward", "PrivateEnv", "PrivateVectorEnv", "OwnReward"}
 """What lies above one of these sees private rewards only, and may record them."""
@@ -43,14 +45,15 @@ def inner_environments(env: object) -> list[Any]:
 
 
 def refuse_recorders(env: object) -> None:
-    """Raises InvalidInput if something underneath would see and keep the environment's own reward."""
+    """Raises InvalidInput if something underneath keeps the environment's own reward, or takes a reset for a step."""
     for chain in _chains(env):
         bottom = max((i for i, names in enumerate(chain) if names & PROTECTORS), default=-1)
         for names in chain[bottom + 1 :]:
-            if found := sorted(names & RECORDERS):
+            if found := sorted(names & (RECORDERS | RESETTERS)):
+                does = "records the environment's own reward" if names & RECORDERS else "hides where episodes begin"
                 raise InvalidInput(
-                    f"{found[0]} lies underneath PrivateReward, where it records the environment's own reward: put it "
-                    f"on top, as {found[0]}(PrivateReward(env, private))."
+                    f"{found[0]} lies underneath PrivateReward, where it {does}: put it on top, as "
+                    f"{found[0]}(PrivateReward(env, private))."
                 )
 
 
@@ -61,11 +64,6 @@ def refuse_private_worlds(env: object) -> None:
             "The environment is a private world, which is a release of its own: a certificate of another reward in it "
             "would not state what the world promises. Train in the world by its own reward."
         )
-
-
-def is_reset_by_itself(env: object) -> bool:
-    """Whether Gymnasium's Autoreset lies underneath, so that the step after the last one resets, for a reward of 0."""
-    return any("Autoreset" in names for chain in _chains(env) for names in chain)
 
 
 def _chains(env: object, seen: frozenset[int] = frozenset()) -> Iterable[list[frozenset[str]]]:

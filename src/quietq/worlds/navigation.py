@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,14 +46,14 @@ class NavigationWorld(World):
         positive("reach", self.reach)
         count("steps", self.steps)
 
-    def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
+    def move(self, state: Array, action: Array, draws: Array, xp: ModuleType) -> tuple[Array, Array]:
         along = xp.asarray(_SIDES, dtype=state.dtype)[xp.asarray(action)]
         across = xp.stack([along[..., 1], along[..., 0]], axis=-1)
         step = self.reach * draws[..., :1] * along + self.sway * (2 * draws[..., 1:] - 1) * across
         moved = xp.clip(state + step, 0.0, 1.0)
         return moved, never(moved, xp)
 
-    def reward(self, state: Array, xp: Any) -> Array:
+    def reward(self, state: Array, xp: ModuleType) -> Array:
         return along_x(state[..., 0], xp) + along_y(state[..., 1], xp)
 
     def relation(self, people: int) -> RkhsBall:
@@ -68,11 +69,11 @@ class NavigationWorld(World):
         return [lambda x: along_x(np.asarray(x), np), lambda y: along_y(np.asarray(y), np)]
 
 
-def along_x(x: Array, xp: Any) -> Array:
+def along_x(x: Array, xp: ModuleType) -> Array:
     """The consensus' part for x: a low peak, nothing, a high peak."""
     low, high = 0.3 - xp.abs(x - 0.15), 0.5 - 1.5 * xp.abs(x - 0.8)
     return xp.maximum(xp.maximum(low, high), 0.0)
 
 
-def along_y(y: Array, xp: Any) -> Array:
+def along_y(y: Array, xp: ModuleType) -> Array:
     return 0.3 - 0.4 * xp.abs(y - 0.35)

@@ -44,7 +44,6 @@ from quietq.privacy.relations import LipschitzBall, Relation, SupBall
 from quietq.worlds.guards import (
     INDEPENDENT,
     Hidden,
-    is_reset_by_itself,
     refuse_private_worlds,
     refuse_recorders,
     scrub,
@@ -315,13 +314,12 @@ class OwnReward(gymnasium.Wrapper):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
         self._account = account
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._resets = is_reset_by_itself(env)
-        self._spent = self._finished = False
+        self._spent = False
         self._before: float | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._before, self._finished = self._noise.state(observation), False
+        self._before = self._noise.state(observation)
         return observation, scrub(info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -333,17 +331,12 @@ class OwnReward(gymnasium.Wrapper):
             raise BudgetExhausted(
                 "This reward is made private in another process; a second path would not be covered by its budget."
             )
-        starts = self._resets and self._finished
-        if not starts:
-            self._noise.check_left()
+        self._noise.check_left()
         observation, own, terminated, truncated, info = _hide_reward(*self.env.step(action))
         before, after = self._before, self._noise.state(observation)
-        self._before, self._finished = after, bool(terminated or truncated)
-        if starts:
-            reward = 0.0  # Autoreset's, not the reward of the state that it went to
-        else:
-            looked_at = after if self._noise.terms.on == "next-state" else before
-            reward = self._release(self._noise.place(looked_at, action), own)
+        self._before = after
+        looked_at = after if self._noise.terms.on == "next-state" else before
+        reward = self._release(self._noise.place(looked_at, action), own)
         return observation, reward, terminated, truncated, scrub(info)
 
     def _release(self, at: Place, own: Hidden) -> float:

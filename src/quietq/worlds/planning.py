@@ -14,7 +14,6 @@ Whatever is computed here from the true reward looks at it: it is for the operat
 """
 
 import functools
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -27,7 +26,7 @@ from quietq.noise.box import Box
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.released.private_network import PrivateNetwork
+from quietq.released.private_network import PrivateNetwork, corners, interpolate
 from quietq.released.private_world import PrivateWorld
 from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.private_env import ENSEMBLE, Simulator
@@ -59,8 +58,7 @@ class GridPlan:
 
     def at(self, step: int, states: np.ndarray) -> Int[np.ndarray, " points"]:
         """The best actions at states (points, d), with `step` steps behind."""
-        corners, shares = corners_of(self.box, self.cells, states)
-        return np.asarray((self.values[step][:, corners] * shares).sum(axis=-1).argmax(axis=0))
+        return interpolate(self.values[step], self.cells + 1, _in_unit(self.box, states)).argmax(axis=1)
 
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, " points"]:
         """The stationary policy: at every step what is best with the whole episode to go."""
@@ -129,27 +127,22 @@ def after(
     moved, ended = world.move(states, np.asarray(action), draws, np)  # (nodes, points, d)
     points = moved.reshape(-1, moved.shape[-1])
     gain = rewards_at(moved, reward).mean(axis=0)
-    corners, shares = corners_of(world.box, cells, points)
+    knots, shares = corners_of(world.box, cells, points)
     weights = shares * ~np.broadcast_to(ended, moved.shape[:-1]).reshape(-1, 1) / len(draws)
-    rows = np.repeat(np.tile(np.arange(len(states)), len(draws)), corners.shape[1])
-    return gain, csr_matrix((weights.ravel(), (rows, corners.ravel())), shape=(len(states),) * 2)
+    rows = np.repeat(np.tile(np.arange(len(states)), len(draws)), knots.shape[1])
+    return gain, csr_matrix((weights.ravel(), (rows, knots.ravel())), shape=(len(states),) * 2)
 
 
 def corners_of(
     box: Box, cells: int, states: np.ndarray
 ) -> tuple[Int[np.ndarray, "points corners"], Float[np.ndarray, "points corners"]]:
     """The grid points around each state, and their shares in a linear interpolation."""
-    place = np.clip((states - box.low) / box.width, 0, 1) * cells
-    left = np.minimum(place, cells - 1).astype(np.int64)
-    share = place - left
-    corners, shares = [], []
-    for sides in itertools.product((0, 1), repeat=box.dimension):
-        index = np.zeros(len(states), dtype=np.int64)
-        for column, side in enumerate(sides):
-            index = index * (cells + 1) + left[:, column] + side
-        corners.append(index)
-        shares.append(np.where(np.array(sides) == 1, share, 1 - share).prod(axis=-1))
-    return np.stack(corners, axis=-1), np.stack(shares, axis=-1)
+    knots, shares = zip(*corners(cells + 1, _in_unit(box, states)), strict=True)
+    return np.stack(knots, axis=-1), np.stack(shares, axis=-1)
+
+
+def _in_unit(box: Box, states: np.ndarray) -> Float[np.ndarray, "points d"]:
+    return np.clip((states - box.low) / box.width, 0, 1)
 
 
 # Returns
@@ -363,11 +356,10 @@ def play(
 ) -> Float[np.ndarray, " copies"]:  # fmt: skip
     """The return of each copy, in expectation over ends; `alike` copies in a row meet with the same chance."""
     states, alive, returns = first, np.ones(len(first)), np.zeros(len(first))
-    least = min(simulator.world.spaces.low, 0.0)
     for left in range(steps - 1, -1, -1):
         draws = np.repeat(rng.random((len(first) // alike, simulator.draws)), alike, axis=0)
         found = simulator.step(states, policy.acts(states), draws, weights=weights)
-        returns += alive * (found.rewards + np.where(found.halted, (1 - found.ends) * least * left, 0.0))
+        returns += alive * (found.rewards + np.where(found.halted, (1 - found.ends) * simulator.least * left, 0.0))
         alive, states = alive * (1 - found.ends) * ~found.halted, found.states
         if alive.max() < 1e-3:
             break

@@ -8,7 +8,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -18,14 +18,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float, Float32
 
+from quietq.noise.box import Box as PublicBox
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, positive, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.released.private_world import PrivateWorld
 from quietq.released.world_errors import STARTS_UNSEEN
+from quietq.worlds.world import Info
 
-Array = Any
-"""A NumPy or a JAX array."""
+if TYPE_CHECKING:
+    from quietq.worlds.world_vec_env import WorldVecEnv
+
 ENSEMBLE = 8
 """Plausible worlds that plans are to hold in; chosen on the development systems."""
 HALT = 10.0
@@ -36,12 +39,12 @@ keep plans from goals at the rim of people's steps."""
 class Step(NamedTuple):
     """What one step of each copy came to."""
 
-    states: Array
+    states: Float[np.ndarray, "*copies d"]
     """Where it led, in the unit box."""
-    rewards: Array
-    ends: Array
+    rewards: Float[np.ndarray, "*copies"]
+    ends: Float[np.ndarray, "*copies"]
     """With which chance the episode comes to an end there."""
-    halted: Array
+    halted: Bool[np.ndarray, "*copies"]
     """Whether it left where people's steps say anything."""
 
 
@@ -66,6 +69,11 @@ class Simulator:
         """How many uniform numbers a start and a step use up."""
         return 2 * self.world.spaces.states
 
+    @property
+    def least(self) -> float:
+        """What a step is worth at the least: what every step that is left after a halt counts as."""
+        return min(self.world.spaces.low, 0.0)
+
     @cached_property
     def _sides(self) -> tuple[np.ndarray, np.ndarray]:
         return np.array(self.world.box.low), np.array(self.world.box.width)
@@ -84,143 +92,138 @@ class Simulator:
         assert self.world.spread is not None
         return self.world.first, _root(self.world.spread).T
 
-    def raw(self, states: Array, xp: Any = np) -> Array:
+    def raw(self, states: np.ndarray) -> np.ndarray:
         """States of the unit box in their own units."""
         low, width = self._sides
         return low + states * width
 
-    def start(self, draws: Float[Array, "*copies draws"], xp: Any = np) -> Array:
-        box, states = self.world.box, self.world.spaces.states
+    def start(self, draws: Float[np.ndarray, "*copies draws"]) -> Float[np.ndarray, "*copies d"]:
+        states = self.world.spaces.states
         if self.world.model.start is not None:
-            given = xp.asarray(self.world.model.start(draws[..., :states]))
-            return xp.clip((given - xp.asarray(box.low)) / xp.asarray(box.width), 0.0, 1.0)
+            low, width = self._sides
+            return np.clip((np.asarray(self.world.model.start(draws[..., :states])) - low) / width, 0.0, 1.0)
         middle, spread = self._begin
-        return xp.clip(middle + _normals(draws, states, xp) @ spread, 0.0, 1.0)
+        return np.clip(middle + _normals(draws, states) @ spread, 0.0, 1.0)
 
-    def step(self, states: Array, actions: Array, draws: Array, xp: Any = np, weights: Array | None = None) -> Step:
+    def step(
+        self, states: np.ndarray, actions: np.ndarray, draws: np.ndarray | None, weights: np.ndarray | None = None
+    ) -> Step:
         """One step of all copies; `weights` may be others that are plausible, for each copy its own."""
         world = self.world
-        moved = world.moved
-        features = world.features_of(states, actions, xp)
-        change = xp.squeeze(features[..., None, :] @ (world.weights if weights is None else weights), -2) / 2
+        features = world.features_of(states, actions)
+        change = (features[..., None, :] @ (world.weights if weights is None else weights))[..., 0, :] / 2
         if self.noise:
-            change = change + _normals(draws, len(moved), xp) @ self._scatter
-        if len(moved) == world.spaces.states:
-            after = within(states + change, xp)
-        else:
-            after = self._with_known_moves(states, actions, change, xp)
-        if self.halt is None:
-            far = xp.zeros(after.shape[:-1], bool)
-        else:
+            assert draws is not None
+            change = change + _normals(draws, len(world.moved)) @ self._scatter
+        learned = states.copy()
+        learned[..., world.moved] = within(states[..., world.moved] + change)
+        after = learned.copy()
+        for i, move in world.model.moves.items():
+            value = move(self.raw(states), self._actions(actions), self.raw(learned))
+            after[..., i] = np.clip((value - world.box.low[i]) / world.box.width[i], 0.0, 1.0)
+        far = np.zeros(after.shape[:-1], bool)
+        if self.halt is not None:
             middle, deviation = self._typical
-            far = xp.any(xp.abs(after - middle) > self.halt * deviation, axis=-1)
-        return Step(after, self.rewards(states, actions, after, xp), self.ends(after, xp), far)
+            far = np.asarray(np.any(np.abs(after - middle) > self.halt * deviation, axis=-1))
+        return Step(after, self.rewards(states, actions, after), self.ends(after), far)
 
-    def _with_known_moves(self, states: Array, actions: Array, change: Array, xp: Any) -> Array:
-        box, given = self.world.box, self._actions(actions, xp)
-        columns = [states[..., i] for i in range(self.world.spaces.states)]
-        for place, i in enumerate(self.world.moved):
-            columns[i] = within(columns[i] + change[..., place], xp)
-        after = xp.stack(columns, axis=-1)
-        for i, move in self.world.model.moves.items():
-            value = move(self.raw(states, xp), given, self.raw(after, xp))
-            columns[i] = within((value - box.low[i]) / box.width[i], xp)
-        return xp.stack(columns, axis=-1)
-
-    def _actions(self, actions: Array, xp: Any) -> Array:
-        """In their own units."""
+    def _actions(self, actions: np.ndarray) -> np.ndarray:
+        """Actions in their own units."""
         acting = self.world.spaces.action_box
-        return actions if acting is None else xp.asarray(acting.low) + actions * xp.asarray(acting.width)
+        return actions if acting is None else np.array(acting.low) + actions * np.array(acting.width)
 
-    def rewards(self, states: Array, actions: Array, after: Array, xp: Any = np) -> Array:
+    def rewards(self, states: np.ndarray, actions: np.ndarray, after: np.ndarray) -> Float[np.ndarray, "*copies"]:
         world, part = self.world, self.world.reward
         if part is None:
             assert world.model.reward is not None
-            return xp.asarray(world.model.reward(self.raw(states, xp), self._actions(actions, xp), self.raw(after, xp)))
-        points = states if not world.spaces.numbers else xp.concatenate([states, actions], axis=-1)
-        values = part.read(points, part.offset, part.weights, part.knots, xp)
+            return np.asarray(world.model.reward(self.raw(states), self._actions(actions), self.raw(after)))
+        points = states if not world.spaces.numbers else np.concatenate([states, actions], axis=-1)
+        values = part.read(points, part.offset, part.weights, part.knots)
         if not (world.spaces.actions or 1) > 1:
-            return values
-        return xp.take_along_axis(values, actions[..., None], axis=-1)[..., 0]
+            return np.asarray(values)
+        return np.asarray(np.take_along_axis(values, actions[..., None], axis=-1)[..., 0])
 
-    def ends(self, after: Array, xp: Any = np) -> Array:
+    def ends(self, after: np.ndarray) -> Float[np.ndarray, "*copies"]:
         part = self.world.ends
         if part is None:
             if self.world.model.end is None:
-                return xp.zeros(after.shape[:-1])
-            return xp.where(xp.asarray(self.world.model.end(self.raw(after, xp))), 1.0, 0.0)
-        odds = part.read(after, part.offset, part.weights, part.knots, xp) + self.world.rate
-        return 1 / (1 + xp.exp(xp.minimum(xp.maximum(-odds, -50), 50)))
+                return np.zeros(after.shape[:-1])
+            return np.where(np.asarray(self.world.model.end(self.raw(after))), 1.0, 0.0)
+        odds = part.read(after, part.offset, part.weights, part.knots) + self.world.rate
+        return np.asarray(1 / (1 + np.exp(np.minimum(np.maximum(-odds, -50), 50))))
 
 
-class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
+class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
     """A private world for Gymnasium; any number of copies may be made of it.
 
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
     known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted where
     nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, worth
-    the least reward for every step that is left, discounted if `discount` says so, so that leaving never pays.
+    the least reward for every step that is left, so that leaving never pays.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own; names are added to it)
+    metadata: Info = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own; names are added to it)
 
     def __init__(
-        self, world: PrivateWorld, *, steps: int = 200, ensemble: int = ENSEMBLE, halt: float | None = HALT,
-        noise: bool = True, discount: float = 1.0, seed: int = 0, render_mode: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        world: PrivateWorld,
+        *,
+        steps: int = 200,
+        ensemble: int = ENSEMBLE,
+        halt: float | None = HALT,
+        noise: bool = True,
+        seed: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
         instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
         if render_mode is not None:
             raise InvalidInput(f"A private world cannot be rendered, so render_mode must be None, not {render_mode!r}.")
         if halt is not None:
             positive("halt", halt)
-        if not 0 < discount <= 1:
-            raise InvalidInput(f"discount must be above 0 and at most 1, not {shown(discount)}.")
-        self.world, self.steps, self.discount = world, count("steps", steps), discount
-        self.simulator, self.render_mode = Simulator(world, halt, noise), None
+        self.world = world
+        self.steps = count("steps", steps)
+        self.simulator = Simulator(world, halt, noise)
+        self.render_mode = None
         self.members = None
         if count("ensemble", ensemble) > 1:
             self.members = world.plausible(ensemble, np.random.default_rng(count("seed", seed, 0)))
-        low, high = (np.array(end, np.float32) for end in (world.box.low, world.box.high))
-        self.observation_space = Box(low, high, dtype=np.float32)
-        acting = world.spaces.action_box
-        if acting is None:
-            self.action_space = Discrete(world.spaces.actions or 1)
-        else:
-            low, high = (np.array(end, np.float32) for end in (acting.low, acting.high))
-            self.action_space = Box(low, high, dtype=np.float32)
         spaces = world.spaces
-        self.metadata = type(self).metadata | {
-            "state_names": spaces.state_names, "action_names": spaces.action_names,
-        }  # fmt: skip
+        self._seen = _space(world.box)
+        self.observation_space = self._seen
+        self.action_space = Discrete(spaces.actions or 1) if spaces.action_box is None else _space(spaces.action_box)
+        named = {"state_names": spaces.state_names, "action_names": spaces.action_names}
+        self.metadata = type(self).metadata | named
         if world.errors.starts_unseen:
             warnings.warn(STARTS_UNSEEN, UserWarning, stacklevel=3)
         self._weights: np.ndarray | None = None
-        self._state, self._left = np.zeros(world.spaces.states), 0
+        self._state = np.zeros(spaces.states)
+        self._left = 0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Float32[np.ndarray, " d"], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Float32[np.ndarray, " d"], Info]:
         super().reset(seed=seed)
         self._state, self._left = self.simulator.start(self.np_random.random(self.simulator.draws)), self.steps
         if self.members is not None:
             self._weights = self.members[self.np_random.integers(len(self.members))]
         return self.seen(self._state), {}
 
-    def step(self, action: Any) -> tuple[Float32[np.ndarray, " d"], float, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Float32[np.ndarray, " d"], float, bool, bool, Info]:
         if not self._left:
             raise ResetNeeded("There is no episode: call reset first.")
         if not self.action_space.contains(action):
             raise InvalidInput(f"action must be in {self.action_space} ({self.named()}), not {shown(action)}.")
         draws = self.np_random.random(self.simulator.draws)
         found = self.simulator.step(self._state, self.unit(np.asarray(action)), draws, weights=self._weights)
-        self._state, self._left = np.asarray(found.states), self._left - 1
-        reward, halted, ended = float(found.rewards), bool(found.halted), self.np_random.random() < float(found.ends)
+        self._state = found.states
+        self._left -= 1
+        reward = float(found.rewards)
+        truncated = self._left == 0
+        halted = bool(found.halted)
+        ended = self.np_random.random() < float(found.ends)
         if halted and not ended:
-            reward += self.worst(self._left)
+            reward += self.simulator.least * self._left
         if halted or ended:
-            left, self._left = self._left, 0
-            return self.seen(self._state), reward, True, left == 0, {"halt": halted}
-        return self.seen(self._state), reward, False, self._left == 0, {"halt": False}
+            self._left = 0
+        return self.seen(self._state), reward, halted or ended, truncated, {"halt": halted}
 
     @property
     def certificate(self) -> Certificate:
@@ -238,29 +241,25 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, Any]):
         acting = self.world.spaces.action_box
         return actions if acting is None else within((actions - np.array(acting.low)) / np.array(acting.width))
 
-    def worst(self, left: Any) -> Any:
-        """What the least reward comes to for so many steps, as seen from now."""
-        least = min(self.world.spaces.low, 0.0)
-        if self.discount == 1:
-            return least * left
-        return least * self.discount * (1 - self.discount**left) / (1 - self.discount)
-
     def seen(self, states: np.ndarray) -> Float32[np.ndarray, "*copies d"]:
         """States as they are observed: in their own units, and within the box as float32 has it."""
-        space = self.observation_space
-        assert isinstance(space, Box)
-        return np.minimum(np.maximum(self.simulator.raw(states).astype(np.float32), space.low), space.high)
+        raw = self.simulator.raw(states).astype(np.float32)
+        return np.minimum(np.maximum(raw, self._seen.low), self._seen.high)
 
 
-def within(values: Array, xp: Any = np) -> Array:
-    """Held to the unit box; `clip` takes several times as long for a single state."""
-    return xp.minimum(xp.maximum(values, 0.0), 1.0)
+def _space(box: PublicBox) -> Box:
+    return Box(np.array(box.low, np.float32), np.array(box.high, np.float32), dtype=np.float32)
 
 
-def _normals(draws: Array, number: int, xp: Any) -> Array:
+def within(values: np.ndarray) -> np.ndarray:
+    """Values clipped to the unit box; `clip` takes several times as long for a single state."""
+    return np.minimum(np.maximum(values, 0.0), 1.0)
+
+
+def _normals(draws: np.ndarray, number: int) -> np.ndarray:
     """Standard normals from twice as many uniform numbers (Box and Muller)."""
-    radius = xp.sqrt(-2 * xp.log1p(-draws[..., :number]))
-    return radius * xp.cos(2 * math.pi * draws[..., number : 2 * number])
+    radius = np.sqrt(-2 * np.log1p(-draws[..., :number]))
+    return radius * np.cos(2 * math.pi * draws[..., number : 2 * number])
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
@@ -271,7 +270,9 @@ def _root(covariance: np.ndarray) -> np.ndarray:
 Seen = Float32[np.ndarray, "copies d"]
 
 
-def environment(world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any) -> Any:
+def environment(
+    world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any
+) -> "PrivateWorldEnv | WorldCopies | WorldVecEnv":
     """A private world for Gymnasium: one environment, or a vector environment of so many copies.
 
     Stable-Baselines3 takes no vector environment but its own kind: with `stable_baselines` it is one of those.
@@ -291,7 +292,7 @@ class WorldCopies(VectorEnv):
     A copy whose episode is over begins the next one in the same step; what it saw last is `info["final_obs"]`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+    metadata: Info = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
 
     def __init__(self, world: PrivateWorld, copies: int, **options: Any) -> None:
         self.one = PrivateWorldEnv(world, **options)
@@ -300,15 +301,17 @@ class WorldCopies(VectorEnv):
         self.single_observation_space, self.single_action_space = self.one.observation_space, self.one.action_space
         self.observation_space = batch_space(self.single_observation_space, copies)
         self.action_space = batch_space(self.single_action_space, copies)
-        self.render_mode, self._begun = None, False
-        self._states, self._left = np.zeros((copies, world.spaces.states)), np.zeros(copies, int)
+        self.render_mode = None
+        self._begun = False
+        self._states = np.zeros((copies, world.spaces.states))
+        self._left = np.zeros(copies, int)
         self._weights = None if self.one.members is None else np.zeros((copies, *world.weights.shape))
 
     @property
     def certificate(self) -> Certificate:
         return self.one.world.certificate
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Seen, Info]:
         super().reset(seed=seed)
         self._begin(np.ones(self.num_envs, bool))
         self._begun = True
@@ -322,19 +325,22 @@ class WorldCopies(VectorEnv):
             assert self.one.members is not None
             self._weights[which] = self.one.members[self.np_random.integers(len(self.one.members), size=number)]
 
-    def step(self, actions: Any) -> tuple[Seen, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: object) -> tuple[Seen, np.ndarray, np.ndarray, np.ndarray, Info]:
         if not self._begun:
-            raise gymnasium.error.ResetNeeded("There is no episode: call reset first.")
+            raise ResetNeeded("There is no episode: call reset first.")
         given = np.asarray(actions, self.action_space.dtype)
         if not self.action_space.contains(given):
             raise InvalidInput(f"actions must be in {self.action_space} ({self.one.named()}), not {shown(actions)}.")
         draws = self.np_random.random((self.num_envs, self.one.simulator.draws))
         found = self.one.simulator.step(self._states, self.one.unit(given), draws, weights=self._weights)
-        self._states, self._left = np.asarray(found.states), self._left - 1
+        self._states = found.states
+        self._left -= 1
         ended = self.np_random.random(self.num_envs) < found.ends
-        rewards = found.rewards + np.where(found.halted & ~ended, self.one.worst(self._left), 0.0)
-        terminated, truncated, seen = found.halted | ended, self._left == 0, self.one.seen(self._states)
-        info: dict[str, Any] = {"halt": found.halted}
+        rewards = found.rewards + np.where(found.halted & ~ended, self.one.simulator.least * self._left, 0.0)
+        terminated = found.halted | ended
+        truncated = self._left == 0
+        seen = self.one.seen(self._states)
+        info: Info = {"halt": found.halted}
         if (over := terminated | truncated).any():
             info |= {"final_obs": seen, "_final_obs": over}
             self._begin(over)

@@ -22,7 +22,6 @@ from quietq.released.private_function import PrivateFunction
 from quietq.worlds.guards import (
     INDEPENDENT,
     allowed_info,
-    is_reset_by_itself,
     refuse_private_worlds,
     refuse_recorders,
     scrub,
@@ -121,23 +120,21 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
         PrivateReward.__init__(self, env, private, **options)
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, private=private, **options)
         gymnasium.Wrapper.__init__(self, env)
-        self._resets, self._finished, self._steps = is_reset_by_itself(env), False, 0
+        self._steps = 0
         self._limit = None if env.spec is None else env.spec.max_episode_steps
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._before, self._finished, self._steps = self._states(observation), False, 0
+        self._before, self._steps = self._states(observation), 0
         return observation, scrub(info, self._allowed)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, terminated, truncated, info = self._without_reward(self.env.step(action))
         before, after = self._before, self._states(observation)
-        starts = self._resets and self._finished
-        self._before, self._finished, self._steps = after, bool(terminated or truncated), self._steps + 1
+        self._before, self._steps = after, self._steps + 1
         if terminated and not truncated and self._steps != self._limit:
             self._warn_of_an_early_end()
-        reward = 0.0 if starts else float(self._reader.rewards(before, after, [action])[0])
-        return observation, reward, terminated, truncated, info
+        return observation, float(self._reader.rewards(before, after, [action])[0]), terminated, truncated, info
 
     def _states(self, observation: Any) -> np.ndarray:
         return self._reader.states(batch_of([observation], self.env.observation_space), 1)

@@ -1,7 +1,8 @@
 """A thermostat: one room, people who like different temperatures, and a drift to the cold outside."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import ClassVar
 
 from quietq.noise.box import Box
 from quietq.privacy import relations
@@ -50,13 +51,13 @@ class ThermostatWorld(World):
             positive(name, getattr(self, name))
         count("steps", self.steps)
 
-    def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
+    def move(self, state: Array, action: Array, draws: Array, xp: ModuleType) -> tuple[Array, Array]:
         machine = self.power * (xp.asarray(action)[..., None] - 1)
         moved = state + self.leak * (self.outside - state) + self.noise * (2 * draws - 1) + machine
         moved = xp.clip(moved, self.box.low[0], self.box.high[0])
         return moved, never(moved, xp)
 
-    def reward(self, state: Array, xp: Any) -> Array:
+    def reward(self, state: Array, xp: ModuleType) -> Array:
         """The mean of max(0, 1 - |s - t|/tolerance) over likings t, by the antiderivative of that tent."""
         away = state[..., 0] - self.liked
 

@@ -1,7 +1,8 @@
 """The paper's walk on [0, 1] (its appendix E)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -37,12 +38,12 @@ class WalkWorld(World):
             raise InvalidInput(f"reach must be at most 1, the width of the box, not {self.reach!r}.")
         count("steps", self.steps)
 
-    def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
+    def move(self, state: Array, action: Array, draws: Array, xp: ModuleType) -> tuple[Array, Array]:
         side = xp.where(xp.asarray(action) == 1, 1.0, -1.0)[..., None]
         moved = xp.clip(state + side * (self.reach * draws), 0.0, 1.0)
         return moved, never(moved, xp)
 
-    def reward(self, state: Array, xp: Any) -> Array:
+    def reward(self, state: Array, xp: ModuleType) -> Array:
         return 0.5 - xp.abs(state[..., 0] - 0.5)
 
     def relation(self, people: int) -> LipschitzBall:

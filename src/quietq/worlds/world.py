@@ -8,6 +8,7 @@ States, actions and ends are public: neither `start` nor `move` may look at the 
 """
 
 from abc import ABC, abstractmethod
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,8 @@ from quietq.privacy.relations import Relation
 
 Array = Any
 """A NumPy or a JAX array."""
+Info = dict[str, Any]
+"""What a step or a reset of Gymnasium tells besides observation, reward and ends; also its options and metadata."""
 
 
 class World(ABC):
@@ -41,17 +44,17 @@ class World(ABC):
     steps: int
     """An episode is truncated after these."""
 
-    def start(self, draws: Array, xp: Any) -> Array:
+    def start(self, draws: Array, xp: ModuleType) -> Array:
         """The first state, shape (..., dimension), from draws of shape (..., draws): by default uniform on the box."""
         low, width = (xp.asarray(end, dtype=draws.dtype) for end in (self.box.low, self.box.width))
         return low + width * draws[..., : self.box.dimension]
 
     @abstractmethod
-    def move(self, state: Array, action: Array, draws: Array, xp: Any) -> tuple[Array, Array]:
+    def move(self, state: Array, action: Array, draws: Array, xp: ModuleType) -> tuple[Array, Array]:
         """The next state, shape (..., dimension), and whether the episode terminated there, shape (...)."""
 
     @abstractmethod
-    def reward(self, state: Array, xp: Any) -> Array:
+    def reward(self, state: Array, xp: ModuleType) -> Array:
         """The mean of people's rewards, shape (...), at states (..., dimension) that a step led to."""
 
     @abstractmethod
@@ -71,7 +74,7 @@ class World(ABC):
         return np.asarray(self.reward(unflat(states, self.box.dimension), np))
 
 
-def never(states: Array, xp: Any) -> Array:
+def never(states: Array, xp: ModuleType) -> Array:
     return xp.zeros(states.shape[:-1], dtype=bool)
 
 

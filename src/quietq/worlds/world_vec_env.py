@@ -14,13 +14,13 @@ class WorldVecEnv(VecEnv):
     """A VecEnv of so many copies: `PPO("MlpPolicy", WorldVecEnv(world, 16, steps=500))`, with the options of `env`."""
 
     def __init__(self, world: PrivateWorld, copies: int, **options: Any) -> None:
-        self.copies = WorldCopies(world, copies, **options)
+        self.env = WorldCopies(world, copies, **options)
         self._actions: Any = None
-        super().__init__(copies, self.copies.single_observation_space, self.copies.single_action_space)
+        super().__init__(copies, self.env.single_observation_space, self.env.single_action_space)
 
     def reset(self) -> np.ndarray:
         """Begins with the seed that `seed` was given, once."""
-        found, _ = self.copies.reset(seed=self._seeds[0])
+        found, _ = self.env.reset(seed=self._seeds[0])
         self._reset_seeds()
         return found
 
@@ -28,7 +28,7 @@ class WorldVecEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        seen, rewards, terminated, truncated, found = self.copies.step(self._actions)
+        seen, rewards, terminated, truncated, found = self.env.step(self._actions)
         over, infos = terminated | truncated, [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(over):
             infos[i] = {
@@ -38,10 +38,10 @@ class WorldVecEnv(VecEnv):
         return seen, rewards.astype(np.float32), over, infos
 
     def close(self) -> None:
-        self.copies.close()
+        self.env.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self.copies, attr_name) for _ in self._get_indices(indices)]
+        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         raise AttributeError("Copies of a private world step together, so nothing is set in some of them.")

@@ -17,7 +17,7 @@ from quietq.privacy import Budget, InvalidInput, PrivacyWarning, SupBall, norms
 from quietq.privacy.checks import count, shown
 from quietq.privacy.kinds import sup_radius
 from quietq.released.private_network import PrivateNetwork
-from quietq.worlds.known_worlds import WORLDS
+from quietq.worlds.environment import WORLDS
 
 MOST_BYTES = 2**30  # of the noise of one run in float32
 MOST_STEPS = 10**8
