@@ -29,7 +29,20 @@ from quietq.privacy.norms import AnyNorm
 from quietq.privacy.transcript import Law
 
 
-class KnownLaw(Law):
+class RoundedLaw(Law):
+    """Noise that is drawn in real numbers, of which sums are rounded to a step far below it (`noise.rounding`)."""
+
+    def check_size(self, largest: float) -> None:
+        check_size(largest, self.sigma)
+
+    def check_values(self, numbers: np.ndarray) -> None:
+        check_values(numbers, largest_value(self.sigma))
+
+    def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        return exact_rounding(self.sigma, largest, error)
+
+
+class KnownLaw(RoundedLaw):
     """Noise whose density is known, so that an audit can compute what two neighbours can be told apart by."""
 
     @abstractmethod
@@ -50,15 +63,6 @@ class KnownLaw(Law):
         if simulated is None:
             return self.add_exactly(numbers)
         return round_release(numbers, self.draw(numbers.shape, simulated), self.sigma)
-
-    def check_size(self, largest: float) -> None:
-        check_size(largest, self.sigma)
-
-    def check_values(self, numbers: np.ndarray) -> None:
-        check_values(numbers, largest_value(self.sigma))
-
-    def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return exact_rounding(self.sigma, largest, error)
 
 
 @runtime_checkable

@@ -71,9 +71,9 @@ class Law(ABC):
     def check_values(self, numbers: np.ndarray) -> None:
         """Refuses numbers, which are not shown, that rounding could not hide behind the noise."""
 
-    @abstractmethod
     def draw(self, shape: tuple[int, ...], simulated: Any) -> np.ndarray:
-        """Returns one draw for numbers of this shape."""
+        """Returns one draw for numbers of this shape, where it can be had apart from the numbers."""
+        raise InvalidInput(f"{type(self).__name__} is drawn together with the numbers that it hides.")
 
     @abstractmethod
     def add(self, numbers: np.ndarray, simulated: Any = None, given: Any = None) -> np.ndarray:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from quietq.noise.box import Domain
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import InvalidInput, PrivacyWarning, QuietqError
 from quietq.publishing.trained_on import certificate_of, release_behind, same_release, with_checks
 from quietq.released import signature
 from quietq.released.container import pack, read, replace_file, unpack
-from quietq.released.private_network import TRAINED, PrivateNetwork, PrivatePolicy
+from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Publishable
 from quietq.released.release_file import open_bytes, write_release
@@ -125,7 +126,7 @@ def _policy_of_plan(plan: LinearPolicy, trained_on: object, checks: Sequence[Che
         (weights,),
         (biases,),
         plan.spaces.box,
-        with_checks(own, checks, trained_on, plan).with_assumption(TRAINED),
+        with_checks(own, checks, trained_on, plan).with_assumption(Code.TRAINED()),
         ends,
         np.stack([low + plan.middle * width, plan.deviation * width]),
         MOST_DEVIATIONS,

@@ -20,10 +20,11 @@ from stable_baselines3.td3.policies import TD3Policy
 from torch import nn
 
 from quietq.noise.box import Box, Domain
+from quietq.privacy.assumptions import Code
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.publishing.trained_on import certificate_of, with_checks
-from quietq.released.private_network import LARGEST, LEAK, TRAINED, Activation, PolicyOutput, PrivatePolicy
+from quietq.released.private_network import LARGEST, LEAK, Activation, PolicyOutput, PrivatePolicy
 from quietq.worlds.plan_check import CheckedPlan
 
 LARGEST_BOUND = 1e10
@@ -36,7 +37,7 @@ def policy_of(
 ) -> PrivatePolicy:
     """The policy of a model that was trained on this private reward or world, checked to act as the model does."""
     own = certificate_of(trained_on)
-    certificate = with_checks(own, checks, trained_on).with_assumption(TRAINED)
+    certificate = with_checks(own, checks, trained_on).with_assumption(Code.TRAINED())
     activation, weights, biases = _network(_layers(model.policy))
     observations = model.observation_space
     if not isinstance(observations, gymnasium.spaces.Box) or len(observations.shape) != 1:

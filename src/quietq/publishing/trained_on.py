@@ -7,15 +7,12 @@ something of each of them too: being there at all does, and so does being there 
 that of all.
 """
 
-import dataclasses
-import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.assumptions import Code
+from quietq.privacy.certificate import Certificate, together
 from quietq.privacy.errors import InvalidInput
 from quietq.released.publishable import Publishable
 from quietq.worlds.guards import inner_environments
@@ -77,29 +74,7 @@ def with_checks(
             f"{certificate.standing!r}: leave check out."
         )
     _belong(certificate, checks, release_behind(trained_on), plan)
-    every = [certificate, *(one.certificate for one in checks)]
-    mus = [one.mu or 0.0 for one in every]  # each was checked to have one
-    mu = math.hypot(*mus)
-    together = Budget.from_mu(mu, certificate.delta)  # type: ignore[arg-type]
-    counted, said = "World and check of a plan by the same people were both counted", "the check said"
-    if len(checks) > 1:
-        counted = f"World and {len(checks)} checks of plans by the same people were all counted"
-        said = "the checks said"
-    *first, last = [f"{one:.5g}" for one in mus]
-    added = Assumption(
-        f"{counted}, mu = {', '.join(first)} and {last}, so the policy may have been published because of what {said}.",
-        enforced=True,
-    )
-    assumptions = tuple(dict.fromkeys((*(one for each in every for one in each.assumptions), added)))
-    return dataclasses.replace(
-        certificate,
-        epsilon=together.epsilon,
-        mu=mu,
-        sigma=None,
-        norm={"kind": "gaussian-queries", "of": [query for one in every for query in _queries(one)]},
-        sensitivity=math.hypot(*map(_in_noise, every)),
-        assumptions=assumptions,
-    )
+    return together([certificate, *(one.certificate for one in checks)], Code.CHECKS_COUNTED(len(checks)))
 
 
 def _belong(certificate: Certificate, checks: Sequence[CheckedPlan], world: object, plan: LinearPolicy | None) -> None:
@@ -127,17 +102,6 @@ def _belong(certificate: Certificate, checks: Sequence[CheckedPlan], world: obje
 def _same_plan(one: LinearPolicy, other: LinearPolicy) -> bool:
     arrays = ("weights", "middle", "deviation")
     return one.spaces == other.spaces and all(np.array_equal(getattr(one, a), getattr(other, a)) for a in arrays)
-
-
-def _queries(certificate: Certificate) -> list[dict[str, Any]]:
-    norm = certificate.to_dict()["norm"]
-    return norm["of"] if norm["kind"] == "gaussian-queries" else [{"norm": norm, "size": certificate.sigma}]
-
-
-def _in_noise(certificate: Certificate) -> float:
-    """What neighbours differ by, in units of the noise."""
-    assert certificate.sensitivity is not None  # which every certified release states
-    return certificate.sensitivity / (certificate.sigma or 1.0)
 
 
 def _protected(thing: object) -> Iterator[Protected | None]:

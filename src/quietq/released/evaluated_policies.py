@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from quietq.noise.box import Box
 from quietq.privacy.certificate import Certificate
+from quietq.privacy.norms import AnyNorm, MeanReturns, MeanWithinRightAngles
 from quietq.released.publishable import Arrays, Details, Publishable, Stored, require
 
 LONGEST = 200
@@ -78,11 +79,12 @@ class EvaluatedPolicies(Publishable):
         require(numbers, "its confidence must lie between 0 and 1, and its noise above 0")
         return cls(tuple(names), table, confidence, noise, stored.box, stored.certificate)
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        *learnt, last = [one["norm"] for one in norm["of"]] if "of" in norm else [norm]
-        require(last["kind"] == "returns", "its noise must be that of mean returns")
-        require(last["policies"] == len(self.names), "its certificate must be for as many policies")
-        require(all(one["kind"] == "mean-within-right-angles" for one in learnt), "its other noise must be of means")
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        *learnt, last = norms
+        require(isinstance(last, MeanReturns), "its noise must be that of mean returns")
+        require(last == MeanReturns(len(self.names)), "its certificate must be for as many policies")
+        means = all(isinstance(one, MeanWithinRightAngles) for one in learnt)
+        require(means, "its other noise must be of means")
 
     def in_words(self) -> list[str]:
         found = [f"{name} {one.value:.4g} (from {one.low:.4g} to {one.high:.4g})" for name, one in self.values.items()]

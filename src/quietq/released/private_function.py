@@ -14,6 +14,8 @@ from quietq.noise.box import UNIT, Box
 from quietq.noise.grid_path import look_up
 from quietq.privacy import Certificate
 from quietq.privacy.checks import count
+from quietq.privacy.kernel_norms import AdditiveNorm, ExponentialNorm, Norm, ProductNorm
+from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements, SmoothBound
 from quietq.released.publishable import (
     IN_TRAINING,
     Publishable,
@@ -21,25 +23,17 @@ from quietq.released.publishable import (
     require,
 )
 
-OBSERVED = "rewards"
-"""The norm of rewards that were noised one by one: values at any knots may be fitted to them."""
-MEANS = frozenset({"mean-of-people", "mean-within-right-angles"})
-"""Norms of means over people, by which models are fitted and nothing else is released."""
-
-
-def kinds_of(norm: dict[str, Any]) -> list[str]:
-    """The kinds of norm of one query, or of several."""
-    return [part["norm"]["kind"] for part in norm["of"]] if "of" in norm else [norm["kind"]]
-
 
 class PrivateFunction(Publishable):
     """What a mechanism releases; call it with states."""
 
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        kinds = kinds_of(norm)
-        fits = all(_FORMS.get(kind, type(self)) is type(self) and kind not in IN_TRAINING | MEANS for kind in kinds)
+    noise: ClassVar[tuple[type[Norm], ...]]
+    """Norms in which the noise of such a function is drawn."""
+
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        fits = all(isinstance(norm, self.noise) for norm in norms)
         require(fits, f"its noise must be that of a {type(self).__name__}")
         self.require_outputs(certificate)
 
@@ -49,6 +43,7 @@ class PrivateTable(PrivateFunction):
     """Released values on a dyadic grid; a query reads the nearest."""
 
     kind: ClassVar[str] = "table"
+    noise: ClassVar = (ExponentialNorm, ProductNorm)
     details: ClassVar = ("levels",)
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, "..."]
@@ -73,6 +68,7 @@ class PrivateKnots(PrivateFunction):
     """Released values at equally spaced knots of an interval, straight lines between them."""
 
     kind: ClassVar[str] = "knots"
+    noise: ClassVar = (ShapedIncrements, IncrementGauge)
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, " knots"]
     box: Box
@@ -85,13 +81,14 @@ class PrivateKnots(PrivateFunction):
     def check(values: np.ndarray, box: Box) -> None:
         require(box.dimension == values.ndim == 1 and len(values) > 1, "knots are a list of at least two values")
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        if norm["kind"] == OBSERVED:
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        """Values at any knots may be fitted to rewards that were noised one by one."""
+        if all(isinstance(norm, ObservedRewards) for norm in norms):
             return
-        super().check_norm(norm, certificate)
-        knots = len(self.values)
-        named = 1 + (len(norm["shape"]) if "shape" in norm else norm.get("pieces", knots - 1))
-        require(named == knots, "its knots must be those that its certificate names")
+        super().check_norms(norms, certificate)
+        for norm in norms:
+            pieces = len(norm.shape) if isinstance(norm, ShapedIncrements) else getattr(norm, "pieces", None)
+            require(pieces == len(self.values) - 1, "its knots must be those that its certificate names")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,6 +96,7 @@ class PrivateSum(PrivateFunction):
     """Released functions of one coordinate each, on dyadic grids, summed."""
 
     kind: ClassVar[str] = "sum"
+    noise: ClassVar = (AdditiveNorm,)
     details: ClassVar = ("levels",)
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, "parts points ..."]
@@ -146,18 +144,10 @@ class PrivateCells(PrivateFunction):
         rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == (box.low[0], box.high[0])
         require(rises, "the edges must rise from one end of the box to the other")
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """Cells may be computed from anything that was released, but not from an agent."""
-        alone = norm["kind"] not in IN_TRAINING or norm["kind"] == "smooth-bound"
+        alone = all(isinstance(norm, SmoothBound) or not isinstance(norm, IN_TRAINING) for norm in norms)
         require(alone, "its certificate is for an agent, and cells are not one")
-
-
-_FORMS: dict[str, type[PrivateFunction] | None] = {
-    "exponential": PrivateTable, "product": PrivateTable, "additive": PrivateSum, "knots": PrivateKnots,
-    "increments": PrivateKnots, "features": None, "band-limited": None,
-}  # fmt: skip
-"""What noise in these norms is released as, None where no file holds it; noise in a norm of its own says so by what it
-releases."""
 
 
 def _side(levels: Any) -> int:

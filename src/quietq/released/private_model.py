@@ -12,7 +12,8 @@ from quietq.noise.feature_maps import Categorical, FeatureMap, map_of
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import numbers, real
 from quietq.privacy.errors import InvalidInput
-from quietq.released.private_function import MEANS, PrivateFunction, kinds_of
+from quietq.privacy.norms import AnyNorm, MeanOfPeople
+from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import Arrays, Details, InvalidRelease, Stored, require
 
 LARGEST = 1e20
@@ -100,5 +101,6 @@ class PrivateModel(PrivateFunction):
         require(rises and (knots[:, 0] == 0).all() and (knots[:, -1] == 1).all(), "its knots must rise from 0 to 1")
         return cls(feature_map, offset, weights, knots, low, high, box, stored.certificate)
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        require(set(kinds_of(norm)) <= MEANS, "its noise must be that of means over people")
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        means = all(isinstance(norm, MeanOfPeople) for norm in norms)
+        require(means, "its noise must be that of means over people")

@@ -23,8 +23,10 @@ from jaxtyping import Float, Int, Shaped
 from scipy.special import log_softmax
 
 from quietq.noise.box import Box
-from quietq.privacy import Assumption, Certificate, InvalidInput
+from quietq.privacy import Certificate, InvalidInput
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import numbers
+from quietq.privacy.norms import AnyNorm, KnotValues
 from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import Arrays, Details, Publishable, Stored, require
@@ -37,12 +39,6 @@ LARGEST = 1e30
 MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
 LEAK = 0.01
 """The slope of leaky-relu below 0."""
-TRAINED = Assumption(
-    "The policy was trained on rewards from what this certificate covers, and nothing else private was used: no "
-    "private observations, ends of episodes, environment, demonstrations or other rewards in training, and no private "
-    "scores to choose this policy by.",
-    enforced=False,
-)
 
 
 class LayeredFunction(Publishable):
@@ -162,19 +158,21 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
         require(network.largest() <= LARGEST, "its values could get too large to compute with")
         return network
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """A method that noises as it goes has a certificate of its own name; others post-process what was released."""
         require(self.draws == 1, "it has more runs than its certificate, which is for one release")
         method = TRAINED_METHODS.get(certificate.method)
         if method is None or self._post_processed():
             return
-        require(norm["kind"] == method.norm, f"the method {certificate.method!r} has noise in another norm")
+        own = method.norm is not None and all(type(norm) is method.norm for norm in norms)
+        require(own, f"the method {certificate.method!r} has noise in another norm")
         require(self.runs == 1, "it has more runs than its certificate, which is for one release")
         if method.releases != "network":
             at_knots = self.form == "splines" and self.output == "values"
             require(at_knots, f"the method {certificate.method!r} releases values at knots")
         if method.releases == "noised knots":
-            require(self.weights[0].size == norm["count"], "its values must be as many as its certificate names")
+            named = all(isinstance(norm, KnotValues) and self.weights[0].size == norm.count for norm in norms)
+            require(named, "its values must be as many as its certificate names")
 
     def _post_processed(self) -> bool:
         """Whether its own training learned from something released, and noised nothing."""
@@ -414,8 +412,10 @@ class PrivatePolicy(LayeredFunction):
         require(policy.largest() <= LARGEST, "its values could get too large to compute with")
         return policy
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        require(TRAINED in certificate.assumptions, "a policy's certificate must state what it trusts training for")
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        require(
+            Code.TRAINED() in certificate.assumptions, "a policy's certificate must state what it trusts training for"
+        )
 
     def in_words(self) -> list[str]:
         what = "world" if self.certificate.method.startswith("world/") else "reward"

@@ -18,7 +18,7 @@ from quietq.noise.feature_maps import FeatureMap, Polynomials, map_of
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput
-from quietq.released.private_function import MEANS, kinds_of
+from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.released.private_model import LARGEST, PrivateModel
 from quietq.released.publishable import Arrays, Details, InvalidRelease, Publishable, Stored, require
 from quietq.released.world_errors import WorldErrors
@@ -226,8 +226,9 @@ class PrivateWorld(Publishable):
             certificate=stored.certificate, known=known,
         )  # fmt: skip
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        require(set(kinds_of(norm)) <= MEANS, "its noise must be that of means over people")
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        means = all(isinstance(norm, MeanOfPeople) for norm in norms)
+        require(means, "its noise must be that of means over people")
         require(certificate.method == "world/moments", "its certificate must be that of a world")
 
     def in_words(self) -> list[str]:

@@ -14,12 +14,13 @@ from jaxtyping import Float
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Receipted
+from quietq.privacy.norms import AnyNorm, SmoothBound
 from quietq.privacy.trained_methods import TRAINED_METHODS
 
 Details = dict[str, Any]
 """All that describes a released thing besides its numbers, in JSON."""
 Arrays = dict[str, np.ndarray]
-IN_TRAINING = frozenset(entry.norm for entry in TRAINED_METHODS.values() if entry.norm is not None)
+IN_TRAINING = tuple(entry.norm for entry in TRAINED_METHODS.values() if entry.norm is not None)
 """Norms in which nothing is released but what methods release that noise as they train."""
 
 
@@ -82,18 +83,18 @@ class Publishable(Receipted, ABC):
         return cls(**parts, certificate=stored.certificate)  # pyright: ignore[reportCallIssue]
 
     @abstractmethod
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
-        """Refuses numbers that a mechanism whose noise is measured in this norm could not have released."""
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        """Refuses numbers that a mechanism whose noise is measured in these norms could not have released."""
 
     def check_certificate(self, certificate: Certificate) -> None:
         """Refuses what its certificate, which is certified, is not for."""
         sides = tuple(zip(self.box.low, self.box.high, strict=True))
-        norm = certificate.to_dict()["norm"]
-        follows_data = norm["kind"] == "smooth-bound"  # noise of people's trajectories, which have no box
-        named = certificate.domain is not None and tuple(map(tuple, certificate.domain)) == sides
+        norms = tuple(query.norm for query in certificate.queries)
+        follows_data = isinstance(norms[0], SmoothBound)  # noise of people's trajectories, which have no box
+        named = certificate.domain == sides
         other = self.own_box or (follows_data and certificate.domain is None)
         require(named or other, "its certificate must name its box")
-        self.check_norm(norm, certificate)
+        self.check_norms(norms, certificate)
 
     @property
     def outputs(self) -> int:
@@ -105,7 +106,7 @@ class Publishable(Receipted, ABC):
         return self.outputs if self.what == "agent" else None
 
     def require_outputs(self, certificate: Certificate) -> None:
-        most: Any = dict(certificate.relation or {}).get("actions", 1)
+        most = getattr(certificate.relation, "actions", 1)
         require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
     def as_function(self) -> "Publishable":

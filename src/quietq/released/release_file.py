@@ -9,13 +9,14 @@ import os
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput, QuietqError
+from quietq.privacy.explain import NOT_PRIVATE
 from quietq.released import signature
 from quietq.released.container import hash_of, pack, read, replace_file, unpack
 from quietq.released.evaluated_policies import EvaluatedPolicies
@@ -26,8 +27,7 @@ from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import InvalidRelease, Publishable, Stored, require
 from quietq.version import __version__
 
-FORMAT = 4
-NOT_PRIVATE: Final = "NOT PRIVATE"
+FORMAT = 5
 Privacy = Literal["certified", "NOT PRIVATE"]
 FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
 """All that is in the JSON text."""
@@ -142,7 +142,7 @@ def open_bytes(data: bytes) -> OpenedFile:
     require(record["privacy"] == mark(certificate), "its privacy must be what its certificate says")
     stated = certificate.domain
     sides = tuple(zip(box.low, box.high, strict=True))
-    same = kind.own_box or stated is None or tuple(map(tuple, stated)) == sides
+    same = kind.own_box or stated is None or stated == sides
     require(same, "its box must be the one that its certificate names")
     function = kind.from_arrays(Stored(record["details"], unpacked.arrays, box, certificate))
     if certificate.standing == "certified":

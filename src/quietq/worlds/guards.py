@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from quietq.privacy.certificate import Assumption
 from quietq.privacy.errors import InvalidInput
 
 RECORDERS = {"RecordEpisodeStatistics", "NormalizeReward", "Monitor", "VecMonitor", "VecNormalize", "DataCollector"}
@@ -24,12 +23,6 @@ PROTECTORS = {"PrivateReward", "PrivateEnv", "PrivateVectorEnv", "OwnReward"}
 
 RELEASED_WORLDS = {"PrivateWorldEnv", "WorldCopies"}
 """Environments whose steps were learned from people: what is seen there is not public, whatever the reward is."""
-
-INDEPENDENT = Assumption(
-    "The environment's observations, info and ends depend on its reward through the agent's actions only.",
-    enforced=False,
-)
-"""What a learner sees is post-processing of released rewards only under this condition, which no code can check."""
 
 PUBLIC_INFO = frozenset({"final_obs", "final_observation", "terminal_observation", "final_info", "TimeLimit.truncated"})
 """Bookkeeping of Gymnasium and Stable-Baselines3 that says nothing of rewards."""

@@ -63,7 +63,7 @@ class NavigationWorld(World):
             relations.people(people, low=0.0, high=0.3, slope=0.4),
         ]
         kernel = Additive(tuple(Exponential(ball.best_beta()) for ball in balls))
-        return RkhsBall(kernel.radius_of(balls), kernel, people=people)
+        return RkhsBall(kernel.radius_of(balls), kernel.norm, people=people)
 
     def mean_reward(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         return [lambda x: along_x(np.asarray(x), np), lambda y: along_y(np.asarray(y), np)]

@@ -26,23 +26,26 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box as BoxSpace, Discrete
 from gymnasium.vector import VectorEnv
 
-from quietq.mechanisms.laws import Gaussian, Independent
+from quietq.mechanisms.laws import Gaussian, Independent, RoundedLaw
 from quietq.noise.box import Box, Domain
-from quietq.noise.entropy import SystemEntropy
+from quietq.noise.entropy import Entropy
 from quietq.noise.exact_path import ExactPath
 from quietq.noise.kernels import Exponential
 from quietq.noise.own_values import coarse_type
-from quietq.noise.rounding import check_allowance, exact_rounding, finest_levels, largest_value, size_bound, worst_norm
-from quietq.privacy.account import Account, accounted
+from quietq.noise.rounding import check_allowance, finest_levels, largest_value, size_bound, worst_norm
+from quietq.privacy.account import Account
+from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import CHOSEN, FAIR, Assumption, Certificate
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
+from quietq.privacy.kernel_norms import ExponentialNorm
 from quietq.privacy.limits import weak_promise
+from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.relations import LipschitzBall, Relation, SupBall
+from quietq.privacy.transcript import Law, Query, Transcript
 from quietq.worlds.guards import (
-    INDEPENDENT,
     Hidden,
     refuse_private_worlds,
     refuse_recorders,
@@ -79,10 +82,9 @@ class OwnNoise(ABC):
     """Noise for rewards of one exactness: those of a type, or as terms. Public, but for what it has drawn."""
 
     method: ClassVar[str]
-    domain: list[tuple[float, float]] | None = None
+    domain: tuple[tuple[float, float], ...] | None = None
     sensitivity: float
-    norm: dict[str, object]
-    how: str
+    how: Assumption
     """What was noised, for the certificate."""
     left: float = math.inf
     """How many rewards are still covered."""
@@ -94,13 +96,30 @@ class OwnNoise(ABC):
         self.largest = size_bound(radius, relation.people) if largest is None else positive("largest", largest)
         # A reward may be wrong by eight units in the last place of its largest value.
         self.error = 8 * EPSILON[kind] * self.largest if accuracy is None else positive("accuracy", accuracy)
-        self._prepare(terms)
-        self.sigma = self.sensitivity / terms.budget.mu
+        law = self._prepare(terms)
+        self.sigma = law.sigma
         self.largest = min(self.largest, largest_value(self.sigma))
+        self.query = Query(np.atleast_1d, self.sensitivity, law, in_parts=True)
 
     @abstractmethod
-    def _prepare(self, terms: Terms) -> None:
-        """Sets sensitivity, norm and how, with `error` allowed for; refuses terms that do not fit."""
+    def _prepare(self, terms: Terms) -> Law:
+        """Returns the noise; sets sensitivity and how, with `error` allowed for; refuses terms that do not fit."""
+
+    def open(self, account: Account | None) -> Transcript:
+        """Returns the transcript that all rewards are answered through, each a part of one query."""
+        terms = self.terms
+        transcript = Transcript(terms.relation, terms.budget, account, largest=self.largest, error=self.error)
+        transcript.ask(self.query)
+        return transcript
+
+    def certify(self, transcript: Transcript) -> Certificate:
+        assumptions = (
+            Code.REWARD_OF_STATE(self.terms.on),
+            Code.INDEPENDENT(),
+            self.how,
+            Code.REWARDS_CLIPPED(self.largest),
+        )
+        return transcript.certificate(self.method, self.domain, assumptions)
 
     def check_type(self, coarse: str | None) -> None:
         """Refuses a reward of a type that is less exact than what is covered."""
@@ -123,18 +142,41 @@ class OwnNoise(ABC):
     def known(self, at: Place) -> float | None:
         return None
 
-    @abstractmethod
-    def release(self, at: Place, value: float) -> float:
-        """The value with noise, rounded."""
+    def release(self, at: Place, value: float, transcript: Transcript) -> float:
+        """Returns the value with noise, rounded."""
+        # Clipping is a projection, so no two neighbours get farther apart, and no refusal has to look at the size.
+        clipped = min(max(value, -self.largest), self.largest)
+        return float(transcript.answer(self.query, [clipped], at)[0])
+
+
+class OnlinePaths(RoundedLaw):
+    """Paths of the exponential kernel, one for each action that matters, at points that come one by one."""
+
+    family = "gaussian"
+
+    def __init__(self, kernel: Exponential, gap: float, sigma: float, paths: int) -> None:
+        self._kernel, self._sigma = kernel, sigma
+        self.paths = [ExactPath(kernel, gap, sigma) for _ in range(paths)]
 
     @property
-    def drawn(self) -> tuple[Assumption, ...]:
-        """What a certificate says of draw and rounding."""
-        return exact_rounding(self.sigma, self.largest, self.error)
+    def norm(self) -> ExponentialNorm:
+        return self._kernel.norm
 
-    def _clip(self, value: float) -> float:
-        # Clipping is a projection, so no two neighbours get farther apart, and no refusal has to look at the size.
-        return min(max(value, -self.largest), self.largest)
+    @property
+    def sigma(self) -> float:
+        return self._sigma
+
+    @property
+    def size(self) -> float:
+        return self._sigma
+
+    def cost(self, sensitivity: float) -> Cost:
+        return Cost.gaussian(sensitivity / self._sigma)
+
+    def add(self, numbers: np.ndarray, simulated: Entropy | None = None, given: Any = None) -> np.ndarray:
+        """Returns one number with the noise of its place on a path, which is the state in [0, 1] and which path."""
+        unit, path = given
+        return np.array([self.paths[path].add(unit, float(numbers[0]))])
 
 
 class PathNoise(OwnNoise):
@@ -147,7 +189,7 @@ class PathNoise(OwnNoise):
 
     method = "gaussian-process"
 
-    def _prepare(self, terms: Terms) -> None:
+    def _prepare(self, terms: Terms) -> OnlinePaths:
         env, relation, state = terms.env, terms.relation, terms.state
         assert isinstance(relation, LipschitzBall)
         if terms.rewards is not None:
@@ -162,7 +204,7 @@ class PathNoise(OwnNoise):
         # So the path lives on the box widened by that hair, over whose width the slope is as much larger.
         wide = dataclasses.replace(relation, lipschitz=relation.lipschitz * (1 + 2 * HAIR))
         kernel = Exponential(wide.best_beta())
-        radius = wide.rkhs_radius(kernel)
+        radius = wide.rkhs_radius(kernel.norm)
         # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
         error = self.error + wide.lipschitz * _blur(env, state, self._box) / 2
         by_action = terms.on == "state-action"
@@ -175,13 +217,11 @@ class PathNoise(OwnNoise):
         self.sensitivity = radius + allowance
         self._actions = _actions(env, relation) if by_action else None
         paths = 1 if self._actions is None else int(self._actions.n)
-        self._paths = [ExactPath(kernel, self.gap, self.sensitivity / terms.budget.mu) for _ in range(paths)]
-        self.domain = list(zip(self._box.low, self._box.high, strict=True))
-        self.norm = kernel.describe()
-        self.how = (
-            "Each state's reward was noised when it was first seen, and the released value used ever after, also for "
-            f"states that are nearer than {self.gap:g} of the box's width."
-        )
+        self.domain = tuple(zip(self._box.low, self._box.high, strict=True))
+        self.how = Code.FIRST_SEEN(self.gap)
+        law = OnlinePaths(kernel, self.gap, self.sensitivity / terms.budget.mu, paths)
+        self._paths = law.paths
+        return law
 
     def state(self, observation: Any) -> float:
         batch = batch_of([observation], self.terms.env.observation_space)
@@ -207,17 +247,13 @@ class PathNoise(OwnNoise):
         unit, path = at
         return self._paths[path].nearest(unit)
 
-    def release(self, at: Place, value: float) -> float:
-        unit, path = at
-        return self._paths[path].add(unit, self._clip(value))
-
 
 class IndependentNoise(OwnNoise):
     """Noise for a SupBall: fresh for each of n observed rewards, and exact."""
 
     method = "independent-gaussian"
 
-    def _prepare(self, terms: Terms) -> None:
+    def _prepare(self, terms: Terms) -> Law:
         if terms.rewards is None or terms.state is not None or terms.box is not None:
             raise InvalidInput(
                 "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
@@ -228,14 +264,13 @@ class IndependentNoise(OwnNoise):
         check_allowance(2 * self.error, terms.relation.radius, self.error)
         # Nothing is amplified: each reward of either neighbour errs by no more than that.
         self.sensitivity = (terms.relation.radius + 2 * self.error) * math.sqrt(total)
-        self.norm = {"kind": "rewards", "count": total, "operations": 0}
-        self.how = f"At most {total} rewards are released, each noised once, independently."
+        self.how = Code.REWARDS_NOISED_ONCE(total)
+        return Gaussian(self.sensitivity / terms.budget.mu, Independent(ObservedRewards(total, 0)))
 
-    def release(self, at: Place, value: float) -> float:
+    def release(self, at: Place, value: float, transcript: Transcript) -> float:
         self.check_left()
         self.left -= 1
-        law = Gaussian(self.sigma, Independent(self.norm))
-        return float(law.add(np.array([self._clip(value)]), SystemEntropy())[0])
+        return super().release(at, value, transcript)
 
 
 def noise_for(terms: Terms) -> OwnNoise:
@@ -307,8 +342,8 @@ class OwnReward(gymnasium.Wrapper):
         refuse_recorders(env)
         refuse_private_worlds(env)
         self._noise = noise_for(Terms(env, relation, budget, **terms))
-        self._charged = accounted(account)
-        self.certificate = _certificate(self._noise, self._charged)
+        self._transcript = self._noise.open(account)
+        self.certificate = self._noise.certify(self._transcript)
         super().__init__(env)
         if sentence := weak_promise(budget, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -346,13 +381,12 @@ class OwnReward(gymnasium.Wrapper):
         value, coarse = _finite(own.value), coarse_type(own.value)
         if not self._spent and coarse in EPSILON:  # the first reward's type says how exact rewards are
             self._noise = type(self._noise)(self._noise.terms, coarse)
-            self.certificate = _certificate(self._noise, self._charged)
+            self._transcript = self._noise.open(self._account)
+            self.certificate = self._noise.certify(self._transcript)
         self._noise.check_type(coarse)
-        if not self._spent and self._account is not None:
-            terms = self._noise.terms
-            self._account.charge(Cost.gaussian(terms.budget.mu), terms.relation)
+        self._transcript.charge()
         self._spent = True
-        return self._noise.release(at, value)
+        return self._noise.release(at, value, self._transcript)
 
     def __reduce__(self) -> str:
         raise TypeError(
@@ -374,33 +408,3 @@ def _finite(own: Any) -> float:
     if not math.isfinite(value):
         raise InvalidInput("The environment's reward must be a finite number; nothing was drawn or spent for this one.")
     return value
-
-
-def _certificate(noise: OwnNoise, charged: Assumption) -> Certificate:
-    relation, budget = noise.terms.relation, noise.terms.budget
-    return Certificate(
-        method=noise.method,
-        standing="certified",
-        relation=relation.describe(),
-        domain=noise.domain,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        mu=budget.mu,
-        sigma=noise.sigma,
-        sensitivity=noise.sensitivity,
-        norm=noise.norm,
-        assumptions=(
-            Assumption(
-                f"The reward is a function of the state (here: {noise.terms.on}) and changes as the relation says: "
-                f"neighbours are {relation}.",
-                enforced=False,
-            ),
-            INDEPENDENT,
-            CHOSEN,
-            Assumption(noise.how, True),
-            Assumption(f"Rewards were clipped to {noise.largest:g} in size.", True),
-            *noise.drawn,
-            FAIR,
-            charged,
-        ),
-    )

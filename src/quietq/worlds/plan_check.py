@@ -29,8 +29,9 @@ from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.own_values import shows_nothing
-from quietq.privacy import Account, Assumption, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
+from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.account import Receipted
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, instance, real
 from quietq.released.private_world import PrivateWorld
 from quietq.released.world_model import Known
@@ -259,13 +260,10 @@ class PlanCheck(Mechanism):
     ) -> None:
         self.relation, self.box, self.budget = sessions.relation, sessions.box, budget
         self.largest, self.error, self.threshold = 1.0, 1e-12, threshold
-        self.played, self.wanted, self.people = played, wanted, sessions.people
-        held = "Each person says yes or no, once over all of their episodes, by their own steps and what was released."
-        made = "World, plan and what is wanted were not made from these people's data, but for releases, which add up."
-        self.conditions = (Assumption(held, True), Assumption(made, False))
+        self.played, self.wanted = played, wanted
+        self.conditions = (Code.ONE_VOTE(), Code.PLAN_NOT_MADE_OF_DATA())
         if played.world.known or played.world.model.moves:
-            public = "Functions that were declared as known look at one state at a time, never fail and keep nothing."
-            self.conditions += (Assumption(public, False),)
+            self.conditions += (Code.KNOWN_FUNCTIONS(),)
         self.promised = _promised(replace(played))  # now: what does not fit is refused before anything is spent
 
     def run(self) -> Generator[Query, np.ndarray, tuple[float, float]]:

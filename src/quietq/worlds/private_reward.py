@@ -16,11 +16,11 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
+from quietq.privacy.assumptions import Code
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.released.private_function import PrivateFunction
 from quietq.worlds.guards import (
-    INDEPENDENT,
     allowed_info,
     refuse_private_worlds,
     refuse_recorders,
@@ -88,7 +88,7 @@ class PrivateReward:
         self._reader = Reader(private, on, state, outside, *spaces)
         refuse_recorders(env)
         refuse_private_worlds(env)
-        self.certificate = private.certificate.with_assumption(INDEPENDENT)
+        self.certificate = private.certificate.with_assumption(Code.INDEPENDENT())
         self._before: np.ndarray | None = None
         remarks = private.certificate.remarks
         self._has_level = not any(words in remark for remark in remarks for words in _WITHOUT_LEVEL)

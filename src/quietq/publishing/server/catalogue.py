@@ -12,14 +12,15 @@ from pydantic import BaseModel, Field
 
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
-from quietq.publishing.server.plain_words import cap_in_words, promise_in_words
+from quietq.privacy.explain import NOT_PRIVATE, explain
+from quietq.publishing.server.score_cap import cap_in_words
 from quietq.released.container import read
 from quietq.released.evaluated_policies import EvaluatedPolicies
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Publishable
-from quietq.released.release_file import NOT_PRIVATE, OpenedFile, Privacy, open_bytes
+from quietq.released.release_file import OpenedFile, Privacy, open_bytes
 from quietq.released.signature import fingerprint, require_signer, signed_in_words
 
 ID_DIGITS = 16
@@ -162,7 +163,7 @@ def _open(file: ServedFile, key: bytes | None) -> Served:
         signed=signed,
         certificate=certificate.to_dict(),
         text=str(certificate),
-        plain=promise_in_words(release),
+        plain=[*(str(line) for line in explain(certificate, "everybody")), *function.in_words()],
         assumptions=[{"text": each.text, "enforced": each.enforced} for each in certificate.assumptions],
         cap=cap_in_words(certificate),
     )
