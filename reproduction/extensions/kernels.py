@@ -107,7 +107,7 @@ def measure_membership(levels: tuple[int, ...]) -> list[Row]:
             found.append(row(DIMENSIONS, f"{PRODUCT}, {name}", "norm on a grid", norm, at=2**level))
     kernel, ball = Product((BETA, BETA)), qq.people(100, low=0.0, high=0.5, slope=1.0)
     found.append(refusal(DIMENSIONS, f"{PRODUCT}, Lipschitz ball", lambda: ball.rkhs_radius(kernel)))
-    found.append(refusal(DIMENSIONS, f"{PRODUCT}, Lipschitz bounds", lambda: kernel.lipschitz_radius(0.01, 0.04)))
+    found.append(refusal(DIMENSIONS, f"{PRODUCT}, Lipschitz bounds", lambda: kernel.norm.of_lipschitz(0.01, 0.04)))
     return found
 
 
@@ -189,7 +189,7 @@ def measure_releases(half_width: float, people: tuple[int, ...], draws: int) -> 
     for number in people:
         mechanism = qq.GaussianProcessMechanism.for_relation(WALK.relation(number), budget())
         if half_width:
-            relation = qq.RkhsBall.of_people(number, BandLimited(half_width), norm=norm_bound(half_width))
+            relation = qq.RkhsBall.from_people(number, BandLimited(half_width), norm=norm_bound(half_width))
             mechanism = FiniteRankMechanism.for_relation(relation, budget())
         releases = [mechanism.simulate(reward, seed) for seed in range(draws)]
         found.append(row(BAND_LIMITED, setting, "sigma", mechanism.sigma, people=number, **PROMISE))
@@ -233,7 +233,7 @@ def _release(kernel: Kernel) -> Any:
         return qq.GaussianProcessMechanism.for_relation(world.relation(100), promise).simulate(world.mean_reward(), 0)
     if kernel == "features":
         items = FeatureKernel(lambda points: 2 * points - 1, rank=3, dimension=3)
-        relation = qq.RkhsBall.of_people(100, items, norm=1.0)
+        relation = qq.RkhsBall.from_people(100, items, norm=1.0)
         return FiniteRankMechanism.for_relation(relation, promise).simulate([0.2, 0.2, 0.1], 0)
     if kernel == "band-limited":
         relation = qq.RkhsBall(0.02, BandLimited(5.0), people=100)

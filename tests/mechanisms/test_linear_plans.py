@@ -14,7 +14,7 @@ from quietq.mechanisms import moments, rounds
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.publishing.trained_on import certificate_of, with_checks
 from quietq.released import open_release
-from quietq.released.private_network import TRAINED, PrivatePolicy
+from quietq.released.private_network import PrivatePolicy
 
 WHOLE, PEOPLE, STEPS = Budget(2, 1e-5), 40, 5
 
@@ -51,7 +51,7 @@ def test_a_plan_comes_back_as_it_acted(numbers, listed, tmp_path):
         assert set(expected.tolist()) <= {0, 1}
     assert policy.certificate.mu == world.certificate.mu
     assert policy.certificate.epsilon == world.certificate.epsilon
-    assert TRAINED in policy.certificate.assumptions
+    assert Code.TRAINED() in policy.certificate.assumptions
     assert "trained on a private world" in open_release(tmp_path / "policy.qq").function.in_words()[0]
 
 
@@ -67,7 +67,7 @@ def test_a_plan_that_a_check_spoke_for_promises_both(listed, tmp_path):
     assert found.mu <= WHOLE.mu
     assert found.epsilon == pytest.approx(epsilon_from_mu(found.mu, 1e-5))
     assert WHOLE.epsilon * (1 - 1e-6) < found.epsilon <= WHOLE.epsilon * (1 + 1e-9)
-    assert len(found.norm["of"]) == len(world.certificate.norm["of"]) + 1
+    assert len(found.queries) == len(world.certificate.queries) + 1
     assert found.sensitivity == pytest.approx(found.mu, rel=1e-6)
     assert any("published because of what the check said" in one.text for one in found.assumptions)
     assert any("plan and what is wanted were not made from these" in one.text for one in found.assumptions)
@@ -94,7 +94,7 @@ def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
     found = certificate_in(path)
     assert found.mu == pytest.approx(account.spent_mu)
     assert found.epsilon == pytest.approx(account.get_epsilon(1e-5))
-    assert len(found.norm["of"]) == len(world.certificate.norm["of"]) + 3
+    assert len(found.queries) == len(world.certificate.queries) + 3
     assert any(
         "World and 3 checks of plans by the same people were all counted" in one.text for one in found.assumptions
     )

@@ -94,7 +94,7 @@ def test_a_pure_budget_is_refused():
 
 def test_rkhs_relation_brings_its_kernel():
     kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    mechanism = FiniteRankMechanism.for_relation(RkhsBall.of_people(100, kernel, norm=1.0), BUDGET)
+    mechanism = FiniteRankMechanism.for_relation(RkhsBall.from_people(100, kernel, norm=1.0), BUDGET)
     assert mechanism.sensitivity == pytest.approx(0.02)
 
 

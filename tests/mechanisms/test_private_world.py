@@ -111,7 +111,7 @@ def test_it_is_released_once_charged_for_everything_and_certified(tmp_path):
     certificate = private.certificate
     assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "world/moments", 4.0)
     assert certificate.mu == pytest.approx(BUDGET.mu)
-    assert len(certificate.norm["of"]) >= SETTINGS.rounds + SETTINGS.first_rounds + SETTINGS.rate_rounds
+    assert len(certificate.queries) >= SETTINGS.rounds + SETTINGS.first_rounds + SETTINGS.rate_rounds
     assert "linear" in certificate.remarks[0]
     publish(private, tmp_path / "world.qq")
     assert load(tmp_path / "world.qq").certificate == certificate

@@ -75,7 +75,7 @@ def test_two_rounds_are_one_release():
     assert certificate.mu == pytest.approx(BUDGET.mu)
     assert certificate.norm is not None
     assert certificate.norm["kind"] == "gaussian-queries"
-    assert len(certificate.norm["of"]) == 2  # type: ignore[arg-type]
+    assert len(certificate.queries) == 2  # type: ignore[arg-type]
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert "2 queries" in str(certificate)
     assert certificate.sigma is None

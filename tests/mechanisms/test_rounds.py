@@ -22,7 +22,7 @@ from quietq.noise.feature_maps import Splines
 from quietq.paper.agents.jax_rewards import as_jax
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import EngineFailed
-from quietq.privacy.printed import OF_ROWS
+from quietq.privacy.explain import MODELS_OF_ROWS
 from quietq.privacy.relations import OnePerson, people
 from quietq.released.private_model import PrivateModel
 
@@ -83,7 +83,7 @@ def test_the_certificate(private):
     assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "reward/rounds", 1.0)
     assert certificate.mu == pytest.approx(BUDGET.mu)
     assert dict(certificate.relation) == {"kind": "one-person", "people": PEOPLE}
-    assert len(certificate.norm["of"]) == SETTINGS.rounds + 2
+    assert len(certificate.queries) == SETTINGS.rounds + 2
     assert Certificate.from_json(certificate.to_json()) == certificate
 
 
@@ -156,7 +156,7 @@ def test_what_a_certificate_says_of_error_and_queries():
     assert certificate.sigma is other.sigma is None
     assert other.expected_error == pytest.approx(4 * certificate.expected_error)
     assert np.std(private(STATES) - smooth(STATES)) == pytest.approx(certificate.expected_error, rel=0.6)
-    queries = len(other.norm["of"])
+    queries = len(other.queries)
     assert f"Each of {queries} queries (2 about where states lie, then {queries - 2} rounds of the fit)" in str(other)
     assert "in units of each query's own noise" in str(other)
 
@@ -196,7 +196,7 @@ def test_values_are_off_by_what_is_stated_where_states_lie(dimension, epsilon):
 def test_what_the_error_leaves_out_is_said(ratings):
     """Of every model of rows; noise on a function is alike in all of the box."""
     rows = [name for name, entry in MECHANISMS.items() if entry.takes == "rows"]
-    assert set(rows) <= set(OF_ROWS)
+    assert set(rows) <= set(MODELS_OF_ROWS)
     assert "or that the features cannot represent" in str(privatise(ratings, BUDGET, simulate=0).certificate)
     path = privatise(lambda s: s, BUDGET, relation=people(50, 0, 1, 1), simulate=0)
     assert "root mean square over the box" in str(path.certificate)

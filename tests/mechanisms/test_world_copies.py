@@ -10,7 +10,8 @@ from gymnasium.spaces import Box
 from linear_people import read, rows_of
 
 import quietq as qq
-from quietq.released.private_network import TRAINED, PrivatePolicy
+from quietq.privacy import Code
+from quietq.released.private_network import PrivatePolicy
 from quietq.worlds.private_env import PrivateWorldEnv, WorldCopies
 
 sb3 = pytest.importorskip("stable_baselines3")
@@ -117,7 +118,7 @@ def test_a_policy_that_learned_in_a_world_leaves_with_its_certificate(name, list
     policy: Any = qq.load(tmp_path / "policy.qq")
     assert isinstance(policy, PrivatePolicy)
     kept = world.certificate
-    assert policy.certificate == replace(kept, assumptions=(*kept.assumptions, TRAINED))
+    assert policy.certificate == replace(kept, assumptions=(*kept.assumptions, Code.TRAINED()))
     assert "private world" in policy.in_words()[0]
     seen = np.random.default_rng(0).uniform(-2, 2, (50, 2)).astype(np.float32)
     assert np.abs(policy.predict(seen)[0] - model.predict(seen, deterministic=True)[0]).max() < 1e-4

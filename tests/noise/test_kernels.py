@@ -59,7 +59,7 @@ def test_no_function_of_the_ball_exceeds_its_radius(shape, beta, radius, lipschi
     steepest = np.abs(np.diff(values) / np.diff(knots)).max()
     values *= min(1, lipschitz / max(steepest, 1e-12))
     kernel = Exponential(beta)
-    assert norm_of(kernel, piecewise_linear(knots, values)) <= kernel.lipschitz_radius(radius, lipschitz) * (1 + 1e-12)
+    assert norm_of(kernel, piecewise_linear(knots, values)) <= kernel.norm.of_lipschitz(radius, lipschitz) * (1 + 1e-12)
 
 
 def test_product_and_additive_norms_by_their_parts():

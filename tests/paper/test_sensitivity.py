@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from quietq.privacy.kinds import sup_radius
 
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.noise.box import Box
@@ -29,7 +30,6 @@ from quietq.paper.baselines.output import OutputNoise
 from quietq.paper.baselines.value import ValueNoise
 from quietq.paper.baselines.value_network import NetworkValueNoise, unit_sensitivity
 from quietq.paper.baselines.venkitasubramaniam import InputNoise
-from quietq.privacy.kinds import sup_radius
 from quietq.privacy.relations import RkhsBall, Trajectories
 
 RADIUS, BUDGET = 0.3, Budget(0.9, 1e-4)

@@ -65,10 +65,10 @@ def test_actions_add_their_squares():
 
 def test_actions_of_an_rkhs_ball_add_their_squares():
     kernel = Exponential(2.0)
-    ball = RkhsBall.of_people(20, kernel, norm=3.0, actions=4)
+    ball = RkhsBall.from_people(20, kernel, norm=3.0, actions=4)
     assert ball.radius == pytest.approx(0.3)
     assert ball.rkhs_radius(kernel) == pytest.approx(0.6)
-    assert ball.describe()["actions"] == 4
+    assert ball.to_dict()["actions"] == 4
     with pytest.raises(InvalidInput, match="actions must be"):
         RkhsBall(1.0, kernel, actions=0)
 
@@ -92,7 +92,7 @@ def test_those_that_have_no_radius_say_why():
 
 def test_rkhs_ball_of_people():
     kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    ball = RkhsBall.of_people(20, kernel, norm=3.0)
+    ball = RkhsBall.from_people(20, kernel, norm=3.0)
     assert ball.rkhs_radius(kernel) == pytest.approx(0.3)
     assert ball.people == 20
 

@@ -5,8 +5,8 @@ import pytest
 
 from quietq import Additive, Exponential, Product, RkhsBall, SupBall, people
 from quietq.paper import BandLimited, FeatureKernel
-from quietq.privacy.norms import kernel_in_words
-from quietq.privacy.relations import Arrivals, OnePerson, Trajectories, guessed_in_words, relation_in_words
+from quietq.privacy.records import read_record
+from quietq.privacy.relations import AnyRelation, Arrivals, OnePerson, Trajectories
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from quietq.privacy.relations import Arrivals, OnePerson, Trajectories, guessed_
     ],
 )
 def test_kernels(kernel, words, norm):
-    assert kernel_in_words(kernel.describe()) == words
+    assert kernel.norm.in_words() == words
     ball = RkhsBall(0.1, kernel, people=7, actions=3)
     assert str(ball) == (
         "what 7 people gave, of whom one may have given anything else; in numbers, rewards whose difference has norm "
@@ -37,7 +37,7 @@ def test_relations():
     assert str(SupBall(1.0, people=1)) == f"{alone}; in numbers, rewards that differ by at most 1 anywhere"
     assert str(OnePerson(1)) == alone
     ball = people(50, low=0, high=0.5, slope=1)
-    assert relation_in_words(ball.describe()) == str(ball)
+    assert read_record(AnyRelation, ball.to_dict()) == ball
     words = "sets of 9 trajectories that differ in one, of which any state and reward may differ (rewards within 2 of 0"
     assert str(Trajectories(9, 2.0)) == f"{words})"
     assert str(Trajectories(9, 2.0, horizon=1)) == f"{words}, at most 1 step each)"
@@ -58,21 +58,4 @@ def test_relations():
     ],
 )
 def test_what_would_have_to_be_guessed(relation, words):
-    assert guessed_in_words(relation.describe()) == words
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"kind": "lipschitz-ball", "radius": "wide"},
-        {"kind": "rkhs-ball", "radius": 1.0, "kernel": 3, "actions": 1},
-        {"kind": "sup-ball", "radius": 1.0, "people": "many"},
-        {"kind": "replace-trajectory", "count": "many", "horizon": 1.5},
-        {"kind": ["a"]},
-        {"nested": {"a": (1, 2.0)}, "none": None},
-    ],
-)
-def test_unknown_json_is_spelled_out(record):
-    words = relation_in_words(record)
-    assert words
-    assert not set(words) & set("{}'")
+    assert relation.guessed() == words

@@ -24,9 +24,10 @@ from quietq import (
 )
 from quietq.mechanisms import moments, privatise, rounds
 from quietq.paper.observed import observe
+from quietq.privacy import Code
 from quietq.released.container import pack
 from quietq.released.private_function import PrivateCells, PrivateTable
-from quietq.released.private_network import TRAINED, PrivateNetwork, PrivatePolicy
+from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.publishable import Publishable
 from quietq.worlds import WALK
 
@@ -125,7 +126,7 @@ def network(kind: str, covered: PrivateTable) -> PrivateNetwork:
 def policy(kind: str, covered: PrivateTable) -> PrivatePolicy:
     """The same for observations in a box of their own, two of them; normalised, if it moves."""
     numbers, box = covered.values, Box((-1.0, -2.0), (1.0, 5.0))
-    certificate = covered.certificate.with_assumption(TRAINED)
+    certificate = covered.certificate.with_assumption(Code.TRAINED())
     weights, biases = (numbers[:8].reshape(4, 2).copy(), numbers[8:20].reshape(3, 4).copy()), (numbers[:4].copy(),)
     biases = (*biases, numbers[3:6].copy())
     if kind == "choosing policy":

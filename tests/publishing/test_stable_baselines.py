@@ -15,10 +15,10 @@ from gymnasium.spaces import Box as Space, Discrete, MultiDiscrete
 from releases import edit, make, record_of
 
 import quietq as qq
+from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.publishing.stable_baselines import policy_of
 from quietq.released import PrivatePolicy, open_release
-from quietq.released.private_network import TRAINED
 
 sb3 = pytest.importorskip("stable_baselines3")
 import torch  # noqa: E402
@@ -113,12 +113,12 @@ def test_a_trained_model_carries_the_certificate_of_its_reward(tmp_path, quietq)
         publish(model, tmp_path / "policy.qq", trained_on=trained_on)
         certificate = qq.load(tmp_path / "policy.qq").certificate
         assert certificate == dataclasses.replace(
-            trained_on.certificate, assumptions=(*trained_on.certificate.assumptions, TRAINED)
+            trained_on.certificate, assumptions=(*trained_on.certificate.assumptions, Code.TRAINED())
         )
     code, told, _ = quietq("verify policy.qq")
     assert code == 0
     assert "PrivatePolicy(tanh 2-8-6-2, log-probabilities" in told
-    assert f"- trusted: {TRAINED.text}" in told
+    assert f"- trusted: {Code.TRAINED().text}" in told
     assert quietq("publish policy.qq --out copy.qq")[0] == 0
     assert (tmp_path / "copy.qq").read_bytes() == (tmp_path / "policy.qq").read_bytes()
 
@@ -142,7 +142,7 @@ def test_an_environments_own_reward_made_private_as_it_goes_covers_a_policy_too(
     publish(model, tmp_path / "policy.qq", trained_on=env)
     certificate = qq.load(tmp_path / "policy.qq").certificate
     assert certificate is not None
-    assert (certificate.standing, certificate.assumptions[-1]) == ("certified", TRAINED)
+    assert (certificate.standing, certificate.assumptions[-1]) == ("certified", Code.TRAINED())
 
 
 def test_what_is_not_certified_is_refused_or_marked(tmp_path):
@@ -242,10 +242,10 @@ def test_a_policy_whose_certificate_trusts_nobody_for_its_training_does_not_load
     path = tmp_path / "policy.qq"
     publish(make("moving policy"), path)
     stated = record_of(path)["certificate"]
-    without = [one for one in stated["assumptions"] if one["text"] != TRAINED.text]
+    without = [one for one in stated["assumptions"] if one["text"] != Code.TRAINED().text]
     for forged, words in (
         (without, "what it trusts training for"),
-        ([*without, {"text": TRAINED.text, "enforced": True}], "must be trusted"),
+        ([*without, {"text": Code.TRAINED().text, "enforced": True}], "must be trusted"),
     ):
         edit(path, certificate=stated | {"assumptions": forged})
         with pytest.raises(qq.InvalidRelease, match=words):

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 
 from quietq import Budget, Ratings, Sessions, evaluate_policies, privatise
+from quietq.privacy import Code
 from quietq.publishing import publish
-from quietq.released.private_network import TRAINED, PrivatePolicy
+from quietq.released.private_network import PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 
 BUDGET = Budget(4.0, 1e-5)
@@ -41,7 +42,7 @@ def cart(people: int = 80, steps: int = 6, numbers: bool = False) -> PrivateWorl
 
 def driver(world: PrivateWorld) -> PrivatePolicy:
     """A policy of four coordinates and two actions, weights out of the air, under the world's certificate."""
-    certificate = world.certificate.with_assumption(TRAINED)
+    certificate = world.certificate.with_assumption(Code.TRAINED())
     generator = np.random.default_rng(7)
     weights = (generator.normal(size=(8, 4)), generator.normal(size=(2, 8)))
     return PrivatePolicy("tanh", "log-probabilities", weights, (np.zeros(8), np.zeros(2)), world.box, certificate)

@@ -20,11 +20,12 @@ import numpy as np
 from fastapi import FastAPI
 
 from quietq import Box, Budget, Exponential, GaussianProcessMechanism, Product
+from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.publishing.server.application import create_app
 from quietq.publishing.server.catalogue import Catalogue, open_catalogue, read_served
 from quietq.released import PrivateNetwork
-from quietq.released.private_network import TRAINED, PrivatePolicy
+from quietq.released.private_network import PrivatePolicy
 
 BUDGET = Budget(0.9, 1e-4)
 TOKEN = "a-token-of-24-characters"
@@ -56,7 +57,7 @@ def network(box: Box, actions: int = 3) -> PrivateNetwork:
 def moving(box: Box) -> PrivatePolicy:
     """A policy whose actions are two numbers, under the same kind of certificate, of a reward on another box."""
     generator, certificate = np.random.default_rng(7), certified(Box.of((0, 1))).certificate
-    certificate = dataclasses.replace(certificate, assumptions=(*certificate.assumptions, TRAINED))
+    certificate = dataclasses.replace(certificate, assumptions=(*certificate.assumptions, Code.TRAINED()))
     weights, biases = (generator.normal(size=(2, box.dimension)),), (generator.normal(size=2),)
     return PrivatePolicy("tanh", "squashed", weights, biases, box, certificate, np.array([[-1.0, 0.0], [1.0, 9.0]]))
 

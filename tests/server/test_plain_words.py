@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from quietq.publishing.server.plain_words import cap_in_words, promise_in_words
 
 from quietq import Assumption, Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
 from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
 from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
-from quietq.publishing.server.plain_words import cap_in_words, promise_in_words
 from quietq.released import OpenedFile, PrivateNetwork
 from quietq.released.private_network import Output
 
@@ -95,7 +95,7 @@ def test_the_share_of_right_guesses_is_never_understated(relation, budget):
     [
         lambda n: SupBall(0.5 / n, people=n),
         lambda n: people(n, 0, 0.5, 1),
-        lambda n: RkhsBall.of_people(n, Exponential(2.0), 1.0),
+        lambda n: RkhsBall.from_people(n, Exponential(2.0), 1.0),
     ],
 )
 def test_the_cap_is_that_of_replacing_everybody(count, kind):

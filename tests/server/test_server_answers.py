@@ -9,9 +9,9 @@ from kinds import ITEMS, STATES
 from serving import Asked, make_files, moving
 
 from quietq import Box
+from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.released import load
-from quietq.released.private_network import TRAINED
 from quietq.released.signature import create_key, read_public_key
 
 BYTES = {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"}
@@ -72,7 +72,7 @@ def test_a_policy_whose_actions_are_numbers(tmp_path):
     (listed,) = ask.get("/v1/releases").json()["releases"]
     assert (listed["what"], listed["outputs"], listed["actions"]) == ("agent", 2, None)
     told = ask.get(ask.url("moving", "certificate")).json()
-    assert {"text": TRAINED.text, "enforced": False} in told["assumptions"]
+    assert {"text": Code.TRAINED().text, "enforced": False} in told["assumptions"]
     assert any("trained on a private reward" in sentence for sentence in told["plain"])
 
 

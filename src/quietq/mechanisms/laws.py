@@ -111,7 +111,7 @@ class Gaussian(KnownLaw):
     """Gaussian noise: sigma times noise of a shape. What protects is drawn in real numbers."""
 
     family = "gaussian"
-    sigma: float  # pyright: ignore[reportIncompatibleMethodOverride]
+    deviation: float
     shape: Shape
 
     @property
@@ -120,7 +120,11 @@ class Gaussian(KnownLaw):
 
     @property
     def size(self) -> float:
-        return self.sigma
+        return self.deviation
+
+    @property
+    def sigma(self) -> float:
+        return self.deviation
 
     def distance(self, difference: np.ndarray) -> float:
         return self.shape.length(difference)

@@ -7,13 +7,29 @@ rows, their trajectory, or their answers as they arrive.
 """
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.kernel_norms import AnyKernelNorm, KernelNorm
 from quietq.privacy.records import Count, Flag, Positive, Record, checked_by
 from quietq.privacy.words import plural
+
+
+@runtime_checkable
+class HasNorm(Protocol):
+    """A kernel, of which a relation needs to know the norm only."""
+
+    @property
+    def norm(self) -> KernelNorm: ...
+
+
+def _kernel(name: str, value: object) -> KernelNorm:
+    """Returns a kernel's record; the kernel itself, which has one, will do."""
+    found = getattr(value, "norm", value)
+    if isinstance(found, KernelNorm):
+        return found
+    raise InvalidInput(f"{name} must be a kernel, e.g. Exponential(beta=4.0), not {type(value).__name__}.")
 
 
 class Relation(Record, frozen=True):
@@ -40,7 +56,7 @@ class Relation(Record, frozen=True):
             "c, its radius is c times that of the weights), or use 'reward'."
         )
 
-    def rkhs_radius(self, kernel: KernelNorm) -> float:
+    def rkhs_radius(self, kernel: KernelNorm | HasNorm) -> float:
         """Returns the largest kernel norm of a difference of neighbours; NoRkhsRadius where there is none."""
         raise NoRkhsRadius(self.no_radius)
 
@@ -122,7 +138,8 @@ class LipschitzBall(Ball, frozen=True, tag="lipschitz-ball"):
     def sup_radius(self) -> float:
         return self.radius
 
-    def rkhs_radius(self, kernel: KernelNorm) -> float:
+    def rkhs_radius(self, kernel: KernelNorm | HasNorm) -> float:
+        kernel = _kernel("kernel", kernel)
         if kernel.dimension != 1:
             raise NoRkhsRadius(
                 f"A LipschitzBall speaks of one dimension, but the kernel has {kernel.dimension}: state an RkhsBall, "
@@ -138,14 +155,6 @@ class LipschitzBall(Ball, frozen=True, tag="lipschitz-ball"):
             f"rewards that differ by at most {self.radius:g}, with a difference of slope at most {self.lipschitz:g} "
             f"per width of the box{_each(self.actions)}"
         )
-
-
-def _kernel(name: str, value: object) -> KernelNorm:
-    """Returns a kernel's record; the kernel itself, which has one, will do."""
-    found = getattr(value, "norm", value)
-    if isinstance(found, KernelNorm):
-        return found
-    raise InvalidInput(f"{name} must be a kernel, e.g. Exponential(beta=4.0), not {type(value).__name__}.")
 
 
 class RkhsBall(Ball, frozen=True, tag="rkhs-ball"):
@@ -178,7 +187,8 @@ class RkhsBall(Ball, frozen=True, tag="rkhs-ball"):
             return super().sup_radius
         return self.radius * self.kernel.largest_value
 
-    def rkhs_radius(self, kernel: KernelNorm) -> float:
+    def rkhs_radius(self, kernel: KernelNorm | HasNorm) -> float:
+        kernel = _kernel("kernel", kernel)
         if kernel == self.kernel:
             return math.sqrt(self.actions) * self.radius
         raise NoRkhsRadius(
