@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -196,7 +197,7 @@ class Published(DeepQ):
             "This is the authors' program, another algorithm than the theorem's: replay, RMSprop, a target network, "
             f"and noise with beta {self.beta:g}, {self._redrawn(spaces, steps)}."
         )
-        return replace(certificate, remarks=(*certificate.remarks, other))
+        return msgspec.structs.replace(certificate, remarks=(*certificate.remarks, other))
 
     def _redrawn(self, spaces: EnvironmentSpaces, steps: int) -> str:
         paths = self.paths(spaces, steps)

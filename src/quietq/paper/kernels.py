@@ -28,14 +28,18 @@ from quietq.noise.box import Box
 from quietq.noise.kernels import Kernel
 from quietq.noise.own_values import check_exact, check_outputs, values_at
 from quietq.noise.rounding import check_values
-from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation
+from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation, RkhsBall
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, instance, numbers, positive
+from quietq.privacy.kernel_norms import AnyKernelNorm, BandLimitedNorm, FeatureNorm
 from quietq.released.private_function import PrivateFunction
 
 _DIRECTIONS = 20
 """Random ones that an audit tries besides each weight alone."""
 _RIDGE = 1e-8
 _CONTRACTS = 2.0**-21
+_named: dict[str, list[Callable[[np.ndarray], np.ndarray]]] = {}
+"""Functions by their names, so that a relation declared in one of them is not taken for that of another."""
 _WIDEST = 1000.0  # half width of a band: some 3200 terms, and projecting on them takes the better part of a minute
 
 
@@ -119,13 +123,19 @@ class FeatureKernel(FiniteRank):
     def _ask(self, x: np.ndarray) -> Float[np.ndarray, "..."]:
         return numbers("phi's values", ask_code("phi", self.phi, x.copy(), where="an array of points in [0, 1]"))
 
-    def describe(self) -> dict[str, object]:
-        return {"kind": "features", "phi": self._name, "rank": self.rank, "dimension": self.dimension}
+    @property
+    def norm(self) -> FeatureNorm:
+        return FeatureNorm(self._name, self.rank, self.dimension)
 
     @property
     def _name(self) -> str:
-        """Of phi; its repr could show data that it is bound to."""
-        return str(getattr(self.phi, "__qualname__", type(self.phi).__name__))
+        """The name of phi, whose repr could show data that it is bound to; no two functions have the same."""
+        name = str(getattr(self.phi, "__qualname__", type(self.phi).__name__))
+        known = _named.setdefault(name, [])
+        if not any(self.phi is one for one in known):
+            known.append(self.phi)
+        number = next(place for place, one in enumerate(known) if one is self.phi)
+        return f"{name} ({number + 1})" if number else name
 
     def __repr__(self) -> str:
         return f"FeatureKernel(phi={self._name}, rank={self.rank}, dimension={self.dimension})"
@@ -162,8 +172,9 @@ class BandLimited(FiniteRank):
     def features(self, x: np.ndarray) -> Float[np.ndarray, "points features"]:
         return _bessel(self.rank, 2 * math.pi * self.half_width * (np.asarray(x, float) - 0.5))
 
-    def describe(self) -> dict[str, object]:
-        return {"kind": "band-limited", "half_width": self.half_width, "tolerance": self.tolerance, "rank": self.rank}
+    @property
+    def norm(self) -> BandLimitedNorm:
+        return BandLimitedNorm(self.half_width, self.tolerance, self.rank)
 
     @property
     def sample_points(self) -> Float[np.ndarray, " samples"]:
@@ -240,15 +251,13 @@ class WeightNoise(InKernel):
 
     @property
     def conditions(self) -> tuple[Assumption, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        projected = "looked at only at public sample points and projected, or "
-        looked = f"{'' if self.kernel.sample_points is None else projected}given as weights"
-        return (Assumption(f"The function was {looked}, noised once, and not kept.", True),)
+        return (Code.WEIGHTS() if self.kernel.sample_points is None else Code.PROJECTED(),)
 
     def prepare(self, radius: float, levels: int | None) -> float:
         return self.kernel.worst_projection * math.sqrt(self.outputs)
 
     def shape(self) -> Independent:
-        return Independent(self.kernel.describe())
+        return Independent(self.kernel.norm)
 
     def values(self, feedback: OwnFunction) -> Float[np.ndarray, "..."]:
         """The function's weights, one row per feature; a function is looked at where the kernel says, and projected."""
@@ -285,3 +294,27 @@ class FiniteRankMechanism(GaussianProcessMechanism):
     """
 
     noise = WeightNoise
+
+    @classmethod
+    def for_relation(
+        cls, relation: Relation, budget: Budget, *, level: bool = True, **options: Any
+    ) -> "GaussianProcessMechanism":
+        """The mechanism in the kernel that an RkhsBall was declared in."""
+        if not isinstance(relation, RkhsBall):
+            raise InvalidInput("relation must be an RkhsBall in the kernel of finite rank that the noise is to have.")
+        return cls(
+            _finite_rank(relation.kernel), relation.rkhs_radius(relation.kernel), budget, relation=relation, **options
+        )
+
+
+def _finite_rank(norm: AnyKernelNorm) -> FiniteRank:
+    """The kernel of a norm: features are found by the name that was given to their function in this process."""
+    if isinstance(norm, BandLimitedNorm):
+        return BandLimited(norm.half_width, norm.tolerance)
+    if isinstance(norm, FeatureNorm):
+        for functions in _named.values():
+            for phi in functions:
+                kernel = FeatureKernel(phi, norm.rank, norm.dimension)
+                if kernel.norm == norm:
+                    return kernel
+    raise InvalidInput(f"There is no kernel of finite rank here for {norm}.")

@@ -24,11 +24,13 @@ from quietq.noise.box import Box
 from quietq.noise.own_values import values_at
 from quietq.noise.rounding import FLOAT64, check_values
 from quietq.privacy.account import Account
+from quietq.privacy.assumptions import Code
 from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import count, instance, real
 from quietq.privacy.errors import InvalidInput, PrivacyWarning
 from quietq.privacy.limits import weak_promise
+from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.relations import SupBall
 from quietq.released.private_function import PrivateKnots
 from quietq.worlds.environment import RewardFunction
@@ -94,11 +96,10 @@ class Observed(Mechanism):
         self.error = FLOAT64 * self.largest  # of each neighbour's rewards; nothing is amplified
         self.sensitivity = (relation.radius + 2 * self.error) * math.sqrt(len(states))
         self.sigma = self.sensitivity / budget.mu
-        observed = f"{len(states)} rewards were observed, under random actions, and each was noised once."
-        self.conditions = (Assumption(observed, True),)
+        self.conditions = (Code.OBSERVED(len(states)),)
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        norm = {"kind": "rewards", "count": len(self.states), "operations": 0}
+        norm = ObservedRewards(len(self.states), 0)
         return (yield Query(self._rewards, self.sensitivity, Gaussian(self.sigma, Independent(norm))))
 
     def _rewards(self, feedback: OwnFunction) -> Float[np.ndarray, " rewards"]:

@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gammaln
 
+from quietq.privacy.assumptions import Code
 from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import Checked, count, instance, positive, positive_delta
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import root
@@ -152,11 +153,9 @@ class PublishedTheorem(Checked):
         return Certificate(
             method="published",
             standing="claimed",
-            relation=SupBall(radius=1.0).describe(),
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta + self.delta_path,
-            sigma=check.sigma,
-            assumptions=(Assumption("The value function is L-Lipschitz; nothing enforces it.", enforced=False),),
+            relation=SupBall(radius=1.0),
+            budget=Budget(self.budget.epsilon, self.budget.delta + self.delta_path),
+            assumptions=(Code.LIPSCHITZ_VALUES(),),
             remarks=(*check.failures, refutation),
         )
 

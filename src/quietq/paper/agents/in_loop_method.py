@@ -13,27 +13,28 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from quietq.noise import Entropy
-from quietq.noise.entropy import ExactEntropy
+from quietq.noise.entropy import ExactEntropy, SystemEntropy
 from quietq.noise.rounding import size_bound
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Transition
 from quietq.paper.agents.protect import STEPS, room, watched
 from quietq.privacy import (
+    Account,
     Assumption,
     Budget,
     Certificate,
+    Code,
+    Cost,
     InvalidInput,
     LipschitzBall,
     PrivacyWarning,
     Relation,
     RkhsBall,
     SupBall,
-    norms,
     weak_promise,
 )
-from quietq.privacy.certificate import CHOSEN, FAIR
 from quietq.privacy.checks import instance
-from quietq.privacy.kinds import sup_radius
-from quietq.worlds.guards import INDEPENDENT
+from quietq.privacy.norms import AnyNorm, rounding, sensitivity
+from quietq.privacy.transcript import Law, Query, Transcript
 
 _LEAST = 1e-9
 _MOST = 1e15
@@ -100,6 +101,54 @@ def whole_noise(shape: tuple[int, ...], mu: float, entropy: ExactEntropy) -> Int
     return entropy.whole_normals(shape, size).astype(np.int32)  # of more than 32 bits the remainder is enough
 
 
+class BookedNoise(NamedTuple):
+    """Noise that protects: a transcript that charges for it, and the query that all of it answers."""
+
+    transcript: Transcript
+    query: Query
+
+
+@dataclass(frozen=True)
+class WholeNoise(Law):
+    """Gaussian noise in whole numbers of a step, which a compiled loop adds itself, each number once."""
+
+    family = "gaussian"
+    measured_in: AnyNorm
+    scale: float
+    mu: float
+    clip: float
+
+    @property
+    def norm(self) -> AnyNorm:
+        return self.measured_in
+
+    @property
+    def size(self) -> float:
+        return self.scale
+
+    @property
+    def sigma(self) -> float:
+        return self.scale
+
+    def cost(self, sensitivity: float) -> Cost:
+        return Cost.gaussian(sensitivity / self.scale)
+
+    def check_size(self, largest: float) -> None:
+        """Rewards are clipped, and what `protect` adds noise to is clipped to what it covers."""
+
+    def check_values(self, numbers: np.ndarray) -> None:
+        """The loop clips them."""
+
+    def draw(self, shape: tuple[int, ...], simulated: Entropy | None) -> Int[np.ndarray, "..."]:
+        return whole_noise(shape, self.mu, SystemEntropy())
+
+    def add(self, numbers: np.ndarray, simulated: Entropy | None = None, given: object = None) -> np.ndarray:
+        raise InvalidInput("The noise of a training is taken beforehand, and added in the loop.")
+
+    def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        return Code.FLOAT32_COVERED(self.clip), Code.WHOLE_NOISE(), Code.WHOLE_VALUES()
+
+
 @dataclass(frozen=True, kw_only=True)
 class InLoopMethod(Method):
     """A method with a promise of its own; every training is one release."""
@@ -111,7 +160,7 @@ class InLoopMethod(Method):
     @property
     def radius(self) -> float:
         """The most that one observed reward can differ between neighbours."""
-        return sup_radius(self.promised()[0].describe())
+        return self.promised()[0].sup_radius
 
     @property
     def largest(self) -> float:
@@ -127,7 +176,7 @@ class InLoopMethod(Method):
         return 0
 
     def allowance(self, spaces: EnvironmentSpaces) -> float:
-        return norms.rounding(self.operations(spaces), self.promised()[0].people)
+        return rounding(self.operations(spaces), self.promised()[0].people)
 
     @abstractmethod
     def noise_shape(self, spaces: EnvironmentSpaces, steps: int) -> tuple[int, ...]:
@@ -147,15 +196,20 @@ class InLoopMethod(Method):
         return self.allowance(spaces) * self.radius * np.sqrt(self.rounds(steps))
 
     @abstractmethod
-    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> dict[str, object]:
-        """What the scale of the noise that was drawn is measured in, a kind of `quietq.privacy.norms`."""
+    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
+        """What the scale of the noise that was drawn is measured in."""
 
-    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> NoiseDraw:
+    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy | BookedNoise) -> NoiseDraw:
         """All noise of one run, and its `scale`: what the certificate states is read off it."""
         shape = self.noise_shape(spaces, steps)
-        exact = isinstance(entropy, ExactEntropy)
+        if isinstance(entropy, BookedNoise):
+            normals = entropy.transcript.noise(entropy.query, shape)
+        elif isinstance(entropy, ExactEntropy):
+            normals = whole_noise(shape, self.mu, entropy)
+        else:
+            normals = entropy.normals(shape).astype(np.float32)
         return NoiseDraw(
-            whole_noise(shape, self.mu, entropy) if exact else entropy.normals(shape).astype(np.float32),
+            normals,
             not_below(self.sensitivity(spaces, steps) / self.mu),
             not_below(self.radius),
             np.asarray(self.largest, np.float32),
@@ -193,40 +247,35 @@ class InLoopMethod(Method):
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
         """What the certificate assumes besides what all such methods do."""
 
-    def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
-        """The certificate of so many steps: the sensitivity by the relation and the method's norm, and apart from it
-        the scale that compiled code is handed. The certificate holds the two against each other.
+    def query(self, spaces: EnvironmentSpaces, steps: int) -> Query:
+        """Returns what a run of so many steps asks, all rounds together.
+
+        The sensitivity is by the relation and the method's norm, and apart from it the noise has the scale that
+        compiled code is handed: the certificate holds the two against each other.
         """
+        relation, _ = self.promised()
+        ones = self.draw(spaces, steps, UnitNoise())
+        norm = self.norm(spaces, steps, ones)
+        law = WholeNoise(norm, float(ones.scale) * float(ones.normals.min()), self.mu, self.largest)
+        return Query(np.atleast_1d, sensitivity(norm, relation), law)
+
+    def open(self, spaces: EnvironmentSpaces, steps: int, account: Account | None = None) -> tuple[Transcript, Query]:
+        """Returns the transcript of one training, and its query; nothing is charged yet."""
         relation, budget = self.promised()
-        noise = self.draw(spaces, steps, UnitNoise())
-        norm, sigma = self.norm(spaces, steps, noise), float(noise.scale) * float(noise.normals.min())
-        return Certificate(
-            method=self.name,
-            standing="certified",
-            relation=relation.describe(),
-            domain=list(zip(spaces.box.low, spaces.box.high, strict=True)),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            mu=budget.mu,
-            sigma=sigma,
-            sensitivity=norms.largest_difference(norm, relation.describe()),
-            norm=norm,
-            assumptions=(
-                Assumption(f"Neighbouring inputs are {relation}.", False),
-                CHOSEN,
-                INDEPENDENT,
-                *self.conditions(steps),
-                Assumption(f"Rewards were clipped to {self.largest:g} in size, and the noise covers rounding errors of "
-                           "float32.", True),
-                Assumption("Noise of exactly its law was drawn from the operating system's generator, outside compiled "
-                           "code, in whole numbers of a public step, noise/262144, and each number was used once.",
-                           True),
-                Assumption("Values were clipped and rounded to whole numbers of that step, which the noise covers, and "
-                           "added to it without rounding.", True),
-                FAIR,
-            ),
-            remarks=("Scores, returns and learning curves look at the true reward and are not covered.",),
-        )  # fmt: skip
+        transcript, query = Transcript(relation, budget, account), self.query(spaces, steps)
+        transcript.ask(query)
+        return transcript, query
+
+    def certify(self, transcript: Transcript, spaces: EnvironmentSpaces, steps: int) -> Certificate:
+        return transcript.certificate(
+            self.name,
+            tuple(zip(spaces.box.low, spaces.box.high, strict=True)),
+            (Code.NEIGHBOURS(), Code.INDEPENDENT(), *self.conditions(steps)),
+            ("Scores, returns and learning curves look at the true reward and are not covered.",),
+        )
+
+    def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
+        return self.certify(self.open(spaces, steps)[0], spaces, steps)
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """One round with all rewards of the batch in it, for an audit to look into."""

@@ -25,17 +25,12 @@ from quietq.noise import Box
 from quietq.paper.agents.deep_q import DeepQ
 from quietq.paper.agents.jax_rewards import JaxReward
 from quietq.paper.agents.method import EnvironmentSpaces, Method, some_states
-from quietq.privacy import Assumption, Certificate, InvalidInput
+from quietq.privacy import Certificate, Code, InvalidInput
 from quietq.privacy.checks import instance
 from quietq.released import PrivateFunction
 from quietq.released.private_network import PrivateNetwork
 from quietq.released.release_file import OpenedFile, was_loaded
 from quietq.worlds.world import flat
-
-COVERED = Assumption(
-    "The values were computed from what this certificate covers, and from nothing else private.", False
-)
-"""What a certificate is believed for when values come from elsewhere than from an agent or a release."""
 
 
 class _AnswersInNumpy(eqx.Module):
@@ -74,9 +69,8 @@ class ReleasedValues(JaxReward):
         instance("box", box, Box, "the box of states that the values were released for")
         instance("certificate", certificate, Certificate, "the certificate of what the values were computed from")
         self.function = function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
-        if certificate.standing == "certified" and COVERED not in certificate.assumptions:
-            certificate = replace(certificate, assumptions=(*certificate.assumptions, COVERED))
-        self.box, self.promise, self.by_action = box, certificate.to_json(), True
+        stated = certificate.with_assumption(Code.COVERED())
+        self.box, self.promise, self.by_action = box, stated.to_json(), True
 
     @classmethod
     def of(cls, source: Any, member: int = 0) -> "ReleasedValues":

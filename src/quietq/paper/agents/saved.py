@@ -13,9 +13,9 @@ from quietq.paper.agents.hyper_parameters import options_of
 from quietq.paper.agents.in_loop_method import InLoopMethod, UnitNoise
 from quietq.paper.agents.method import EnvironmentSpaces, Method
 from quietq.paper.agents.reward_learner import RewardLearner
-from quietq.privacy import Budget, InvalidInput, PrivacyWarning, SupBall, norms
+from quietq.privacy import InvalidInput, PrivacyWarning, SupBall
 from quietq.privacy.checks import count, shown
-from quietq.privacy.kinds import sup_radius
+from quietq.privacy.norms import sensitivity
 from quietq.released.private_network import PrivateNetwork
 from quietq.worlds.environment import WORLDS
 
@@ -72,17 +72,18 @@ def check_promise(method: Method, network: PrivateNetwork) -> None:
     spaces = EnvironmentSpaces(
         network.box, network.actions, count("The file's episode", training["episode"], most=MOST_STEPS)
     )
-    relation: dict[str, Any] = dict(certificate.relation or {})
-    ball = SupBall(sup_radius(relation), people=relation.get("people"))  # all that these methods see of it
-    budget = Budget(certificate.epsilon or 0.0, certificate.delta or 0.0)
-    again = replace(method, relation=ball, budget=budget)
+    assert certificate.relation is not None
+    assert certificate.budget is not None
+    relation = certificate.relation
+    ball = SupBall(relation.sup_radius, people=relation.people)  # all that these methods see of it
+    again = replace(method, relation=ball, budget=certificate.budget)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         again.check(spaces, steps)
         noise = again.draw(spaces, steps, _Bounded())
     norm = again.norm(spaces, steps, noise)
-    found = (dict(certificate.norm or {}), certificate.sensitivity, certificate.mu)
-    if found != (norm, norms.largest_difference(norm, relation), again.mu):
+    found = [(query.norm, query.sensitivity) for query in certificate.queries]
+    if found != [(norm, sensitivity(norm, relation))]:
         raise InvalidInput("The file's certificate is not the one that its method gives for its settings and steps.")
     if not set(again.conditions(steps)) <= set(certificate.assumptions):
         raise InvalidInput("The file's certificate does not state what its method does with these settings.")

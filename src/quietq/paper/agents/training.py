@@ -16,18 +16,15 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from quietq.noise import Entropy, SeededEntropy, SystemEntropy
-from quietq.paper.agents.in_loop_method import InLoopMethod, UnitSteps
+from quietq.paper.agents.in_loop_method import BookedNoise, InLoopMethod, UnitSteps
 from quietq.paper.agents.jax_rewards import JaxFunction, LiftedReward, as_jax, as_single, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, some_states
 from quietq.paper.agents.training_events import Event, reporting
-from quietq.privacy import Account, Assumption, Certificate, Cost, InvalidInput, QuietqError, Receipt
-from quietq.privacy.account import accounted
+from quietq.privacy import Account, Certificate, Code, InvalidInput, QuietqError, Receipt
 from quietq.privacy.checks import count
 from quietq.worlds import WORLDS, World
-from quietq.worlds.guards import INDEPENDENT, refuse_private_worlds
+from quietq.worlds.guards import refuse_private_worlds
 
-STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
-"""Of a vector environment, whose array hides the type that a copy computed in."""
 PIECES = 20  # a bar moves so often at the least
 
 
@@ -87,6 +84,11 @@ class Training:
         self.method.check(self.spaces, self.steps)
         if self.releases or self.sources is not None:
             refuse_private_worlds(self.world)
+        self.booked: BookedNoise | None = None
+        if self.releases and isinstance(self.method, InLoopMethod):
+            self.booked = BookedNoise(*self.method.open(self.spaces, self.steps, self.account))
+        elif self.releases and self.account is not None:
+            raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
         self.certificate()  # what contradicts itself is refused
         self._check_surroundings()
 
@@ -117,14 +119,15 @@ class Training:
         if self.method.spends and self.simulate is not None:
             remark = "Simulated noise from a seed, for an experiment: it protects nobody."
             return Certificate(method=self.method.name, standing="none", reproducible=True, remarks=(remark,))
-        stated = self.method.certificate(self.spaces, self.steps)
-        if not self.method.spends:
+        if self.booked is None:
+            stated = self.method.certificate(self.spaces, self.steps)
             # A step of quietq's own worlds is not shown the reward; of others that is trusted.
-            own = self.sources is None or type(self.world) in WORLDS.values()
-            return stated if own else stated.with_assumption(INDEPENDENT)
-        if isinstance(self.world, VectorEnv) and self.reward is None:
-            stated = stated.with_assumption(STACKED)
-        return stated.with_assumption(accounted(self.account))
+            own = self.method.spends or self.sources is None or type(self.world) in WORLDS.values()
+            return stated if own else stated.with_assumption(Code.INDEPENDENT())
+        assert isinstance(self.method, InLoopMethod)
+        stated = self.method.certify(self.booked.transcript, self.spaces, self.steps)
+        stacked = isinstance(self.world, VectorEnv) and self.reward is None
+        return stated.with_assumption(Code.STACKED()) if stacked else stated
 
     def draw(self, runs: Runs, trace: Callable[[Runs], None]) -> Runs:
         """The runs with their noise. Charges before anything is drawn.
@@ -139,16 +142,11 @@ class Training:
             except Exception as error:
                 error.add_note("This was a rehearsal, before the training: nothing was drawn or spent.")
                 raise
-            self._charge()
+            if self.booked is not None:
+                self.booked.transcript.charge()
+                self.receipt = self.booked.transcript.receipt
         self.charged = True
         return runs._replace(noise=self.noise())
-
-    def _charge(self) -> None:
-        if self.account is not None:
-            if not isinstance(self.method, InLoopMethod):
-                raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
-            relation, _ = self.method.promised()
-            self.receipt = self.account.charge(Cost.gaussian(self.method.mu), relation)
 
     def shaped(self) -> Noise:
         """Ones in place of noise that protects, of its shapes and types."""
@@ -159,6 +157,9 @@ class Training:
         """The noise of every run, stacked; the same for all seeds of one draw."""
 
         def one(draw: int) -> Noise:
+            if self.booked is not None:
+                assert isinstance(self.method, InLoopMethod)
+                return self.method.draw(self.spaces, self.steps, self.booked)
             entropy: Entropy = SystemEntropy() if self.simulate is None else SeededEntropy(_stream(self.seed, draw))
             return self.method.draw(self.spaces, self.steps, entropy)
 

@@ -39,22 +39,21 @@ from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transit
 from quietq.paper.agents.networks import Network, NetworkName
 from quietq.paper.agents.protect import protect, total
 from quietq.paper.baselines.figure2_learner import Baseline, BaselineDraw, simulated
-from quietq.privacy import Assumption, InvalidInput
+from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import count, positive
-from quietq.privacy.norms import UNIT_ROUNDING
+from quietq.privacy.norms import UNIT_ROUNDING, AnyNorm, ClippedGradients, RewardGradients
 
 STEEPEST = 1e15  # gradients of this length and more are too large for float32 to bound
 MOST_CLIP = 1e9
 """A squared length overflows beyond 1.8e19, and the gradient then counts as 0: it moves by the clip at the most. For a
 gradient of that length rounding alone is allowed 8 * 2^-24 * 1.8e19 = 8.8e12, which is far more than this."""
-FROM_NOISED = Assumption("Networks, targets and actions come from noised parameters only.", True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyDescent(DeepQ, InLoopMethod):
     """Deep Q-learning whose gradients are noised round by round, each by its own public sensitivity."""
 
-    norm_kind: ClassVar[str]
+    norm_kind: ClassVar[type[RewardGradients]]
     optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
     learning_rate: float = option(1.0, "Step size, for an optimiser given by name.", positive)
     explore_last: float = option(1.0, "Share of random actions in the long run.", share)
@@ -65,9 +64,9 @@ class NoisyDescent(DeepQ, InLoopMethod):
     def sensitivity(self, spaces: EnvironmentSpaces, steps: int) -> float:
         return np.sqrt(self.rounds(steps))
 
-    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> dict[str, object]:
+    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
         """Each gradient step's own sensitivity, as it is computed for rewards that differ by the radius handed on."""
-        return {"kind": self.norm_kind, "rounds": self.rounds(steps), "radius": float(noise.radius)}
+        return self.norm_kind(self.rounds(steps), float(noise.radius))
 
     def slopes(self, network: Network, batch: Transition) -> Network:
         """The gradient of each transition's value by all parameters, one row per transition in each leaf."""
@@ -79,7 +78,7 @@ class GradientNoise(NoisyDescent):
     """DP-SGD: deep Q-learning whose gradients are clipped one by one and noised together."""
 
     name: ClassVar[str] = "gradient"
-    norm_kind: ClassVar[str] = "clipped-gradients"
+    norm_kind = ClippedGradients
     network: NetworkName = field(default="mlp", init=False)
     features: int = field(default=2, init=False)
     widths: tuple[int, ...] = option((32,), "Hidden layers of the network.")
@@ -145,7 +144,7 @@ class GradientNoise(NoisyDescent):
         return build(protect(flat, noise.normals[turn], noise.scale * sensitivity))
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
-        return (Assumption(f"Each transition's gradient was clipped to length {self.clip:g}.", True), FROM_NOISED)
+        return Code.GRADIENTS_CLIPPED(self.clip), Code.FROM_NOISED()
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """Around rewards that are no surprise: from there, clipping cuts off the least of what rewards move."""

@@ -23,7 +23,6 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.feedback import NAMED
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, checked, largest_return
 from quietq.mechanisms.release import CHARGED, or_say
@@ -35,19 +34,72 @@ from quietq.noise.whitening import as_they_are
 from quietq.paper.baselines.first_visits import check_sessions, visits_of
 from quietq.paper.baselines.least_squares import LeastSquares, Ridge, Weighted
 from quietq.privacy import Budget, Cost, InvalidInput, PrivacyWarning, Trajectories, weak_promise
-from quietq.privacy.account import Account, Receipted, accounted
-from quietq.privacy.certificate import CHOSEN, FAIR, Assumption, Certificate
+from quietq.privacy.account import Account, Receipted
+from quietq.privacy.assumptions import Assumption, Code
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import LARGEST, SMALLEST, instance, numbers, positive, positive_delta, real
+from quietq.privacy.norms import SmoothBound
 from quietq.privacy.smooth_sensitivity import Admissible, smooth_bound
+from quietq.privacy.transcript import Law, Query, Transcript
 from quietq.released.private_function import PrivateCells
 
 Regression = Literal["lsw", "lsl"]
 SLACK = 1 + 1e-6
 """This much more noise covers the rounding errors of the bound and of the weights."""
-ONE_EACH = (Assumption("Each person gave one trajectory.", False),)
-ONE_COUNTED = (
-    Assumption("Of each person's sessions one episode counted, all of whose rows had met in one place.", True), NAMED,
-)  # fmt: skip
+REMARKS = ("An (epsilon, delta) guarantee only: it has no mu, and its noise has no public size.",)
+
+
+@dataclass(frozen=True)
+class SmoothNoise(Law):
+    """Gaussian noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
+
+    family = "smooth"
+    weights: int
+    beta: float
+    scale: float
+    least: float
+    """The noise is never smaller: a public number, which fixes what weights are rounded to."""
+    budget: Budget
+
+    @property
+    def norm(self) -> SmoothBound:
+        return SmoothBound(self.weights, self.beta)
+
+    @property
+    def size(self) -> float:
+        return self.scale
+
+    @property
+    def sigma(self) -> float:
+        return self.least
+
+    @property
+    def most(self) -> float:
+        """Weights are clipped to this size."""
+        return largest_value(self.least)
+
+    def cost(self, sensitivity: float) -> Cost:
+        epsilon = self.norm.epsilon(self.scale / sensitivity, self.budget.delta)
+        return Cost.apart(epsilon, self.budget.delta)
+
+    def check_size(self, largest: float) -> None:
+        """Weights are clipped to what rounding can hold."""
+
+    def check_values(self, numbers: np.ndarray) -> None:
+        """Weights are clipped to what rounding can hold."""
+
+    def add(
+        self, numbers: np.ndarray, simulated: SeededEntropy | None = None, given: float = 1.0
+    ) -> Float[np.ndarray, " weights"]:
+        """Returns weights with noise, for the smooth bound that is given: it is as secret as the weights."""
+        if simulated is not None:
+            return round_release(numbers, self.scale * given * simulated.normals(numbers.shape), self.least)
+        step = rounding_step(self.least)
+        return add_exactly(as_they_are(numbers, step), self.scale * given, step)
+
+    def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        clipped = Code.WEIGHTS_CLIPPED(self.most, rounding_step(self.least))
+        return Code.SMOOTH_NOISE(), clipped, Code.WEIGHTS_EXACT()
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,42 +216,48 @@ class Evaluation:
         With `simulate`, the noise comes from that seed, protects nobody (standing `none`) and is not charged.
         """
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
-        once = trajectories.once if isinstance(trajectories, Sessions) and simulate is None else None
-        if once is not None:
-            once.check(account)
+        from_sessions = isinstance(trajectories, Sessions)
+        fit, people = self._fit(), self.relation.count
+        pair = Admissible.for_budget(self.budget, fit.dimension, self.share)
+        law = SmoothNoise(fit.dimension, pair.beta, SLACK / pair.alpha, fit.least(people) / pair.alpha, self.budget)
+        query = Query(np.atleast_1d, 1.0, law)
+        transcript = Transcript(
+            self.relation,
+            self.budget,
+            account,
+            cost=Cost.apart(self.budget.epsilon, self.budget.delta),
+            once=trajectories.once if isinstance(trajectories, Sessions) and simulate is None else None,
+            simulated=None if simulate is None else SeededEntropy(simulate),
+        )
         if isinstance(trajectories, Sessions):
             check_sessions(trajectories, self.relation)
             look = partial(visits_of, trajectories, self.cells, self.gamma, self.relation)
         else:
             look = partial(Visits.of, checked(trajectories, self.relation), self.cells, self.gamma, self.relation)
+        transcript.ask(query)
+        certificate = transcript.certificate(self.method, None, self._conditions(from_sessions), REMARKS)
         visits = None if self.cells.asks_code else or_say("nothing was spent", look)
-        fit, people = self._fit(), self.relation.count
-        pair = Admissible.for_budget(self.budget, fit.dimension, self.share)
-        least, scale = fit.least(people) / pair.alpha, SLACK / pair.alpha  # public: the noise is never below `least`
-        receipt = None
-        if simulate is None:
-            one = ONE_EACH if once is None else ONE_COUNTED
-            certificate = self._certificate(fit.dimension, least, scale, pair.beta, account, one)
-            cost = Cost.apart(self.budget.epsilon, self.budget.delta)
-            if once is not None:
-                receipt = once.spend(account, cost, self.relation)
-            elif account is not None:
-                receipt = account.charge(cost, self.relation)
-        else:
-            remark = f"Simulates ({self.budget.epsilon:g}, {self.budget.delta:g})-DP; a seed protects nobody."
-            certificate = Certificate(method=self.method, standing="none", reproducible=True, remarks=(remark,))
+        transcript.charge()
         visits = or_say(CHARGED, look) if visits is None else visits
         bound = smooth_bound(lambda k: fit.reach(visits.counts, k, people), people, pair.beta)
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
-        most, step = largest_value(least), rounding_step(least)
-        weights = np.clip(fit.estimate(visits), -most, most)
-        if simulate is None:
-            weights = add_exactly(as_they_are(weights, step), scale * bound, step)
-        else:
-            noise = scale * bound * SeededEntropy(simulate).normals((fit.dimension,))
-            weights = round_release(weights, noise, least)
-        released = ReleasedValue(np.clip(weights, -most, most), self.cells, self._arrays[0], certificate)
-        return released.with_receipt(receipt)
+        weights = np.clip(fit.estimate(visits), -law.most, law.most)
+        noised = np.clip(transcript.answer(query, weights, bound), -law.most, law.most)
+        released = ReleasedValue(noised, self.cells, self._arrays[0], certificate)
+        return released.with_receipt(transcript.receipt)
+
+    def _conditions(self, from_sessions: bool) -> tuple[Assumption, ...]:
+        relation = self.relation
+        cut = () if relation.horizon is None else (Code.TRAJECTORIES_CUT(relation.horizon),)
+        each = (Code.ONE_EPISODE_COUNTED(), Code.NAMES()) if from_sessions else (Code.ONE_TRAJECTORY_EACH(),)
+        return (
+            Code.TRAJECTORY_REWARDS_CLIPPED(relation.largest_reward),
+            *cut,
+            Code.TRAJECTORIES_DECLARED(relation.count),
+            Code.NOISE_FOLLOWS_DATA(),
+            *each,
+            Code.CELLS_KEEP_NOTHING(),
+        )
 
     @property
     def method(self) -> str:
@@ -218,49 +276,3 @@ class Evaluation:
         if self.ridge is None:
             return Weighted(*self._arrays, largest)
         return Ridge(*self._arrays, largest, positive("ridge", self.ridge))
-
-    def _certificate(
-        self,
-        dimension: int,
-        least: float,
-        scale: float,
-        beta: float,
-        account: Account | None,
-        one: tuple[Assumption, ...],
-    ) -> Certificate:
-        """Of noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
-        relation = self.relation
-        cut = "" if relation.horizon is None else f", trajectories cut after {relation.horizon} steps"
-        clipped = f"clipped to {relation.largest_reward:g} in size{cut}"
-        most, step = largest_value(least), rounding_step(least)
-        enforced = (
-            f"Rewards were {clipped}, and each trajectory counted once in a cell.",
-            f"Visits and returns were summed over {relation.count} trajectories, as declared: whoever gave none "
-            "counts as an empty one.",
-            "The size of the noise follows the data by a smooth bound, and is not released.",
-            "Noise of exactly its law was drawn once from the operating system's generator.",
-            f"Weights were clipped to {most:g} in size, and the sum was rounded to multiples of {step:g}.",
-        )
-        trusted = (
-            "The rule of the cells looks at one trajectory at a time, never fails and keeps nothing.",
-            "Weights were computed to within 1e-7 of their bound, and that to twelve digits, which the noise covers.",
-        )
-        return Certificate(
-            method=self.method,
-            standing="certified",
-            relation=relation.describe(),
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            scale=scale,
-            sensitivity=1.0,
-            norm={"kind": "smooth-bound", "weights": dimension, "beta": beta},
-            assumptions=(
-                *(Assumption(sentence, True) for sentence in enforced),
-                *one,
-                CHOSEN,
-                *(Assumption(sentence, False) for sentence in trusted),
-                FAIR,
-                accounted(account),
-            ),
-            remarks=("An (epsilon, delta) guarantee only: it has no mu, and its noise has no public size.",),
-        )

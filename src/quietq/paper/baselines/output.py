@@ -21,8 +21,9 @@ from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transit
 from quietq.paper.agents.networks import LinearQ
 from quietq.paper.agents.protect import protect
 from quietq.paper.baselines.averages import MOST_GAMMA, Averaging, AveragingState, add, best_values
-from quietq.privacy import Assumption
+from quietq.privacy import Assumption, Code
 from quietq.privacy.checks import count
+from quietq.privacy.norms import AnyNorm, KnotValues
 
 SLACK = 1.001  # the fixed point is iterated until less than this part is missing
 
@@ -49,9 +50,9 @@ class OutputNoise(Averaging, InLoopMethod):
         together = math.sqrt(math.prod(self.noise_shape(spaces, steps)))
         return SLACK * self.allowance(spaces) * self.radius * together / (1 - self.gamma)
 
-    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> dict[str, object]:
+    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
         number = math.prod(self.noise_shape(spaces, steps))
-        return {"kind": "values", "count": number, "discount": float(self.gamma), "operations": self.operations(spaces)}
+        return KnotValues(number, float(self.gamma), self.operations(spaces))
 
     def update(self, state: AveragingState, seen: Transition, now: Moment) -> AveragingState:
         """Adds true rewards to the sums, which are private therefore."""
@@ -63,8 +64,8 @@ class OutputNoise(Averaging, InLoopMethod):
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
         return (
-            Assumption("Actions were uniformly random, so that the states seen do not depend on the reward.", True),
-            Assumption("Values are a fixed point of averages, which contracts by gamma.", True),
+            Code.RANDOM_ACTIONS(),
+            Code.FIXED_POINT(),
         )
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:

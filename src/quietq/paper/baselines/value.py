@@ -21,8 +21,9 @@ from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transit
 from quietq.paper.agents.networks import LinearQ
 from quietq.paper.agents.protect import protect
 from quietq.paper.baselines.averages import Averages, Averaging, add, best_values, weighed
-from quietq.privacy import Assumption
+from quietq.privacy import Assumption, Code
 from quietq.privacy.checks import count
+from quietq.privacy.norms import AnyNorm, MeanRewards
 
 
 class ValueState(NamedTuple):
@@ -53,8 +54,8 @@ class ValueNoise(Averaging, InLoopMethod):
     def noise_shape(self, spaces: EnvironmentSpaces, steps: int) -> tuple[int, ...]:
         return (self.rounds(steps), spaces.actions, self.number_of_knots(spaces))
 
-    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> dict[str, object]:
-        return {"kind": "mean-rewards", "rounds": self.rounds(steps), "operations": self.operations(spaces)}
+    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
+        return MeanRewards(self.rounds(steps), self.operations(spaces))
 
     def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
         nothing = self.nothing_seen(spaces)
@@ -103,7 +104,7 @@ class ValueNoise(Averaging, InLoopMethod):
         return ValueState(jax.tree.map(jnp.zeros_like, mine), public, variance, network, state.round + 1)
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
-        return (Assumption("Policy, moves and values were computed from public states and released means only.", True),)
+        return (Code.FROM_RELEASED_MEANS(),)
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """The first of a round's two steps ends none; the last round is ended by the training."""

@@ -24,10 +24,10 @@ from quietq.paper.agents.in_loop_method import ROUNDS, NoiseDraw, PrivateStep, h
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
 from quietq.paper.agents.networks import Network, NetworkName
 from quietq.paper.agents.protect import protect, total
-from quietq.paper.baselines.abadi import FROM_NOISED, STEEPEST, NoisyDescent
-from quietq.privacy import Assumption, InvalidInput
+from quietq.paper.baselines.abadi import STEEPEST, NoisyDescent
+from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.norms import UNIT_ROUNDING
+from quietq.privacy.norms import UNIT_ROUNDING, RewardGradients
 
 _SQUARINGS = 3
 _SLACK = 1.0001  # for rounding errors of a few operations in single precision
@@ -38,7 +38,7 @@ class NetworkValueNoise(NoisyDescent):
     """Round by round, the reward part of the gradient is noised, and the parameters that follow are the state."""
 
     name: ClassVar[str] = "value-network"
-    norm_kind: ClassVar[str] = "reward-gradients"
+    norm_kind = RewardGradients
     network: NetworkName = option("splines", "Value network: mlp, or linear weights on splines.")
     features: int = option(7, "Knots a coordinate of splines.", count)
     gamma: float = option(0.5, "Discount of the future.", share)
@@ -93,8 +93,7 @@ class NetworkValueNoise(NoisyDescent):
         return build((values - following) @ slopes / len(slopes) - private)
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
-        once = "Each transition was used in one round only; one that is seen again counts as another."
-        return (Assumption(once, True), FROM_NOISED)
+        return Code.USED_IN_ONE_ROUND(), Code.FROM_NOISED()
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         number = len(batch.action)

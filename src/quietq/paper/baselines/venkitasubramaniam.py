@@ -23,7 +23,8 @@ from quietq.paper.agents.networks import LinearQ
 from quietq.paper.agents.protect import protect
 from quietq.paper.baselines.averages import Averaging, AveragingState, add, best_values, weighed
 from quietq.paper.baselines.figure2_learner import Baseline, BaselineDraw, simulated
-from quietq.privacy import Assumption
+from quietq.privacy import Assumption, Code
+from quietq.privacy.norms import AnyNorm, ObservedRewards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +42,8 @@ class InputNoise(Averaging, InLoopMethod):
     def rounds(self, steps: int) -> int:
         return steps
 
-    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> dict[str, object]:
-        return {"kind": "rewards", "count": steps, "operations": self.operations(spaces)}
+    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
+        return ObservedRewards(steps, self.operations(spaces))
 
     def update(self, state: AveragingState, seen: Transition, now: Moment) -> AveragingState:
         noise, copies = now.noise, seen.reward.shape[0]
@@ -61,9 +62,7 @@ class InputNoise(Averaging, InLoopMethod):
     current = finish  # noised rewards may be looked at as often as one likes
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
-        return (
-            Assumption(f"At most {steps} rewards were seen, each noised once, before anything looked at it.", True),
-        )
+        return (Code.REWARDS_SEEN(steps),)
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """Each reward is a round of its own; those of one call of `update` are looked at together."""
