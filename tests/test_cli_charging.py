@@ -29,9 +29,9 @@ def test_a_private_reward_is_the_release(quietq, ledger, tmp_path):
     code, _, err = quietq(f"paper train reward walk {PROMISE} {TINY} --ledger books.db --out run")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
-    assert charge.mu == qq.Budget(0.4, 1e-4).mu
+    assert charge.cost.mu == qq.Budget(0.4, 1e-4).mu
     assert charge.release == release(tmp_path / "run" / "reward.qq")
-    assert charge.method == "train/reward"
+    assert charge.reserved.method == "train/reward"
     assert (
         quietq(f"paper train reward walk --reward run/reward.qq {TINY} --out used")[0] == 0
     )  # draws nothing, pays nothing

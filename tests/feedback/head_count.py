@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from quietq.feedback.feedback import NAMED, Feedback, read_people
+from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
 from quietq.noise.box import Box
-from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.assumptions import Code
+from quietq.privacy.certificate import Certificate
 from quietq.privacy.cost import Cost
+from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.relations import SupBall
 
 
@@ -48,7 +50,7 @@ class Answers(Feedback):
 
     @property
     def assumptions(self):
-        return (Assumption(f"All answers of a person count as one of {self.people} people.", True), NAMED)
+        return Code.ONE_OF_DECLARED(self.people), Code.NAMES()
 
     @property
     def largest(self):
@@ -82,9 +84,7 @@ class NoisyMean(Mechanism):
             0.0,
         )
         self.sensitivity = task.relation.radius * SLACK
-        self.law = Gaussian(
-            self.sensitivity / task.budget.mu, Independent({"kind": "rewards", "count": 1, "operations": 0})
-        )
+        self.law = Gaussian(self.sensitivity / task.budget.mu, Independent(ObservedRewards(1, 0)))
 
     @property
     def cost(self):

@@ -15,15 +15,25 @@ from quietq.privacy import Cost
 
 OPEN = {"what": "open", "id": "1" * 32, "at": "2026-01-01T00:00:00+00:00", "budget": {"epsilon": 1.0, "delta": 1e-5},
         "apart": None}  # fmt: skip
-RESERVE = {"what": "reserve", "id": "2" * 32, "at": "2026-01-01T00:00:00+00:00", "mu": 0.1, "epsilon": None,
-           "delta": None, "relation": FIFTY.describe(), "method": ""}  # fmt: skip
+RESERVE = {"what": "reserve", "id": "2" * 32, "at": "2026-01-01T00:00:00+00:00",
+           "cost": {"mu": 0.1, "epsilon": None, "delta": None}, "relation": FIFTY.to_dict(), "method": ""}  # fmt: skip
+
+
+def costing(mu=0.1, epsilon=None, delta=None):
+    """A reservation of this cost."""
+    return {**RESERVE, "cost": {"mu": mu, "epsilon": epsilon, "delta": delta}}
+
+
 COMMIT = {"what": "commit", "id": "2" * 32, "at": "2026-01-01T00:00:00+00:00", "release": "ab" * 32}
 DEEP = "[" * 100_000 + "]" * 100_000
 HOSTILE = [
-    *({**RESERVE, "mu": value} for value in (-0.1, 0, 1e300, 10**400, True, "0.1", [], None)),
-    *({**RESERVE, "mu": None, "epsilon": e, "delta": d} for e, d in ((-1, 0), (1, -1), (1, 1), (1, None), (None, 0))),
-    {**RESERVE, "epsilon": 1.0, "delta": 0.0},
-    *({**RESERVE, "relation": value} for value in (None, "people", [])),
+    *(costing(value) for value in (-0.1, 0, 1e300, 10**400, True, "0.1", [], None)),
+    *(costing(None, e, d) for e, d in ((-1, 0), (1, -1), (1, 1), (1, None), (None, 0))),
+    costing(epsilon=1.0, delta=0.0),
+    {**RESERVE, "cost": {"mu": 0.1}},
+    {**RESERVE, "cost": None},
+    *({**RESERVE, "relation": value} for value in (None, "people", [], {}, {"kind": "hamming"}, {"kind": "sup-ball"})),
+    {**RESERVE, "relation": {**FIFTY.to_dict(), "radius": -1.0}},
     *({**RESERVE, "method": value} for value in ("a\nb", "\x1b[31m", "a" * 201, 3, None)),
     *({**RESERVE, "id": value} for value in ("2", "X" * 32, 2, None)),
     *({**RESERVE, "at": value} for value in ("yesterday", "2026-01-01", "2026-01-01T00:00:00+02:00", 0, None)),
@@ -76,9 +86,7 @@ def test_a_huge_charge_written_by_somebody_else_only_takes(tmp_path: Path):
     path = str(tmp_path / "ledger.db")
     ledger = Ledger.create(path)
     with sqlite3.connect(path) as connection:
-        for entry in rewritten(
-            [LedgerEntry(0, "ratings", canonical(one), "") for one in (OPEN, {**RESERVE, "mu": 1e100})]
-        ):
+        for entry in rewritten([LedgerEntry(0, "ratings", canonical(one), "") for one in (OPEN, costing(1e100))]):
             connection.execute("INSERT INTO quietq_ledger VALUES (?, ?, ?, ?)", dataclasses.astuple(entry))
     connection.close()
     assert ledger.balance("ratings").spending.remaining_mu == 0

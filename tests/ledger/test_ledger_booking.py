@@ -107,7 +107,7 @@ def test_refusal_says_what_is_left_and_when_it_was_spent(ledger: Ledger):
         ledger.account("ratings").charge(Cost.gaussian(1.0), FIFTY)
     for month in range(5):
         ledger.account("ratings", f"month {month}").charge(Cost.gaussian(0.1), FIFTY)
-    times = [charge.at for charge in ledger.balance("ratings").bookings]
+    times = [charge.reserved.at for charge in ledger.balance("ratings").bookings]
     with pytest.raises(BudgetExhausted) as refused:
         ledger.account("ratings").charge(Cost.gaussian(0.25), FIFTY)
     assert str(refused.value) == (

@@ -62,7 +62,7 @@ def test_threads_of_one_account_do_not_mix_up_their_releases(ledger: Ledger):
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(release, range(4)))) == 4
-    noted = {charge.mu: charge.release for charge in ledger.balance("ratings").bookings}
+    noted = {charge.cost.mu: charge.release for charge in ledger.balance("ratings").bookings}
     assert noted == {0.01 * (1 + number): f"{number:064x}" for number in range(4)}
 
 
@@ -78,8 +78,8 @@ def test_rewards_are_charged_before_they_are_drawn_and_noted(ledger: Ledger, tmp
     privatise(f, Budget(0.1, 0), relation=FIFTY, account=account)
     privatise(f, Budget(0.1, 1e-4), relation=FIFTY, noise="k-norm", account=account)
     charges = ledger.balance("ratings").bookings
-    assert [charge.mu is None for charge in charges] == [False, False, False, True, True]
-    assert [(charge.epsilon, charge.delta) for charge in charges[3:]] == [(0.1, 0.0)] * 2
+    assert [charge.cost.mu is None for charge in charges] == [False, False, False, True, True]
+    assert [(charge.cost.epsilon, charge.cost.delta) for charge in charges[3:]] == [(0.1, 0.0)] * 2
     assert [charge.release is None for charge in charges] == [False, False, False, True, True]
     privatise(f, share, relation=FIFTY, account=account, simulate=3)
     assert len(ledger.balance("ratings").bookings) == 5

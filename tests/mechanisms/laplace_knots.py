@@ -1,66 +1,60 @@
-"""Noise of a new kind, in one file, as a contributor would write it: Laplace noise on the values at a few knots."""
+"""Noise of a new kind, in one file, as a contributor would write it: Laplace noise on the increments between knots."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from quietq.mechanisms.knots import OnKnots
+from quietq.mechanisms.knots import OnIncrements
 from quietq.mechanisms.laws import KNorm
 from quietq.noise.exact import LazyUniform, exponentials, round_exactly
-from quietq.privacy import norms
-from quietq.privacy.checks import count
+from quietq.privacy.norms import IncrementGauge
+from quietq.privacy.relations import LipschitzBall
 
 
 @dataclass(frozen=True)
 class Diamond:
-    """The unit ball of the sum of sizes, for so many numbers."""
+    """All increments whose sizes come to the ball's slope at the most.
 
-    size: int
+    Whatever one person can do to the increments lies in it, so its gauge is at most that of the norm it states.
+    """
+
+    ball: LipschitzBall
+    pieces: int
 
     @property
     def norm(self):
-        return {"kind": "sum-of-sizes", "count": self.size}
+        return IncrementGauge(self.pieces, self.ball.radius, self.ball.lipschitz)
 
     def gauge(self, difference):
-        return float(np.abs(difference).sum())
+        return float(np.abs(difference).sum()) / self.ball.lipschitz
 
     def draw(self, rate, entropy):
-        return (np.log(entropy.uniforms((self.size,))) - np.log(entropy.uniforms((self.size,)))) / rate
+        signed = np.log(entropy.uniforms((self.pieces,))) - np.log(entropy.uniforms((self.pieces,)))
+        return signed * self.ball.lipschitz / rate
 
     def add_exactly(self, numbers, rate, step):
         """A Laplace number is the difference of two exponential ones."""
-        pairs = [(LazyUniform(), LazyUniform()) for _ in range(self.size)]
+        pairs = [(LazyUniform(), LazyUniform()) for _ in range(self.pieces)]
 
         def noise():
-            return [(exponentials([one]) + -exponentials([other])) / rate for one, other in pairs]
+            scaled = rate / self.ball.lipschitz
+            return [(exponentials([one]) + -exponentials([other])) / scaled for one, other in pairs]
 
         return round_exactly(numbers, noise, [uniform for pair in pairs for uniform in pair], step)
 
     def typical_noise(self, rate):
-        return math.sqrt(2) / rate
+        return math.sqrt(2) * self.ball.lipschitz / rate
 
 
-class LaplaceKnots(OnKnots):
-    """Values at knots differ by at most the radius each, so by (pieces + 1) times it in the sum of sizes."""
+class LaplaceKnots(OnIncrements):
+    """Increments differ by at most the slope in the sum of their sizes."""
 
     name = "laplace"
     pure = True
 
     def typical_noise(self):
-        return self.ball.radius / self.budget.epsilon
+        return self.ball.lipschitz / self.budget.epsilon
 
     def make_law(self):
-        sensitivity = (self.pieces + 1) * self.wider.radius
-        return KNorm(Diamond(self.pieces + 1), math.nextafter(self.budget.epsilon / sensitivity, 0.0))
-
-
-norms.NORMS["sum-of-sizes"] = norms.Norm(
-    fields={"count": count},
-    difference=lambda norm, relation: (
-        norm["count"] * relation["radius"] if relation["kind"] == "lipschitz-ball" else None
-    ),
-    words=lambda norm: f"the sum of the sizes of {norm['count']} numbers",
-    dimension=lambda norm: 1,
-    families=("pure",),
-)
+        return KNorm(Diamond(self.wider, self.pieces), math.nextafter(self.budget.epsilon, 0.0))

@@ -9,7 +9,6 @@ from walk_mechanism import BUDGET, PEOPLE, walk_reward
 
 from quietq import (
     Additive,
-    Assumption,
     Budget,
     Certificate,
     Exponential,
@@ -23,6 +22,8 @@ from quietq import (
     SupBall,
 )
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
+from quietq.privacy import Code
+from quietq.privacy.norms import ExponentialNorm
 
 
 def test_the_certificate_says_how_a_band_limited_function_was_read():
@@ -34,7 +35,7 @@ def test_the_certificate_says_how_a_band_limited_function_was_read():
 
 
 def test_the_certificate_names_the_box_and_the_relation_whoever_vouches_for_it():
-    vouched = Assumption("Everybody was held to the range and the slope.", enforced=True)
+    vouched = Code.CALLER("everybody was held to the range and the slope.")
     mechanism = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET, domain=(-5, 10), levels=4, assumption=vouched)
     certificate = mechanism.apply(lambda s: 0 * s).certificate
     assert certificate.domain == ((-5.0, 10.0),)
@@ -42,7 +43,7 @@ def test_the_certificate_names_the_box_and_the_relation_whoever_vouches_for_it()
     assert "States lie in [-5, 10]." in text
     assert "look alike: what 50 people gave, of whom one may have given anything else; in numbers, rewards that" in text
     assert "slope at most 0.04 per width of the box." in text
-    assert "- enforced: Everybody was held" in text
+    assert "- trusted: The caller makes sure of the relation: everybody was held" in text
 
 
 def test_the_certificate_says_which_norm_is_protected():
@@ -59,13 +60,12 @@ def test_certificate_of_a_release():
     private = GaussianProcessMechanism.for_relation(PEOPLE, BUDGET).apply(walk_reward)
     certificate = private.certificate
     assert (certificate.standing, certificate.epsilon, certificate.delta) == ("certified", 0.9, 1e-4)
-    assert certificate.sensitivity is not None
-    assert certificate.sigma is not None
-    assert certificate.mu == pytest.approx(certificate.sensitivity / certificate.sigma)
+    (query,) = certificate.queries
+    assert certificate.mu == pytest.approx(query.sensitivity / query.size)
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert json.loads(certificate.to_json())["relation"]["people"] == 50
     assert not certificate.assumptions[0].enforced  # nobody has checked the relation yet
-    assert certificate.norm == {"kind": "exponential", "beta": 4.0}
+    assert query.norm == ExponentialNorm(4.0)
 
 
 def test_a_sensitivity_below_the_relations_radius_is_refused():

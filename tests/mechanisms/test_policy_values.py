@@ -174,7 +174,6 @@ def test_behaviour_can_be_learnt_and_is_paid_for():
         assert learnt[name].value == pytest.approx(known[name].value, abs=0.1)
     assert learnt.noise == pytest.approx(known.noise / math.sqrt(0.9))
     certificate = ask(behaviour=cells).certificate
-    assert certificate.norm is not None
     assert (certificate.standing, len(certificate.queries)) == ("certified", 2)  # type: ignore[arg-type]
     assert "nor the error of probabilities that were learnt" in str(certificate)
 
@@ -257,14 +256,17 @@ def test_it_is_released_once_certified_and_charged():
     found = ask(BUDGET)
     certificate = found.certificate
     assert (certificate.standing, certificate.method) == ("certified", "policies/values")
-    assert certificate.sensitivity == pytest.approx(2 * math.sqrt(2) / 400, rel=1e-5)
+    (query,) = certificate.queries
+    assert query.sensitivity == pytest.approx(2 * math.sqrt(2) / 400, rel=1e-5)
     assert found.noise == pytest.approx(10 * 2 * math.sqrt(2) / 400 / BUDGET.mu, rel=1e-5)
     assert account.spent_mu == pytest.approx(BUDGET.mu)
-    assert certificate.sigma is not None
+    record = certificate.to_dict()
     more = {"norm": {"kind": "returns", "policies": 8}}  # whose sensitivity is twice as large
-    for forged in ({"sigma": certificate.sigma / 2}, {"mu": BUDGET.mu / 2}, more):
+    for change in ({"size": query.size / 2}, more):
         with pytest.raises(InvalidInput):
-            dataclasses.replace(certificate, **forged)
+            Certificate.from_dict({**record, "queries": [{**record["queries"][0], **change}]})
+    with pytest.raises(InvalidInput):
+        Certificate.from_dict({**record, "budget": {**record["budget"], "epsilon": BUDGET.epsilon / 2}})
     text = str(certificate)
     assert "held to [-8, 12], once over all of their episodes" in text
     assert "but not what holding returns to [-8, 12] cuts off" in text

@@ -48,6 +48,7 @@ from quietq.paper.agents.method import EnvironmentSpaces
 from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.baselines.balle import Evaluation
 from quietq.paper.observed import observe
+from quietq.privacy import Cost
 from quietq.privacy.relations import Trajectories
 from quietq.released.container import pack, unpack
 from quietq.worlds import WALK, own_reward, walk_reward
@@ -120,52 +121,65 @@ def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         where[path[-1]] = to
         return f"{path} -> {to}", forged
 
-    relation, norm = record["relation"], record["norm"]
-    for name in ("epsilon", "mu", "sensitivity", "scale"):
-        if record[name] is not None:
-            yield changed(name, to=record[name] * 0.99)
-    if record["delta"]:
-        yield changed("delta", to=record["delta"] * 0.9)
-    if record["mu"] is not None:
-        yield changed("sigma", to=record["sigma"] * 0.99)
-        yield changed("delta", to=0.0)
-        yield changed("mu", to=None)
+    relation, budget, queries = record["relation"], record["budget"], record["queries"]
+    yield changed("budget", "epsilon", to=budget["epsilon"] * 0.99)
+    if budget["delta"]:
+        yield changed("budget", "delta", to=budget["delta"] * 0.9)
+        yield changed("budget", "delta", to=0.0)
+    else:
+        yield changed("budget", "delta", to=1e-4)
+    yield changed("budget", to=None)
     if "radius" in relation:
         yield changed("relation", "radius", to=relation["radius"] * 1.03)
-    if "actions" in relation and (norm["kind"] in ("exponential", "knots", "increments") or "kernel" in relation):
+    kinds = {query["norm"]["kind"] for query in queries}
+    if "actions" in relation and (kinds & {"exponential", "knots", "increments"} or "kernel" in relation):
         yield changed("relation", "actions", to=relation["actions"] + 1)
-    if "lipschitz" in relation and norm["kind"] in ("exponential", "knots", "increments"):
+    if "lipschitz" in relation and kinds & {"exponential", "knots", "increments"}:
         yield changed("relation", "lipschitz", to=relation["lipschitz"] * 1.05)
-    for name in ("count", "rounds", "weights", "operations"):
-        if norm.get(name):
-            yield changed("norm", name, to=math.ceil(norm[name] * (1.25 if name == "operations" else 1.03)))
     if relation["kind"] == "arrivals":
         yield changed("relation", "visits", to=relation["visits"] + 1)
         yield changed("relation", "contexts", to=not relation["contexts"])
         if relation["arrivals"] is not None:
             yield changed("relation", "arrivals", to=2 * relation["arrivals"])
             yield changed("relation", "arrivals", to=None)
-        if "levels" in norm:
-            yield changed("norm", "levels", to=norm["levels"] + 1)
-        if "length" in norm:
-            yield changed("norm", "length", to=norm["length"] * 1.01)
-        if "scales" in norm:
-            yield changed("norm", "scales", to=[1.1 * one for one in norm["scales"]])
-    if norm["kind"] == "smooth-bound":
-        yield changed("norm", "beta", to=norm["beta"] * 1.01)
-    if norm["kind"] in ("increments", "reward-gradients", "clipped-gradients"):
-        yield changed("norm", "radius", to=norm["radius"] * 0.99)
-    yield changed("norm", "kind", to="mine")
-    yield changed("norm", to=None)
-    if record["domain"] is not None and "operations" not in norm and "rounds" not in norm:
-        yield changed("domain", to=None)
-        yield changed("domain", to=[*record["domain"], [0.0, 1.0]])
-    yield changed("assumptions", to=[{**one, "enforced": True} for one in record["assumptions"]])
+    yield changed("relation", to=None)
+    yield changed("queries", to=[])
+    yield changed("queries", to=[*queries, queries[0]])
+    for i, query in enumerate(queries):
+        norm = query["norm"]
+        for name in ("sensitivity", "size"):
+            yield changed("queries", i, name, to=query[name] * 0.99)
+        yield changed("queries", i, "sensitivity", to=query["sensitivity"] * 1.01)
+        for family in {"gaussian", "pure", "smooth"} - {query["family"]}:
+            yield changed("queries", i, "family", to=family)
+        for name in ("count", "rounds", "weights", "operations"):
+            if norm.get(name):
+                more = math.ceil(norm[name] * (1.25 if name == "operations" else 1.03))
+                yield changed("queries", i, "norm", name, to=more)
+        if relation["kind"] == "arrivals":
+            if "levels" in norm:
+                yield changed("queries", i, "norm", "levels", to=norm["levels"] + 1)
+            if "length" in norm:
+                yield changed("queries", i, "norm", "length", to=norm["length"] * 1.01)
+            if "scales" in norm:
+                yield changed("queries", i, "norm", "scales", to=[1.1 * one for one in norm["scales"]])
+        if norm["kind"] == "smooth-bound":
+            yield changed("queries", i, "norm", "beta", to=norm["beta"] * 1.01)
+        if norm["kind"] in ("increments", "reward-gradients", "clipped-gradients"):
+            yield changed("queries", i, "norm", "radius", to=norm["radius"] * 0.99)
+        yield changed("queries", i, "norm", "kind", to="mine")
+        yield changed("queries", i, "norm", to=None)
+        if record["domain"] is not None and "operations" not in norm and "rounds" not in norm:
+            yield changed("domain", to=None)
+            yield changed("domain", to=[*record["domain"], [0.0, 1.0]])
     for i, one in enumerate(record["assumptions"]):
-        if not one["enforced"]:
-            yield changed("assumptions", i, to={**one, "enforced": True})
-        if "chosen without" in one["text"]:
+        yield changed("assumptions", i, to={**one, "enforced": True})
+        yield changed("assumptions", i, "code", to="everything-is-enforced")
+        yield changed("assumptions", i, "values", to=[*one["values"], 1])
+        if one["code"] in ("chosen-without-data", "fair-bits"):
             yield changed("assumptions", to=[other for other in record["assumptions"] if other is not one])
+    yield changed("reproducible", to=True)
+    yield changed("method", to="published")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -194,12 +208,14 @@ def test_a_forged_release_does_not_load(tmp_path: Path) -> None:
     publish(privatise(walk_reward, BUDGET, noise="path", relation=FIFTY), tmp_path / "reward.qq")
     unpacked = unpack((tmp_path / "reward.qq").read_bytes())
     stated, lower = unpacked.record["certificate"], Budget(0.1, 1e-4)
+    (query,), budget = stated["queries"], {"epsilon": 0.1, "delta": 1e-4}
     enforced = [{**one, "enforced": True} for one in stated["assumptions"]]
-    sensitivity = lower.mu * stated["sigma"]
+    smaller = [{**query, "sensitivity": lower.mu * query["size"]}]
+    larger = [{**query, "size": query["sensitivity"] / lower.mu}]
     for forged in (
-        {"epsilon": 0.1, "mu": lower.mu, "sensitivity": sensitivity, "assumptions": enforced},
-        {"epsilon": 0.1, "mu": lower.mu, "sensitivity": sensitivity},
-        {"epsilon": 0.1, "mu": lower.mu, "sigma": stated["sensitivity"] / lower.mu, "assumptions": enforced},
+        {"budget": budget, "queries": smaller, "assumptions": enforced},
+        {"budget": budget, "queries": smaller},
+        {"budget": budget, "queries": larger, "assumptions": enforced},
     ):
         record = {**unpacked.record, "certificate": {**stated, **forged}}
         (tmp_path / "forged.qq").write_bytes(pack(json.dumps(record), unpacked.arrays))
@@ -226,7 +242,7 @@ def test_a_method_that_draws_too_little_trains_nobody(name: str, what: str) -> N
 
     accountant = Accountant(BUDGET)
     broken: Any = type(f"Less{kind.__name__}", (kind,), {"draw": draw})
-    with pytest.raises(InvalidInput, match="more than the stated"):
+    with pytest.raises(InvalidInput, match="more than the"):
         Agent(WALK, broken(relation=FIFTY, budget=BUDGET), seed=0, account=accountant).learn(STEPS)
     assert accountant.spent_mu == 0
 
@@ -237,7 +253,7 @@ def test_gradients_scaled_to_a_smaller_radius_are_refused() -> None:
             noise = super().draw(spaces, steps, entropy)
             return noise._replace(radius=np.float32(0.99) * noise.radius)
 
-    with pytest.raises(InvalidInput, match="more than the stated"):
+    with pytest.raises(InvalidInput, match="more than the"):
         Narrow(relation=FIFTY, budget=BUDGET).certificate(spaces_of(WALK), STEPS)
 
 
@@ -248,7 +264,7 @@ def test_a_path_or_weights_with_too_little_noise_are_refused(kind: str) -> None:
     if kind == "weights":
         mechanism = FiniteRankMechanism(BandLimited(2.0), 0.02, BUDGET, account=accountant)
     law: Any = mechanism.mechanism.law
-    mechanism.mechanism.law = dataclasses.replace(law, size=0.99 * law.size)
+    mechanism.mechanism.law = dataclasses.replace(law, deviation=0.99 * law.deviation)
     with pytest.raises(InvalidInput, match="more than the"):
         mechanism.apply(walk_reward)
     mechanism.mechanism.sensitivity *= 0.99
@@ -273,7 +289,7 @@ def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPat
     for radius, lipschitz in ((0.99, 1.0), (1.0, 0.99)):
 
         def smaller(ball: LipschitzBall, pieces: int, radius: float = radius, lipschitz: float = lipschitz) -> Any:
-            narrow = dataclasses.replace(ball, radius=radius * ball.radius, lipschitz=lipschitz * ball.lipschitz)
+            narrow = LipschitzBall(radius * ball.radius, lipschitz * ball.lipschitz, people=ball.people)
             return body(narrow, pieces)
 
         monkeypatch.setattr(k_norm, "IncrementBody", smaller)
@@ -293,14 +309,16 @@ def test_an_own_reward_with_too_little_noise_is_refused(
     class Less(getattr(own_reward, name)):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            self.sigma *= 0.99
+            law = self.query.law
+            monkeypatch.setattr(type(law), "size", property(lambda law: 0.99 * law.sigma))
+            monkeypatch.setattr(type(law), "cost", lambda law, sensitivity: Cost.gaussian(sensitivity / law.size))
 
     monkeypatch.setattr(own_reward, name, Less)
-    with pytest.raises(InvalidInput, match="more than the stated"):
+    with pytest.raises(InvalidInput, match="more than the"):
         own(relation, **more)
 
 
 def test_an_evaluation_with_too_little_noise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quietq.paper.baselines.balle.SLACK", 0.99)
-    with pytest.raises(InvalidInput, match="more than the stated"):
+    with pytest.raises(InvalidInput, match="more than the"):
         evaluation().release([([0, 1, 2], [0.0, 0.0, 1.0])] * 300)

@@ -2,43 +2,51 @@
 
 import math
 import re
-from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from quietq.publishing.server.plain_words import cap_in_words, promise_in_words
 
-from quietq import Assumption, Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
+from quietq import Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
+from quietq.privacy import AnsweredQuery, Code, explain
+from quietq.privacy.certificate import certifying
 from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
+from quietq.privacy.norms import IncrementGauge, ObservedRewards, SmoothBound
 from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
+from quietq.publishing.server.score_cap import cap_in_words
 from quietq.released import OpenedFile, PrivateNetwork
 from quietq.released.private_network import Output
 
 BUDGET = Budget(0.9, 1e-4)
 BUDGETS = (BUDGET, Budget(1e-6, 1e-9), Budget(50.0, 1e-4))
-CHOSEN = "Box or items, bounds, numbers of people, settings and budget were chosen without the private data."
-ASSUMPTIONS = (Assumption(CHOSEN, False), Assumption("It was drawn once.", True))
 
 
 def stated(relation, budget: Budget = BUDGET) -> Certificate:
     """A certified promise for any relation: pure, Gaussian, or with noise that follows the data."""
     if isinstance(relation, Trajectories):
-        norm = {"kind": "smooth-bound", "weights": 1, "beta": 1e-9}
-        noise: dict[str, Any] = {"norm": norm, "sensitivity": 1.0, "scale": 1e12}
+        method, query = "evaluation/lsw", AnsweredQuery(SmoothBound(1, 1e-9), "smooth", 1.0, 1e12)
     elif budget.is_pure:
-        norm = {"kind": "increments", "pieces": 2, "radius": relation.radius, "lipschitz": relation.lipschitz}
-        noise = {"norm": norm, "sensitivity": 1.0, "scale": 1 / budget.epsilon, "domain": ((0, 1),)}
+        gauge = IncrementGauge(2, relation.radius, relation.lipschitz)
+        method, query = "reward/k-norm", AnsweredQuery(gauge, "pure", 1.0, 1 / budget.epsilon)
     else:
-        norm = {"kind": "rewards", "count": 1, "operations": 0}
-        noise = {"norm": norm, "sensitivity": relation.radius, "sigma": relation.radius / budget.mu, "mu": budget.mu}
-    owners = {"smooth-bound": "evaluation/lsw", "increments": "reward/k-norm"}  # whose modules know the norms
-    method = owners.get(norm["kind"], "m")
-    return Certificate(
-        method=method, standing="certified", relation=relation.describe(), epsilon=budget.epsilon,
-        delta=budget.delta, assumptions=ASSUMPTIONS, **noise,
-    )  # fmt: skip
+        sensitivity = relation.sup_radius
+        method, query = "m", AnsweredQuery(ObservedRewards(1, 0), "gaussian", sensitivity, sensitivity / budget.mu)
+    with certifying():
+        return Certificate(
+            method=method,
+            standing="certified",
+            relation=relation,
+            budget=budget,
+            queries=(query,),
+            domain=((0.0, 1.0),) if budget.is_pure else None,
+            assumptions=(Code.CHOSEN(), Code.FAIR(), Code.GRID()),
+        )
+
+
+def promise_in_words(opened: OpenedFile) -> list[str]:
+    return [*map(str, explain(opened.certificate, "everybody")), *opened.function.in_words()]
 
 
 def release(certificate: Certificate, output: Output = "values") -> OpenedFile:
@@ -125,7 +133,9 @@ def test_a_real_release_is_explained():
 
 
 def test_what_is_not_certified_is_not_private_and_says_why():
-    claimed = replace(stated(SupBall(1.0, people=3)), standing="claimed", remarks=("It fails.",))
+    claimed = msgspec.structs.replace(
+        stated(SupBall(1.0, people=3)), standing="claimed", queries=(), remarks=("It fails.",)
+    )
     simulated = Certificate(method="m", standing="none", reproducible=True)
     nothing = Certificate(method="m", standing="none")
     for certificate, why in ((claimed, "the claim is not proven"), (simulated, "from a seed"), (nothing, "No noise")):
