@@ -1,6 +1,5 @@
 """What audits found, beside what was promised: lower bounds of the same thing, in words and as tables."""
 
-import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -107,9 +106,14 @@ class Finding:
 
 
 def count_errors(
-    scores: Scores, thresholds: Thresholds, attack: Attack, promise: Promise, confidence: float = 0.95,
-    learned_on: int = 0, seconds: float | None = None,
-) -> Finding:  # fmt: skip
+    scores: Scores,
+    thresholds: Thresholds,
+    attack: Attack,
+    promise: Promise,
+    confidence: float = 0.95,
+    learned_on: int = 0,
+    seconds: float | None = None,
+) -> Finding:
     runs = len(scores.first) + learned_on
     by_epsilon, by_mu = scores.errors(thresholds.epsilon), scores.errors(thresholds.mu)
     return Finding(attack, promise, runs, by_epsilon, by_mu, confidence, seconds)
@@ -184,22 +188,29 @@ class Movement:
 
 
 COLUMNS = (
-    "name", "standing", "epsilon", "delta", "mu", "epsilon_lower", "mu_lower", "confidence", "runs", "move", "view",
-    "score", "verdict",
-)  # fmt: skip
+    "name",
+    "standing",
+    "epsilon",
+    "delta",
+    "mu",
+    "epsilon_lower",
+    "mu_lower",
+    "confidence",
+    "runs",
+    "move",
+    "view",
+    "score",
+    "verdict",
+)
 
 
 def write_table(findings: Mapping[str, Finding], folder: Path) -> list[Path]:
-    """Writes audit.md, audit.csv and audit.json to a folder that exists."""
+    """Writes audit.md and audit.json to a folder that exists."""
     rows = [_row(name, finding) for name, finding in findings.items()]
-    files = [folder / f"audit.{ending}" for ending in ("md", "csv", "json")]
+    files = [folder / f"audit.{ending}" for ending in ("md", "json")]
     files[0].write_text(_markdown(COLUMNS, rows), encoding="utf-8")
-    with files[1].open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list[str](COLUMNS))
-        writer.writeheader()
-        writer.writerows(rows)
     table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
-    files[2].write_text(json.dumps(table, indent=1))
+    files[1].write_text(json.dumps(table, indent=1))
     return files
 
 

@@ -44,8 +44,11 @@ class LinUCB(Policy):
     """Least squares on rows of features, raised by their widths; without privacy, to compare with."""
 
     fields: ClassVar = {
-        **Policy.fields, "dimension": partial(count, most=1000), "weights": positive, "width": positive,
-    }  # fmt: skip
+        **Policy.fields,
+        "dimension": partial(count, most=1000),
+        "weights": positive,
+        "width": positive,
+    }
     name: ClassVar[str] = "linucb"
     contexts: ClassVar[bool] = True
     _: KW_ONLY
@@ -137,8 +140,10 @@ class LinUCB(Policy):
         self._warn_from_a_tenth(
             f"contexts were no finite numbers of shape ({self.arms}, {self.dimension}), nor one row for all arms, and "
             "count as zeros, from which nothing is learned: `policy.rows(context)` says what is wrong with one. "
-            f"{FOR_YOU}", bad, self.state.steps + len(taken),
-        )  # fmt: skip
+            f"{FOR_YOU}",
+            bad,
+            self.state.steps + len(taken),
+        )
         super()._note(names, taken)
 
     def _take(self, shown: Float[np.ndarray, " dimension"] | None, units: int) -> None:
@@ -210,16 +215,6 @@ def confidence(d: int, steps: int, deviation: float, wrong: float, weights: floa
     return 1 + 2 * largest, sampling + math.sqrt(most) * weights + of_noise
 
 
-_SHORTENED = Assumption(
-    "Rows of features were shortened to a length of 1, and those that are no finite numbers count as zeros.",
-    enforced=True,
-)
-_OWN_FEATURES = Assumption(
-    "The map of features is not one of quietq's: it keeps nothing and is the same whatever the data is.",
-    enforced=False,
-)
-
-
 def _not_pure(name: str, value: Budget) -> Budget:
     if value.is_pure:
         raise InvalidInput("A linear policy adds Gaussian noise, so the budget's delta must be above 0.")
@@ -278,7 +273,15 @@ class Linear(LinUCB, PrivateBandit):
 
     def _conditions(self) -> tuple[Assumption, ...]:
         known = self.features is None or (isinstance(self.features, FeatureMap) and is_data(self.features))
-        return _SHORTENED, *(() if known else (_OWN_FEATURES,)), *super()._conditions()
+        shortened = (
+            "Rows of features were shortened to a length of 1, and those that are no finite numbers count as zeros."
+        )
+        own = "The map of features is not one of quietq's: it keeps nothing and is the same whatever the data is."
+        return (
+            Assumption(shortened, True),
+            *(() if known else (Assumption(own, False),)),
+            *super()._conditions(),
+        )
 
     def _error_after(self, arrivals: int) -> float:
         """Of the value of a row, if rows look in all directions alike; `weights` is the largest value there can be."""

@@ -160,13 +160,6 @@ class TreeUCB(PrivateBandit):
         yield from super()._possible()
 
 
-_FLIPPED = Assumption(
-    "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and nothing "
-    "else of it was sent.",
-    enforced=False,
-)
-
-
 @dataclass(eq=False)
 class LocalUCB(UCB, PrivateBandit):
     """Upper confidence bounds on reports: `policy.learn(context, arm, policy.report(reward))`.
@@ -217,7 +210,12 @@ class LocalUCB(UCB, PrivateBandit):
         return {"norm": self.norm, "scale": self.law.measured()["scale"]}
 
     def _conditions(self) -> tuple[Assumption, ...]:
-        return _FLIPPED, *self._about_visits(self.named)
+        flipped = Assumption(
+            "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and "
+            "nothing else of it was sent.",
+            False,
+        )
+        return flipped, *self._about_visits(self.named)
 
 
 def keeps(odds: float, random_bits: RandomBits = secrets.randbits) -> bool:
