@@ -243,7 +243,7 @@ def audit_mechanism(
         draw,
         runs,
         attack,
-        Promise.certified(budget),
+        Promise("certified", budget.epsilon, budget.delta, budget.mu),
         expected=expected,
         together=outputs,
         seed=seed or 0,

@@ -10,7 +10,7 @@ from typing import Literal
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.mechanisms.mechanism import Mechanism
-from quietq.privacy import Budget, Certificate, InvalidInput, QuietqError
+from quietq.privacy import Certificate, InvalidInput, QuietqError
 
 Verdict = Literal["refuted", "consistent"]
 
@@ -23,10 +23,6 @@ class Promise:
     epsilon: float
     delta: float
     mu: float | None = None
-
-    @classmethod
-    def certified(cls, budget: Budget) -> "Promise":
-        return cls("certified", budget.epsilon, budget.delta, budget.mu)
 
     @classmethod
     def of_mechanism(cls, mechanism: Mechanism) -> "Promise":

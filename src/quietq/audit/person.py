@@ -147,10 +147,8 @@ def attack_person(
         scores[number % 2].append(test.score(number % 2, int(stream)))
         if progress is not None:
             progress(number + 1, 2 * releases)
-    kind, errors = (
-        "rating" if len(numbers("instead", instead)) else "presence",
-        Errors.at_threshold(*scores, threshold=0.0),
-    )
+    kind = "rating" if len(numbers("instead", instead)) else "presence"
+    errors = Errors.at_threshold(*scores, threshold=0.0)
     attack = Attack("reward", "none", "one person", kind, "the private reward", "likelihood ratio")
     promise = Promise.of_mechanism(test.mechanism)
     return PersonAttack(Finding(attack, promise, releases, errors, errors, confidence), test.mu, len(names))

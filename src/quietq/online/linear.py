@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -28,7 +28,7 @@ from quietq.online.running_sums import PARTS, Factors, RunningSum, RunningSums, 
 from quietq.privacy import Assumption, Budget, BudgetExhausted, InvalidInput, norms
 from quietq.privacy.checks import ask_code, count, numbers, positive
 
-Features = Callable[[np.ndarray], Any]
+Features = Callable[[np.ndarray], object]
 """A public map of a row of a context to a row of features: one of quietq's, or one of your own."""
 
 
@@ -135,7 +135,7 @@ class LinUCB(Policy):
         rows, usable = self._read_or_zero(context)
         return rows[arm] if usable[arm] else None
 
-    def _note(self, names: list[str], taken: list[tuple[Any, int]]) -> None:
+    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
         bad = self.state.bad_contexts + sum(shown is None for shown, _ in taken)
         self._warn_from_a_tenth(
             f"contexts were no finite numbers of shape ({self.arms}, {self.dimension}), nor one row for all arms, and "
@@ -153,7 +153,7 @@ class LinUCB(Policy):
         self._add(np.rint(products(shown, units / UNITS - 0.5) * PARTS))
         vars(self).pop("_solved", None)
 
-    def _start(self) -> Any:
+    def _start(self) -> _State | RunningSums:
         return _State(0, np.zeros(numbers_of(self.dimension)), 0)
 
     def _add(self, vector: Float[np.ndarray, " numbers"]) -> None:
@@ -254,7 +254,7 @@ class Linear(LinUCB, PrivateBandit):
         return self.way(self.arrivals or 2, numbers_of(self.dimension), length)
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> dict[str, object]:
         return self._sums.norm
 
     @cached_property

@@ -91,7 +91,7 @@ class Policy(Checked, ABC):
         super().__setattr__(name, value)
 
     @abstractmethod
-    def _start(self) -> Any:
+    def _start(self) -> object:
         """A dataclass of whole numbers and arrays: all that there is to be saved."""
 
     def choose(self, context: object = None) -> int:
@@ -137,7 +137,7 @@ class Policy(Checked, ABC):
             for about, units in taken:
                 self._take(about, units)
 
-    def _shown(self, context: object, arm: int) -> Any:
+    def _shown(self, context: object, arm: int) -> object:
         """What an answer is about, as `_take` wants it."""
         return arm
 
@@ -160,7 +160,7 @@ class Policy(Checked, ABC):
         """Whether each one's answer counts, or a refusal. It changes nothing, and follows from public things alone."""
         return [True] * len(names)
 
-    def _note(self, names: list[str], taken: list[tuple[Any, int]]) -> None:
+    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
         """Counts who came, and warns; a warning that is made an error comes before anything is counted or learned."""
 
     def _warn_from_a_tenth(self, sentence: str, odd: int, total: int) -> None:
@@ -263,7 +263,7 @@ class PrivateBandit(Policy):
         return self._left_out
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> dict[str, object]:
         return {"kind": "answers"}
 
     @cached_property
@@ -320,7 +320,7 @@ class PrivateBandit(Policy):
             counted.append(self._seen[name] + coming[name] <= self.visits)
         return counted
 
-    def _note(self, names: list[str], taken: list[tuple[Any, int]]) -> None:
+    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
         if not self.named:
             return
         left_out, answers = self._left_out + len(names) - len(taken), self._answers + len(names)

@@ -178,7 +178,7 @@ def _are_visits(seen: object) -> bool:
     )
 
 
-def _stated(certificate: Certificate) -> dict[str, Any]:
+def _stated(certificate: Certificate) -> dict[str, object]:
     """All of it that follows from a policy's settings: not whether it was charged, nor the version of the code."""
     charged = certificate.assumptions
     kept = [one for one in charged if one != accounted(None) and not one.text.startswith("The release was charged to")]

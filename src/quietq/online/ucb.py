@@ -114,7 +114,7 @@ class TreeUCB(PrivateBandit):
         return levels_for(self.arrivals or 2)
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> dict[str, object]:
         return {"kind": "tree-of-answers", "levels": self.levels}
 
     def _start(self) -> _TreeState:
@@ -143,8 +143,8 @@ class TreeUCB(PrivateBandit):
             return  # there is no leaf for it
         state.time += 1
         state.answers[shown] += 1
-        noised = lambda node: self._noised(np.array([node / UNITS]))[0]  # noqa: E731
-        enter(int(state.answers[shown]), state.units[shown], state.nodes[shown], units, noised)
+        levels = state.units[shown][:, None], state.nodes[shown][:, None]  # a node holds one number
+        enter(int(state.answers[shown]), *levels, units, lambda node: self._noised(node / UNITS))
 
     def _learned(self) -> int:
         return self.state.time
@@ -176,7 +176,7 @@ class LocalUCB(UCB, PrivateBandit):
     )
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> dict[str, object]:
         return {"kind": "flips"}
 
     def _error_after(self, arrivals: int) -> float:
