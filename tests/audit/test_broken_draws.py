@@ -38,7 +38,7 @@ def audit_tent(draw: Callable[[int, int], np.ndarray], mu: float, weights: np.nd
     expected = Expected(0.0, deviation, float(weights @ TENT), deviation)
     attack = Attack("gaussian-process", "none", "the tent", "tent", "129 numbers", "weighted sum")
     promise = Promise("certified", Budget.from_mu(mu, DELTA).epsilon, DELTA, mu)
-    return audit_draws(draw, lambda seen: float(weights @ seen), 100, attack, promise, expected=expected)
+    return audit_draws(lambda *drawn: float(weights @ draw(*drawn)), 100, attack, promise, expected=expected)
 
 
 @both
@@ -103,7 +103,7 @@ def test_a_function_at_raw_states_with_noise_on_a_grid_is_caught(kind: str) -> N
 
     attack = Attack("a lazy path", "walk", str(BALL), "a slope", "15 pairs of queries", "sum of differences")
     promise = Promise("certified", budget.epsilon, DELTA, budget.mu)
-    finding = audit_draws(draw, lambda seen: float(seen.sum()), 100, attack, promise)
+    finding = audit_draws(lambda *drawn: float(draw(*drawn).sum()), 100, attack, promise)
     check(finding, broken=kind == "raw")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quietq.mechanisms.knots import OnIncrements
+from quietq.mechanisms.knots import OnKnots
 from quietq.mechanisms.laws import KNorm
 from quietq.noise.exact import LazyUniform, exponentials, round_exactly
 from quietq.privacy.norms import IncrementGauge
@@ -47,7 +47,7 @@ class Diamond:
         return math.sqrt(2) * self.ball.lipschitz / rate
 
 
-class LaplaceKnots(OnIncrements):
+class LaplaceKnots(OnKnots):
     """Increments differ by at most the slope in the sum of their sizes."""
 
     name = "laplace"

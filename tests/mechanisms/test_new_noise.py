@@ -32,7 +32,7 @@ def private(noise: str = "laplace", **options):
 def test_it_is_listed_and_compared():
     with pytest.raises(InvalidInput, match="'laplace'"):
         private("rhubarb")
-    assert "laplace with 4 pieces" in " ".join(choose("auto", Task(BALL, PURE, slope=1.0)).remarks)
+    assert "laplace with 8 pieces" in " ".join(choose("auto", Task(BALL, PURE, slope=1.0)).remarks)
 
 
 def test_it_is_released(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ class Basis:
         groups = 2 * np.repeat(self.groups, actions) + (number > 0)
         return replace(
             self, actions=actions, places=places, contrasts=contrasts, matrix=matrix, variances=variances, groups=groups
-        )  # fmt: skip
+        )
 
     @property
     def size(self) -> int:

@@ -65,16 +65,8 @@ class Question:
     """Only what is public of them is looked at here."""
 
     @property
-    def box(self) -> Box:
-        return self.sessions.box
-
-    @property
     def actions(self) -> int:
         return len(self.sessions.actions or ())
-
-    @property
-    def half(self) -> float:
-        return (self.returns[1] - self.returns[0]) / 2
 
     def statistic(self, behaviour: Policy | None) -> Returns:
         rewards = self.sessions.low, self.sessions.high
@@ -82,7 +74,7 @@ class Question:
             self.policies,
             behaviour,
             self.model,
-            self.box,
+            self.sessions.box,
             self.actions,
             rewards,
             self.returns,
@@ -101,7 +93,7 @@ class PolicyValues(Mechanism):
 
     def __init__(self, question: Question, budget: Budget, confidence: float) -> None:
         self.question, self.budget, self.confidence = question, budget, confidence
-        self.relation, self.box = question.sessions.relation, question.box
+        self.relation, self.box = question.sessions.relation, question.sessions.box
         self.largest, self.error = math.sqrt(len(question.names) * (1 + SQUARES**2)) + 1, 1e-12
         low, high = question.returns
         self.conditions = (
@@ -132,7 +124,7 @@ class PolicyValues(Mechanism):
 
     def result(self, released: tuple[np.ndarray, float], certificate: Certificate) -> EvaluatedPolicies:
         (answer, sigma), (low, high) = released, self.question.returns
-        middle, half = (low + high) / 2, self.question.half
+        middle, half = (low + high) / 2, (high - low) / 2
         mean, width = intervals(answer, sigma, self.people, self.confidence)
         table = np.stack([mean, mean - width, mean + width], axis=-1)
         table = np.clip(middle + half * table, low, high)

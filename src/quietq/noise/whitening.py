@@ -31,7 +31,6 @@ ROUNDINGS = 2.0**-50
 _TINY = 2.0**-1000
 """Far above the smallest numbers, far below everything else."""
 _SMALLEST_DECAY = 2.0**-500
-_CLOSE, _CLOSER = 2.0**-30, 2.0**-40
 
 
 class Whitened(NamedTuple):
@@ -67,7 +66,7 @@ def inverse(root: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
     """
     found, n = np.linalg.inv(root), len(root)
     off = np.abs(found @ root - np.eye(n)) + n * ROUNDINGS * (np.abs(found) @ np.abs(root))
-    if not np.linalg.norm(off) <= _CLOSE:
+    if not np.linalg.norm(off) <= 2.0**-30:
         raise InvalidInput("The shape of the noise is too narrow in some direction to be drawn exactly.")
     return found
 
@@ -113,7 +112,7 @@ def step_of(beta: float, levels: int) -> WhiteningStep:
         while Fraction(scale) ** 2 * gap > 1:
             scale = math.nextafter(scale, 0.0)
     found = WhiteningStep(near, change, scale)
-    if not (gap > 0 and stretch(found, beta, levels) <= 1 + _CLOSER):
+    if not (gap > 0 and stretch(found, beta, levels) <= 1 + 2.0**-40):
         raise InvalidInput(f"beta {beta!r} is too small for {levels} levels to be drawn exactly.")
     return found
 

@@ -158,12 +158,6 @@ class Code(Enum):
         SIGNER,
         "The function was looked at on a public grid only, noised once, and not kept.",
     )
-    VALUES_AT_KNOTS = (
-        "values-at-knots",
-        ENFORCED,
-        SIGNER,
-        "Only the values at {:d} public knots were looked at, noised once, not kept.",
-    )
     INCREMENTS_BETWEEN_KNOTS = (
         "increments-between-knots",
         ENFORCED,
