@@ -25,8 +25,9 @@ from quietq.mechanisms.mechanism import SLACK
 from quietq.noise.feature_maps import FeatureMap, is_data
 from quietq.online.policy import FARTHEST, UNITS, Policy, PrivateBandit, are_counts
 from quietq.online.running_sums import PARTS, Factors, RunningSum, RunningSums, Tree
-from quietq.privacy import Assumption, Budget, BudgetExhausted, InvalidInput, norms
+from quietq.privacy import Assumption, Budget, BudgetExhausted, Code, InvalidInput
 from quietq.privacy.checks import ask_code, count, numbers, positive
+from quietq.privacy.norms import AnyNorm, sensitivity
 
 Features = Callable[[np.ndarray], object]
 """A public map of a row of a context to a row of features: one of quietq's, or one of your own."""
@@ -229,8 +230,8 @@ class Linear(LinUCB, PrivateBandit):
     >>> policy = Linear(2, Budget(1.0, 1e-5), dimension=3, arrivals=1000)
     >>> context = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     >>> policy.learn(context, policy.choose(context), 1.0)
-    >>> policy.certificate.norm["kind"]
-    'encoded-moments'
+    >>> print(policy.certificate.queries[0].norm)
+    the Frobenius norm of encoded sums of zz' with |z| at most 1.11803, by a Toeplitz matrix of ... buffers
 
     Noise alone puts the value of a row off by so much, once all arrivals were learned from:
 
@@ -254,14 +255,13 @@ class Linear(LinUCB, PrivateBandit):
         return self.way(self.arrivals or 2, numbers_of(self.dimension), length)
 
     @property
-    def norm(self) -> dict[str, object]:
+    def norm(self) -> AnyNorm:
         return self._sums.norm
 
     @cached_property
     def sensitivity(self) -> float:
         """By the theorem, with what floating point adds to it."""
-        largest = norms.largest_difference(self.norm, self.relation.describe())
-        return largest * SLACK + self.visits * self._sums.rounding
+        return sensitivity(self.norm, self.relation) * SLACK + self.visits * self._sums.rounding
 
     @property
     def _wrong(self) -> float:
@@ -273,15 +273,7 @@ class Linear(LinUCB, PrivateBandit):
 
     def _conditions(self) -> tuple[Assumption, ...]:
         known = self.features is None or (isinstance(self.features, FeatureMap) and is_data(self.features))
-        shortened = (
-            "Rows of features were shortened to a length of 1, and those that are no finite numbers count as zeros."
-        )
-        own = "The map of features is not one of quietq's: it keeps nothing and is the same whatever the data is."
-        return (
-            Assumption(shortened, True),
-            *(() if known else (Assumption(own, False),)),
-            *super()._conditions(),
-        )
+        return Code.FEATURES_SHORTENED(), *(() if known else (Code.OWN_FEATURES(),)), *super()._conditions()
 
     def _error_after(self, arrivals: int) -> float:
         """Of the value of a row, if rows look in all directions alike; `weights` is the largest value there can be."""

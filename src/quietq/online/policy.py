@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, ClassVar
@@ -28,16 +28,16 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.mechanisms.laws import Gaussian, Independent, KNorm, Law
+from quietq.mechanisms.laws import Gaussian, Independent, KNorm, KnownLaw
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.rounding import rounding_step
-from quietq.privacy import Arrivals, Assumption, Budget, Certificate, Cost, norms, weak_promise
-from quietq.privacy.account import Account, accounted
-from quietq.privacy.certificate import CHOSEN, FAIR
+from quietq.privacy import Arrivals, Assumption, Budget, Certificate, Code, Cost, weak_promise
+from quietq.privacy.account import Account
 from quietq.privacy.checks import Check, Checked, count, flag, instance, optional, real, same_process, shown
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
-from quietq.privacy.limits import pure_at
+from quietq.privacy.norms import Answers, AnyNorm, sensitivity
+from quietq.privacy.transcript import Query, Transcript
 from quietq.privacy.words import plural
 
 UNITS = 2**20
@@ -197,6 +197,19 @@ FARTHEST = 1000.0  # standard deviations, beyond which noise is with a probabili
 _MOST_ARRIVALS = 2**31 - 1  # one more, and a sum of parts of 2^-32 could leave 64 bits with their sign
 
 
+class SeededStreams:
+    """Simulated noise: a seeded stream of its own for each draw, so that resuming needs to know only their number."""
+
+    reproducible = True
+    now: Entropy
+
+    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        return self.now.normals(shape)
+
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        return self.now.uniforms(shape)
+
+
 @dataclass(eq=False)
 class PrivateBandit(Policy):
     """A policy with a promise. The account is charged when it is made, before anybody comes by."""
@@ -234,12 +247,22 @@ class PrivateBandit(Policy):
         if self.arrivals is None and (self.declared or self.bounded):
             raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
         self._process, self._handed_over = os.getpid(), False
+        self._streams = None if self.simulate is None else SeededStreams()
+        self._transcript = Transcript(
+            self.relation,
+            self.budget,
+            self.account,
+            cost=self.cost,
+            largest=float(MOST),
+            error=self._error,
+            simulated=self._streams,
+        )
+        self._transcript.ask(self._query)
         self._count(Counter())
         super().__post_init__()
         for caution in self._cautions():  # before anything is charged
             warnings.warn(caution, stacklevel=3)
-        if self.account is not None and self.simulate is None:
-            self.account.charge(self.cost, self.relation)
+        self._transcript.charge()
 
     def _cautions(self) -> list[Warning]:
         sentence = weak_promise(self.budget, self.arrivals, pure=self.is_pure)
@@ -263,19 +286,24 @@ class PrivateBandit(Policy):
         return self._left_out
 
     @property
-    def norm(self) -> dict[str, object]:
-        return {"kind": "answers"}
+    def norm(self) -> AnyNorm:
+        return Answers()
 
     @cached_property
     def sensitivity(self) -> float:
-        return norms.largest_difference(self.norm, self.relation.describe())
+        return sensitivity(self.norm, self.relation)
 
     @cached_property
-    def law(self) -> Law:
+    def law(self) -> KnownLaw:
         """Of the noise on each number."""
         if self.is_pure:  # not a last place too little
             return KNorm(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))
         return Gaussian(math.nextafter(self.sensitivity / self.budget.mu, math.inf), Independent(self.norm))
+
+    @cached_property
+    def _query(self) -> Query:
+        """All sums there will ever be: each is a part, and neighbours differ by the sensitivity in all together."""
+        return Query(np.atleast_1d, self.sensitivity, self.law, in_parts=True)
 
     def expected_error(self, arrivals: int | None = None) -> float:
         """How far off noise alone puts what is learned of an arm: its standard deviation, in ranges of an answer.
@@ -300,9 +328,10 @@ class PrivateBandit(Policy):
         """The only way from what people gave to what decides."""
         same_process(self._process, "This policy")
         entropy = self._entropy()
-        if isinstance(self.law, Gaussian):
-            return self.law.add(numbers, entropy)
-        return np.concatenate([self.law.add(one, entropy) for one in numbers.reshape(-1, 1)])
+        if self._streams is not None:
+            self._streams.now = entropy
+        parts = [numbers] if isinstance(self.law, Gaussian) else numbers.reshape(-1, 1)
+        return np.concatenate([self._transcript.answer(self._query, part) for part in parts])
 
     def _names(self, people: Sequence[object]) -> list[str]:
         return [_hash(person) for person in people] if self.named else super()._names(people)
@@ -345,25 +374,7 @@ class PrivateBandit(Policy):
         self._handed_over = self.simulate is None
 
     def _certify(self) -> Certificate:
-        method = f"bandit/{self.name}"
-        if self.simulate is not None:
-            remark = f"Simulates {self.budget}; drawn from a seed, so it protects nobody."
-            return Certificate(method=method, standing="none", reproducible=True, remarks=(remark,))
-        return Certificate(
-            method=method,
-            standing="certified",
-            relation=self.relation.describe(),
-            epsilon=self.budget.epsilon,
-            delta=0.0 if self.is_pure else self.budget.delta,
-            mu=None if self.is_pure else self.budget.mu,
-            sensitivity=self.sensitivity,
-            assumptions=(CHOSEN, *self._conditions(), FAIR),
-            remarks=(*self.remarks, *(pure_at(self.budget) if self.is_pure else ())),
-            **self._measured(),
-        )
-
-    def _measured(self) -> dict[str, Any]:
-        return self.law.measured()
+        return self._transcript.certificate(f"bandit/{self.name}", None, self._conditions(), self.remarks)
 
     @property
     def _error(self) -> float:
@@ -371,34 +382,14 @@ class PrivateBandit(Policy):
         return 0.0
 
     def _conditions(self) -> tuple[Assumption, ...]:
-        low, high = self.rewards
-        held = f"Answers were held to [{low:g}, {high:g}], and those that did not come count as the middle."
-        return (
-            Assumption(held, True),
-            *self._about_visits(self.named),
-            Assumption("Who comes by when, and which answer is learned when, is the same whatever the data is.", False),
-            Assumption(
-                "Of what people gave, what is shown follows from noised numbers and the person's own context alone, "
-                "and what all others are shown is covered."
-                if self.contexts
-                else "Of what people gave, what is shown follows from noised numbers alone, and is covered.",
-                True,
-            ),
-            Assumption(
-                "The policy's state and what is measured of its success are kept secret: they are not computed from "
-                "what this certificate covers alone.",
-                False,
-            ),
-            *self.law.conditions(float(MOST), self._error),
-            accounted(self.account),
-        )
+        shown = Code.SHOWN_FROM_CONTEXT() if self.contexts else Code.SHOWN_FROM_NOISED()
+        visits = self._about_visits(self.named)
+        return Code.ANSWERS_CLIPPED(*self.rewards), *visits, Code.ARRIVALS_PUBLIC(), shown, Code.STATE_SECRET()
 
     def _about_visits(self, counted: bool) -> tuple[Assumption, ...]:
-        answers = plural(self.visits, "answer")
         if not counted:
-            return (Assumption(f"Nobody gave more than {answers}, be it under two names.", False),)
-        one_name = Assumption("Nobody came by under two names.", False)
-        return Assumption(f"Of each name {answers} counted at the most.", True), one_name
+            return (Code.VISITS_TRUSTED(self.visits),)
+        return Code.VISITS_COUNTED(self.visits), Code.ONE_NAME()
 
     @abstractmethod
     def _learned(self) -> int:
@@ -424,8 +415,7 @@ class PrivateBandit(Policy):
         """From now on some visits may be unknown."""
         known, told = self._about_visits(True), self.certificate.assumptions
         if set(known) <= set(told):
-            kept = (one for one in told if one not in known)
-            self.certificate = replace(self.certificate, assumptions=(*kept, *self._about_visits(False)))
+            self.certificate = self.certificate.with_assumption(*self._about_visits(False), without=known)
 
 
 def _hash(person: object) -> str:

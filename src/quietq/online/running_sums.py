@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from quietq.privacy.norms import EncodedMoments, TreeOfMoments
+
 PARTS = 2.0**32
 """Vectors are rounded to whole numbers of such parts, which a tree then adds exactly."""
 Noise = Callable[[np.ndarray], np.ndarray]
@@ -39,7 +41,7 @@ class RunningSums:
 class RunningSum(ABC):
     """A way of adding up; all of it is public."""
 
-    norm: dict[str, object]
+    norm: TreeOfMoments | EncodedMoments
     """As certificates state it."""
     parts = 1.0
     """Of what one secret number is made."""
@@ -112,7 +114,7 @@ class Tree(RunningSum):
     def __init__(self, arrivals: int, numbers: int, length: float) -> None:
         super().__init__(arrivals, numbers, length)
         self.levels = levels_for(arrivals)
-        self.norm = {"kind": "tree-of-moments", "levels": self.levels, "length": length}
+        self.norm = TreeOfMoments(self.levels, length)
 
     def start(self) -> RunningSums:
         shape = self.levels, self.numbers
@@ -139,7 +141,7 @@ class Factors(RunningSum):
         super().__init__(arrivals, numbers, length)
         self.scales, self.decays = factors(arrivals)
         scales, decays = list(self.scales), list(self.decays)
-        self.norm = {"kind": "encoded-moments", "scales": scales, "decays": decays, "length": length}
+        self.norm = EncodedMoments(tuple(scales), tuple(decays), length)
         # a buffer holds at most so many vectors, and errs by 2^-52 of that in each of as many steps
         squares = [scale * min(arrivals, 1 / (1 - decay)) ** 2 for scale, decay in zip(scales, decays, strict=True)]
         self.rounding = 2 * (2.0**-50 * (1 + sum(squares)) * length**2) * math.sqrt(arrivals * numbers)

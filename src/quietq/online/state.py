@@ -30,7 +30,7 @@ from quietq.online.linear import Features, Linear, LinearTree, LinUCB
 from quietq.online.policy import MOST, Policy, PrivateBandit
 from quietq.online.ucb import UCB, LocalUCB, Thompson, TreeUCB
 from quietq.privacy import Budget, Certificate, InvalidInput
-from quietq.privacy.account import accounted
+from quietq.privacy.assumptions import ABOUT_ACCOUNTS
 from quietq.privacy.checks import count
 from quietq.released.container import write_whole
 
@@ -180,9 +180,8 @@ def _are_visits(seen: object) -> bool:
 
 def _stated(certificate: Certificate) -> dict[str, object]:
     """All of it that follows from a policy's settings: not whether it was charged, nor the version of the code."""
-    charged = certificate.assumptions
-    kept = [one for one in charged if one != accounted(None) and not one.text.startswith("The release was charged to")]
-    unstated = {"version": None, "assumptions": [*map(str, kept), len(charged)]}
+    kept = [one for one in certificate.assumptions if one.code not in ABOUT_ACCOUNTS]
+    unstated = {"version": None, "assumptions": [*map(str, kept), len(certificate.assumptions)]}
     return {**certificate.to_dict(), **unstated}
 
 

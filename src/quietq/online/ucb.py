@@ -20,16 +20,20 @@ import math
 import secrets
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from quietq.mechanisms.laws import KNorm, KnownLaw
+from quietq.noise.ball import Ball
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
 from quietq.online.policy import UNITS, Policy, PrivateBandit, are_counts
 from quietq.online.running_sums import enter, levels_for, sizes
-from quietq.privacy import Assumption, InvalidInput
+from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import positive
+from quietq.privacy.norms import AnyNorm, Flips, TreeOfAnswers
 
 
 @dataclass
@@ -114,8 +118,8 @@ class TreeUCB(PrivateBandit):
         return levels_for(self.arrivals or 2)
 
     @property
-    def norm(self) -> dict[str, object]:
-        return {"kind": "tree-of-answers", "levels": self.levels}
+    def norm(self) -> AnyNorm:
+        return TreeOfAnswers(self.levels)
 
     def _start(self) -> _TreeState:
         shape = self.arms, self.levels
@@ -160,6 +164,13 @@ class TreeUCB(PrivateBandit):
         yield from super()._possible()
 
 
+class FlippedAnswers(KNorm):
+    """The odds by which a device flips an answer; nothing is drawn here."""
+
+    def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
+        return (Code.FLIPPED(),)
+
+
 @dataclass(eq=False)
 class LocalUCB(UCB, PrivateBandit):
     """Upper confidence bounds on reports: `policy.learn(context, arm, policy.report(reward))`.
@@ -176,8 +187,12 @@ class LocalUCB(UCB, PrivateBandit):
     )
 
     @property
-    def norm(self) -> dict[str, object]:
-        return {"kind": "flips"}
+    def norm(self) -> AnyNorm:
+        return Flips()
+
+    @cached_property
+    def law(self) -> KnownLaw:
+        return FlippedAnswers(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))
 
     def _error_after(self, arrivals: int) -> float:
         """Of a mean of flips, each of deviation sqrt(p (1 - p)), over the 2 p - 1 by which they shrink gaps."""
@@ -206,16 +221,8 @@ class LocalUCB(UCB, PrivateBandit):
         yield "units", not (self.state.units % (UNITS // 2)).any()  # zeros and ones, and halves where nothing was sent
         yield from super()._possible()
 
-    def _measured(self) -> dict[str, Any]:
-        return {"norm": self.norm, "scale": self.law.measured()["scale"]}
-
     def _conditions(self) -> tuple[Assumption, ...]:
-        flipped = Assumption(
-            "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and "
-            "nothing else of it was sent.",
-            False,
-        )
-        return flipped, *self._about_visits(self.named)
+        return self._about_visits(self.named)
 
 
 def keeps(odds: float, random_bits: RandomBits = secrets.randbits) -> bool:

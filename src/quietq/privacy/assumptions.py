@@ -488,6 +488,10 @@ class Code(Enum):
     )
 
 
+ABOUT_ACCOUNTS = (Code.NO_ACCOUNT, Code.OTHER_ACCOUNT, Code.CHARGED_IN_MEMORY, Code.CHARGED_IN_LEDGER)
+"""What a certificate says about other releases of the same data: one of these."""
+
+
 def _values(name: str, value: object) -> tuple[float | int | str, ...]:
     """Returns numbers and lines of plain text, which cannot look like another sentence."""
     if not isinstance(value, list | tuple):

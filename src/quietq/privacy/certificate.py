@@ -210,12 +210,13 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
         sizes = {query.size for query in self.queries if query.family == "gaussian"}
         return sizes.pop() if len(sizes) == len(self.queries) == 1 else None
 
-    def with_assumption(self, assumption: Assumption) -> "Certificate":
-        """Returns the certificate with one more assumption; one that promises nothing stays as it is."""
-        if self.standing != "certified" or assumption in self.assumptions:
+    def with_assumption(self, *more: Assumption, without: tuple[Assumption, ...] = ()) -> "Certificate":
+        """Returns the certificate with further assumptions, in the place of others; one that promises nothing stays."""
+        if self.standing != "certified":
             return self
+        kept = [one for one in self.assumptions if one not in without]
         with certifying():
-            return msgspec.structs.replace(self, assumptions=(*self.assumptions, assumption))
+            return msgspec.structs.replace(self, assumptions=tuple(dict.fromkeys([*kept, *more])))
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)

@@ -167,9 +167,11 @@ class Transcript:
 
     def charge(self) -> None:
         """Charges the account for all queries there may be, once; a refusal costs nothing."""
+        if self._simulated is not None:
+            return
         same_process(self._process, "This transcript")  # before the lock, which a fork may have copied
         with self._lock:
-            if self.charged or self._simulated is not None:
+            if self.charged:
                 return
             if self._once is not None:
                 self.receipt = self._once.spend(self.account, self.cost, self.relation)
