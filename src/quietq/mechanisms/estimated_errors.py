@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from quietq.mechanisms.rounds import Fitted, Rounds
-from quietq.released.world_errors import WorldErrors
+from quietq.released.private_world import WorldErrors
 
 _PLACES = 2**10
 """Public points at which it is asked how much of a direction is a constant."""

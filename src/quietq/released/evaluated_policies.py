@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box
-from quietq.privacy.certificate import Certificate
-from quietq.released.publishable import Arrays, Details, Publishable, Stored, require
+from quietq.noise import Box
+from quietq.privacy import Certificate
+from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, require
 
 LONGEST = 200
 """letters of a name"""
@@ -56,10 +56,14 @@ class EvaluatedPolicies(Publishable):
         where = unit.shape if self.box.dimension == 1 else unit.shape[:-1]
         return np.tile(self.table[:, 0], (*where, 1))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         values = {name: one._asdict() for name, one in self.values.items()}
-        return {"values": values, "confidence": self.confidence, "noise": self.noise,
-                "certificate": self.certificate.to_dict()}  # fmt: skip
+        return {
+            "values": values,
+            "confidence": self.confidence,
+            "noise": self.noise,
+            "certificate": self.certificate.to_dict(),
+        }
 
     def to_arrays(self) -> tuple[Details, Arrays]:
         details, arrays = super().to_arrays()
@@ -78,7 +82,7 @@ class EvaluatedPolicies(Publishable):
         require(numbers, "its confidence must lie between 0 and 1, and its noise above 0")
         return cls(tuple(names), table, confidence, noise, stored.box, stored.certificate)
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+    def check_norm(self, norm: Json, certificate: Certificate) -> None:
         *learnt, last = [one["norm"] for one in norm["of"]] if "of" in norm else [norm]
         require(last["kind"] == "returns", "its noise must be that of mean returns")
         require(last["policies"] == len(self.names), "its certificate must be for as many policies")

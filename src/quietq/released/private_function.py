@@ -5,7 +5,7 @@ be copied, pickled and shared.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -16,7 +16,9 @@ from quietq.privacy import Certificate
 from quietq.privacy.checks import count
 from quietq.released.publishable import (
     IN_TRAINING,
+    Json,
     Publishable,
+    Unchecked,
     check_outputs,
     require,
 )
@@ -27,7 +29,7 @@ MEANS = frozenset({"mean-of-people", "mean-within-right-angles"})
 """Norms of means over people, by which models are fitted and nothing else is released."""
 
 
-def kinds_of(norm: dict[str, Any]) -> list[str]:
+def kinds_of(norm: Json) -> list[str]:
     """The kinds of norm of one query, or of several."""
     return [part["norm"]["kind"] for part in norm["of"]] if "of" in norm else [norm["kind"]]
 
@@ -37,11 +39,12 @@ class PrivateFunction(Publishable):
 
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+    def check_norm(self, norm: Json, certificate: Certificate) -> None:
         kinds = kinds_of(norm)
         fits = all(_FORMS.get(kind, type(self)) is type(self) and kind not in IN_TRAINING | MEANS for kind in kinds)
         require(fits, f"its noise must be that of a {type(self).__name__}")
-        self.require_outputs(certificate)
+        most = certificate.to_dict()["relation"].get("actions", 1)
+        require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +67,7 @@ class PrivateTable(PrivateFunction):
         return look_up(self.values, self.box, self.levels, states)
 
     @staticmethod
-    def check(levels: Any, values: np.ndarray, box: Box) -> None:
+    def check(levels: Unchecked, values: np.ndarray, box: Box) -> None:
         check_outputs(values, [_side(levels)] * box.dimension)
 
 
@@ -85,7 +88,7 @@ class PrivateKnots(PrivateFunction):
     def check(values: np.ndarray, box: Box) -> None:
         require(box.dimension == values.ndim == 1 and len(values) > 1, "knots are a list of at least two values")
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+    def check_norm(self, norm: Json, certificate: Certificate) -> None:
         if norm["kind"] == OBSERVED:
             return
         super().check_norm(norm, certificate)
@@ -94,17 +97,10 @@ class PrivateKnots(PrivateFunction):
         require(named == knots, "its knots must be those that its certificate names")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PrivateSum(PrivateFunction):
-    """Released functions of one coordinate each, on dyadic grids, summed."""
+class PrivateSum(PrivateTable):
+    """Released functions of one coordinate each, on dyadic grids, summed; `values` has a row for each coordinate."""
 
     kind: ClassVar[str] = "sum"
-    details: ClassVar = ("levels",)
-    arrays: ClassVar = ("values",)
-    values: Float[np.ndarray, "parts points ..."]
-    levels: int
-    box: Box
-    certificate: Certificate
 
     @property
     def parts(self) -> list[PrivateTable]:
@@ -118,7 +114,7 @@ class PrivateSum(PrivateFunction):
         return np.asarray(sum(look_up(part, UNIT, self.levels, coordinate) for part, coordinate in parts))
 
     @staticmethod
-    def check(levels: Any, values: np.ndarray, box: Box) -> None:
+    def check(levels: Unchecked, values: np.ndarray, box: Box) -> None:
         check_outputs(values, [box.dimension, _side(levels)])
 
 
@@ -146,21 +142,26 @@ class PrivateCells(PrivateFunction):
         rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == (box.low[0], box.high[0])
         require(rises, "the edges must rise from one end of the box to the other")
 
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+    def check_norm(self, norm: Json, certificate: Certificate) -> None:
         """Cells may be computed from anything that was released, but not from an agent."""
         alone = norm["kind"] not in IN_TRAINING or norm["kind"] == "smooth-bound"
         require(alone, "its certificate is for an agent, and cells are not one")
 
 
 _FORMS: dict[str, type[PrivateFunction] | None] = {
-    "exponential": PrivateTable, "product": PrivateTable, "additive": PrivateSum, "knots": PrivateKnots,
-    "increments": PrivateKnots, "features": None, "band-limited": None,
-}  # fmt: skip
+    "exponential": PrivateTable,
+    "product": PrivateTable,
+    "additive": PrivateSum,
+    "knots": PrivateKnots,
+    "increments": PrivateKnots,
+    "features": None,
+    "band-limited": None,
+}
 """What noise in these norms is released as, None where no file holds it; noise in a norm of its own says so by what it
 releases."""
 
 
-def _side(levels: Any) -> int:
+def _side(levels: Unchecked) -> int:
     """The number of grid points on a side of a table."""
     require(type(levels) is int and 1 <= levels <= 26, "levels must be 1 to 26")
     return 2**levels + 1

@@ -16,8 +16,12 @@ from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Receipted
 from quietq.privacy.trained_methods import TRAINED_METHODS
 
-Details = dict[str, Any]
-"""All that describes a released thing besides its numbers, in JSON."""
+Json = dict[str, Any]
+"""A JSON object."""
+Unchecked = Any
+"""A value that a file holds, before it was checked."""
+Details = Json
+"""All that describes a released thing besides its numbers."""
 Arrays = dict[str, np.ndarray]
 IN_TRAINING = frozenset(entry.norm for entry in TRAINED_METHODS.values() if entry.norm is not None)
 """Norms in which nothing is released but what methods release that noise as they train."""
@@ -82,7 +86,7 @@ class Publishable(Receipted, ABC):
         return cls(**parts, certificate=stored.certificate)  # pyright: ignore[reportCallIssue]
 
     @abstractmethod
-    def check_norm(self, norm: dict[str, Any], certificate: Certificate) -> None:
+    def check_norm(self, norm: Json, certificate: Certificate) -> None:
         """Refuses numbers that a mechanism whose noise is measured in this norm could not have released."""
 
     def check_certificate(self, certificate: Certificate) -> None:
@@ -103,10 +107,6 @@ class Publishable(Receipted, ABC):
     def choices(self) -> int | None:
         """How many actions an agent chooses among, by the largest output; None where outputs are no such values."""
         return self.outputs if self.what == "agent" else None
-
-    def require_outputs(self, certificate: Certificate) -> None:
-        most: Any = dict(certificate.relation or {}).get("actions", 1)
-        require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
     def as_function(self) -> "Publishable":
         return self

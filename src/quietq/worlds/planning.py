@@ -16,22 +16,24 @@ Whatever is computed here from the true reward looks at it: it is for the operat
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.feedback.spaces import Spaces
-from quietq.noise.box import Box
-from quietq.privacy.certificate import Certificate
+from quietq.noise import Box
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
 from quietq.released.private_network import PrivateNetwork, corners, interpolate
 from quietq.released.private_world import PrivateWorld
 from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.private_env import ENSEMBLE, Simulator
 from quietq.worlds.walk import WALK, walk_reward
 from quietq.worlds.world import World, chances_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Policy = Callable[[np.ndarray], np.ndarray]
 """Actions, shape (points,), or their probabilities, (points, actions), as a function of states (points, d)."""
@@ -118,7 +120,7 @@ def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 
 
 def after(
     world: World, reward: RewardFunction, cells: int, states: np.ndarray, action: int
-) -> tuple[Float[np.ndarray, " points"], Any]:
+) -> tuple[Float[np.ndarray, " points"], "csr_matrix"]:
     from scipy.sparse import csr_matrix  # slow to import
 
     nodes = {1: 64, 2: 12}[world.draws]  # of the midpoint rule, for each uniform draw
@@ -187,9 +189,11 @@ def episode_returns(
     return total
 
 
-def mean_return(world: World, policy: Policy, *arguments: Any, **options: Any) -> float:
+def mean_return(
+    world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
+) -> float:
     """The mean of `episode_returns`; under the true reward it is not private, and for the operator only."""
-    return float(episode_returns(world, policy, *arguments, **options).mean())
+    return float(episode_returns(world, policy, reward, episodes, seed).mean())
 
 
 def uniform_policy(world: World) -> Policy:
@@ -324,10 +328,6 @@ class LinearPolicy:
     made_in: PrivateWorld | None = field(default=None, repr=False)
     """The world that it was planned in, whose promise it has; None for one that was made by hand."""
 
-    @property
-    def parameters(self) -> int:
-        return self.weights.shape[-1] * self.weights.shape[-2]
-
     def acts(self, states: Float[np.ndarray, "*copies states"]) -> np.ndarray:
         """Actions as a Simulator takes them, for states of the unit box."""
         seen = np.clip((states - self.middle) / self.deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
@@ -351,9 +351,14 @@ def policy_shape(spaces: Spaces) -> tuple[int, int]:
 
 
 def play(
-    simulator: Simulator, policy: LinearPolicy, first: np.ndarray, steps: int, rng: np.random.Generator,
-    weights: np.ndarray | None = None, alike: int = 1,
-) -> Float[np.ndarray, " copies"]:  # fmt: skip
+    simulator: Simulator,
+    policy: LinearPolicy,
+    first: np.ndarray,
+    steps: int,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
+    alike: int = 1,
+) -> Float[np.ndarray, " copies"]:
     """The return of each copy, in expectation over ends; `alike` copies in a row meet with the same chance."""
     states, alive, returns = first, np.ones(len(first)), np.zeros(len(first))
     for left in range(steps - 1, -1, -1):
@@ -367,9 +372,16 @@ def play(
 
 
 def plan_linear(
-    world: PrivateWorld, *, steps: int = 300, iterations: int = 15, candidates: int = 100, episodes: int = ENSEMBLE,
-    ensemble: bool = True, seed: int = 0, **options: object,
-) -> LinearPolicy:  # fmt: skip
+    world: PrivateWorld,
+    *,
+    steps: int = 300,
+    iterations: int = 15,
+    candidates: int = 100,
+    episodes: int = ENSEMBLE,
+    ensemble: bool = True,
+    seed: int = 0,
+    **options: object,
+) -> LinearPolicy:
     """The best linear policy found, for episodes of so many steps, each in a world that is plausible.
 
     Without `ensemble` all are in the released world itself.

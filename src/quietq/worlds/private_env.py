@@ -18,12 +18,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float, Float32
 
-from quietq.noise.box import Box as PublicBox
-from quietq.privacy.certificate import Certificate
+from quietq.noise import Box as PublicBox
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, instance, positive, shown
-from quietq.privacy.errors import InvalidInput
-from quietq.released.private_world import PrivateWorld
-from quietq.released.world_errors import STARTS_UNSEEN
+from quietq.released.private_world import STARTS_UNSEEN, PrivateWorld
 from quietq.worlds.world import Info
 
 if TYPE_CHECKING:

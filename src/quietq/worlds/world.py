@@ -14,12 +14,15 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation
+from quietq.noise import Box
+from quietq.privacy import InvalidInput, Relation
 
 Array = Any
 """A NumPy or a JAX array."""
+Observation = Any
+"""Whatever an environment shows."""
+Action = Any
+"""Whatever an environment takes for an action."""
 Info = dict[str, Any]
 """What a step or a reset of Gymnasium tells besides observation, reward and ends; also its options and metadata."""
 

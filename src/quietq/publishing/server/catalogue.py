@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import shown
-from quietq.privacy.errors import InvalidInput
 from quietq.publishing.server.plain_words import cap_in_words, promise_in_words
 from quietq.released.container import read
 from quietq.released.evaluated_policies import EvaluatedPolicies
