@@ -67,9 +67,8 @@ class WorldErrors:
     @property
     def starts_unseen(self) -> bool:
         """Whether first states may be noise alone."""
-        return (
-            self.starts_seen is not None and self.starts_seen < 3.0
-        )  # noise alone exceeds it once in some hundred draws
+        # Noise alone exceeds three deviations once in some hundred draws.
+        return self.starts_seen is not None and self.starts_seen < 3.0
 
     def to_dict(self) -> Json:
         return {one.name: getattr(self, one.name) for one in fields(self)}
