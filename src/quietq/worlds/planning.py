@@ -16,7 +16,7 @@ Whatever is computed here from the true reward looks at it: it is for the operat
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -31,9 +31,6 @@ from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.private_env import ENSEMBLE, Simulator
 from quietq.worlds.walk import WALK, walk_reward
 from quietq.worlds.world import World, chances_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 Policy = Callable[[np.ndarray], np.ndarray]
 """Actions, shape (points,), or their probabilities, (points, actions), as a function of states (points, d)."""
@@ -120,7 +117,7 @@ def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 
 
 def after(
     world: World, reward: RewardFunction, cells: int, states: np.ndarray, action: int
-) -> tuple[Float[np.ndarray, " points"], "csr_matrix"]:
+) -> tuple[Float[np.ndarray, " points"], Any]:
     from scipy.sparse import csr_matrix  # slow to import
 
     nodes = {1: 64, 2: 12}[world.draws]  # of the midpoint rule, for each uniform draw
