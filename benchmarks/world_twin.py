@@ -9,8 +9,7 @@ from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy.certificate import Certificate
 from quietq.released.private_model import PrivateModel
-from quietq.released.private_world import PrivateWorld
-from quietq.released.world_errors import WorldErrors
+from quietq.released.private_world import PrivateWorld, WorldErrors
 
 NOTHING = Certificate(method="world/twin", standing="none", sigma=1.0)
 RIDGE = 1e-6

@@ -12,7 +12,7 @@ from linear_people import read, rows_of
 from quietq import Accountant, Budget, InvalidInput, PrivacyWarning, check_plan, load, plan_linear, privatise, publish
 from quietq.mechanisms import moments, rounds
 from quietq.privacy.gaussian import epsilon_from_mu
-from quietq.publishing.trained_on import certificate_of, with_checks
+from quietq.publishing.publish import certificate_of, with_checks
 from quietq.released import open_release
 from quietq.released.private_network import PrivatePolicy
 

@@ -7,8 +7,8 @@ import struct
 import pytest
 from serving import Asked
 
+from quietq.publishing.server.application import MOST_STATES
 from quietq.publishing.server.guard import MOST_BYTES
-from quietq.publishing.server.routes import MOST_STATES
 from quietq.publishing.server.run import trusted_hosts
 
 SENT = {"Content-Type": "application/json"}
@@ -151,7 +151,7 @@ def test_other_methods(ask):
 
 
 def test_answers_that_would_be_too_large(ask, monkeypatch):
-    monkeypatch.setattr("quietq.publishing.server.routes.MOST_VALUES", 8)
+    monkeypatch.setattr("quietq.publishing.server.application.MOST_VALUES", 8)
     refused(ask.post(ask.url("agent"), json={"states": [0.5] * 3}), 413, "at most 2 states")
     assert ask.post(ask.url("agent"), json={"states": [0.5] * 2}).status_code == 200
 
@@ -171,7 +171,7 @@ def test_a_failure_of_the_server_says_nothing_of_the_request(files, monkeypatch)
         raise RuntimeError("0.123456")
 
     here = Asked({"agent": files["agent"]}, raised=False)
-    monkeypatch.setattr("quietq.publishing.server.routes.answer", fail)
+    monkeypatch.setattr("quietq.publishing.server.application.answer", fail)
     answer = here.get(here.url("agent"), params={"state": 0.123456})
     refused(answer, 500, "its log says why")
     assert "0.123456" not in answer.text

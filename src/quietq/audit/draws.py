@@ -220,7 +220,7 @@ def audit_mechanism(
     # output alone: a function of many outputs, told apart output by output, is as many audits of one function.
     outputs = 2000
     kernel, budget = Exponential(beta), Budget(epsilon_from_mu(positive("mu", mu), delta), delta)
-    relation = RkhsBall(1 / math.sqrt(outputs), kernel, actions=outputs)
+    relation = RkhsBall(1 / math.sqrt(outputs), kernel.norm, actions=outputs)
     law, grid = Gaussian(1.0, GridShape(kernel, levels)), np.linspace(0, 1, 2**levels + 1)
     bump = np.maximum(0, 1 - 4 * np.abs(grid - 0.5))
     move = bump / law.distance(bump)

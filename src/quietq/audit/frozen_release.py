@@ -133,7 +133,8 @@ class Frozen:
     def movement(self, name: str, share: float, by: str) -> Movement:
         """Of one query in its own norm; of several, over what is stated."""
         stated = self._transcript[0].query.sensitivity if len(self._transcript) == 1 else 1.0
-        norm = str(self._transcript[0].query.law.measured()["norm"]["kind"]) if len(self._transcript) == 1 else "stated"
+        one = len(self._transcript) == 1
+        norm = str(self._transcript[0].query.law.norm) if one else "stated"
         return Movement(name, stated, share * stated, by, norm)
 
     def _size_of_noise(self, feedback: Data) -> float:

@@ -63,6 +63,16 @@ class Law(ABC):
     def cost(self, sensitivity: float) -> Cost:
         """Returns what it costs to hide numbers that are at most so far apart."""
 
+    def distance(self, difference: np.ndarray) -> float:
+        """Returns how far apart two vectors of numbers are, by their difference, in the norm that this noise hides."""
+        raise InvalidInput(
+            f"How far apart {type(self).__name__} lets numbers be is not told by their difference alone."
+        )
+
+    def log_density(self, noise: np.ndarray) -> float:
+        """Returns the logarithm of the density of one draw, up to a constant."""
+        raise InvalidInput(f"The density of {type(self).__name__} is not public.")
+
     @abstractmethod
     def check_size(self, largest: float) -> None:
         """Refuses a declared size of numbers that rounding could not hide behind the noise."""

@@ -19,11 +19,9 @@ from stable_baselines3.sac.policies import SACPolicy
 from stable_baselines3.td3.policies import TD3Policy
 from torch import nn
 
-from quietq.noise.box import Box, Domain
-from quietq.privacy.assumptions import Code
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.publishing.trained_on import certificate_of, with_checks
+from quietq.noise import Box, Domain
+from quietq.privacy import Certificate, Code, InvalidInput, PrivacyWarning
+from quietq.publishing.publish import certificate_of, with_checks
 from quietq.released.private_network import LARGEST, LEAK, Activation, PolicyOutput, PrivatePolicy
 from quietq.worlds.plan_check import CheckedPlan
 

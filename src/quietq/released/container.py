@@ -14,12 +14,11 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from quietq.privacy.errors import InvalidInput
-from quietq.released.publishable import Arrays, InvalidRelease, require
+from quietq.privacy import InvalidInput
+from quietq.released.publishable import Arrays, InvalidRelease, Json, require
 
 MOST_BYTES = 256 * 2**20
 MOST_HEADER_BYTES = 2**20
@@ -35,7 +34,7 @@ class Unpacked:
     """A file's content; its hash was found to be right, its signature was not looked at."""
 
     text: str
-    record: dict[str, Any]
+    record: Json
     """The text, read."""
     arrays: Arrays
     hash: str
@@ -102,7 +101,7 @@ def _bytes(array: np.ndarray) -> bytes:
     return np.ascontiguousarray(array, dtype="<f8").tobytes()
 
 
-def parse(data: bytes) -> dict[str, Any]:
+def parse(data: bytes) -> Json:
     """A JSON object without surprises: no key twice, no NaN, no endless number, no depth, no control characters."""
     try:
         value = json.loads(
@@ -126,7 +125,7 @@ def _check_depth(value: object, depth: int) -> None:
         _check_depth(item, depth - 1)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> Json:
     require(len(dict(pairs)) == len(pairs), "a key occurs twice")
     return dict(pairs)
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box
-from quietq.privacy.certificate import Certificate
+from quietq.noise import Box
+from quietq.privacy import Certificate
 from quietq.privacy.norms import AnyNorm, MeanReturns, MeanWithinRightAngles
-from quietq.released.publishable import Arrays, Details, Publishable, Stored, require
+from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, require
 
 LONGEST = 200
 """letters of a name"""
@@ -57,10 +57,14 @@ class EvaluatedPolicies(Publishable):
         where = unit.shape if self.box.dimension == 1 else unit.shape[:-1]
         return np.tile(self.table[:, 0], (*where, 1))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         values = {name: one._asdict() for name, one in self.values.items()}
-        return {"values": values, "confidence": self.confidence, "noise": self.noise,
-                "certificate": self.certificate.to_dict()}  # fmt: skip
+        return {
+            "values": values,
+            "confidence": self.confidence,
+            "noise": self.noise,
+            "certificate": self.certificate.to_dict(),
+        }
 
     def to_arrays(self) -> tuple[Details, Arrays]:
         details, arrays = super().to_arrays()

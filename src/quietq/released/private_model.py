@@ -2,25 +2,27 @@
 
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box
+from quietq.noise import Box
 from quietq.noise.feature_maps import Categorical, FeatureMap, map_of
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import numbers, real
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import Arrays, Details, InvalidRelease, Stored, require
 
 LARGEST = 1e20
 """No weight of a file may be larger: then no value overflows in float32."""
+Array = Any
+"""A NumPy or a JAX array."""
 
 
-def stretch(points: Any, knots: Any, xp: Any = np) -> Any:
+def stretch(points: Array, knots: Array, xp: ModuleType = np) -> Array:
     """Points of the unit box, each coordinate moved along straight lines through its knots; two knots move nothing."""
     if knots.shape[1] == 2:
         return points
@@ -68,7 +70,7 @@ class PrivateModel(PrivateFunction):
         points = unit[..., None] if self.box.dimension == 1 else unit
         return np.asarray(self.read(points, self.offset, self.weights, self.knots))
 
-    def read(self, points: Any, offset: Any, weights: Any, knots: Any, xp: Any = np) -> Any:
+    def read(self, points: Array, offset: Array, weights: Array, knots: Array, xp: ModuleType = np) -> Array:
         """The values at points of the unit box, shape (..., d), by numbers that JAX may hold."""
         features = self.feature_map(stretch(points, knots, xp), xp)
         fitted = features @ weights + (offset if weights.ndim > 1 else offset[0])

@@ -9,27 +9,29 @@ else that is private was looked at: not by training, and not by whoever chose th
 that, and so every certified policy states it as trusted (`TRAINED`).
 """
 
+import functools
 import itertools
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import log_softmax
 
-from quietq.noise.box import Box
+from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import numbers
 from quietq.privacy.norms import AnyNorm, KnotValues
 from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_function import PrivateFunction
-from quietq.released.publishable import Arrays, Details, Publishable, Stored, require
+from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, Unchecked, require
 
-Form = Literal["mlp", "splines", "grid"]
+Form = Literal["mlp", "splines", "fourier", "random", "grid"]
 Output = Literal["values", "log-probabilities"]
 Activation = Literal["tanh", "relu", "elu", "leaky-relu"]
 LARGEST = 1e30
@@ -88,24 +90,38 @@ class LayeredFunction(Publishable):
     def _at(self, points: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points outputs"]: ...
 
 
-def stored_layers(stored: Stored, details: Sequence[str], biased: bool, *others: str) -> list[list[np.ndarray]]:
-    """The weights and the biases of all layers, in a file that has nothing besides these details and other arrays."""
+Layers = tuple[np.ndarray, ...]
+
+
+def stored_layers(
+    stored: Stored, details: Sequence[str], axes: int, biased: bool = True, others: Sequence[str] = ()
+) -> tuple[Layers, Layers]:
+    """The weights, of so many axes, and the biases of layers that fit each other.
+
+    The file must have nothing besides these, the details and the other arrays.
+    """
     layers = range(sum(name.startswith("weight.") for name in stored.arrays))
-    names = [[f"weight.{i}" for i in layers], [f"bias.{i}" for i in layers if biased]]
-    stored.expect(details, [*names[0], *names[1], *others])
+    weights, biases = [f"weight.{i}" for i in layers], [f"bias.{i}" for i in layers if biased]
+    stored.expect(details, [*weights, *biases, *others])
     require(layers, "it has one layer or more")
-    return [[stored.arrays[name] for name in part] for part in names]
+    found, shifts = (tuple(stored.arrays[name] for name in names) for names in (weights, biases))
+    require(all(one.ndim == axes for one in found), f"a layer's weights have {axes} axes")
+    for before, after in itertools.pairwise(found):
+        fits = after.shape[:-2] == before.shape[:-2] and after.shape[-1] == before.shape[-2]
+        require(fits, "its layers do not fit each other")
+    shifted = all(bias.shape == weight.shape[:-1] for bias, weight in zip(shifts, found, strict=False))
+    require(shifted, "its layers do not fit each other")
+    return found, shifts
 
 
-def check_layers(
-    weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], runs: tuple[int, ...], inputs: int
-) -> int:
-    """How many outputs the last layer has; refused unless each layer takes what the one before gives."""
+def largest_value(weights: Layers, biases: Layers, size: float, squashed: bool = False) -> float:
+    """A bound of what any layer holds, if inputs are at most so large; squashed values are at most 1 in size."""
+    most = size
     for i, weight in enumerate(weights):
-        fits = weight.ndim == len(runs) + 2 and weight.shape[:-2] == runs and weight.shape[-1] == inputs
-        require(fits and (not biases or biases[i].shape == weight.shape[:-1]), "its layers do not fit each other")
-        inputs = weight.shape[-2]
-    return inputs
+        size = float(np.abs(weight).sum(axis=-1).max()) * size + (float(np.abs(biases[i]).max()) if biases else 0.0)
+        most = max(most, size, float(np.abs(weight).max()))
+        size = min(size, 1.0) if squashed else max(size, 1.0)
+    return most
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,7 +136,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
     details: ClassVar = ("form", "size", "output", "draws", "training")
     form: Form
     size: int
-    """Knots of splines or grid points, a coordinate; 0 for an mlp."""
+    """Of what a feature map is made: knots, frequencies or grid points a coordinate, or units; 0 for an mlp."""
     weights: tuple[Float[np.ndarray, "runs _ _"], ...]
     """Layer by layer; linear weights, and values on a grid, are one layer."""
     biases: tuple[Float[np.ndarray, "runs _"], ...]
@@ -130,7 +146,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
     certificate: Certificate
     draws: int = 1
     """How many releases the runs are of: more than one are simulated, and not answered for together."""
-    training: Mapping[str, Any] | None = None
+    training: Json | None = None
     """What is public about how it was trained, for `Agent.load`: the world's name, the longest episode, the steps that
     a promise of the method's own is for, and the hyper-parameters."""
 
@@ -142,15 +158,15 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateNetwork":
-        weights, biases = map(tuple, stored_layers(stored, cls.details, stored.details.get("form") == "mlp"))
+        weights, biases = stored_layers(stored, cls.details, 3, stored.details.get("form") == "mlp")
         form, size, output, draws, training = (stored.details[name] for name in cls.details)
         require(form in get_args(Form), "its network is not known here")
         require(output in get_args(Output), "its network's output is not known here")
-        require(weights[0].ndim == 3, "a layer's weights have three axes")
         runs = len(weights[0])
         require(runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
         require(type(draws) is int and draws > 0 and runs % draws == 0, "its draws must have the same number of runs")
-        check_layers(weights, biases, (runs,), _number_of_inputs(form, size, len(weights), stored.box.dimension))
+        inputs = _number_of_inputs(form, size, len(weights), stored.box.dimension)
+        require(weights[0].shape[-1] == inputs, "its layers do not fit each other")
         _check_training(training)
         network = cls(form, size, weights, biases, output, stored.box, stored.certificate, draws, training)
         require(network.largest() <= LARGEST, "its values could get too large to compute with")
@@ -199,13 +215,8 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
 
     def largest(self) -> float:
         """A bound of what any layer can hold, anywhere in the box."""
-        size, most = 2.0, 0.0  # of features and of unit coordinates
         with np.errstate(over="ignore"):
-            for i, weights in enumerate(self.weights):
-                size = float(np.abs(weights).sum(axis=-1).max()) * size
-                size += float(np.abs(self.biases[i]).max()) if self.biases else 0.0
-                most = max(most, size, float(np.abs(weights).max()))
-        return most
+            return largest_value(self.weights, self.biases, 2.0)  # of features and of unit coordinates
 
     def _shape(self) -> str:
         return f"{self.form}, runs={self.runs}, actions={self.actions}"
@@ -228,6 +239,8 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
         if self.form == "grid":
             nearest = np.rint(unit * (self.size - 1)).astype(np.int64) @ self.size ** np.arange(unit.shape[1])[::-1]
             return weights[:, :, nearest].swapaxes(1, 2)
+        if self.form != "splines":
+            return features(self.form, self.size, unit) @ weights.swapaxes(1, 2)
         found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
         return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
 
@@ -263,7 +276,35 @@ def _with_bias(
     return np.concatenate([np.concatenate([weight, bias[..., None]], axis=2), one], axis=1).astype(np.float32)
 
 
-def _number_of_inputs(form: str, size: Any, layers: int, dimension: int) -> int:
+def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points features"]:
+    """The public features at points of the unit box, but for splines, which are interpolated."""
+    dimension = unit.shape[1]
+    if form == "fourier":
+        waves = frequencies(size, dimension)
+        return np.cos(math.pi * (unit @ waves.T)) / math.sqrt(len(waves))
+    directions, kinks = random_units(size, dimension)
+    return np.maximum(unit @ directions.T - kinks, 0) * (2 / math.sqrt(size))
+
+
+@functools.lru_cache
+def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
+    """All vectors of whole numbers below `size`."""
+    return np.array(list(itertools.product(range(size), repeat=dimension)), np.float64)
+
+
+@functools.lru_cache
+def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
+    source = np.random.default_rng(20191208)  # any fixed number: the features are public
+    directions = source.normal(size=(size, dimension)).astype(np.float32)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return directions, (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)
+
+
+def number_of_features(form: str, size: int, dimension: int) -> int:
+    return size if form == "random" else size**dimension
+
+
+def _number_of_inputs(form: str, size: Unchecked, layers: int, dimension: int) -> int:
     """Of the first layer; checked before it is computed, because a large power is slow."""
     if form == "mlp":
         require(size == 0, "an mlp's size is 0")
@@ -271,11 +312,12 @@ def _number_of_inputs(form: str, size: Any, layers: int, dimension: int) -> int:
     require(layers == 1 and type(size) is int and size >= 2, "linear weights are one layer of 2 features or more")
     most = 2**26 + 1 if form == "grid" else MOST_FEATURES
     require(size <= most and dimension <= MOST_DIMENSION, f"it has more than {most} features")
-    require(size**dimension <= most, f"it has more than {most} features")
-    return size**dimension
+    inputs = number_of_features(form, size, dimension)
+    require(inputs <= most, f"it has more than {most} features")
+    return inputs
 
 
-def _check_training(training: Any) -> None:
+def _check_training(training: Unchecked) -> None:
     if training is None:
         return
     fields = {"world": (str, NoneType), "episode": (int,), "steps": (int, NoneType), "settings": (dict,)}
@@ -360,11 +402,12 @@ class PrivatePolicy(LayeredFunction):
     def from_arrays(cls, stored: Stored) -> "PrivatePolicy":
         arrays, box = stored.arrays, stored.box
         further = [name for name in ("action_range", "normal") if name in arrays]
-        weights, biases = map(tuple, stored_layers(stored, cls.details, True, *further))
+        weights, biases = stored_layers(stored, cls.details, 2, others=further)
         activation, output, clip = (stored.details[name] for name in cls.details)
         require(activation in get_args(Activation), "its activation is not known here")
         require(output in get_args(PolicyOutput), "its output is not known here")
-        outputs = check_layers(weights, biases, (), box.dimension)
+        require(weights[0].shape[-1] == box.dimension, "its layers do not fit each other")
+        outputs = len(weights[-1])
         ends, normal = arrays.get("action_range"), arrays.get("normal")
         require((ends is None) == (output in _CHOOSES), "it has an action_range if its outputs are an action")
         if ends is not None:
@@ -380,9 +423,8 @@ class PrivatePolicy(LayeredFunction):
         return policy
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
-        require(
-            Code.TRAINED() in certificate.assumptions, "a policy's certificate must state what it trusts training for"
-        )
+        trusted = Code.TRAINED() in certificate.assumptions
+        require(trusted, "a policy's certificate must state what it trusts training for")
 
     def in_words(self) -> list[str]:
         what = "world" if self.certificate.method.startswith("world/") else "reward"
@@ -424,15 +466,11 @@ class PrivatePolicy(LayeredFunction):
 
     def largest(self) -> float:
         """A bound of what any layer can hold, anywhere in the box."""
+        middle, deviation = (0.0, 1.0) if self.normal is None else self.normal
         with np.errstate(over="ignore"):
-            low, high = np.array(self.box.low), np.array(self.box.high)
-            middle, deviation = (0.0, 1.0) if self.normal is None else self.normal
-            size = most = float((np.maximum(np.abs(low - middle), np.abs(high - middle)) / deviation).max())
-            for weight, bias in zip(self.weights, self.biases, strict=True):
-                size = float((np.abs(weight).sum(axis=1) * size + np.abs(bias)).max())
-                most = max(most, size)
-                size = min(size, 1.0) if self.activation == "tanh" else max(size, 1.0)
-            return most if self.action_range is None else max(most, float(np.abs(self.action_range).max()))
+            ends = [np.abs(np.array(end) - middle) / deviation for end in (self.box.low, self.box.high)]
+            most = largest_value(self.weights, self.biases, float(np.max(ends)), self.activation == "tanh")
+        return most if self.action_range is None else max(most, float(np.abs(self.action_range).max()))
 
     def _shape(self) -> str:
         widths = "-".join(map(str, (self.box.dimension, *map(len, self.biases))))

@@ -6,22 +6,20 @@ makes a Gymnasium environment of it.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.spaces import Spaces
-from quietq.noise.box import Box
+from quietq.noise import Box
 from quietq.noise.feature_maps import FeatureMap, Polynomials, map_of
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import real
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import Certificate, InvalidInput
+from quietq.privacy.checks import not_negative, real
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.released.private_model import LARGEST, PrivateModel
-from quietq.released.publishable import Arrays, Details, InvalidRelease, Publishable, Stored, require
-from quietq.released.world_errors import WorldErrors
+from quietq.released.publishable import Arrays, Details, InvalidRelease, Json, Publishable, Stored, require
 from quietq.released.world_model import WorldModel
 
 _PARTS = ("reward", "ends")
@@ -29,6 +27,72 @@ _MODEL = ("offset", "weights", "knots")
 _FIT = ("weights", "gram", "residual", "left", "right")
 _FIRST = ("first", "spread")
 _NAMES = ("state_names", "action_names")
+
+
+STARTS_UNSEEN = (
+    "First states may be noise alone, not people's: so little was seen of where episodes begin. Check the episode and "
+    "the step of the sessions, or declare what is known: qq.WorldModel(start=...)."
+)
+
+
+@dataclass(frozen=True)
+class WorldErrors:
+    """How far off the rewards and the ends of a private world may be; None for what is known, or not there.
+
+    Noise is not all of it: where noise is large, fits are shrunk towards a constant, and terms that would not be worth
+    their noise are left out. All numbers here are post-processing of noisy answers, or public, so they may leave.
+    """
+
+    reward_noise: float | None = None
+    """How far noise alone may have moved rewards: root mean square over states, in their own units."""
+    reward_kept: float | None = None
+    """Which part of the differences between states and actions shrinkage leaves, by the fit's own account: less than 1
+    means that released rewards are flatter than people's. Clipping, and rounds that end early, may take more."""
+    reward_error: float | None = None
+    """What rewards must be expected to be off by in all, noise, chance, shrinkage and terms left out, if they are as
+    smooth as the fit takes them to be: root mean square where people's states lie, in their own units. An estimate, and
+    no bound."""
+    ends_noise: float | None = None
+    """How far noise alone may have moved the log-odds of an end: root mean square over states."""
+    starts_seen: float | None = None
+    """By how many deviations what was seen of first states exceeds what noise alone shows: below 3, no first state of
+    anybody may have been seen."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is not None:
+                not_negative(one.name, value)
+
+    @property
+    def starts_unseen(self) -> bool:
+        """Whether first states may be noise alone."""
+        # Noise alone exceeds three deviations once in some hundred draws.
+        return self.starts_seen is not None and self.starts_seen < 3.0
+
+    def to_dict(self) -> Json:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def in_words(self, low: float, high: float) -> list[str]:
+        """For whoever has to decide whether to train in the world; nothing of what is known."""
+        lines = []
+        if self.reward_error is not None:
+            lines.append(
+                f"Rewards, from {low:g} to {high:g}: expect them to be off by about {self.reward_error:.2g} in all "
+                "where people's states lie, which is an estimate and no bound; elsewhere by more. "
+                f"Noise alone moved them by about {self.reward_noise:.2g}, and "
+                f"shrinkage left about {self.reward_kept:.2g} of the differences between states and actions. If there "
+                "is a public formula, declare it: qq.WorldModel(reward=...)."
+            )
+        if self.ends_noise is not None:
+            lines.append(
+                f"Episodes end by a chance that was learned: noise alone moved its log-odds by about "
+                f"{self.ends_noise:.2g}, which is a factor of {np.exp(min(self.ends_noise, 50.0)):.2g} where ends are "
+                "rare. If there is a public rule, declare it: qq.WorldModel(end=...)."
+            )
+        if self.starts_unseen:
+            lines.append(STARTS_UNSEEN)
+        return lines
 
 
 class Fit(NamedTuple):
@@ -84,15 +148,32 @@ class PrivateWorld(Publishable):
 
     @classmethod
     def of(
-        cls, spaces: Spaces, feature_map: FeatureMap, moved: tuple[int, ...], moves: Fit,
+        cls,
+        spaces: Spaces,
+        feature_map: FeatureMap,
+        moved: tuple[int, ...],
+        moves: Fit,
         first: tuple[np.ndarray, np.ndarray] | None,
-        parts: dict[str, PrivateModel], model: WorldModel, certificate: Certificate, **numbers: Any,
-    ) -> "PrivateWorld":  # fmt: skip
+        parts: dict[str, PrivateModel],
+        model: WorldModel,
+        certificate: Certificate,
+        **numbers: Any,
+    ) -> "PrivateWorld":
         begin = (None, None) if first is None else first
         return cls(
-            spaces, feature_map, moved, *moves, *begin, parts.get("reward"), parts.get("ends"), box=spaces.box,
-            certificate=certificate, known=model.known, model=model, **numbers,
-        )  # fmt: skip
+            spaces,
+            feature_map,
+            moved,
+            *moves,
+            *begin,
+            parts.get("reward"),
+            parts.get("ends"),
+            box=spaces.box,
+            certificate=certificate,
+            known=model.known,
+            model=model,
+            **numbers,
+        )
 
     # What a step does, in the unit box.
 
@@ -155,12 +236,17 @@ class PrivateWorld(Publishable):
     def to_arrays(self) -> tuple[Details, Arrays]:
         spaces, acting = self.spaces, self.spaces.action_box
         details: Details = {
-            "feature_map": self.feature_map.describe(), "moved": list(self.moved), "known": list(self.known),
-            "actions": spaces.actions, "low": spaces.low, "high": spaces.high, "rate": self.rate,
+            "feature_map": self.feature_map.describe(),
+            "moved": list(self.moved),
+            "known": list(self.known),
+            "actions": spaces.actions,
+            "low": spaces.low,
+            "high": spaces.high,
+            "rate": self.rate,
             "errors": self.errors.to_dict(),
             "action_box": None if acting is None else [list(acting.low), list(acting.high)],
             **{name: list(getattr(spaces, name)) for name in _NAMES},
-        }  # fmt: skip
+        }
         arrays = {name: getattr(self, name) for name in _FIT}
         arrays |= {name: getattr(self, name) for name in _FIRST if getattr(self, name) is not None}
         for name in _PARTS:
@@ -202,15 +288,24 @@ class PrivateWorld(Publishable):
             rate = real("rate", details["rate"])
             errors = WorldErrors(**{name: None if v is None else real(name, v) for name, v in stated.items()})
             spaces = Spaces(
-                box, details["actions"], acting, details["low"], details["high"], state_names=tuple(names[0]),
+                box,
+                details["actions"],
+                acting,
+                details["low"],
+                details["high"],
+                state_names=tuple(names[0]),
                 action_names=tuple(names[1]),
-            )  # fmt: skip
+            )
         except (InvalidInput, TypeError, ValueError) as error:
             raise InvalidRelease(f"This is not a release: {error}") from error
         parts, held = _parts(stored, spaces, known)
         stored.expect(own, held)
-        for part, stated in (("reward", errors.reward_noise), ("reward", errors.reward_kept),
-                             ("reward", errors.reward_error), ("ends", errors.ends_noise)):  # fmt: skip
+        for part, stated in (
+            ("reward", errors.reward_noise),
+            ("reward", errors.reward_kept),
+            ("reward", errors.reward_error),
+            ("ends", errors.ends_noise),
+        ):
             require((parts[part] is None) == (stated is None), f"its errors must be stated for {part} that are learned")
         require(
             ("start" in known) == (errors.starts_seen is None), "its errors must be stated for starts that are learned"
@@ -222,9 +317,18 @@ class PrivateWorld(Publishable):
         require(rising and moved and sorted(set(moved)) == moved, "its moved coordinates must be some of the box's")
         _check(spaces, feature_map, len(moved), fit, begin)
         return cls(
-            spaces, feature_map, tuple(moved), **fit, **begin, **parts, rate=rate, errors=errors, box=box,
-            certificate=stored.certificate, known=known,
-        )  # fmt: skip
+            spaces,
+            feature_map,
+            tuple(moved),
+            **fit,
+            **begin,
+            **parts,
+            rate=rate,
+            errors=errors,
+            box=box,
+            certificate=stored.certificate,
+            known=known,
+        )
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         means = all(isinstance(norm, MeanOfPeople) for norm in norms)
@@ -263,12 +367,13 @@ def visited(
     return (mean / math.sqrt(3) + 1) / 2, (gram[np.ix_(places, places)] - np.outer(mean, mean)) / 12
 
 
-def _parts(stored: Stored, spaces: Spaces, known: tuple[str, ...]) -> tuple[dict[str, Any], list[str]]:
+def _parts(stored: Stored, spaces: Spaces, known: tuple[str, ...]) -> tuple[Json, list[str]]:
     """Models of rewards and ends, and the names of all arrays that there must be."""
     names, parts = [*_FIT, *(() if "start" in known else _FIRST)], {}
     for name, declared, dimension, outputs in (
-        ("reward", "reward", spaces.states + spaces.numbers, (spaces.actions or 1)), ("ends", "end", spaces.states, 1),
-    ):  # fmt: skip
+        ("reward", "reward", spaces.states + spaces.numbers, (spaces.actions or 1)),
+        ("ends", "end", spaces.states, 1),
+    ):
         described = stored.details[name]
         learned = described is not None
         require(not (learned and declared in known), f"its {name} must be learned, or else known")
@@ -291,8 +396,15 @@ def _check(
 ) -> None:
     features, states = 1 + feature_map.rank, spaces.states
     require(feature_map.dimension == spaces.dimension, "its features must be of states and actions")
-    shapes = {"weights": (features, moved), "gram": (features,) * 2, "residual": (moved,) * 2,
-              "left": (features,) * 2, "right": (moved,) * 2, "first": (states,), "spread": (states,) * 2}  # fmt: skip
+    shapes = {
+        "weights": (features, moved),
+        "gram": (features,) * 2,
+        "residual": (moved,) * 2,
+        "left": (features,) * 2,
+        "right": (moved,) * 2,
+        "first": (states,),
+        "spread": (states,) * 2,
+    }
     for name, array in {**fit, **begin}.items():
         if array is not None:
             require(array.shape == shapes[name], f"its {name} must have shape {shapes[name]}")
@@ -300,8 +412,10 @@ def _check(
     for name, array in (("gram", fit["gram"]), ("residual", fit["residual"]), ("spread", begin["spread"])):
         if array is not None:
             even = np.allclose(array, array.T, rtol=1e-6, atol=1e-12 * float(np.abs(array).max()))
-            require(even and np.linalg.eigvalsh(array).min() >= -1e-9 * float(np.abs(array).max()),
-                    f"its {name} must be positive semi-definite")  # fmt: skip
+            require(
+                even and np.linalg.eigvalsh(array).min() >= -1e-9 * float(np.abs(array).max()),
+                f"its {name} must be positive semi-definite",
+            )
     for name in ("gram", "right"):
         require(_is_invertible(fit[name]), f"its {name} must be invertible")
 

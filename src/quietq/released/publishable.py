@@ -17,8 +17,12 @@ from quietq.privacy.account import Receipted
 from quietq.privacy.norms import AnyNorm, SmoothBound
 from quietq.privacy.trained_methods import TRAINED_METHODS
 
-Details = dict[str, Any]
-"""All that describes a released thing besides its numbers, in JSON."""
+Json = dict[str, Any]
+"""A JSON object."""
+Unchecked = Any
+"""A value that a file holds, before it was checked."""
+Details = Json
+"""All that describes a released thing besides its numbers."""
 Arrays = dict[str, np.ndarray]
 IN_TRAINING = tuple(entry.norm for entry in TRAINED_METHODS.values() if entry.norm is not None)
 """Norms in which nothing is released but what methods release that noise as they train."""
@@ -104,10 +108,6 @@ class Publishable(Receipted, ABC):
     def choices(self) -> int | None:
         """How many actions an agent chooses among, by the largest output; None where outputs are no such values."""
         return self.outputs if self.what == "agent" else None
-
-    def require_outputs(self, certificate: Certificate) -> None:
-        most = getattr(certificate.relation, "actions", 1)
-        require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
     def as_function(self) -> "Publishable":
         return self

@@ -9,7 +9,7 @@ import os
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -24,7 +24,7 @@ from quietq.released.private_function import PrivateCells, PrivateKnots, Private
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
-from quietq.released.publishable import InvalidRelease, Publishable, Stored, require
+from quietq.released.publishable import InvalidRelease, Publishable, Stored, Unchecked, require
 from quietq.version import __version__
 
 FORMAT = 5
@@ -33,12 +33,18 @@ FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "c
 """All that is in the JSON text."""
 _CLASSES: tuple[type[Publishable], ...] = (
     EvaluatedPolicies,
-    PrivateTable, PrivateKnots, PrivateSum, PrivateCells, PrivateModel, PrivateNetwork,
-    PrivatePolicy, PrivateWorld,
-)  # fmt: skip
+    PrivateTable,
+    PrivateKnots,
+    PrivateSum,
+    PrivateCells,
+    PrivateModel,
+    PrivateNetwork,
+    PrivatePolicy,
+    PrivateWorld,
+)
 KINDS = {kind.kind: kind for kind in _CLASSES}
 """All that a file can hold: nothing in it can name another class."""
-_loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+_loaded: weakref.WeakSet[Publishable] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ def _certificate(record: object) -> Certificate:
         raise InvalidRelease(f"This is not a release: its certificate is not valid. {error}") from error
 
 
-def _box(sides: Any) -> Box:
+def _box(sides: Unchecked) -> Box:
     pairs = isinstance(sides, list) and all(isinstance(side, list) and len(side) == 2 for side in sides)
     require(pairs and all(type(end) is float for side in sides for end in side), "its box must be pairs of numbers")
     try:

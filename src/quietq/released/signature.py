@@ -8,9 +8,10 @@ import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from quietq.privacy.errors import InvalidInput, MissingExtra
+from quietq.privacy import InvalidInput, MissingExtra
 from quietq.released.publishable import InvalidRelease
 
 # The points of order 1 to 8, without their sign (RFC 7748 and libsodium list them): one signature of theirs fits all.
@@ -123,7 +124,7 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _library() -> tuple[Any, Any]:
+def _library() -> tuple[ModuleType, ModuleType]:
     try:
         import cryptography as cryptography
         from cryptography.hazmat.primitives import serialization

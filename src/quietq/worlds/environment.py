@@ -9,9 +9,9 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from jaxtyping import Float, Float32
 
-from quietq.noise.box import Box as PublicBox
+from quietq.noise import Box as PublicBox
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import did_you_mean, instance, shown
-from quietq.privacy.errors import InvalidInput
 from quietq.worlds.navigation import NavigationWorld
 from quietq.worlds.thermostat import ThermostatWorld
 from quietq.worlds.walk import WalkWorld

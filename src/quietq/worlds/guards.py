@@ -6,11 +6,11 @@ deny-list would have to know every name that somebody might give to a reward.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import InvalidInput
+from quietq.worlds.world import Info
 
 RECORDERS = {"RecordEpisodeStatistics", "NormalizeReward", "Monitor", "VecMonitor", "VecNormalize", "DataCollector"}
 """Classes of Gymnasium, Stable-Baselines3 and Minari that keep rewards or statistics of them; known by name, so that
@@ -31,7 +31,7 @@ _NESTED = "final_info"
 _TELLTALE = re.compile(r"reward|return|^episode$|^r$", re.IGNORECASE)
 
 
-def inner_environments(env: object) -> list[Any]:
+def inner_environments(env: object) -> list[object]:
     several = getattr(env, "envs", ())
     inner = [getattr(env, name, None) for name in ("env", "venv")]
     return [one for one in (*inner, *(several if isinstance(several, list | tuple) else ())) if one is not None]
@@ -84,7 +84,7 @@ def allowed_info(keep: Iterable[str]) -> frozenset[str]:
     return PUBLIC_INFO | frozenset(keep)
 
 
-def scrub(info: Mapping[str, Any], allowed: frozenset[str] = PUBLIC_INFO) -> dict[str, Any]:
+def scrub(info: Mapping[str, object], allowed: frozenset[str] = PUBLIC_INFO) -> Info:
     """What of `info` may pass; vector environments' masks, named `_key`, go with their keys."""
     return {
         key: _scrub_nested(value, allowed) if key == _NESTED else value

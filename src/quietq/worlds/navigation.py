@@ -7,12 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from quietq.noise.box import Box
-from quietq.noise.kernels import Additive, Exponential
-from quietq.privacy import relations
+from quietq.noise import Additive, Box, Exponential
+from quietq.privacy import InvalidInput, RkhsBall, relations
 from quietq.privacy.checks import count, not_negative, positive
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import RkhsBall
 from quietq.worlds.world import Array, World, never
 
 _SIDES = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]])

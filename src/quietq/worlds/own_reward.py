@@ -27,23 +27,27 @@ from gymnasium.spaces import Box as BoxSpace, Discrete
 from gymnasium.vector import VectorEnv
 
 from quietq.mechanisms.laws import Gaussian, Independent, RoundedLaw
-from quietq.noise.box import Box, Domain
-from quietq.noise.entropy import Entropy
+from quietq.noise import Box, Domain, Entropy, Exponential
 from quietq.noise.exact_path import ExactPath
-from quietq.noise.kernels import Exponential
 from quietq.noise.own_values import coarse_type
 from quietq.noise.rounding import check_allowance, finest_levels, largest_value, size_bound, worst_norm
+from quietq.privacy import (
+    Budget,
+    BudgetExhausted,
+    Cost,
+    InvalidInput,
+    LipschitzBall,
+    PrivacyWarning,
+    Relation,
+    SupBall,
+    weak_promise,
+)
 from quietq.privacy.account import Account
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.budget import Budget
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import count, instance, positive
-from quietq.privacy.cost import Cost
-from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
+from quietq.privacy.checks import count, instance, one_of, positive
 from quietq.privacy.kernel_norms import ExponentialNorm
-from quietq.privacy.limits import weak_promise
 from quietq.privacy.norms import ObservedRewards
-from quietq.privacy.relations import LipschitzBall, Relation, SupBall
 from quietq.privacy.transcript import Law, Query, Transcript
 from quietq.worlds.guards import (
     Hidden,
@@ -51,7 +55,8 @@ from quietq.worlds.guards import (
     refuse_recorders,
     scrub,
 )
-from quietq.worlds.reader import HAIR, State, batch_of, check_place, in_box, refuse_categories, states_of
+from quietq.worlds.reader import HAIR, PLACES, State, batch_of, in_box, refuse_categories, states_of
+from quietq.worlds.world import Action, Info, Observation
 
 Place = tuple[float, int]
 """Where a reward was seen: the state in [0, 1], and which path is its."""
@@ -75,7 +80,7 @@ class Terms:
     accuracy: float | None = None
 
     def __post_init__(self) -> None:
-        check_place(self.on)
+        one_of("on", self.on, PLACES)
 
 
 class OwnNoise(ABC):
@@ -129,10 +134,10 @@ class OwnNoise(ABC):
                 "with `accuracy` how far off rewards may be at the most; nothing was drawn or spent for this one."
             )
 
-    def state(self, observation: Any) -> float | None:
+    def state(self, observation: Observation) -> float | None:
         return None
 
-    def place(self, state: float | None, action: Any) -> Place:
+    def place(self, state: float | None, action: Action) -> Place:
         return 0.0, 0
 
     def check_left(self) -> None:
@@ -223,11 +228,11 @@ class PathNoise(OwnNoise):
         self._paths = law.paths
         return law
 
-    def state(self, observation: Any) -> float:
+    def state(self, observation: Observation) -> float:
         batch = batch_of([observation], self.terms.env.observation_space)
         return float(states_of(batch, 1, self.terms.state, 1)[0, 0])
 
-    def place(self, state: float | None, action: Any) -> Place:
+    def place(self, state: float | None, action: Action) -> Place:
         if state is None:
             raise ResetNeeded("The reward looks at the state before the step: call reset first.")
         # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
@@ -352,16 +357,16 @@ class OwnReward(gymnasium.Wrapper):
         self._spent = False
         self._before: float | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
         self._before = self._noise.state(observation)
         return observation, scrub(info)
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
         with self._lock:  # one path, one charge, whatever threads do
             return self._step(action)
 
-    def _step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def _step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
         if os.getpid() != self._process:
             raise BudgetExhausted(
                 "This reward is made private in another process; a second path would not be covered by its budget."
@@ -395,7 +400,7 @@ class OwnReward(gymnasium.Wrapper):
         )
 
 
-def _hide_reward(observation: Any, own: Any, *rest: Any) -> tuple[Any, ...]:
+def _hide_reward(observation: Observation, own: object, *rest: Any) -> tuple[Any, ...]:
     return observation, Hidden(own), *rest
 
 

@@ -13,10 +13,9 @@ are asked person by person.
 """
 
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -34,6 +33,7 @@ from quietq.privacy.account import Receipted
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, instance, real
 from quietq.released.private_world import PrivateWorld
+from quietq.released.publishable import Json
 from quietq.released.world_model import Known
 from quietq.worlds.planning import LinearPolicy, policy_shape
 from quietq.worlds.private_env import Simulator
@@ -68,10 +68,12 @@ class Played:
         return (self.simulator.rewards(states, actions, states) - spaces.low) / (spaces.high - spaces.low)
 
     def returns(
-        self, first: Float[np.ndarray, "people states"], weights: Float[np.ndarray, "people features moved"],
+        self,
+        first: Float[np.ndarray, "people states"],
+        weights: Float[np.ndarray, "people features moved"],
         rewards: Float[np.ndarray, "people terms"] | None = None,
         ends: Float[np.ndarray, "people others"] | None = None,
-    ) -> Float[np.ndarray, " people"]:  # fmt: skip
+    ) -> Float[np.ndarray, " people"]:
         """In expectation over ends, each person for themselves; where nobody was, nothing more is gained."""
         return row_by_row(self._returns, first, weights, *(one for one in (rewards, ends) if one is not None))
 
@@ -108,11 +110,8 @@ class OwnWorlds(Vector):
     bound: float = 0.5
     rows_at_once: int = 2**14
 
+    @np.errstate(all="ignore")  # what is not finite counts as the middle, and nothing is said of it
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        with np.errstate(all="ignore"):  # what is not finite counts as the middle, and nothing is said of it
-            return self._of_people(starts, columns)
-
-    def _of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         world, spaces = self.played.world, self.played.world.spaces
         states, after = (stacked(columns, name, spaces.states) for name in "sn")
         actions = columns["action"] if spaces.actions is not None else stacked(columns, "a", spaces.numbers)
@@ -133,10 +132,8 @@ class OwnWorlds(Vector):
             terms, odds = ENDS_SPREAD * _bends(after), _odds(row_by_row(self.played.simulator.ends, after))
             ended = columns["end"] > 0
             ends = ENDS_SPREAD * np.stack([_own_odds(terms[own], odds[own], ended[own]) for own in people])
-        return self.says(self.played.returns(states[starts], np.stack(weights), rewards, ends))[:, None]
-
-    def says(self, returns: Float[np.ndarray, " people"]) -> Float[np.ndarray, " people"]:
-        """Who has no return counts for neither."""
+        returns = self.played.returns(states[starts], np.stack(weights), rewards, ends)[:, None]
+        # Who has no return counts for neither.
         return np.where(np.isnan(returns), 0.0, np.where(returns >= self.wanted, 0.5, -0.5))
 
 
@@ -144,9 +141,7 @@ def _bends(points: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some ter
     """By what a person's rewards and log-odds may differ from released ones: terms up to the second degree."""
     points = np.sqrt(12) * (points - 0.5)
     row, column = np.triu_indices(points.shape[-1])
-    return np.concatenate(
-        [np.ones((*points.shape[:-1], 1)), points, points[..., row] * points[..., column]], axis=-1
-    )  # fmt: skip
+    return np.concatenate([np.ones((*points.shape[:-1], 1)), points, points[..., row] * points[..., column]], axis=-1)
 
 
 def _times(terms: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -192,7 +187,7 @@ def _own(design: Float[np.ndarray, "rows k"], targets: Float[np.ndarray, "rows m
     return vectors @ (along / (values + noise))
 
 
-def _alone(function: Known) -> Callable[..., Any]:
+def _alone(function: Known) -> Known:
     """The same, asked of one person after the other, on copies."""
 
     def asked(*given: np.ndarray) -> np.ndarray:
@@ -244,7 +239,7 @@ class CheckedPlan(Receipted):
         low, high = self.interval
         return self.threshold is not None and low <= self.threshold <= high
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         numbers = {name: getattr(self, name) for name in ("share", "error", "wanted", "promised", "threshold")}
         said = {"interval": list(self.interval), "go": None if self.threshold is None else self.go}
         return numbers | said | {"certificate": self.certificate.to_dict()}
@@ -285,9 +280,17 @@ def _promised(played: Played) -> float:
 
 @shows_nothing
 def check_plan(
-    world: PrivateWorld, sessions: Sessions, plan: LinearPolicy, wanted: float, budget: Budget, *, steps: int = 300,
-    go: float | None = None, account: Account | None = None, simulate: int | None = None,
-) -> CheckedPlan:  # fmt: skip
+    world: PrivateWorld,
+    sessions: Sessions,
+    plan: LinearPolicy,
+    wanted: float,
+    budget: Budget,
+    *,
+    steps: int = 300,
+    go: float | None = None,
+    account: Account | None = None,
+    simulate: int | None = None,
+) -> CheckedPlan:
     """Whether a plan made in a private world is worth as much as is wanted, by these people's own steps; released once.
 
     Every person has the plan played from where they began, for so many steps, in a world that is fitted to their own

@@ -22,10 +22,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.feedback.spaces import Spaces
-from quietq.noise.box import Box
-from quietq.privacy.certificate import Certificate
+from quietq.noise import Box
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.errors import InvalidInput
 from quietq.released.private_network import PrivateNetwork, corners, interpolate
 from quietq.released.private_world import PrivateWorld
 from quietq.worlds.environment import RewardFunction, rewards_at
@@ -187,9 +186,11 @@ def episode_returns(
     return total
 
 
-def mean_return(world: World, policy: Policy, *arguments: Any, **options: Any) -> float:
+def mean_return(
+    world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
+) -> float:
     """The mean of `episode_returns`; under the true reward it is not private, and for the operator only."""
-    return float(episode_returns(world, policy, *arguments, **options).mean())
+    return float(episode_returns(world, policy, reward, episodes, seed).mean())
 
 
 def uniform_policy(world: World) -> Policy:
@@ -324,10 +325,6 @@ class LinearPolicy:
     made_in: PrivateWorld | None = field(default=None, repr=False)
     """The world that it was planned in, whose promise it has; None for one that was made by hand."""
 
-    @property
-    def parameters(self) -> int:
-        return self.weights.shape[-1] * self.weights.shape[-2]
-
     def acts(self, states: Float[np.ndarray, "*copies states"]) -> np.ndarray:
         """Actions as a Simulator takes them, for states of the unit box."""
         seen = np.clip((states - self.middle) / self.deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
@@ -351,9 +348,14 @@ def policy_shape(spaces: Spaces) -> tuple[int, int]:
 
 
 def play(
-    simulator: Simulator, policy: LinearPolicy, first: np.ndarray, steps: int, rng: np.random.Generator,
-    weights: np.ndarray | None = None, alike: int = 1,
-) -> Float[np.ndarray, " copies"]:  # fmt: skip
+    simulator: Simulator,
+    policy: LinearPolicy,
+    first: np.ndarray,
+    steps: int,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
+    alike: int = 1,
+) -> Float[np.ndarray, " copies"]:
     """The return of each copy, in expectation over ends; `alike` copies in a row meet with the same chance."""
     states, alive, returns = first, np.ones(len(first)), np.zeros(len(first))
     for left in range(steps - 1, -1, -1):
@@ -367,9 +369,16 @@ def play(
 
 
 def plan_linear(
-    world: PrivateWorld, *, steps: int = 300, iterations: int = 15, candidates: int = 100, episodes: int = ENSEMBLE,
-    ensemble: bool = True, seed: int = 0, **options: object,
-) -> LinearPolicy:  # fmt: skip
+    world: PrivateWorld,
+    *,
+    steps: int = 300,
+    iterations: int = 15,
+    candidates: int = 100,
+    episodes: int = ENSEMBLE,
+    ensemble: bool = True,
+    seed: int = 0,
+    **options: object,
+) -> LinearPolicy:
     """The best linear policy found, for episodes of so many steps, each in a world that is plausible.
 
     Without `ensemble` all are in the released world itself.

@@ -8,7 +8,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -18,16 +18,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float, Float32
 
-from quietq.noise.box import Box as PublicBox
-from quietq.privacy.certificate import Certificate
+from quietq.noise import Box as PublicBox
+from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, instance, positive, shown
-from quietq.privacy.errors import InvalidInput
-from quietq.released.private_world import PrivateWorld
-from quietq.released.world_errors import STARTS_UNSEEN
+from quietq.released.private_world import STARTS_UNSEEN, PrivateWorld
 from quietq.worlds.world import Info
-
-if TYPE_CHECKING:
-    from quietq.worlds.world_vec_env import WorldVecEnv
 
 ENSEMBLE = 8
 """Plausible worlds that plans are to hold in; chosen on the development systems."""
@@ -270,9 +265,7 @@ def _root(covariance: np.ndarray) -> np.ndarray:
 Seen = Float32[np.ndarray, "copies d"]
 
 
-def environment(
-    world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any
-) -> "PrivateWorldEnv | WorldCopies | WorldVecEnv":
+def environment(world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any) -> Any:
     """A private world for Gymnasium: one environment, or a vector environment of so many copies.
 
     Stable-Baselines3 takes no vector environment but its own kind: with `stable_baselines` it is one of those.

@@ -16,9 +16,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from quietq.privacy.assumptions import Code
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy import Certificate, Code, InvalidInput
 from quietq.released.private_function import PrivateFunction
 from quietq.worlds.guards import (
     allowed_info,
@@ -28,6 +26,7 @@ from quietq.worlds.guards import (
 )
 from quietq.worlds.own_reward import OwnReward
 from quietq.worlds.reader import Outside, Reader, State, batch_of
+from quietq.worlds.world import Action, Info, Observation
 
 _WITHOUT_LEVEL = ("can end early", "up to a constant")
 """Words of a certificate's remarks that say that a reward's level is not known, or less well than its shape."""
@@ -75,7 +74,7 @@ class PrivateReward:
 
     def __init__(
         self,
-        env: Any,
+        env: gymnasium.Env | VectorEnv,
         private: PrivateFunction,
         *,
         on: str = "next-state",
@@ -110,7 +109,7 @@ class PrivateReward:
         """The private function that rewards come from."""
         return self._reader.private
 
-    def _without_reward(self, step: tuple[Any, ...]) -> tuple[Any, Any, Any, dict[str, Any]]:
+    def _without_reward(self, step: tuple[Any, ...]) -> tuple[Observation, Any, Any, Info]:
         """What `env.step` returned, but for the reward, which no variable of the caller ever holds."""
         return step[0], step[2], step[3], scrub(step[4], self._allowed)
 
@@ -123,12 +122,12 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
         self._steps = 0
         self._limit = None if env.spec is None else env.spec.max_episode_steps
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
         self._before, self._steps = self._states(observation), 0
         return observation, scrub(info, self._allowed)
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
         observation, terminated, truncated, info = self._without_reward(self.env.step(action))
         before, after = self._before, self._states(observation)
         self._before, self._steps = after, self._steps + 1
@@ -136,7 +135,7 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
             self._warn_of_an_early_end()
         return observation, float(self._reader.rewards(before, after, [action])[0]), terminated, truncated, info
 
-    def _states(self, observation: Any) -> np.ndarray:
+    def _states(self, observation: Observation) -> np.ndarray:
         return self._reader.states(batch_of([observation], self.env.observation_space), 1)
 
 
@@ -155,14 +154,14 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
             ) from error
         self._finished = np.zeros(env.num_envs, dtype=bool)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
         some = (options or {}).get("reset_mask")
         observations, info = self.env.reset(seed=seed, options=options)
         self._before = self._reader.states(observations, self.num_envs)
         self._finished = np.zeros(self.num_envs, dtype=bool) if some is None else self._finished & ~np.asarray(some)
         return observations, scrub(info, self._allowed)
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Action) -> tuple[Observation, np.ndarray, Any, Any, Info]:
         observations, terminated, truncated, info = self._without_reward(self.env.step(actions))
         before, returned = self._before, self._reader.states(observations, self.num_envs)
         starts = self._finished & (self._mode is AutoresetMode.NEXT_STEP)
@@ -177,7 +176,7 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
             rewards[live] = self._reader.rewards(None if before is None else before[live], after[live], taken)
         return observations, rewards, terminated, truncated, info
 
-    def _with_final(self, states: np.ndarray, info: dict[str, Any]) -> np.ndarray:
+    def _with_final(self, states: np.ndarray, info: Info) -> np.ndarray:
         """The states that steps led to: where an episode ended, the observation is already the next one's first."""
         at = np.flatnonzero(self._finished)
         if not at.size:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from gymnasium.error import CustomSpaceError, ResetNeeded
@@ -12,17 +12,17 @@ from gymnasium.spaces import Box as BoxSpace, Discrete, MultiBinary, MultiDiscre
 from gymnasium.vector.utils import concatenate, create_empty_array
 from jaxtyping import Float
 
-from quietq.noise.box import Box
+from quietq.noise import Box
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import numbers, one_of, shown
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
 from quietq.released.private_function import PrivateFunction
-from quietq.worlds.world import flat
+from quietq.worlds.world import Action, Observation, flat
 
 PLACES = ("next-state", "state", "state-action")
 """What a reward may look at."""
 
-State = int | Sequence[int] | Callable[[Any], Any] | None
+State = int | Sequence[int] | Callable[..., object] | None
 """Which part of an observation the reward looks at: all of it, some entries, or a function of a batch of them."""
 
 Outside = Literal["refuse", "clip"]
@@ -30,10 +30,6 @@ Outside = Literal["refuse", "clip"]
 
 HAIR = 1e-6
 """How far outside its box a state may lie, in widths of the box, to be taken for rounding."""
-
-
-def check_place(on: object) -> None:
-    one_of("on", on, PLACES)
 
 
 def refuse_categories(space: Space, state: State) -> None:
@@ -45,21 +41,21 @@ def refuse_categories(space: Space, state: State) -> None:
         )
 
 
-def batch_of(observations: Sequence[Any], space: Space) -> Any:
+def batch_of(observations: Sequence[Observation], space: Space) -> Observation:
     """Observations of one environment as a vector environment would return them."""
     if isinstance(space, BoxSpace | Discrete | MultiDiscrete | MultiBinary):
         return np.stack([np.asarray(observation) for observation in observations])
     return concatenate(space, observations, create_empty_array(space, len(observations)))
 
 
-def states_of(batch: Any, size: int, state: State, dimension: int) -> Float[np.ndarray, "batch dimension"]:
+def states_of(batch: object, size: int, state: State, dimension: int) -> Float[np.ndarray, "batch dimension"]:
     """The part of a batch of observations that `state` names, a row each; not yet checked to lie in a box."""
     states = picked(batch, size, state)
     check_size(states.shape[1], dimension)
     return states
 
 
-def picked(batch: Any, size: int, state: State) -> Float[np.ndarray, "batch numbers"]:
+def picked(batch: object, size: int, state: State) -> Float[np.ndarray, "batch numbers"]:
     if not callable(state) and isinstance(batch, Mapping | tuple):
         raise InvalidInput("The observations have parts: say with a function `state` what of them the reward looks at.")
     try:
@@ -119,7 +115,7 @@ class Reader:
                 f"private must be a released reward, as privatise returns it or load reads it, "
                 f"not {type(self.private).__name__}."
             )
-        check_place(self.on)
+        one_of("on", self.on, PLACES)
         if self.outside not in get_args(Outside):
             raise InvalidInput(f"outside must be 'refuse' or 'clip', not {shown(self.outside)}.")
         if self.observations is not None and not self._of_items():
@@ -177,7 +173,7 @@ class Reader:
         """How many of the box's coordinates, the last ones, are the action's."""
         return math.prod(self.actions.shape) if self.on == "state-action" and isinstance(self.actions, BoxSpace) else 0
 
-    def states(self, batch: Any, size: int) -> Float[np.ndarray, "batch dimension"]:
+    def states(self, batch: object, size: int) -> Float[np.ndarray, "batch dimension"]:
         return states_of(batch, size, self.state, self.private.box.dimension - self.action_size)
 
     def rewards(
@@ -218,9 +214,9 @@ def _rows(actions: object, size: int, width: int) -> Float[np.ndarray, "batch wi
 
 def relabel(
     private: PrivateFunction,
-    observations: Any,
-    next_observations: Any = None,
-    actions: Any = None,
+    observations: Observation,
+    next_observations: Observation = None,
+    actions: Action = None,
     on: str = "next-state",
     state: State = None,
     outside: Outside = "refuse",
@@ -241,7 +237,7 @@ def relabel(
     return reader.rewards(states, states, actions)
 
 
-def _space_of(private: PrivateFunction, on: str, actions: Any) -> Space | None:
+def _space_of(private: PrivateFunction, on: str, actions: Action) -> Space | None:
     """Logged actions are numbers of actions where the reward has an output for each; else they are coordinates."""
     if on != "state-action" or actions is None or _outputs(private):
         return None
@@ -249,7 +245,7 @@ def _space_of(private: PrivateFunction, on: str, actions: Any) -> Space | None:
     return BoxSpace(-np.inf, np.inf, (max(width, 1),))
 
 
-def _length(batch: Any) -> int:
+def _length(batch: Observation) -> int:
     while isinstance(batch, Mapping | tuple):
         batch = next(iter(batch.values() if isinstance(batch, Mapping) else batch), ())
     return len(batch)

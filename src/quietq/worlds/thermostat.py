@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar
 
-from quietq.noise.box import Box
-from quietq.privacy import relations
+from quietq.noise import Box
+from quietq.privacy import InvalidInput, LipschitzBall, relations
 from quietq.privacy.checks import count, not_negative, positive, probability, real
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall
 from quietq.worlds.world import Array, World, never
 
 

@@ -8,10 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.box import UNIT, Box
-from quietq.privacy import relations
+from quietq.privacy import InvalidInput, LipschitzBall, relations
 from quietq.privacy.checks import count, positive
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import LipschitzBall
 from quietq.worlds.world import Array, World, never, unflat
 
 

@@ -14,12 +14,15 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import Box
-from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Relation
+from quietq.noise import Box
+from quietq.privacy import InvalidInput, Relation
 
 Array = Any
 """A NumPy or a JAX array."""
+Observation = Any
+"""Whatever an environment shows."""
+Action = Any
+"""Whatever an environment takes for an action."""
 Info = dict[str, Any]
 """What a step or a reset of Gymnasium tells besides observation, reward and ends; also its options and metadata."""
 
@@ -33,7 +36,7 @@ class World(ABC):
     """
 
     name: ClassVar[str]
-    """As in `quietq paper train METHOD NAME`, and in `known_worlds`."""
+    """As in `quietq paper train METHOD NAME`, and in `WORLDS`."""
     box: ClassVar[Box]
     """The public box that all states lie in."""
     actions: ClassVar[int]

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from quietq.released.private_world import PrivateWorld
 from quietq.worlds.private_env import WorldCopies
+from quietq.worlds.world import Info
 
 
 class WorldVecEnv(VecEnv):
@@ -15,7 +17,7 @@ class WorldVecEnv(VecEnv):
 
     def __init__(self, world: PrivateWorld, copies: int, **options: Any) -> None:
         self.env = WorldCopies(world, copies, **options)
-        self._actions: Any = None
+        self._actions: np.ndarray | None = None
         super().__init__(copies, self.env.single_observation_space, self.env.single_action_space)
 
     def reset(self) -> np.ndarray:
@@ -27,7 +29,7 @@ class WorldVecEnv(VecEnv):
     def step_async(self, actions: np.ndarray) -> None:
         self._actions = actions
 
-    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Info]]:
         seen, rewards, terminated, truncated, found = self.env.step(self._actions)
         over, infos = terminated | truncated, [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(over):
@@ -40,16 +42,18 @@ class WorldVecEnv(VecEnv):
     def close(self) -> None:
         self.env.close()
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[object]:
         return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+    def set_attr(self, attr_name: str, value: object, indices: VecEnvIndices = None) -> None:
         raise AttributeError("Copies of a private world step together, so nothing is set in some of them.")
 
-    def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **named: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: object, indices: VecEnvIndices = None, **method_kwargs: object
+    ) -> list[object]:
         raise AttributeError("Copies of a private world step together, so nothing is called in some of them.")
 
-    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type, indices: VecEnvIndices = None) -> list[bool]:
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[np.ndarray | None]:

@@ -1,15 +1,20 @@
-"""The application: its routes, who may ask, and how it refuses."""
+"""The application: the page, the releases and their values and policies under /v1, who may ask, and how it refuses."""
 
+import json
 import mimetypes
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Request, Response
+import numpy as np
+from fastapi import Depends, FastAPI, Path as InPath, Query, Request, Response, params
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BaseModel
+from jaxtyping import Float, Shaped
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
@@ -17,17 +22,53 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 
-from quietq.publishing.server.catalogue import Catalogue
+from quietq.privacy import InvalidInput
+from quietq.privacy.words import plural
+from quietq.publishing.server.catalogue import (
+    ID_DIGITS,
+    Catalogue,
+    CertificateRecord,
+    Marked,
+    ReleaseList,
+    ReleaseRecord,
+    Served,
+)
 from quietq.publishing.server.guard import MOST_BYTES, Guard, Metrics
-from quietq.publishing.server.routes import MOST_STATES, add_questions, add_records, first_complaint, refusals
 from quietq.version import __version__
 
 PAGE = Path(__file__).parent / "page"
+MOST_STATES = 65_536
+"""States in one request."""
+MOST_VALUES = 1_048_576
+"""Values in one answer: states times outputs."""
+JSON, BYTES = "application/json", "application/octet-stream"
+Question = Literal["values", "actions"]
+States = Float[np.ndarray, "points d"]
+Schema = dict[str, Any]
+"""A part of the OpenAPI document."""
 
 
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
     releases: int
+
+
+class Values(Marked):
+    values: list[list[float]]
+
+
+class Actions(Marked):
+    actions: list[int] | list[list[float]] = Field(description="Their numbers, or the actions themselves.")
+
+
+class Refusal(BaseModel):
+    detail: str = Field(description="Why a request was refused, in one sentence.")
+
+
+class StatesBody(BaseModel, extra="forbid", strict=True):
+    """Many states, a list of coordinates for each; in one dimension plain numbers too."""
+
+    states: list[FiniteFloat | list[FiniteFloat]] = Field(min_length=1, max_length=MOST_STATES, fail_fast=True)
 
 
 def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[str] = ("*",)) -> FastAPI:
@@ -106,3 +147,157 @@ async def _refuse(request: Request, error: Exception) -> Response:
                 status, headers = 405, {"Allow": allowed or "GET, HEAD"}
                 detail = f"This address answers {headers['Allow']} only."
     return JSONResponse({"detail": detail}, status, headers)
+
+
+def refusals(*statuses: int) -> dict[int | str, Schema]:
+    """What the OpenAPI document says of these statuses."""
+    return {status: {"model": Refusal} for status in statuses}
+
+
+def add_records(app: FastAPI, catalogue: Catalogue, guards: Sequence[params.Depends]) -> None:
+    """Adds what is known of each release, and its certificate."""
+    in_path = _id_in_path(catalogue)
+    listed = ReleaseList.from_records([entry.record for entry in catalogue.values()])
+
+    @app.get("/v1/releases", response_model=ReleaseList, dependencies=guards)
+    async def all_releases() -> Response:
+        return _in_json(listed)
+
+    @app.get("/v1/releases/{id}", response_model=ReleaseRecord, responses=refusals(404), dependencies=guards)
+    async def one_release(id: Annotated[str, in_path]) -> Response:
+        return _in_json(_find(catalogue, id).record)
+
+    address = "/v1/releases/{id}/certificate"
+
+    @app.get(address, response_model=CertificateRecord, responses=refusals(404), dependencies=guards)
+    async def certificate(id: Annotated[str, in_path]) -> Response:
+        return _in_json(_find(catalogue, id).certificate)
+
+
+def add_questions(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards: Sequence[params.Depends]) -> None:
+    """Adds values and policies: by GET at the one state in the address, by POST at the states in the body."""
+    in_path = _id_in_path(catalogue)
+    one_state, body_schema = _schemas(catalogue)
+    in_query = Query(description="One state; repeat it for each coordinate.", json_schema_extra=one_state)
+    numbers = {"schema": {"type": "string", "format": "binary", "description": "Little-endian, state by state."}}
+    sent = {"requestBody": {"required": True, "content": {JSON: {"schema": body_schema}, BYTES: numbers}}}
+    answered: dict[int | str, Schema] = {200: {"content": {BYTES: numbers}}}
+
+    def add(path: str, question: Question, model: type[Marked], *statuses: int) -> None:
+        def respond(entry: Served, states: States, request: Request) -> Response:
+            found, record = answer(entry, question, states), entry.record
+            metrics.states.labels(record.id, question).inc(len(states))
+            if request.headers.get("accept", "").strip().lower() == BYTES:
+                content = found.astype("<i8" if found.dtype.kind == "i" else "<f8").tobytes()
+                shape = {"X-Quietq-Shape": ",".join(map(str, found.shape))}
+                return Response(content, media_type=BYTES, headers=record.headers | shape)
+            marks = {"privacy": record.privacy, "signed": record.signed}
+            return _in_json(model.model_construct(**marks, **{question: found.tolist()}))
+
+        @app.get(path, response_model=model, responses=answered | refusals(*statuses), dependencies=guards)
+        async def at_one_state(
+            id: Annotated[str, in_path], state: Annotated[list[FiniteFloat], in_query], request: Request
+        ) -> Response:
+            entry = _find(catalogue, id)
+            dimension = entry.release.box.dimension
+            if len(state) != dimension:
+                raise HTTPException(422, f"state must be given {dimension} times, once for each coordinate.")
+            return respond(entry, np.array([state]), request)
+
+        responses = answered | refusals(413, 415, *statuses)
+
+        @app.post(path, response_model=model, responses=responses, dependencies=guards, openapi_extra=sent)
+        async def at_many_states(id: Annotated[str, in_path], request: Request) -> Response:
+            entry = _find(catalogue, id)
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind not in (JSON, BYTES):
+                raise HTTPException(415, f"Content-Type must be {JSON} or {BYTES}.")
+            body = await request.body()
+
+            def work() -> Response:
+                return respond(entry, parse(entry, kind, body), request)
+
+            # The answer to a small body takes less time than a change of threads.
+            return work() if len(body) <= 1024 else await run_in_threadpool(work)
+
+    add("/v1/releases/{id}/values", "values", Values, 404, 422)
+    add("/v1/releases/{id}/policy", "actions", Actions, 404, 409, 422)
+
+
+def parse(entry: Served, kind: str, body: bytes) -> States:
+    """The states in a body: JSON, or little-endian float64 numbers, state by state."""
+    box = entry.release.box
+    if kind == BYTES:
+        width = 8 * box.dimension
+        if not body or len(body) % width:
+            detail = f"The body must be float64 numbers, {box.dimension} for each state: some multiple of {width} bytes"
+            raise HTTPException(422, f"{detail}, not {len(body)}.")
+        return np.frombuffer(body, "<f8").astype(np.float64).reshape(-1, box.dimension)
+    # Counted before it is parsed, so that a small body cannot become a large object.
+    if body.count(b",") >= MOST_STATES * box.dimension or body.count(b"[") > MOST_STATES + 1:
+        raise _too_many(entry)
+    short = json.dumps({"states": [box.low]}) if box.dimension <= 4 else '{"states": [[…], …]}'
+    example = f"The body must be like {short}"
+    try:
+        states = StatesBody.model_validate_json(body).states
+    except ValidationError as error:
+        raise HTTPException(422, f"{example}; {first_complaint(error.errors())}") from error
+    rows = [state if isinstance(state, list) else [state] for state in states]
+    if {len(row) for row in rows} != {box.dimension}:
+        raise HTTPException(422, f"{example}: {plural(box.dimension, 'coordinate')} for each state.")
+    return np.array(rows, np.float64)
+
+
+def answer(entry: Served, question: Question, states: States) -> Shaped[np.ndarray, "points ..."]:
+    """The release's own numbers."""
+    if len(states) > MOST_STATES or len(states) * entry.record.outputs > MOST_VALUES:
+        raise _too_many(entry)
+    if question == "actions" and entry.release.what != "agent":
+        raise HTTPException(409, "This release is a function, and only an agent has a policy: ask for its values.")
+    ask = entry.release.values if question == "values" else entry.release.policy
+    at_once = 1024  # states, whose features fit into memory for any release
+    try:
+        return np.concatenate([ask(states[i : i + at_once]) for i in range(0, len(states), at_once)])
+    except InvalidInput as error:  # outside of the box, or NaN
+        raise HTTPException(422, str(error)) from error
+
+
+def first_complaint(errors: Sequence[ErrorDetails]) -> str:
+    """The first of pydantic's complaints, without what was sent."""
+    where = ".".join(str(part) for part in errors[0]["loc"])
+    return f"{where[:60] or 'body'}: {errors[0]['msg'][:160].rstrip('.')}."
+
+
+def _find(catalogue: Catalogue, id: str) -> Served:
+    entry = catalogue.get(id[:ID_DIGITS])
+    if entry is None or not entry.record.hash.startswith(id):
+        raise HTTPException(404, "There is no release of that id: /v1/releases lists those that there are.")
+    return entry
+
+
+def _in_json(record: Marked) -> Response:
+    return Response(record.model_dump_json(), media_type=JSON, headers=record.headers)
+
+
+def _id_in_path(catalogue: Catalogue) -> Any:
+    return InPath(json_schema_extra={"enum": [*catalogue]})
+
+
+def _schemas(catalogue: Catalogue) -> tuple[Schema, Schema]:
+    """What the OpenAPI document says of one state and of a body; exact if all releases have the same box."""
+    boxes = [entry.release.box for entry in catalogue.values()]
+    number = {
+        "type": "number",
+        "minimum": min(min(box.low) for box in boxes),
+        "maximum": max(max(box.high) for box in boxes),
+    }
+    sizes = [box.dimension for box in boxes]
+    state = {"type": "array", "items": number, "minItems": min(sizes), "maxItems": max(sizes)}
+    body = StatesBody.model_json_schema()
+    body["properties"]["states"]["items"] = {"anyOf": [state, number]} if min(sizes) == 1 else state
+    return state, body
+
+
+def _too_many(entry: Served) -> HTTPException:
+    most = min(MOST_STATES, MOST_VALUES // entry.record.outputs)
+    return HTTPException(413, f"A request may hold at most {most} states here: send them in parts.")

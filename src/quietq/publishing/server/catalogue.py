@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from quietq.privacy import InvalidInput
 from quietq.privacy.checks import shown
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.explain import NOT_PRIVATE, explain
 from quietq.publishing.server.score_cap import cap_in_words
 from quietq.released.container import read

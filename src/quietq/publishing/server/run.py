@@ -17,8 +17,8 @@ from uvicorn import Config
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from quietq.privacy import InvalidInput, QuietqError
 from quietq.privacy.checks import count, shown
-from quietq.privacy.errors import InvalidInput, QuietqError
 from quietq.privacy.words import plural
 from quietq.publishing.server.application import create_app
 from quietq.publishing.server.catalogue import Catalogue, ServedFile, open_catalogue, read_served
