@@ -1,0 +1,326 @@
+"""`quietq paper methods`, `audit` and `reconstruct`: the system of Wang & Hegde (2019), listed and attacked."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+import quietq as qq
+from quietq.cli import folder
+from quietq.cli.app import answer, app, show_help, show_table
+from quietq.cli.audit_command import attack_in_words, audit_progress, carry_out, tell
+from quietq.cli.options import (
+    AsJson,
+    AuditedWorld,
+    AuditFolder,
+    Confidence,
+    HyperParameters,
+    Move,
+    Noise,
+    Pieces,
+    Radius,
+    Runs,
+    complete,
+    given,
+    read_assignment,
+    refuse_others,
+)
+from quietq.paper.method_table import METHOD_TABLE
+
+paper = typer.Typer(
+    help="The system of Wang & Hegde (2019): train agents by its algorithm, its baselines and what repairs it, attack "
+    "them, and read rewards off them.",
+    callback=show_help,
+    invoke_without_command=True,
+)
+app.add_typer(paper, name="paper", rich_help_panel="The system of Wang & Hegde (2019)")
+
+
+@paper.command()
+def methods(
+    method: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="METHOD", help="Show the hyper-parameters of this one.", autocompletion=complete(METHOD_TABLE)
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the methods: what they promise, where their noise enters, and the hyper-parameters of one."""
+    if method is not None:
+        return _show_method(method, as_json)
+    if as_json:
+        return answer(True, {"methods": [_describe(name) for name in METHOD_TABLE]})
+    headings = ("name", "standing", "where the noise enters")
+    show_table("Methods", headings, [(name, one.standing, one.noise) for name, one in METHOD_TABLE.items()], headings)
+    print("certified: a theorem covers what is released. claimed: the paper's theorem, which does not hold.")
+    print("\n".join(f"{name}: {one.summary}" for name, one in METHOD_TABLE.items()))
+
+
+def _describe(name: str) -> dict[str, object]:
+    one = METHOD_TABLE[name]
+    return {"name": name, "standing": one.standing, "noise": one.noise, "summary": one.summary}
+
+
+def _show_method(method: str, as_json: bool) -> None:
+    check_method(method, list(METHOD_TABLE))
+    described = METHOD_TABLE[method]
+    found: list[dict[str, str]] = []
+    if described.in_worlds:
+        from quietq.paper.agents.hyper_parameters import name_kind, options_of, write_value
+        from quietq.paper.methods import METHODS, build_method
+
+        defaults = build_method(method, {})
+        for name, field in options_of(METHODS[method]).items():
+            default = write_value(getattr(defaults, name))
+            kind = name_kind(METHODS[method], name)
+            found.append({"name": name, "kind": kind, "default": default, "sentence": field.metadata["help"]})
+    if as_json:
+        return answer(True, _describe(method) | {"hyper_parameters": found})
+    print(f"{method}: {described.summary} Noise: {described.noise}. Standing: {described.standing}.")
+    print("Hyper-parameters, for --set NAME=VALUE, with their defaults:" if found else "It has no hyper-parameters.")
+    for one in found:
+        print(f"  {one['name']}={one['default']}  {one['kind']}\n      {one['sentence']}")
+
+
+def check_method(method: str, known: list[str]) -> None:
+    """Refuses a name that is none of the methods'."""
+    from quietq.privacy.checks import one_of
+
+    one_of("METHOD", method, known)
+
+
+def read_hyper_parameters(method: str, words: list[str] | None) -> dict[str, object]:
+    """Reads what --set says; refused by the method where it has no such hyper-parameter."""
+    from quietq.paper.agents.hyper_parameters import read_options
+    from quietq.paper.methods import METHODS
+
+    texts = dict(read_assignment(word, "--set", "NAME=VALUE, e.g. --set gamma=0.9") for word in words or ())
+    return read_options(METHODS[method], {name.replace("-", "_"): text for name, text in texts.items()})
+
+
+@paper.command()
+def audit(
+    method: Annotated[
+        str,
+        typer.Argument(
+            metavar="METHOD",
+            help="One that `quietq paper methods` lists, or all: a table and a plot.",
+            autocompletion=complete(("all", *METHOD_TABLE)),
+        ),
+    ],
+    runs: Runs = 1000,
+    confidence: Confidence = 0.95,
+    people: Annotated[int | None, typer.Option(help="How many people stand behind the reward; default 50.")] = None,
+    radius: Radius = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget that is promised; default 0.9.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Probability that the promise may fail; default 1e-4.")] = None,
+    noise: Noise = None,
+    pieces: Pieces = None,
+    world: AuditedWorld = None,
+    move: Move = None,
+    view: Annotated[
+        Literal["reward", "final", "policy", "every"] | None,
+        typer.Option(
+            help="What is seen: the private reward, if there is one (default), final values, the policy, or every "
+            "release."
+        ),
+    ] = None,
+    queries: Annotated[int | None, typer.Option(help="States a coordinate that are asked for.")] = None,
+    moments: Annotated[int | None, typer.Option(help="Looks of the adversary, with --view every; default 10.")] = None,
+    score: Annotated[
+        Literal["mean", "learned"] | None, typer.Option(help="Mean of what is seen, or learned on a quarter of it.")
+    ] = None,
+    public_walk: Annotated[
+        bool | None,
+        typer.Option("--public-walk/--secret-walk", help="Is the walk known? Default yes, but of published no."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of each training; default 5000.")] = None,
+    hyper_parameters: HyperParameters = None,
+    seed: Annotated[int | None, typer.Option(help="Of all randomness: audits are simulations; default 0.")] = None,
+    out: AuditFolder = None,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Keep results, and go on where an audit was stopped.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what a method gives away: it is trained under two neighbouring rewards, which the audit tells apart."""
+    check_method(method, ["all", *(name for name, one in METHOD_TABLE.items() if one.standing != "none")])
+    promise = given(people=people, epsilon=epsilon, delta=delta)
+    attack = given(
+        radius=radius,
+        noise=noise,
+        pieces=pieces,
+        world=world,
+        move=move,
+        view=view,
+        queries=queries,
+        moments=moments,
+        score=score,
+        public_walk=public_walk,
+        steps=steps,
+    )
+    options = promise | attack | given(set=hyper_parameters or None, seed=seed, out=out)
+    _check_options(method, options)
+    budget = qq.Budget(0.9 if epsilon is None else epsilon, 1e-4 if delta is None else delta)
+    from quietq.paper.attacks.attack_plan import plan_audit, plan_training_checks, plan_trainings
+    from quietq.paper.attacks.runs import cache_folder
+
+    place = cache_folder() if cache else None
+    kept = None if place is None else place / "audit"
+    crowd = 50 if people is None else people
+    if method == "all":
+        from quietq.audit import PlannedAudit
+        from quietq.privacy.checks import count
+
+        audits = list(plan_trainings(count("runs", runs, 40), budget, crowd, kept))
+        checks = [PlannedAudit(title, check=check) for title, check in plan_training_checks(budget).items()]
+        return carry_out([*audits, *checks], confidence, out, as_json)
+    if people is not None and radius is not None:
+        raise qq.InvalidInput("Give --people or --radius, not both.")
+    hyper = read_hyper_parameters(method, hyper_parameters) if METHOD_TABLE[method].in_worlds else {}
+    run = plan_audit(
+        method,
+        runs,
+        budget,
+        crowd,
+        confidence=confidence,
+        seed=seed or 0,
+        options=attack,
+        hyper=hyper,
+        folder=kept,
+    )
+    with audit_progress(method) as progress:
+        finding = run(progress=progress)
+    tell(finding, attack_in_words(finding), as_json)
+
+
+def _check_options(method: str, options: dict[str, object]) -> None:
+    """Refuses options that an audit of this method has no use for."""
+    if method == "all":
+        taken = {"people", "epsilon", "delta", "out"}
+    elif not METHOD_TABLE[method].in_worlds:
+        taken = {"people", "epsilon", "delta", "seed"}
+    else:
+        taken = set(options) - {"out"} - refused_options(method)
+    refuse_others(f"An audit of {method!r} has", options, taken)
+    if options.get("view") == "reward" and not learns_from_reward(method):
+        raise qq.InvalidInput(
+            f"--view reward is for methods that learn from a private reward, which {method!r} is not."
+        )
+
+
+def learns_from_reward(method: str) -> bool:
+    """Whether a method learns from a private reward."""
+    from quietq.paper.agents.reward_learner import RewardLearner
+    from quietq.paper.methods import METHODS
+
+    return issubclass(METHODS[method], RewardLearner)
+
+
+def promises(method: str) -> bool:
+    """Whether a method promises something for a budget that it is given."""
+    from quietq.paper.agents.in_loop_method import InLoopMethod
+    from quietq.paper.methods import METHODS
+
+    return learns_from_reward(method) or issubclass(METHODS[method], InLoopMethod)
+
+
+def refused_options(method: str) -> set[str]:
+    """Names the options of `train` and `audit` that make no sense for a method."""
+    refused: set[str] = set()
+    if not learns_from_reward(method):
+        refused |= {"reward", "noise", "pieces", "rewards"}
+    if not promises(method):
+        refused |= {"people", "radius", "epsilon", "delta", "ledger", "source"}
+    if METHOD_TABLE[method].standing == "none":
+        refused.add("simulate")
+    return refused
+
+
+@paper.command()
+def reconstruct(
+    release: Annotated[
+        Path, typer.Argument(help="An agent (agent.qq, or its run's folder) or a private reward (.qq).")
+    ],
+    world: Annotated[
+        str | None,
+        typer.Option(help="Whose reward to compare with; default: the agent's own world, and none for a reward."),
+    ] = None,
+    points: Annotated[
+        int | None, typer.Option(help="Points of the grid a coordinate; default 65, or 13 in two.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="A picture of what was recovered (NOT PRIVATE), .png or .svg.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what a thief learns of the reward from a release: attacks, measured against the world's own reward."""
+    if plot is not None:
+        from quietq.cli import report  # says what to install, if it has to, before anything is computed
+
+        report.require()
+        if plot.suffix.lower() not in (".png", ".svg") or not plot.parent.is_dir():
+            raise qq.InvalidInput(f"plot must name a .png or .svg file in a folder that exists, not {str(plot)!r}.")
+    file = release / folder.AGENT if release.is_dir() else release
+    if not file.is_file():
+        what = f"{folder.AGENT} in the folder" if release.is_dir() else "file"
+        raise qq.InvalidInput(f"There is no {what} {str(release)!r} to attack.")
+    from quietq.released.release_file import open_release
+
+    opened = open_release(file)
+    if opened.what == "function" and world is None:
+        if plot is not None or points is not None:
+            raise qq.InvalidInput(
+                "--plot and --points need --world, the world whose own reward this one was made from."
+            )
+        return _show_alone(opened.certificate.standing, as_json)
+    from quietq.paper.attacks.reconstruct import attack_agent, attack_reward
+
+    attack = attack_agent(file, world, points) if opened.what == "agent" else attack_reward(file, str(world), points)
+    if plot is not None:
+        from quietq.cli.report.pictures import plot_reconstruction
+
+        several = f"what a thief learns of the {attack.world.name}'s reward, first of {len(attack.draws)} draws"
+        title = several if len(attack.draws) > 1 else None
+        plot_reconstruction(attack.draws[0], plot, certificate=attack.certificate, title=title)
+    caveat = (
+        f"The comparison is with the {attack.world.name}'s own reward, and holds only if the release was made from "
+        "that reward: made from ratings or any other, these numbers say nothing of how well it is hidden."
+    )
+    record = attack.record() | {"caveat": caveat}
+    if as_json:
+        return answer(True, record)
+    _show_reconstruction(record)
+
+
+def _show_alone(standing: str, as_json: bool) -> None:
+    """Says that nothing can be attacked of a private reward of which nobody said what it was made from."""
+    caveat = (
+        "There is nothing to compare with: the file does not say which reward it was made from. If it was a world's "
+        "own, name that world with --world."
+    )
+    record = {"release": "private reward", "world": None, "standing": standing, "points": None, "draws": 1}
+    record |= {"attacks": [], "caveat": caveat, "not_private": None}
+    answer(as_json, record, f"The release: private reward. Its standing: {standing}. {caveat}")
+
+
+def _show_reconstruction(record: dict[str, Any]) -> None:
+    many = f", means of {record['draws']} simulated draws" if record["draws"] > 1 else ""
+    measured = {"correlation": "correlation", "error (rms)": "rmse", "relative error": "relative_error"}
+    rows = [
+        (
+            one["name"],
+            ", ".join(one["blind_to"]) or "-",
+            *(f"{one['not_private'][name]:.3f}" for name in measured.values()),
+        )
+        for one in record["attacks"]
+    ]
+    title = f"NOT PRIVATE: the {record['world']}'s reward, as recovered from this {record['release']}{many}"
+    show_table(title, ("attack", "blind to", *measured), rows, ("attack", "blind to"))
+    standing, score = record["standing"], record["not_private"].get("planned_score")
+    print(f"The release's standing: {standing}. A relative error of 1 is that of guessing the mean everywhere.")
+    if score is not None:
+        print(f"Planning on it scores {score:.3f}, where random actions have 0 and the best policy 1.")
+    print(record["caveat"])
+    print("A private release is meant to tell what people want together; what it hides is any one of them.")
