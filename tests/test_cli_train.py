@@ -21,7 +21,7 @@ import jax
 
 import quietq as qq
 from quietq.cli import main
-from quietq.cli.train_command import CheckedTraining, Settings
+from quietq.cli.checked_training import CheckedTraining, Settings
 from quietq.paper import Published
 from quietq.paper.agents import Agent, NoNoise, trainer
 from quietq.paper.agents.hyper_parameters import read_options

@@ -9,7 +9,6 @@ from quietq.cli import (  # noqa: F401
     ledger_command,
     audit_command,
     paper_commands,
-    train_command,
 )
 from quietq.cli.app import app, main
 

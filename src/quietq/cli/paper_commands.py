@@ -1,5 +1,7 @@
-"""`quietq paper methods`, `audit` and `reconstruct`: the system of Wang & Hegde (2019), listed and attacked."""
+"""`quietq paper`: the system of Wang & Hegde (2019), listed, trained and attacked."""
 
+import json
+import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -7,14 +9,19 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import answer, app, show_help, show_table
-from quietq.cli.audit_command import attack_in_words, audit_progress, carry_out, tell
+from quietq.cli.app import answer, app, show_help, show_table, warn
+from quietq.cli.audit_command import attack_in_words, audit_progress, carry_out as carry_out_audits, tell
+from quietq.cli.ledger_command import absolute, open_account
 from quietq.cli.options import (
+    WORLDS,
     AsJson,
     AuditedWorld,
     AuditFolder,
     Confidence,
     HyperParameters,
+    LedgerSource,
+    LedgerUrl,
+    MethodName,
     Move,
     Noise,
     Pieces,
@@ -23,6 +30,7 @@ from quietq.cli.options import (
     complete,
     given,
     read_assignment,
+    read_pairs,
     refuse_others,
 )
 from quietq.paper.method_table import METHOD_TABLE
@@ -90,13 +98,123 @@ def check_method(method: str, known: list[str]) -> None:
     one_of("METHOD", method, known)
 
 
-def read_hyper_parameters(method: str, words: list[str] | None) -> dict[str, object]:
-    """Reads what --set says; refused by the method where it has no such hyper-parameter."""
-    from quietq.paper.agents.hyper_parameters import read_options
-    from quietq.paper.methods import METHODS
+@paper.command()
+def train(
+    method: MethodName,
+    world: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORLD",
+            help="One that `quietq worlds` lists, or any Gymnasium id.",
+            autocompletion=complete(WORLDS),
+        ),
+    ],
+    people: Annotated[int | None, typer.Option(help="How many people stand behind the reward; public.")] = None,
+    radius: Radius = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget, above 0.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Probability that the promise fails, well below 1/people.")
+    ] = None,
+    reward: Annotated[
+        Path | None, typer.Option(help="Train on this private reward, which `quietq reward` or publish wrote.")
+    ] = None,
+    noise: Noise = None,
+    pieces: Pieces = None,
+    rewards: Annotated[
+        int | None, typer.Option(help="With --radius: noised rewards that a reward is made of; default 5000.")
+    ] = None,
+    hyper_parameters: HyperParameters = None,
+    steps: Annotated[int, typer.Option(help="Steps of the world to learn from.")] = 5000,
+    seeds: Annotated[int, typer.Option(help="Trainings side by side.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(help="Makes training repeatable; noise that protects is new whatever the seed.")
+    ] = None,
+    simulate: Annotated[
+        int | None, typer.Option(help="So many simulated noise draws, for experiments: they protect nobody.")
+    ] = None,
+    box: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOW HIGH", help="Hold a Gymnasium id's observations to it; once per coordinate."),
+    ] = None,
+    env_kwarg: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An argument for a Gymnasium id; may be repeated.")
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="Write a log for TensorBoard, in the run's folder.")] = False,
+    ledger: LedgerUrl = None,
+    source: LedgerSource = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; default runs/<world>-<method>-<date-time>.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train an agent; what it answers may be published if its certificate says so.
 
-    texts = dict(read_assignment(word, "--set", "NAME=VALUE, e.g. --set gamma=0.9") for word in words or ())
-    return read_options(METHODS[method], {name.replace("-", "_"): text for name, text in texts.items()})
+    Methods that learn from a private reward (reward, actor-critic) have --reward, --noise, --pieces and --rewards;
+    those that promise nothing have no people and no budget. `quietq paper methods METHOD` lists hyper-parameters.
+    """
+    began = time.monotonic()
+    from quietq.cli.checked_training import CheckedTraining, Settings, carry_out, read_hyper_parameters
+
+    check_method(method, [name for name, one in METHOD_TABLE.items() if one.in_worlds])
+    common = given(
+        people=people,
+        radius=radius,
+        epsilon=epsilon,
+        delta=delta,
+        reward=None if reward is None else str(reward.absolute()),
+        noise=noise,
+        pieces=pieces,
+        rewards=rewards,
+        seed=seed,
+        simulate=simulate,
+        ledger=None if ledger is None else absolute(ledger),
+        source=source,
+    )
+    settings = Settings(
+        method=method,
+        world=world,
+        box=tuple(read_pairs(box) or ()),
+        env=dict(map(_read_argument, env_kwarg or ())),
+        steps=steps,
+        seeds=seeds,
+        log=log,
+        options=read_hyper_parameters(method, hyper_parameters),
+        **common,  # pyright: ignore[reportArgumentType]
+    )
+    training = CheckedTraining(settings)
+    out = folder.choose(out, f"{training.settings.world}-{method}")
+    if sentence := training.warning():
+        warn(sentence)
+    account = open_account(settings.ledger, settings.source, f"train/{method}")
+    agent, evaluation = carry_out(training, out, account)
+    certificate = agent.certificate
+    seconds = round(time.monotonic() - began, 3)
+    result = {"score": evaluation.scores, "return": evaluation.returns}
+    record = {"certificate": certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
+    files = ", ".join(str(out / name) for name in folder.RELEASED if (out / name).exists())
+    may = "May be published" if certificate.standing == "certified" else "Not private, so not to be published"
+    score = "" if evaluation.scores is None else f"score {_spread(evaluation.scores)}, "
+    lines = [certificate, f"\n{may}: {files}", f"What else is in {out} stays with you; {folder.README} says why."]
+    lines.append(f"NOT PRIVATE, for you only: {score}return {_spread(evaluation.returns)}")
+    if score:
+        worst = "the worst policy" if training.settings.world == "walk" else "random actions"
+        lines.append(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
+    answer(as_json, record, *lines)
+
+
+def _read_argument(word: str) -> tuple[str, object]:
+    """Reads an environment's argument: its value is JSON if it can be read as such, or else text."""
+    key, value = read_assignment(word, "--env-kwarg", "KEY=VALUE, e.g. gravity=-9.8")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def _spread(values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.4g}"
+    return f"{sum(values) / len(values):.4g} ({min(values):.4g} to {max(values):.4g} over {len(values)} runs)"
 
 
 @paper.command()
@@ -175,9 +293,11 @@ def audit(
 
         audits = list(plan_trainings(count("runs", runs, 40), budget, crowd, kept))
         checks = [PlannedAudit(title, check=check) for title, check in plan_training_checks(budget).items()]
-        return carry_out([*audits, *checks], confidence, out, as_json)
+        return carry_out_audits([*audits, *checks], confidence, out, as_json)
     if people is not None and radius is not None:
         raise qq.InvalidInput("Give --people or --radius, not both.")
+    from quietq.cli.checked_training import read_hyper_parameters
+
     hyper = read_hyper_parameters(method, hyper_parameters) if METHOD_TABLE[method].in_worlds else {}
     run = plan_audit(
         method,
@@ -197,6 +317,8 @@ def audit(
 
 def _check_options(method: str, options: dict[str, object]) -> None:
     """Refuses options that an audit of this method has no use for."""
+    from quietq.cli.checked_training import learns_from_reward, refused_options
+
     if method == "all":
         taken = {"people", "epsilon", "delta", "out"}
     elif not METHOD_TABLE[method].in_worlds:
@@ -208,34 +330,6 @@ def _check_options(method: str, options: dict[str, object]) -> None:
         raise qq.InvalidInput(
             f"--view reward is for methods that learn from a private reward, which {method!r} is not."
         )
-
-
-def learns_from_reward(method: str) -> bool:
-    """Whether a method learns from a private reward."""
-    from quietq.paper.agents.reward_learner import RewardLearner
-    from quietq.paper.methods import METHODS
-
-    return issubclass(METHODS[method], RewardLearner)
-
-
-def promises(method: str) -> bool:
-    """Whether a method promises something for a budget that it is given."""
-    from quietq.paper.agents.in_loop_method import InLoopMethod
-    from quietq.paper.methods import METHODS
-
-    return learns_from_reward(method) or issubclass(METHODS[method], InLoopMethod)
-
-
-def refused_options(method: str) -> set[str]:
-    """Names the options of `train` and `audit` that make no sense for a method."""
-    refused: set[str] = set()
-    if not learns_from_reward(method):
-        refused |= {"reward", "noise", "pieces", "rewards"}
-    if not promises(method):
-        refused |= {"people", "radius", "epsilon", "delta", "ledger", "source"}
-    if METHOD_TABLE[method].standing == "none":
-        refused.add("simulate")
-    return refused
 
 
 @paper.command()

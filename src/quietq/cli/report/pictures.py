@@ -65,10 +65,8 @@ def plot_reward(
         heading += " (additive: one function of each coordinate, no interactions)"
     if items := getattr(chart, "items", ()):
         figure = _draw_items(private, items, actions)
-    elif isinstance(private, PrivateSum) and dimension > 1:
-        figure = _draw_sum(private, names, actions)
-    elif dimension == 1:
-        figure = _draw_curve(private, names, actions)
+    elif isinstance(private, PrivateSum) or dimension == 1:
+        figure = _draw_curves(private, names, actions)
     elif dimension == 2:
         figure = _draw_map(private, names, actions)
     else:
@@ -84,14 +82,14 @@ def _level(private: PrivateFunction) -> str:
     return "reward, in log-odds" if getattr(private, "low", 0.0) is None else "reward"
 
 
-def _panels(number: int) -> tuple["Figure", list["Axes"], "Axes"]:
+def _panels(number: int, key_rows: int = 1) -> tuple["Figure", list["Axes"], "Axes"]:
     """A figure, so many panels in rows of at most four, and a place for the key above them."""
     columns = min(number, 4 if number != 3 else 3)
     rows = -(-number // columns)
     width, height = max(8.4, 3.1 * columns), 2.3 + 2.6 * rows if number > 1 else 5.2
     figure = new_figure(width, height)
     figure.set_layout_engine("constrained", w_pad=0.1)  # so that ticks of neighbours do not touch
-    grid = figure.add_gridspec(rows + 1, columns, height_ratios=(0.35 / height * 5.2, *[5.0 / rows] * rows))
+    grid = figure.add_gridspec(rows + 1, columns, height_ratios=(0.35 * key_rows / height * 5.2, *[5.0 / rows] * rows))
     panels: list[Axes] = []
     for i in range(number):
         panels.append(figure.add_subplot(grid[1 + i // columns, i % columns], sharey=panels[0] if panels else None))
@@ -111,25 +109,19 @@ def _action(actions: Names | None, i: int) -> str:
     return f"action {i}" if actions is None or len(actions) <= i else actions[i]
 
 
-def _explain(key: "Axes", panel: "Axes") -> None:
+def _explain(key: "Axes", panel: "Axes", columns: int = 3) -> None:
     handles, labels = panel.get_legend_handles_labels()
-    key.legend(handles, labels, loc="center", ncols=3, fontsize=11, frameon=False)
+    key.legend(handles, labels, loc="center", ncols=columns, fontsize=11, frameon=False)
 
 
-def _draw_curve(private: PrivateFunction, names: Names | None, actions: Names | None) -> "Figure":
-    figure, (panel,), key = _panels(1)
-    _draw(panel, private, actions)
-    plain(panel, _name(names, 0, only=True), _level(private))
-    _explain(key, panel)
-    return figure
-
-
-def _draw_sum(private: PrivateSum, names: Names | None, actions: Names | None) -> "Figure":
-    figure, panels, key = _panels(private.box.dimension)
-    for i, (panel, part) in enumerate(zip(panels, private.parts, strict=True)):
+def _draw_curves(private: PrivateFunction, names: Names | None, actions: Names | None) -> "Figure":
+    """Draws a curve, or of a sum one for each coordinate."""
+    parts = private.parts if isinstance(private, PrivateSum) else (private,)
+    figure, panels, key = _panels(len(parts))
+    for i, (panel, part) in enumerate(zip(panels, parts, strict=True)):
         _draw(panel, part, actions)
-        plain(panel, _name(names, i))
-    figure.supylabel("its share of the reward", fontsize=12)
+        plain(panel, _name(names, i, only=len(parts) == 1))
+    figure.supylabel(_level(private) if len(parts) == 1 else "its share of the reward", fontsize=12)
     _explain(key, panels[0])
     return figure
 
@@ -494,14 +486,13 @@ def plot_lines(lines: Mapping[str, Line], path: str | os.PathLike[str], confiden
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     handles, labels = axes.get_legend_handles_labels()
-    kept = dict(zip(labels, handles, strict=True))
-    order = [label for label in ("claimed", "certified", "measured: at least this") if label in kept]
-    shown = [kept[label] for label in order]
-    figure.legend(shown, order, loc="outside upper center", ncols=3, fontsize=11, frameon=False)
-    bounds = (
-        f"Measured: lower bounds, each at confidence {confidence:.3g}. They rise with the number of runs, and cannot"
+    kept = dict(sorted(zip(labels, handles, strict=True)))  # each once: certified, claimed, measured
+    figure.legend(kept.values(), kept.keys(), loc="outside upper center", ncols=3, fontsize=11, frameon=False)
+    below = (
+        f"Measured: lower bounds, each at confidence {confidence:.3g}. They rise with the number of runs, and cannot "
+        "prove a promise, only break it."
     )
-    save(figure, target, "", f"{bounds} prove a promise, only break it.")
+    save(figure, target, below=below)
 
 
 def _draw_promise(axes: "Axes", height: int, found: Line) -> None:
@@ -536,35 +527,26 @@ def plot_reconstruction(
     target = checked(path)
     if found.truth is None:
         raise InvalidInput("A plot shows what was recovered beside the truth: give reconstruct a truth.")
-    figure = new_figure()
-    if found.grid.world.box.dimension == 1:
-        _draw_recovered_curves(figure, found, found.truth)
+    box = found.grid.world.box
+    recovered = {", ".join(_words(attack)): _shown(attack) for attack in found.recovered}
+    if box.dimension == 1:
+        figure, (panel,), key = _panels(1, key_rows=1 + len(recovered))
+        states = found.grid.states[:, 0]
+        panel.plot(states, found.truth, color="black", linewidth=2.6, label="true reward (NOT PRIVATE)")
+        for (label, rewards), (color, line) in zip(recovered.items(), STYLES, strict=False):
+            panel.plot(states, rewards, color=color, linestyle=line, linewidth=1.8, label=label)
+        plain(panel, "state", "reward")
+        _explain(key, panel, columns=1)
     else:
-        side = found.grid.points
-        maps = [("\n".join(_words(attack)).replace(", ", ",\n"), _shown(attack)) for attack in found.recovered]
-        shown = [
-            (title, rewards.reshape(side, side))
-            for title, rewards in [("true reward\n(NOT PRIVATE)", found.truth), *maps]
-        ]
+        figure = new_figure()
+        side = (found.grid.points, found.grid.points)
+        maps = [("true reward\n(NOT PRIVATE)", found.truth.reshape(side))]
+        maps += [(title.replace(", ", ",\n"), rewards.reshape(side)) for title, rewards in recovered.items()]
         limits = (float(found.truth.min()), float(found.truth.max()))
-        _draw_maps(figure, found.grid.world.box, shown, ("x", "y"), "reward", limits=limits)
+        _draw_maps(figure, box, maps, ("x", "y"), "reward", limits=limits)
     heading = title or f"what a thief learns of the {found.grid.world.name}'s reward"
     below = "" if certificate is None else f"The release that was attacked: {promise(certificate)}"
     save(figure, target, f"NOT PRIVATE: {heading}", below, owner_only=True)
-
-
-def _draw_recovered_curves(figure: "Figure", found: "Reconstruction", truth: np.ndarray) -> None:
-    rows = (1 + len(found.recovered), 16)  # the legend has a row of its own
-    key, panel = figure.subplots(2, 1, height_ratios=rows)
-    states = found.grid.states[:, 0]
-    panel.plot(states, truth, color="black", linewidth=2.6, label="true reward (NOT PRIVATE)")
-    for attack, (color, line) in zip(found.recovered, STYLES, strict=False):
-        label = ", ".join(_words(attack))
-        panel.plot(states, _shown(attack), color=color, linestyle=line, linewidth=1.8, label=label)
-    panel.set(xlim=(states[0], states[-1]))
-    plain(panel, "state", "reward")
-    key.axis("off")
-    key.legend(*panel.get_legend_handles_labels(), loc="center", fontsize=11, frameon=False)
 
 
 def _shown(attack: "RecoveredReward") -> np.ndarray:
