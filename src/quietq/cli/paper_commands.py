@@ -280,24 +280,22 @@ def audit(
     )
     options = promise | attack | given(set=hyper_parameters or None, seed=seed, out=out)
     _check_options(method, options)
-    budget = qq.Budget(0.9 if epsilon is None else epsilon, 1e-4 if delta is None else delta)
+    from quietq.audit import PlannedAudit
+    from quietq.cli.checked_training import read_hyper_parameters
     from quietq.paper.attacks.attack_plan import plan_audit, plan_training_checks, plan_trainings
     from quietq.paper.attacks.runs import cache_folder
+    from quietq.privacy.checks import count
 
+    budget = qq.Budget(0.9 if epsilon is None else epsilon, 1e-4 if delta is None else delta)
     place = cache_folder() if cache else None
     kept = None if place is None else place / "audit"
     crowd = 50 if people is None else people
     if method == "all":
-        from quietq.audit import PlannedAudit
-        from quietq.privacy.checks import count
-
         audits = list(plan_trainings(count("runs", runs, 40), budget, crowd, kept))
         checks = [PlannedAudit(title, check=check) for title, check in plan_training_checks(budget).items()]
         return carry_out_audits([*audits, *checks], confidence, out, as_json)
     if people is not None and radius is not None:
         raise qq.InvalidInput("Give --people or --radius, not both.")
-    from quietq.cli.checked_training import read_hyper_parameters
-
     hyper = read_hyper_parameters(method, hyper_parameters) if METHOD_TABLE[method].in_worlds else {}
     run = plan_audit(
         method,
