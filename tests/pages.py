@@ -37,8 +37,8 @@ QUICKER = {
     "plan, 400, for_check, steps=500": "plan, 40, for_check, steps=50",
     "--wanted 400 --steps 500": "--wanted 40 --steps 50",
     "quietq serve": "quietq serve --port 0",  # 8080 may be taken
-    "quietq paper audit published --preset code --sigma 0.32 --runs 1000": (
-        "quietq paper audit published --preset code --sigma 0.32 --runs 100"
+    "quietq paper audit published --set preset=code --set sigma=0.32 --runs 1000": (
+        "quietq paper audit published --set preset=code --set sigma=0.32 --runs 100"
     ),
     "quietq audit all": "quietq audit all --runs 40",
     "--delta 1e-4 --runs 1000": "--delta 1e-4 --runs 40",

@@ -60,7 +60,7 @@ class KnownLaw(RoundedLaw):
     def add(
         self, numbers: np.ndarray, simulated: Entropy | None = None, given: object = None
     ) -> Float[np.ndarray, "..."]:
-        if simulated is None:
+        if simulated is None or not simulated.reproducible:
             return self.add_exactly(numbers)
         return round_release(numbers, self.draw(numbers.shape, simulated), self.sigma)
 

@@ -219,15 +219,19 @@ class Transcript:
         expected_error: float | None = None,
     ) -> Certificate:
         """Returns the public part: what the queries so far promise; refused if one's noise is too small for it."""
-        if self._simulated is not None:
-            remark = f"Simulates {self.budget}; drawn from a seed, so it protects nobody."
-            return Certificate(
-                method=method, standing="none", reproducible=True, remarks=(remark,), expected_error=expected_error
-            )
-        pure = self.cost.mu is None and self.cost.delta == 0
         queries = tuple(
             AnsweredQuery(query.law.norm, query.law.family, query.sensitivity, query.law.size) for query in self.queries
         )
+        if self._simulated is not None:
+            return Certificate(
+                method=method,
+                standing="none",
+                queries=queries,
+                reproducible=True,
+                remarks=(f"Simulates {self.budget}; drawn from a seed, so it protects nobody.",),
+                expected_error=expected_error,
+            )
+        pure = self.cost.mu is None and self.cost.delta == 0
         # Of each family the finest noise: steps are powers of two, so what it says of rounding holds for the others.
         finest = {query.law.family: query.law for query in sorted(self.queries, key=lambda one: -one.law.size)}
         drawn = [one for law in finest.values() for one in law.assumptions(self._largest, self._error)]
