@@ -39,7 +39,7 @@ def measure_dimension(dimension: int, people: int, queries: int) -> list[Row]:
     """What one more dimension costs, for people as on the walk, with mixed derivatives bounded too."""
     d, kernel = dimension, Product((BETA,) * dimension)
     tent = piecewise_linear([0.0, 0.5, 1.0], [0.0, 1.0, 0.0])
-    relation = qq.RkhsBall(mixed_radius(people, d), kernel, people=people)
+    relation = qq.RkhsBall(mixed_radius(people, d), kernel.norm, people=people)
     mechanism = qq.GaussianProcessMechanism.for_relation(relation, qq.Budget(1.0, 1e-5))
     setting = f"{PRODUCT}, {d} dimension{'s' if d > 1 else ''}"
     states = np.random.default_rng(0).random((queries, d) if d > 1 else queries)
@@ -236,10 +236,10 @@ def _release(kernel: Kernel) -> Any:
         relation = qq.RkhsBall.from_people(100, items, norm=1.0)
         return FiniteRankMechanism.for_relation(relation, promise).simulate([0.2, 0.2, 0.1], 0)
     if kernel == "band-limited":
-        relation = qq.RkhsBall(0.02, BandLimited(5.0), people=100)
+        relation = qq.RkhsBall(0.02, BandLimited(5.0).norm, people=100)
         return FiniteRankMechanism.for_relation(relation, promise).simulate(walk_reward, 0)
     if kernel == "product":
-        relation = qq.RkhsBall(0.02, qq.Product((4.0, 4.0)), people=100)
+        relation = qq.RkhsBall(0.02, qq.Product((4.0, 4.0)).norm, people=100)
         mechanism = qq.GaussianProcessMechanism.for_relation(relation, promise, levels=8)
         return mechanism.simulate(lambda s: walk_reward(s[:, 0]) * walk_reward(s[:, 1]), 0)
     relation = qq.people(100, low=0.0, high=0.5, slope=1.0)

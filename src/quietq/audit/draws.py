@@ -238,7 +238,7 @@ def audit_mechanism(
     expected = Expected(0.0, 1 / budget.mu, float(weights @ move), 1 / budget.mu)
     noise = "simulated noise" if seed is not None else "the operating system's noise"
     seen = f"the released function, {len(grid)} numbers, with {noise}"
-    attack = Attack("gaussian-process", "none", str(RkhsBall(1.0, kernel)), "bump", seen, "likelihood ratio")
+    attack = Attack("gaussian-process", "none", str(RkhsBall(1.0, kernel.norm)), "bump", seen, "likelihood ratio")
     return audit_draws(
         draw,
         runs,

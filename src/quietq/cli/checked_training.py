@@ -285,7 +285,8 @@ def _charges(account: "SourceAccount | None") -> set[str]:
     """The ids of what a ledger booked for trainings by this method: it knows of a charge before this process does."""
     if account is None:
         return set()
-    return {one.id for one in account.ledger.balance(account.source).bookings if one.method == account.method}
+    reserved = [one.reserved for one in account.ledger.balance(account.source).bookings]
+    return {one.id for one in reserved if one.method == account.method}
 
 
 def _what_is_left(training: CheckedTraining, out: Path, spent: bool) -> str:

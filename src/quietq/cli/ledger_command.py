@@ -100,7 +100,7 @@ def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
                 f"was decided by what came out of others; else {_pair(*balance.spending.promised)}, as was promised."
             )
         if balance.without_release:
-            times = ", ".join(f"{charge.at} (id {charge.id})" for charge in balance.without_release)
+            times = ", ".join(f"{charge.reserved.at} (id {charge.reserved.id})" for charge in balance.without_release)
             charges = plural(len(balance.without_release), "charge")
             lines.append(f"{charges} of {balance.source!r} without a noted release, charged all the same: {times}")
     answer(as_json, {"head": head, "sources": [balance.to_json() for balance in found]}, *lines, _noted(head))

@@ -40,9 +40,18 @@ def explain(certificate: Certificate, audience: Audience) -> list[Line]:
         Line("enforced" if one.enforced else "trusted", one.text) for one in stands_on if one.code.reader == audience
     ]
     if audience == "engineer":
-        norms = dict.fromkeys(str(query.norm) for query in certificate.queries)
-        return [*(Line("note", f"Sensitivity and noise are measured in {norm}.") for norm in norms), *lines]
+        return [*(Line("note", text) for text in _measured(certificate)), *lines]
     return [*_promise(certificate), *lines, *(Line("note", remark) for remark in certificate.remarks)]
+
+
+def _measured(certificate: Certificate) -> list[str]:
+    """What sensitivity and noise are measured in: of several queries, each in units of its own noise."""
+    if not certificate.queries or certificate.standing != "certified":
+        return []
+    ruler = str(certificate.queries[0].norm)
+    if len(certificate.queries) > 1:
+        ruler = f"units of each query's own noise, over {len(certificate.queries)} queries together"
+    return [f"Sensitivity and noise are measured in {ruler}."]
 
 
 def in_print(certificate: Certificate) -> str:
