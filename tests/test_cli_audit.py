@@ -65,7 +65,7 @@ def test_other_kinds(quietq, arguments: str, method: str):
 
 @pytest.mark.slow
 def test_a_model_of_everybodys_rows(quietq, monkeypatch):
-    monkeypatch.setattr(rounds, "ROUNDS", 1)
+    monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=1))
     arguments = "--people 10 --runs 40 --tries 4"
     result = found(quietq, f"ratings {arguments}")
     assert (result["method"], result["verdict"]) == ("reward/rounds", "consistent")
@@ -81,9 +81,8 @@ def test_a_model_of_everybodys_rows(quietq, monkeypatch):
 
 @pytest.mark.slow
 def test_a_world_of_everybodys_sessions(quietq, monkeypatch):
-    for module, names in ((rounds, ["ROUNDS"]), (moments, ["ROUNDS", "FIRST_ROUNDS", "RATE_ROUNDS"])):
-        for name in names:
-            monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=1))
+    monkeypatch.setattr(moments, "SETTINGS", moments.MomentSettings(rounds=1, first_rounds=1, rate_rounds=1))
     result = found(quietq, "sessions --people 10 --runs 40 --tries 4 --view file")
     assert (result["method"], result["world"], result["verdict"]) == ("world/moments", "sessions", "consistent")
     assert (result["view"], result["score"]) == ("the published file", "learned")
@@ -115,7 +114,7 @@ def test_all_of_them_in_a_table_and_a_plot(quietq, tmp_path, monkeypatch):
     assert result["findings"][0]["confidence"] == 0.975  # so that both hold together
     assert result["sensitivity"] == [move.to_dict()]
     written = {path.name for path in (tmp_path / "here").iterdir()}
-    assert written == {"audit.md", "audit.csv", "audit.json", "audit.png", "sensitivity.md", "sensitivity.json"}
+    assert written == {"audit.md", "audit.json", "audit.png", "sensitivity.md", "sensitivity.json"}
     assert json.loads((tmp_path / "here" / "audit.json").read_text()) == result["findings"]
     code, out, _ = quietq("audit all --runs 40 --out here")
     assert code == 0

@@ -18,8 +18,8 @@ from quietq import Budget, SupBall
 from quietq.audit.distinguisher import Scores
 from quietq.audit.draws import audit_reward
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.mechanisms.privatise import choose
 from quietq.noise import increments
 from quietq.noise.ball import Ball

@@ -12,9 +12,8 @@ from quietq import Budget
 from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import audit_draws, optimal_weights
 from quietq.audit.finding import Attack, Finding, Promise
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.mechanisms.laws import Gaussian
-from quietq.mechanisms.path import GridShape
+from quietq.mechanisms.path import GaussianProcessMechanism, GridShape
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.grid_path import GridPath, draw_grid, grid_points
 from quietq.noise.kernels import Exponential
@@ -39,7 +38,7 @@ def audit_tent(draw: Callable[[int, int], np.ndarray], mu: float, weights: np.nd
     expected = Expected(0.0, deviation, float(weights @ TENT), deviation)
     attack = Attack("gaussian-process", "none", "the tent", "tent", "129 numbers", "weighted sum")
     promise = Promise("certified", Budget.from_mu(mu, DELTA).epsilon, DELTA, mu)
-    return audit_draws(draw, lambda seen: float(weights @ seen), 100, attack, promise, expected=expected)
+    return audit_draws(lambda *drawn: float(weights @ draw(*drawn)), 100, attack, promise, expected=expected)
 
 
 @both
@@ -104,7 +103,7 @@ def test_a_function_at_raw_states_with_noise_on_a_grid_is_caught(kind: str) -> N
 
     attack = Attack("a lazy path", "walk", str(BALL), "a slope", "15 pairs of queries", "sum of differences")
     promise = Promise("certified", budget.epsilon, DELTA, budget.mu)
-    finding = audit_draws(draw, lambda seen: float(seen.sum()), 100, attack, promise)
+    finding = audit_draws(lambda *drawn: float(draw(*drawn).sum()), 100, attack, promise)
     check(finding, broken=kind == "raw")
 
 

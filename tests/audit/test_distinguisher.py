@@ -171,7 +171,7 @@ def test_thresholds_of_draws_do_not_look_at_what_is_judged(monkeypatch: pytest.M
             value = float(np.random.default_rng(stream).normal()) + side
             return value + (change * side if stream // 2 >= 10 else 0.0)
 
-        audit_draws(draw, lambda seen: seen, 40, ATTACK, NOTHING)
+        audit_draws(draw, 40, ATTACK, NOTHING)
     assert given[0][1] == given[1][1]
     assert given[1][0].second.mean() > given[0][0].second.mean() + 4
 

@@ -15,8 +15,8 @@ from quietq.audit.everything import model_title, models_of_all_kinds, plan_relea
 from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.neighbours import Look, moves
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.mechanisms.privatise import choose
 from quietq.noise.box import Box
 from quietq.noise.kernels import Additive, Exponential, Product

@@ -73,7 +73,11 @@ def test_one_rule_breaks_a_promise(pure: bool) -> None:
     """With 79 errors of 200 each, mu alone at 0.95 would refute what epsilon and mu together, at 0.95, do not."""
     edge = Errors(79, 200, 79, 200)
     budget = Budget.from_mu((mu_lower(edge, 0.95) + mu_lower(edge, 0.975)) / 2, 1e-4)
-    promise = Promise("certified", budget.epsilon, 0.0) if pure else Promise.certified(budget)
+    promise = (
+        Promise("certified", budget.epsilon, 0.0)
+        if pure
+        else Promise("certified", budget.epsilon, budget.delta, budget.mu)
+    )
     outcomes = set()
     for wrong in (10, 40, 70, 79, 100):
         errors = Errors(wrong, 200, wrong, 200)

@@ -4,7 +4,7 @@ import pytest
 
 from quietq import Budget
 from quietq.audit import audit_reward
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
+from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.paper import InputNoise, Published
 from quietq.paper.attacks import View, audit_training
 from quietq.worlds import WALK

@@ -14,9 +14,9 @@ import pytest
 from broken_copies import SURE, check
 from test_broken_trainings import ROUNDS, TRAINED, Conveyor, half
 
-from quietq.noise import exact_sum
+from quietq.noise import exact_gaussian
 from quietq.noise.entropy import SystemEntropy
-from quietq.noise.exact_normals import Chance
+from quietq.noise.exact_gaussian import Chance
 from quietq.paper.agents import InLoopMethod
 from quietq.paper.agents.protect import STEPS
 from quietq.paper.attacks.on_trainings import audit_training
@@ -55,7 +55,7 @@ def test_too_little_of_the_noise_that_protects_is_caught(
     name: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with simulated noise: 14 mistakes of 384 refute the promise, and half the noise makes 2.4."""
-    monkeypatch.setattr(exact_sum, "Chance", partial(Chance, np.random.default_rng(0).bytes))
+    monkeypatch.setattr(exact_gaussian, "Chance", partial(Chance, np.random.default_rng(0).bytes))
     drawn, world = [], Conveyor()
 
     def noted(noise: Any) -> Any:

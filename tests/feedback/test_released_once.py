@@ -26,7 +26,7 @@ from quietq.feedback import Ratings
 from quietq.ledger import Ledger
 from quietq.mechanisms import privatise
 from quietq.noise.exact import LazyUniform
-from quietq.noise.exact_normals import Chance
+from quietq.noise.exact_gaussian import Chance
 from quietq.privacy import Cost, Receipt
 
 BUDGET = Budget(0.9, 1e-4)

@@ -26,7 +26,7 @@ from quietq.feedback.trajectories import Cells
 from quietq.ledger import Ledger
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact import LazyUniform
-from quietq.noise.exact_normals import Chance
+from quietq.noise.exact_gaussian import Chance
 from quietq.paper import Evaluation
 from quietq.privacy import Cost
 

@@ -1,4 +1,4 @@
-"""Noise of a new kind, in one file, as a contributor would write it: Laplace noise on the values at a few knots."""
+"""Noise of a new kind, in one file, as a contributor would write it: Laplace noise on increments between knots."""
 
 import math
 from dataclasses import dataclass
@@ -42,24 +42,21 @@ class Diamond:
 
 
 class LaplaceKnots(OnKnots):
-    """Values at knots differ by at most the radius each, so by (pieces + 1) times it in the sum of sizes."""
+    """Increments differ by at most lipschitz/pieces each, so by lipschitz in the sum of sizes."""
 
     name = "laplace"
     pure = True
 
     def typical_noise(self):
-        return self.ball.radius / self.budget.epsilon
+        return self.ball.lipschitz / self.budget.epsilon
 
     def make_law(self):
-        sensitivity = (self.pieces + 1) * self.wider.radius
-        return KNorm(Diamond(self.pieces + 1), math.nextafter(self.budget.epsilon / sensitivity, 0.0))
+        return KNorm(Diamond(self.pieces), math.nextafter(self.budget.epsilon / self.wider.lipschitz, 0.0))
 
 
 norms.NORMS["sum-of-sizes"] = norms.Norm(
     fields={"count": count},
-    difference=lambda norm, relation: (
-        norm["count"] * relation["radius"] if relation["kind"] == "lipschitz-ball" else None
-    ),
+    difference=lambda norm, relation: relation["lipschitz"] if relation["kind"] == "lipschitz-ball" else None,
     words=lambda norm: f"the sum of the sizes of {norm['count']} numbers",
     dimension=lambda norm: 1,
     families=("pure",),

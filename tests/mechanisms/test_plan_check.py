@@ -20,7 +20,7 @@ from quietq import (
 from quietq.feedback.statistic import Columns, Starts
 from quietq.feedback.trajectories import Cells
 from quietq.feedback.transition_statistics import EndRates
-from quietq.mechanisms.moments import _Odds
+from quietq.mechanisms.moments import LogOdds
 from quietq.mechanisms.policy_values import LearnedBehaviour
 from quietq.worlds.plan_check import OwnWorlds, Played
 from quietq.worlds.planning import LinearPolicy
@@ -135,7 +135,7 @@ def test_company_changes_no_bit(which, world, plan):
         world = privatise(read(rows_of(50, numbers=True), 50, numbers=True), BUDGET, world=KNOWN, simulate=1)
         plan = plan_linear(world, steps=STEPS, iterations=1, candidates=16)
     if which == "end rates":
-        statistic = EndRates(_Odds(world.ends, world.rate), 2, 0.1)  # type: ignore[arg-type]
+        statistic = EndRates(LogOdds(world.ends, world.rate), 2, 0.1)  # type: ignore[arg-type]
     else:
         statistic = _Returns(Played(world, plan, STEPS), 0.0)
     together = statistic.of_people(starts, columns)

@@ -25,7 +25,7 @@ from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.returns import SQUARES, ActionShares, Returns
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import policy_values
-from quietq.mechanisms.evaluate_policies import question_of
+from quietq.mechanisms.policy_values import question_of
 from quietq.noise.box import Box
 from quietq.released.evaluated_policies import EvaluatedPolicies
 from quietq.released.private_network import PrivatePolicy

@@ -22,7 +22,7 @@ from quietq import (
     privatise,
     publish,
 )
-from quietq.mechanisms.moments import FIRST_ROUNDS, RATE_ROUNDS, ROUNDS
+from quietq.mechanisms.moments import SETTINGS
 from quietq.worlds.planning import plan_linear
 from quietq.worlds.private_env import PrivateWorldEnv, Simulator
 
@@ -111,7 +111,7 @@ def test_it_is_released_once_charged_for_everything_and_certified(tmp_path):
     certificate = private.certificate
     assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "world/moments", 4.0)
     assert certificate.mu == pytest.approx(BUDGET.mu)
-    assert len(certificate.norm["of"]) >= ROUNDS + FIRST_ROUNDS + RATE_ROUNDS
+    assert len(certificate.norm["of"]) >= SETTINGS.rounds + SETTINGS.first_rounds + SETTINGS.rate_rounds
     assert "linear" in certificate.remarks[0]
     publish(private, tmp_path / "world.qq")
     assert load(tmp_path / "world.qq").certificate == certificate

@@ -17,7 +17,7 @@ from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.privatise import MECHANISMS
 from quietq.mechanisms.release import release
-from quietq.mechanisms.rounds import BINS, ROUNDS, Rounds
+from quietq.mechanisms.rounds import SETTINGS, Rounds
 from quietq.noise.feature_maps import Splines
 from quietq.paper.agents.jax_rewards import as_jax
 from quietq.privacy.certificate import Certificate
@@ -73,7 +73,9 @@ def test_two_peaks_are_two(private):
 def test_states_that_are_not_uniform_are_stretched():
     private = privatise(read(power=2.0), BUDGET, simulate=1)
     assert correlation(private) > 0.93
-    assert private.knots[:, BINS // 4] == pytest.approx(0.5, abs=0.05)  # half of all squares lie below a quarter
+    assert private.knots[:, SETTINGS.bins // 4] == pytest.approx(
+        0.5, abs=0.05
+    )  # half of all squares lie below a quarter
 
 
 def test_the_certificate(private):
@@ -81,7 +83,7 @@ def test_the_certificate(private):
     assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "reward/rounds", 1.0)
     assert certificate.mu == pytest.approx(BUDGET.mu)
     assert dict(certificate.relation) == {"kind": "one-person", "people": PEOPLE}
-    assert len(certificate.norm["of"]) == ROUNDS + 2
+    assert len(certificate.norm["of"]) == SETTINGS.rounds + 2
     assert Certificate.from_json(certificate.to_json()) == certificate
 
 

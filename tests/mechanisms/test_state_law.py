@@ -20,7 +20,7 @@ def law_of(*states: np.ndarray) -> StateLaw:
     columns = {f"{name}{i}": x[:, i] for name, x in zip(names, states, strict=True) for i in range(x.shape[1])}
     d, first = states[0].shape[1], np.array([0])
     loss = Squared(d, (0.0, 1.0)) if len(states) == 1 else Chosen(d, 2)
-    law = StateLaw.of(Marginals(loss, d, BINS).of_people(first, columns)[0], QUIET, BINS)
+    law = StateLaw.from_marginals(Marginals(loss, d, BINS).of_people(first, columns)[0], QUIET, BINS)
     moments = SecondMoments(loss, law.centred, d).of_people(first, columns)[0]
     return law.tied(moments, QUIET, len(states))
 
@@ -74,7 +74,7 @@ def test_noise_is_taken_for_nothing():
     even = np.tile(np.r_[0, np.full(BINS, 1 / BINS), 0], 3)
     plain = 0
     for _ in range(20):
-        law = StateLaw.of(even + sigma * rng.normal(size=even.size), sigma, BINS)
+        law = StateLaw.from_marginals(even + sigma * rng.normal(size=even.size), sigma, BINS)
         law = law.tied(np.array([1, 0, 0, 1, 0, 1]) / 3**0.5 + sigma * rng.normal(size=6), sigma, 1)
         plain += law.ties is None and bool((law.shares == even.reshape(3, -1)).all())
     assert plain > 10

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from quietq.noise.exact_normals import Chance, Level, Normals, Uniforms, _draw_whole, _even_runs, _keep, draw_normals
+from quietq.noise.exact_gaussian import Chance, Normals, Uniforms, _draw_whole, _even_runs, _keep, _Root, draw_normals
 
 
 def seeded(seed: int, kind: type = np.uint64) -> Chance:
@@ -159,19 +159,18 @@ def test_no_value_is_out_of_reach():
     assert normals.between(0, 1)[0] == 15 + Fraction(int.from_bytes(b"\x10" * 8, "little"), 2**64)
 
 
-@pytest.mark.parametrize("number", [0.3, 0.5, 1 - 2.0**-53, 1e-30])
-def test_a_number_is_below_a_level_as_often_as_it_says(number):
-    """By as many digits as it takes, the same as fractions say."""
-    chance = Chance(Bytes(9).read, np.uint8)
-    uniforms = Uniforms(400, chance)
-    places = 20  # of the level's own digits, and zeros after them
-    level = [int(Level(number, chance).digit(place, 0)) for place in range(places)]
-    assert Fraction(int.from_bytes(bytes(level), "big"), 256**places) == Fraction(number)
-    uniforms.digits[0] = np.where(np.arange(400) % 2, uniforms.digits[0], np.uint8(level[0]))
-    below = uniforms.below(Level(number, chance), np.arange(400))
+def test_a_number_is_below_exp_of_minus_a_half_by_as_many_digits_as_it_takes():
+    """The same as fractions say: every other number has the first digit of exp(-1/2)."""
+    chance, size = Chance(Bytes(9).read, np.uint8), 400
+    uniforms, root = Uniforms(size, chance), _Root(chance)
+    first = np.uint8(int(root.digit(0, 0)))
+    uniforms.digits[0] = np.where(np.arange(size) % 2, uniforms.digits[0], first)
+    below = uniforms.below(root, np.arange(size))
     digits = np.stack(uniforms.digits, axis=1)
+    with mpmath.workprec(600):
+        exactly = int(mpmath.floor(mpmath.exp(-mpmath.mpf(1) / 2) * 2**512))
     assert below.tolist() == [
-        Fraction(int.from_bytes(row.tobytes(), "big"), 256 ** len(row)) < Fraction(number) for row in digits
+        Fraction(int.from_bytes(row.tobytes(), "big"), 256 ** len(row)) < Fraction(exactly, 2**512) for row in digits
     ]
     assert digits.shape[1] > 1
 

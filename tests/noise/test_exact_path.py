@@ -10,9 +10,8 @@ import pytest
 from laws import TAIL, p_value, sample
 
 from quietq.noise import Exponential
-from quietq.noise.exact_normals import Chance, draw_normals
+from quietq.noise.exact_gaussian import ROOM, Chance, draw_normals
 from quietq.noise.exact_path import ExactPath
-from quietq.noise.exact_sum import ROOM
 from quietq.noise.rounding import rounding_step, worst_norm
 
 SIGMA, LEVELS = 0.3, 6

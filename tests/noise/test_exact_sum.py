@@ -17,8 +17,7 @@ from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.path import GridShape
 from quietq.noise import Additive, Box, Exponential, Product
 from quietq.noise.entropy import SystemEntropy
-from quietq.noise.exact_normals import Chance, draw_normals
-from quietq.noise.exact_sum import ROOM, add_exactly
+from quietq.noise.exact_gaussian import ROOM, Chance, add_exactly, draw_normals
 from quietq.noise.rounding import rounding_step
 from quietq.noise.whitening import inverse, step_of, stretch
 from quietq.privacy.errors import InvalidInput

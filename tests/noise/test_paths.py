@@ -112,11 +112,11 @@ def test_tables_too_large_for_a_machine_are_refused():
 
 @given(st.lists(st.floats(0, 1), max_size=60))
 def test_sorted_points_are_a_sorted_map(keys):
-    from quietq.noise import sorted_points
+    from quietq.noise.exact_path import SortedPoints
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_points, "_FULL", 4)  # many small buckets
-        points, known = sorted_points.SortedPoints(), {}
+        patch.setattr(SortedPoints, "full", 4)  # many small buckets
+        points, known = SortedPoints(), {}
         for i, x in enumerate(keys):
             place, value, left, right = points.find(x)
             assert value == known.get(x)

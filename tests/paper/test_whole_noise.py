@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from quietq import Budget, SupBall
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
-from quietq.noise.exact_sum import ROOM
+from quietq.noise.exact_gaussian import ROOM
 from quietq.paper import InputNoise, OutputNoise, ValueNoise
 from quietq.paper.agents.in_loop_method import UnitNoise, UnitSteps
 from quietq.paper.agents.protect import LARGEST, SLACK, STEPS, protect, room

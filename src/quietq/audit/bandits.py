@@ -90,7 +90,7 @@ def audit_bandit(
     promise = Promise("certified", budget.epsilon, 0.0 if pure else budget.delta, None if pure else budget.mu)
     relation = str(policy.relation)
     attack = Attack(f"bandit/{policy.name}", "arrivals", relation, "one person", f"{count} noisy numbers", "learned")
-    return audit_draws(draw, None, runs, attack, promise, **options)
+    return audit_draws(draw, runs, attack, promise, **options)
 
 
 def _check(policy: PrivateBandit, before: Sequence[Visit], after: Sequence[Visit]) -> None:

@@ -34,42 +34,64 @@ from quietq.mechanisms.path import GridShape
 from quietq.noise import Entropy, Exponential, SeededEntropy
 from quietq.privacy import Budget, RkhsBall, epsilon_from_mu
 from quietq.privacy.checks import count, positive
+from quietq.released.private_function import PrivateTable
 from quietq.worlds import World
 
-Draw = Callable[[int, int], Any]
-"""What is seen of a simulated release, or its score, by side (0 for r, 1 for r') and seed."""
+Draw = Callable[[int, int], float | np.ndarray]
+"""What is seen of a simulated release, by side (0 for r, 1 for r') and seed: its score, or a row of numbers."""
 Progress = Callable[[int, int], None]
 
 
 def audit_draws(
-    draw: Draw, score: Callable[[Any], float] | None, runs: int, attack: Attack, promise: Promise, *,
-    expected: Expected | None = None, seed: int = 0, confidence: float = 0.95, progress: Progress | None = None,
-) -> Finding:  # fmt: skip
-    """Draws `runs` releases a world, scores them (larger where r' is likelier) and counts errors.
+    draw: Draw,
+    runs: int,
+    attack: Attack,
+    promise: Promise,
+    *,
+    expected: Expected | None = None,
+    together: int = 1,
+    seed: int = 0,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+) -> Finding:
+    """Draws `runs` releases a world and counts the errors of a test between them: all audits by draws end here.
 
-    Thresholds are set by what is `expected` of the scores; without that, on a quarter of the draws, which are not
-    judged. Without a `score`, for draws that are rows of numbers, a linear one is learned on those too.
+    Args:
+        draw: Gives the score of a release, larger where r' is likelier, or a row of numbers, for which a linear score
+            is learned on a quarter of the draws.
+        runs: How many releases there are of r, and as many of r'.
+        attack: What is told apart, for the finding.
+        promise: What is promised.
+        expected: How scores come out, by which thresholds are set; without it they are set on a quarter of the draws.
+            What something was learned on is not judged.
+        together: How many independent releases one draw gives the scores of.
+        seed: Draws have the seeds that follow from it.
+        confidence: With which all bounds hold together.
+        progress: Is told how many draws there were, and how many there will be.
+
     """
-    began, runs, seed = time.monotonic(), count("runs", runs, 40, MOST_RUNS), count("seed", seed, 0)
-    pilot = 0 if expected is not None else round(LEARNED_SHARE * runs)
+    began = time.monotonic()
+    runs = count("runs", runs, 40, MOST_RUNS)
+    seed = count("seed", seed, 0)
+    turns = -(-runs // together)
 
     def drawn(side: int) -> Float[np.ndarray, "runs ..."]:
         found = []
-        for run in range(runs):
-            one = draw(side, (seed << 64) + 2 * run + side)
-            found.append(one if score is None else score(one))
+        for turn in range(turns):
+            found.append(draw(side, (seed << 64) + 2 * turn + side))
             if progress is not None:
-                progress(side * runs + run + 1, 2 * runs)
-        return np.asarray(found, np.float64)
+                progress(side * turns + turn + 1, 2 * turns)
+        return np.array(found, np.float64) if together == 1 else np.concatenate(found)[:runs]
 
     first, second = drawn(0), drawn(1)
-    if score is None:
+    pilot = 0 if expected is not None else round(LEARNED_SHARE * runs)
+    if first.ndim == 2:
         taught, rest = Seen(first, second).split(pilot)
-        weights, expected = learn(taught)
+        weights, known = learn(taught)
         judged = rest.scored(weights)
     else:
         judged = Scores(first[pilot:], second[pilot:])
-    known = Scores(first[:pilot], second[:pilot]) if expected is None else expected
+        known = Scores(first[:pilot], second[:pilot]) if expected is None else expected
     thresholds = known.thresholds(runs - pilot, promise.delta, confidence)
     return count_errors(judged, thresholds, attack, promise, confidence, pilot, time.monotonic() - began)
 
@@ -135,7 +157,7 @@ class BestTest:
 
     def audit(self, runs: int, attack: Attack, **options: Any) -> Finding:
         promise = Promise.of_mechanism(self.mechanism)
-        return audit_draws(self.score, float, runs, attack, promise, **{"expected": self.expected, **options})
+        return audit_draws(self.score, runs, attack, promise, **{"expected": self.expected, **options})
 
 
 def _compare(query: Query, numbers: list[np.ndarray], side: int, entropy: Entropy) -> tuple[np.ndarray, float]:
@@ -174,16 +196,18 @@ def audit_reward(
 # The Gaussian process mechanism itself, as often as it takes for a tight bound on mu
 
 
-TOGETHER = 2000
-"""Outputs of one release. Their noise is independent, so each is a release of its own when neighbours differ in that
-output alone: a function of many outputs, told apart output by output, is as many audits of one function."""
-
-
 def audit_mechanism(
-    mu: float, runs: int, *, beta: float = 4.0, levels: int = 6, delta: float = 1e-4, seed: int | None = 0,
-    confidence: float = 0.95, kind: type[GaussianProcessMechanism] = GaussianProcessMechanism,
+    mu: float,
+    runs: int,
+    *,
+    beta: float = 4.0,
+    levels: int = 6,
+    delta: float = 1e-4,
+    seed: int | None = 0,
+    confidence: float = 0.95,
+    kind: type[GaussianProcessMechanism] = GaussianProcessMechanism,
     progress: Progress | None = None,
-) -> Finding:  # fmt: skip
+) -> Finding:
     """Tells `runs` releases of 0 from as many of a function as far away as the promise covers.
 
     Without a `seed` they are real releases, with noise from the operating system, of a function that is nobody's.
@@ -192,35 +216,40 @@ def audit_mechanism(
     >>> finding.verdict, bool(finding.mu_lower > 0.8)
     ('consistent', True)
     """
-    began, runs = time.monotonic(), count("runs", runs, 20)
+    # Outputs of one release have independent noise, so each is a release of its own when neighbours differ in that
+    # output alone: a function of many outputs, told apart output by output, is as many audits of one function.
+    outputs = 2000
     kernel, budget = Exponential(beta), Budget(epsilon_from_mu(positive("mu", mu), delta), delta)
-    relation = RkhsBall(1 / math.sqrt(TOGETHER), kernel, actions=TOGETHER)
+    relation = RkhsBall(1 / math.sqrt(outputs), kernel, actions=outputs)
     law, grid = Gaussian(1.0, GridShape(kernel, levels)), np.linspace(0, 1, 2**levels + 1)
     bump = np.maximum(0, 1 - 4 * np.abs(grid - 0.5))
     move = bump / law.distance(bump)
     weights = optimal_weights(law, move)
 
-    def scores(side: int) -> Float[np.ndarray, " runs"]:
-        found, turns = [], -(-runs // TOGETHER)
-        values = side * np.repeat(move[:, None], TOGETHER, axis=1)
-        for turn in range(turns):
-            mechanism: Any = kind(kernel, 1.0, budget, relation=relation, levels=levels)
-            stream = () if seed is None else ((seed << 64) + 2 * turn + side,)
-            release = mechanism.simulate if stream else mechanism.apply
-            found.append(weights @ release(lambda states: values, *stream).values)
-            _check_independent(found[-1] * budget.mu)
-            if progress is not None:
-                progress(side * turns + turn + 1, 2 * turns)
-        return np.concatenate(found)[:runs]
+    def draw(side: int, stream: int) -> Float[np.ndarray, " outputs"]:
+        values = side * np.repeat(move[:, None], outputs, axis=1)
+        mechanism = kind(kernel, 1.0, budget, relation=relation, levels=levels)
+        released = mechanism.apply(lambda _: values) if seed is None else mechanism.simulate(lambda _: values, stream)
+        assert isinstance(released, PrivateTable)
+        scores = weights @ released.values
+        _check_independent(scores * budget.mu)
+        return scores
 
     expected = Expected(0.0, 1 / budget.mu, float(weights @ move), 1 / budget.mu)
     noise = "simulated noise" if seed is not None else "the operating system's noise"
     seen = f"the released function, {len(grid)} numbers, with {noise}"
     attack = Attack("gaussian-process", "none", str(RkhsBall(1.0, kernel)), "bump", seen, "likelihood ratio")
-    return count_errors(
-        Scores(scores(0), scores(1)), expected.thresholds(runs, delta, confidence), attack, Promise.certified(budget),
-        confidence, 0, time.monotonic() - began,
-    )  # fmt: skip
+    return audit_draws(
+        draw,
+        runs,
+        attack,
+        Promise("certified", budget.epsilon, budget.delta, budget.mu),
+        expected=expected,
+        together=outputs,
+        seed=seed or 0,
+        confidence=confidence,
+        progress=progress,
+    )
 
 
 def optimal_weights(law: Gaussian, difference: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:

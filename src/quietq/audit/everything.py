@@ -132,6 +132,16 @@ def _attack_somebody(
     rows = [*others, *(("somebody", x, 0.5) for x in (0.0, 0.5, 1.0))]
     ratings = pl.DataFrame(rows, schema=["person", "state", "rating"], orient="row")
     return attack_person(
-        ratings, "somebody", instead, budget, releases=runs, noise="path", box=(0, 1), low=0.0, high=0.5, slope=1.0,
-        people=people, progress=progress,
-    ).finding  # fmt: skip
+        ratings,
+        "somebody",
+        instead,
+        budget,
+        releases=runs,
+        noise="path",
+        box=(0, 1),
+        low=0.0,
+        high=0.5,
+        slope=1.0,
+        people=people,
+        progress=progress,
+    ).finding

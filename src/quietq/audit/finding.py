@@ -1,6 +1,5 @@
 """What audits found, beside what was promised: lower bounds of the same thing, in words and as tables."""
 
-import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Literal
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.mechanisms.mechanism import Mechanism
-from quietq.privacy import Budget, Certificate, InvalidInput, QuietqError
+from quietq.privacy import Certificate, InvalidInput, QuietqError
 
 Verdict = Literal["refuted", "consistent"]
 
@@ -24,10 +23,6 @@ class Promise:
     epsilon: float
     delta: float
     mu: float | None = None
-
-    @classmethod
-    def certified(cls, budget: Budget) -> "Promise":
-        return cls("certified", budget.epsilon, budget.delta, budget.mu)
 
     @classmethod
     def of_mechanism(cls, mechanism: Mechanism) -> "Promise":
@@ -107,9 +102,14 @@ class Finding:
 
 
 def count_errors(
-    scores: Scores, thresholds: Thresholds, attack: Attack, promise: Promise, confidence: float = 0.95,
-    learned_on: int = 0, seconds: float | None = None,
-) -> Finding:  # fmt: skip
+    scores: Scores,
+    thresholds: Thresholds,
+    attack: Attack,
+    promise: Promise,
+    confidence: float = 0.95,
+    learned_on: int = 0,
+    seconds: float | None = None,
+) -> Finding:
     runs = len(scores.first) + learned_on
     by_epsilon, by_mu = scores.errors(thresholds.epsilon), scores.errors(thresholds.mu)
     return Finding(attack, promise, runs, by_epsilon, by_mu, confidence, seconds)
@@ -184,22 +184,29 @@ class Movement:
 
 
 COLUMNS = (
-    "name", "standing", "epsilon", "delta", "mu", "epsilon_lower", "mu_lower", "confidence", "runs", "move", "view",
-    "score", "verdict",
-)  # fmt: skip
+    "name",
+    "standing",
+    "epsilon",
+    "delta",
+    "mu",
+    "epsilon_lower",
+    "mu_lower",
+    "confidence",
+    "runs",
+    "move",
+    "view",
+    "score",
+    "verdict",
+)
 
 
 def write_table(findings: Mapping[str, Finding], folder: Path) -> list[Path]:
-    """Writes audit.md, audit.csv and audit.json to a folder that exists."""
+    """Writes audit.md and audit.json to a folder that exists."""
     rows = [_row(name, finding) for name, finding in findings.items()]
-    files = [folder / f"audit.{ending}" for ending in ("md", "csv", "json")]
+    files = [folder / f"audit.{ending}" for ending in ("md", "json")]
     files[0].write_text(_markdown(COLUMNS, rows), encoding="utf-8")
-    with files[1].open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list[str](COLUMNS))
-        writer.writeheader()
-        writer.writerows(rows)
     table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
-    files[2].write_text(json.dumps(table, indent=1))
+    files[1].write_text(json.dumps(table, indent=1))
     return files
 
 

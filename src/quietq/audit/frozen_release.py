@@ -20,7 +20,7 @@ from jaxtyping import Float
 from scipy.special import gammainc
 
 from quietq.audit.finding import Movement, Unprotected
-from quietq.audit.neighbours import Look, Moves, add_move, moves, run_search
+from quietq.audit.neighbours import Look, Move, add_move, moves, run_search
 from quietq.feedback import Ratings
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
@@ -36,8 +36,6 @@ from quietq.privacy import Budget, Certificate, Cost, MissingExtra
 Data = Feedback | OwnFunction
 Release = Callable[[Mechanism, Any, int], Any]
 """`simulate`, or a copy of it that may be broken: from mechanism, feedback and seed."""
-_CHANCE = 1e-9
-"""The chance that a law which is right is taken for a wrong one."""
 
 
 def frozen_release(
@@ -55,7 +53,7 @@ def frozen_release(
     search = moves(mechanism.relation, Look.of(mechanism), np.random.default_rng(seed))
     frozen = Frozen(mechanism, release, OwnFunction(add_move(None, next(search)[1], 0.0), mechanism.relation), seed)
 
-    def moved(move: Any) -> float:
+    def moved(move: Move) -> float:
         halves = (OwnFunction(add_move(None, move, part), mechanism.relation) for part in (0.5, -0.5))
         return frozen.share(*halves)
 
@@ -166,9 +164,10 @@ def _size_of_draws(law: Law, shape: tuple[int, ...]) -> float:
     degree = 1 if law.cost(1.0).mu is None else 2
     freedom = draws * numbers / degree
     below = float(gammainc(freedom, total))
-    if below > 1 - _CHANCE:
+    chance = 1e-9  # that a law which is right is taken for a wrong one
+    if below > 1 - chance:
         raise Unprotected("The noise is not of the law that its density says: its draws are too long.")
-    return (total / freedom) ** (1 / degree) if below < _CHANCE else 1.0
+    return (total / freedom) ** (1 / degree) if below < chance else 1.0
 
 
 # One person of many
@@ -178,9 +177,16 @@ Rows = tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]  # one pers
 
 
 def frozen_people(
-    budget: Budget, *, people: int = 50, low: float = 0.0, high: float = 0.5, slope: float = 1.0, levels: int = 6,
-    mechanism: Mechanism | None = None, seed: int = 0,
-) -> Movement:  # fmt: skip
+    budget: Budget,
+    *,
+    people: int = 50,
+    low: float = 0.0,
+    high: float = 0.5,
+    slope: float = 1.0,
+    levels: int = 6,
+    mechanism: Mechanism | None = None,
+    seed: int = 0,
+) -> Movement:
     """One person's rows, all of them, replaced by whatever an adversary likes, in the mean of so many people's rewards.
 
     The rows go all the way: read, held to range and slope, averaged, made private. Nothing is assumed of how a person
@@ -205,7 +211,7 @@ def frozen_people(
         frame = polars.DataFrame(data)
         return Ratings.read(frame, box=(0, 1), low=low, high=high, slope=slope, people=people, levels=levels)
 
-    def search() -> Moves:
+    def search() -> Generator[tuple[str, tuple[Rows, Rows]], float, None]:
         """Two people near the top and the bottom at full slope; anything; a rating to the other end of the range."""
         states = np.linspace(0, 1, 2**levels + 1)
         tooth = slope / 2**levels * (np.arange(len(states)) % 2)

@@ -15,23 +15,20 @@ import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.own_function import OwnFunction
+from quietq.feedback.own_function import Function, Input, OwnFunction
 from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.noise import Box
+from quietq.noise import Box, Exponential, Kernel
 from quietq.privacy import InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import one_of
 from quietq.privacy.norms import MOST_PIECES, vertices
 from quietq.worlds import World
-from quietq.worlds.world import unflat
-
-Array = Any
-"""A NumPy or a JAX array."""
-
+from quietq.worlds.world import Array, unflat
 
 # Pairs by name
 
@@ -68,19 +65,19 @@ class Pair:
         points = unflat(np.asarray(states, np.float64), self.world.box.dimension)
         return np.asarray(self.world.reward(points, np) + side * self.moved(points, np))
 
-    def moved(self, states: Array, xp: Any) -> Array:
+    def moved(self, states: Array, xp: ModuleType) -> Array:
         """r' - r at states (..., d)."""
         low, high = np.asarray(self.world.box.low), np.asarray(self.world.box.high)
         unit = (states - xp.asarray(low, dtype=states.dtype)) / xp.asarray(high - low, dtype=states.dtype)
         return MOVES[self.move](self, unit, xp)
 
 
-def _shift(pair: Pair, unit: Array, xp: Any) -> Array:
+def _shift(pair: Pair, unit: Array, xp: ModuleType) -> Array:
     """Everybody is a little happier, everywhere."""
     return xp.full(unit.shape[:-1], pair.radius)
 
 
-def _flip(pair: Pair, unit: Array, xp: Any) -> Array:
+def _flip(pair: Pair, unit: Array, xp: ModuleType) -> Array:
     """The preference turned over, as far as the relation allows: a part of the way from r to its mirror image."""
     box, points = pair.world.box, 4097
     grid = np.linspace(0, 1, points)[:, None]
@@ -93,14 +90,14 @@ def _flip(pair: Pair, unit: Array, xp: Any) -> Array:
     return -2 * part * (pair.world.reward(low + unit * (high - low), xp) - middle)
 
 
-def _bumps(pair: Pair, unit: Array, xp: Any) -> Array:
+def _bumps(pair: Pair, unit: Array, xp: ModuleType) -> Array:
     """Hills and valleys of a triangle wave, as steep as the relation allows; with no such limit, sixteen of them."""
     waves = min(pair.slope / (4 * pair.radius), 16.0)
     phase = unit[..., 0] * waves % 1.0
     return pair.radius * (xp.abs(4 * phase - 2) - 1)
 
 
-def _zigzag(pair: Pair, unit: Array, xp: Any) -> Array:
+def _zigzag(pair: Pair, unit: Array, xp: ModuleType) -> Array:
     """Always within one cell's climb of the radius, and always as steep as allowed: the largest norm of all moves.
 
     It is the radius at even points between 1,024 cells, and a cell's climb below (or above) the radius at odd ones.
@@ -111,7 +108,7 @@ def _zigzag(pair: Pair, unit: Array, xp: Any) -> Array:
     return pair.radius - depth * (1 - xp.abs(place % 2.0 - 1))
 
 
-MOVES: dict[str, Callable[[Pair, Array, Any], Array]] = {
+MOVES: dict[str, Callable[[Pair, Array, ModuleType], Array]] = {
     "shift": _shift,
     "flip": _flip,
     "bumps": _bumps,
@@ -133,7 +130,9 @@ def neighbours(world: World, relation: Relation, move: str) -> Pair:
 # The search for the farthest
 
 
-Moves = Generator[tuple[str, Any], float, None]  # how a move was found, and the move; what is sent is its length
+Move = Function | Sequence[Function] | np.ndarray
+Tried = TypeVar("Tried")
+Moves = Generator[tuple[str, Move], float, None]  # how a move was found, and the move; what is sent is its length
 Values = Float[np.ndarray, " ends"]
 BETTER = 1 + 1e-6
 """What is the same but for rounding is the simpler search's, which came first."""
@@ -150,7 +149,7 @@ class Look:
     def of(cls, mechanism: Mechanism) -> "Look":
         return cls(mechanism, next(mechanism.run()))
 
-    def length(self, move: Any) -> float:
+    def length(self, move: Move) -> float:
         return self.query.law.distance(self.query.numbers(OwnFunction(move, self.mechanism.relation)))
 
     def places(self) -> Float[np.ndarray, " places"]:
@@ -165,37 +164,45 @@ class Look:
         return np.unique(self.mechanism.box.to_unit(np.concatenate(seen)))
 
 
-def farthest_move(mechanism: Mechanism, seed: int = 0) -> tuple[str, Any]:
+def farthest_move(mechanism: Mechanism, seed: int = 0) -> tuple[str, Move]:
     """The move that is the longest in the distance of the mechanism's own law, and how it was found."""
     look = Look.of(mechanism)
     return run_search(moves(mechanism.relation, look, np.random.default_rng(seed)), look.length)[1:]
 
 
-def run_search(search: Moves, length: Callable[[Any], float]) -> tuple[float, str, Any]:
-    best: tuple[float, str, Any] = (0.0, "nothing", None)
-    sent: float | None = None
+def run_search(
+    search: Generator[tuple[str, Tried], float, None], length: Callable[[Tried], float]
+) -> tuple[float, str, Tried]:
+    """The farthest that a search finds, how it was found, and what it is."""
+    by, tried = next(search)
+    best = (length(tried), by, tried)
+    found = best[0]
     while True:
         try:
-            by, move = next(search) if sent is None else search.send(sent)
+            by, tried = search.send(found)
         except StopIteration:
             return best
-        sent = length(move)
-        if not sent <= best[0] * BETTER:  # NaN is the worst of all
-            best = (sent, by, move)
+        found = length(tried)
+        if not found <= best[0] * BETTER:  # NaN is the worst of all
+            best = (found, by, tried)
 
 
-def add_move(source: Any, move: Any, part: float = 1.0) -> Any:
+def add_move(source: Input | None, move: Move, part: float = 1.0) -> Input:
     """The source, moved by so much of the move: functions, one per coordinate, or weights; None is nothing."""
-    if not isinstance(move, np.ndarray | Sequence):
-        return lambda states: (0.0 if source is None else source(states)) + part * move(states)
     if isinstance(move, np.ndarray):
         return (0.0 if source is None else np.asarray(source, np.float64)) + part * move
-    sources: Sequence[Any] = [None] * len(move) if source is None else source
-    return [add_move(*each, part) for each in zip(sources, move, strict=True)]
+    if callable(move):
+        return _moved_function(source, move, part)
+    sources = source if isinstance(source, Sequence) else [None] * len(move)
+    return [_moved_function(*each, part) for each in zip(sources, move, strict=True)]
+
+
+def _moved_function(source: Any, move: Function, part: float) -> Function:
+    return lambda states: (0.0 if source is None else source(states)) + part * move(states)
 
 
 @singledispatch
-def moves(relation: Any, look: Look, rng: np.random.Generator) -> Moves:
+def moves(relation: Relation, look: Look, rng: np.random.Generator) -> Moves:
     """All searches for neighbours by this relation, one after the other."""
     raise InvalidInput(f"There is no search among the neighbours of a {type(relation).__name__}.")
 
@@ -212,7 +219,8 @@ def _(ball: SupBall, look: Look, rng: np.random.Generator) -> Moves:
 @moves.register
 def _(ball: RkhsBall, look: Look, rng: np.random.Generator) -> Moves:
     """Weights in any direction, or sections of the kernel at points of a grid, whose norm is known."""
-    kernel: Any = ball.kernel
+    kernel = ball.kernel
+    assert isinstance(kernel, Kernel)
     for by, unit in kernel.unit_weights(rng):
         weights = ball.radius * unit
         yield by, weights if ball.actions == 1 else np.repeat(weights[:, None], ball.actions, axis=1)
@@ -225,7 +233,9 @@ def _(ball: RkhsBall, look: Look, rng: np.random.Generator) -> Moves:
             yield "kernel section", section if not rest else [*rest[:number], section, *rest[number:]]
 
 
-def _section(factors: Sequence[Any], box: Box, centre: float, ball: RkhsBall) -> Callable[[np.ndarray], np.ndarray]:
+def _section(
+    factors: Sequence[Exponential], box: Box, centre: float, ball: RkhsBall
+) -> Callable[[np.ndarray], np.ndarray]:
     """The kernel of a table with one place fixed: of norm 1 times the radius, in every action."""
 
     def function(states: np.ndarray) -> Float[np.ndarray, "..."]:
@@ -277,7 +287,7 @@ class _Lines:
             yield from self._attempt("gradient", values)
         yield from self._turn_one_by_one()
 
-    def _attempt(self, by: str, values: Values) -> Generator[tuple[str, Any], float, float]:
+    def _attempt(self, by: str, values: Values) -> Generator[tuple[str, Move], float, float]:
         """Shrunk until it lies in the ball."""
         steepest = np.abs(np.diff(values) / np.diff(self._ends)).max() / self._ball.lipschitz
         values = values / max(1.0, np.abs(values).max() / self._ball.radius, steepest)
@@ -286,7 +296,7 @@ class _Lines:
             self._best = (found, values)
         return found
 
-    def _function(self, values: Values, at: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def _function(self, values: Values, at: np.ndarray) -> Function:
         states = self._look.mechanism.box.from_unit(at)
         return lambda where: np.interp(where, states, values)
 

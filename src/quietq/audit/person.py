@@ -91,19 +91,34 @@ class PersonAttack:
         found = {name: getattr(self, name) for name in ("accuracy", "exact_mu", "broken", "verdict")}
         found |= {"epsilon_lower": finding.epsilon_lower, "mu_lower": finding.mu_lower}
         return {
-            "kind": self.kind, "names": self.names, "releases": finding.runs, "confidence": finding.confidence,
+            "kind": self.kind,
+            "names": self.names,
+            "releases": finding.runs,
+            "confidence": finding.confidence,
             "promised": {
-                "epsilon": promise.epsilon, "delta": promise.delta, "mu": promise.mu, "accuracy": self.ceiling
+                "epsilon": promise.epsilon,
+                "delta": promise.delta,
+                "mu": promise.mu,
+                "accuracy": self.ceiling,
             },
             "not_private": {"errors": finding.by_mu._asdict(), **found},
-        }  # fmt: skip
+        }
 
 
 def attack_person(
-    ratings: object, target: object, instead: object, budget: Budget, *, releases: int = 500, seed: int = 0,
-    confidence: float = 0.95, noise: str = "auto", pieces: int | None = None, progress: Progress | None = None,
+    ratings: object,
+    target: object,
+    instead: object,
+    budget: Budget,
+    *,
+    releases: int = 500,
+    seed: int = 0,
+    confidence: float = 0.95,
+    noise: str = "auto",
+    pieces: int | None = None,
+    progress: Progress | None = None,
     **reading: Any,
-) -> PersonAttack:  # fmt: skip
+) -> PersonAttack:
     """Attacks one person, the `target`, whose rows in `ratings` are replaced by the rows `instead`: (state, rating).
 
     With no rows `instead` it is their presence that is attacked. `target` is a name; several, in a list, are one person
@@ -132,19 +147,22 @@ def attack_person(
         scores[number % 2].append(test.score(number % 2, int(stream)))
         if progress is not None:
             progress(number + 1, 2 * releases)
-    kind, errors = (
-        "rating" if len(numbers("instead", instead)) else "presence",
-        Errors.at_threshold(*scores, threshold=0.0),
-    )
+    kind = "rating" if len(numbers("instead", instead)) else "presence"
+    errors = Errors.at_threshold(*scores, threshold=0.0)
     attack = Attack("reward", "none", "one person", kind, "the private reward", "likelihood ratio")
     promise = Promise.of_mechanism(test.mechanism)
     return PersonAttack(Finding(attack, promise, releases, errors, errors, confidence), test.mu, len(names))
 
 
 def replace_person(
-    ratings: object, names: Sequence[object], instead: object, *, person: str = "person",
-    state: str | Sequence[str] = "state", rating: str = "rating",
-) -> Any:  # fmt: skip
+    ratings: object,
+    names: Sequence[object],
+    instead: object,
+    *,
+    person: str = "person",
+    state: str | Sequence[str] = "state",
+    rating: str = "rating",
+) -> Any:
     """The ratings as a Polars frame, with all rows under these names replaced by the rows `instead` under each.
 
     Spellings of one name are one name. A refusal shows no name and no rating.

@@ -130,11 +130,11 @@ class RowSearch:
             self._attempt("aligned", rows)
         self._mix()
         for _ in range(tries // 4):
-            self._attempt("greedy", self._change(self._pair()[self._rng.integers(2)]))
+            self._attempt("greedy", self._change(self._farthest_two()[self._rng.integers(2)].rows))
 
     def _mix(self) -> None:
         """The two farthest in one person, so that they nearly cancel: where is what is left the farthest from one?"""
-        one, other = (rows * (_MANY // max(len(rows), 1) + 1) for rows in self._pair())
+        one, other = (far.rows * (_MANY // max(len(far.rows), 1) + 1) for far in self._farthest_two())
 
         def attempt(left: float) -> tuple[float, float]:
             number = round(_MANY * (1 + left) / 2)
@@ -197,10 +197,6 @@ class RowSearch:
 
     def _farthest_two(self) -> tuple[Person, Person]:
         return self.best[-1].one, self.best[-1].other
-
-    def _pair(self) -> tuple[Rows, Rows]:
-        one, other = self._farthest_two()
-        return one.rows, other.rows
 
     def _single(self) -> list[Person]:
         return [person for person in self._people if len(person.rows) == 1]
@@ -287,7 +283,7 @@ class WorstRows:
             return numbers_in_file(release(self.mechanism, (self.one, self.other)[side], seed))
 
         attack, promise = self._attack("the published file", "learned"), Promise.of_mechanism(self.mechanism)
-        return audit_draws(draw, None, runs, attack, promise, **options)
+        return audit_draws(draw, runs, attack, promise, **options)
 
     def _attack(self, seen: str, score: str) -> Attack:
         method, kind = f"{self.mechanism.releases}/{self.mechanism.name}", type(self.one).__name__.lower()
@@ -312,9 +308,17 @@ def _numbers(told: object) -> Iterator[float]:
 
 
 def worst_rows(
-    read: Read, source: object, budget: Budget, *, noise: str = "auto", mechanism: Mechanism | None = None,
-    release: Release = simulate, name: str | None = None, tries: int = 40, seed: int = 0,
-) -> WorstRows:  # fmt: skip
+    read: Read,
+    source: object,
+    budget: Budget,
+    *,
+    noise: str = "auto",
+    mechanism: Mechanism | None = None,
+    release: Release = simulate,
+    name: str | None = None,
+    tries: int = 40,
+    seed: int = 0,
+) -> WorstRows:
     """Searches for the rows of one person, and for others in their place, that a mechanism tells apart best.
 
     `source` is what `read` reads: everybody else's rows, of at least two people fewer than are declared, so that there

@@ -1,11 +1,11 @@
 """The acts of releasing: what people gave goes in, something private comes out, once."""
 
-from quietq.mechanisms.evaluate_policies import evaluate_policies as evaluate_policies
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism as GaussianProcessMechanism
+from quietq.mechanisms.path import GaussianProcessMechanism as GaussianProcessMechanism
 from quietq.mechanisms.plan import (
     ExpectedError as ExpectedError,
     PeopleNeeded as PeopleNeeded,
     expected as expected,
     plan as plan,
 )
+from quietq.mechanisms.policy_values import evaluate_policies as evaluate_policies
 from quietq.mechanisms.privatise import privatise as privatise

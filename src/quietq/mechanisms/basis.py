@@ -97,7 +97,7 @@ class Basis:
         groups = 2 * np.repeat(self.groups, actions) + (number > 0)
         return replace(
             self, actions=actions, places=places, contrasts=contrasts, matrix=matrix, variances=variances, groups=groups
-        )  # fmt: skip
+        )
 
     @property
     def size(self) -> int:
@@ -188,7 +188,7 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretched:
+class StretchedFeatures:
     """The features of a basis in the box as it was stretched: a value that can be sent to other processes."""
 
     basis: Basis

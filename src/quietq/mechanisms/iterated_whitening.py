@@ -19,12 +19,6 @@ from quietq.released.private_world import Fit
 
 FLOOR = 0.5
 """Eigenvalues are floored at so many times the largest that noise alone is expected to make."""
-POOLED = 3
-"""How often the scales of answers are matched to each other."""
-MOST_FEATURES, MOST_TARGETS = 1e4, 1e5
-"""What is smaller than one over this, against the box, is not told from nothing."""
-_STEPS = 50
-"""Of expectation and maximisation."""
 
 
 @dataclass
@@ -71,7 +65,8 @@ class Whitening:
         d, matrix = self.features, step @ self.matrix
         scale = np.linalg.norm(matrix[:d, 0])
         matrix, step = matrix / scale, step / scale
-        for part, most in ((slice(0, d), MOST_FEATURES), (slice(d, None), MOST_TARGETS)):
+        # What is smaller than one over 1e4 (features) or 1e5 (targets), against the box, is not told from nothing.
+        for part, most in ((slice(0, d), 1e4), (slice(d, None), 1e5)):
             u, sizes, _ = np.linalg.svd(matrix[part, part])
             held = (u * np.minimum(1.0, most / sizes)) @ u.T
             matrix[part], step[part] = held @ matrix[part], held @ step[part]
@@ -86,7 +81,7 @@ class Whitening:
         moves = [np.linalg.inv(one) for one in back]
         pooled = self._guess
         variance = pooled
-        for _ in range(POOLED):
+        for _ in range(3):  # the scales of answers are matched to each other
             total, weight = np.zeros_like(last), np.zeros_like(last)
             for (_, seen, sigma), there, here in zip(self._answers, back, moves, strict=True):
                 expected = there @ pooled @ there.T
@@ -131,7 +126,7 @@ def _shrunk(
     looked = v.T @ (found * features[:, None] / targets) @ turn
     variance = noise * own / np.maximum(a, 1e-300)[:, None]
     size, left = np.full(len(own), 1.0), np.ones_like(variance)
-    for _ in range(_STEPS):
+    for _ in range(50):
         left = size / (size + variance)
         size = (left**2 * looked**2 + left * variance).mean(axis=0)
     weights = v @ (left * looked) @ turn.T / features[:, None] * targets

@@ -4,12 +4,12 @@ The theorem, the body of what one person can do to the increments and the exact 
 The constant is left out, because it changes no policy when all episodes have the same length.
 """
 
-from quietq.mechanisms.knots import OnIncrements
+from quietq.mechanisms.knots import OnKnots
 from quietq.mechanisms.laws import KNorm, Law
 from quietq.noise.increments import IncrementBody
 
 
-class Increments(OnIncrements):
+class Increments(OnKnots):
     """Increments between knots, with pure noise."""
 
     name = "k-norm"

@@ -35,28 +35,33 @@ from quietq.privacy.checks import count
 from quietq.privacy.norms import largest_difference, vertices
 from quietq.released.private_function import PrivateKnots
 
-KINK = 90**-0.5
-"""Root mean square, over where it lies, of what straight lines between knots lose at a kink by which the slope changes
-by 1: in units of 1/pieces^(3/2)."""
-
 
 class OnKnots(Mechanism):
-    """Noise on what a function is at equally spaced knots of an interval, straight lines between them."""
+    """Noise on the increments of a function between equally spaced knots of an interval, straight lines between them.
+
+    The constant is left out: it changes no policy when all episodes have the same length.
+    """
 
     asks_code = False
-    looked_at: ClassVar[str] = "values at"
+    remarks = (
+        "The reward's level was not looked at, so values are up to a constant; that matters where episodes can end "
+        "early, and noise 'path' has a level.",
+    )
     tried: ClassVar[tuple[int, ...]] = (4, 6, 8)
     """Numbers of pieces, where none was asked for."""
 
     def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
         self.relation = self.ball = ball
         self.budget, self.box, self.pieces = budget, box, pieces
-        self._slope, self._exact, size = task.slope or 0.0, task.accuracy is None, self.typical_noise()
+        self._slope, self._exact = task.slope or 0.0, task.accuracy is None
+        size = self.typical_noise()
         self.largest, self.error = largest_and_error(size, ball.radius, ball.people, task.largest, task.accuracy)
         self.wider = widen_ball(ball, pieces, self.error, SLACK)
         self.law = self.make_law()
-        looked = f"Only the {self.looked_at} {pieces + 1} public knots were looked at, noised once, not kept."
+        looked = f"Only the increments between {pieces + 1} public knots were looked at, noised once, not kept."
         self.conditions = (Assumption(looked, True),)
+        if task.largest is not None:  # increments may be twice that, and no refusal may hang on them
+            check_size(2 * task.largest, self.sigma)
 
     @abstractmethod
     def typical_noise(self) -> float:
@@ -74,23 +79,28 @@ class OnKnots(Mechanism):
         sensitivity = largest_difference(self.law.measured()["norm"], self.wider.describe())
         return (yield Query(self.values, sensitivity, self.law))
 
-    def values(self, feedback: Any) -> Float[np.ndarray, " numbers"]:
-        return on_knots(feedback.functions()[0], self.box, self.pieces, self._exact, self.largest)
+    def values(self, feedback: Any) -> Float[np.ndarray, " pieces"]:
+        return np.diff(on_knots(feedback.functions()[0], self.box, self.pieces, self._exact, self.largest))
 
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
-        return PrivateKnots(released, self.box, certificate)
+        return PrivateKnots(to_curve(released), self.box, certificate)
 
     def noise_error(self) -> float:
         return self.sigma
 
     def expected_error(self) -> float:
         """With one kink of half the declared slope up and down, which is what a mean over people may well have."""
-        return math.hypot(self.noise_error(), KINK * self._slope / self.pieces**1.5)
+        # What straight lines between knots lose at a kink by which the slope changes by 1: root mean square over where
+        # it lies, in units of 1/pieces^(3/2).
+        kink = 90**-0.5
+        return math.hypot(self.noise_error(), kink * self._slope / self.pieces**1.5)
 
     @classmethod
     def propose(cls, task: Task) -> list[Mechanism]:
         """One mechanism for each number of pieces between knots that range and slope allow."""
         ball = task.relation
+        if task.level:
+            return task.refuse(f"Noise {cls.name!r} leaves the reward's level out: use noise='path', which has one.")
         if not isinstance(ball, LipschitzBall):
             return task.refuse(
                 "Noise on knots works in one dimension only, and not with features: use noise='auto' here, without "
@@ -111,33 +121,6 @@ class OnKnots(Mechanism):
         if refusal is not None and not found and (task.asked or pure or task.pieces is not None):
             raise refusal
         return found
-
-
-class OnIncrements(OnKnots):
-    """The same on increments between knots: the constant is dropped."""
-
-    looked_at = "increments between"
-    remarks = (
-        "The reward's level was not looked at, so values are up to a constant; that matters where episodes can end "
-        "early, and noise 'path' has a level.",
-    )
-
-    def __init__(self, ball: LipschitzBall, budget: Budget, box: Box, pieces: int, task: Task) -> None:
-        super().__init__(ball, budget, box, pieces, task)
-        if task.largest is not None:  # increments may be twice that, and no refusal may hang on them
-            check_size(2 * task.largest, self.sigma)
-
-    def values(self, feedback: Any) -> Float[np.ndarray, " pieces"]:
-        return np.diff(super().values(feedback))
-
-    def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
-        return super().result(to_curve(released), certificate)
-
-    @classmethod
-    def propose(cls, task: Task) -> list[Mechanism]:
-        if task.level:
-            return task.refuse(f"Noise {cls.name!r} leaves the reward's level out: use noise='path', which has one.")
-        return super().propose(task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +153,7 @@ class KnotShape:
         return self.root @ whitened
 
 
-class ShapedKnots(OnIncrements):
+class ShapedKnots(OnKnots):
     """Increments, with the Gaussian noise that hides them best."""
 
     name = "knots"

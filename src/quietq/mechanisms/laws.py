@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
-from quietq.noise.exact_sum import add_exactly
+from quietq.noise.exact_gaussian import add_exactly
 from quietq.noise.rounding import exact_rounding, round_release, rounding_step
 from quietq.noise.whitening import Whitened, as_they_are
 from quietq.privacy import Assumption, Cost
@@ -52,9 +52,9 @@ class Law(ABC):
     def measured(self) -> dict[str, Any]:
         """Norm and size of the noise, as certificates state them."""
 
-    @abstractmethod
     def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
         """What a certificate says of draw and rounding, for values below `largest` that are off by at most `error`."""
+        return exact_rounding(self.sigma, largest, error)
 
 
 @runtime_checkable
@@ -132,9 +132,6 @@ class Gaussian(Law):
     def measured(self) -> dict[str, Any]:
         return {"norm": self.shape.norm, "sigma": self.sigma}
 
-    def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return exact_rounding(self.sigma, largest, error)
-
 
 @runtime_checkable
 class Body(Protocol):
@@ -185,6 +182,3 @@ class KNorm(Law):
 
     def measured(self) -> dict[str, Any]:
         return {"norm": self.body.norm, "sigma": self.sigma, "scale": 1 / self.rate}
-
-    def conditions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return exact_rounding(self.sigma, largest, error)

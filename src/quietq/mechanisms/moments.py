@@ -21,7 +21,7 @@ import numpy as np
 from quietq.feedback.session_losses import Ends, StepRewards
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
-from quietq.mechanisms.estimated_errors import estimate_errors
+from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
 from quietq.mechanisms.mechanism import Mechanism, Query, Task
 from quietq.mechanisms.people_mean import mean_of_people
@@ -32,48 +32,70 @@ from quietq.privacy import InvalidInput
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import Fit, PrivateWorld, visited
+from quietq.released.world_errors import WorldErrors
 from quietq.released.world_model import WorldModel
 
 SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}
-"""Of mu squared; what is known leaves its share to the others."""
+"""The shares of mu squared that the parts have; what is known leaves its share to the others."""
+MeanAndCovariance = tuple[np.ndarray, np.ndarray]
 _PARTS = {
-    "dynamics": "dynamics (how states move, and where they lie)", "reward": "rewards", "end": "ends of episodes",
+    "dynamics": "dynamics (how states move, and where they lie)",
+    "reward": "rewards",
+    "end": "ends of episodes",
     "start": "first states",
-}  # fmt: skip
-RATES = 0.2
-"""Of the share of ends, for how often there are any."""
-TOLERANCE = 0.01
-"""An error of rewards, in units of their range, that is worth it if rare ones are not clipped away."""
-STEEPER = 3.0
-"""Ends mostly lie beyond an edge, which few rounds and shrinkage make too flat."""
-RATE_ROUNDS = 3
-_SURE = 4.0
-"""A clip is so many times what it is to hold, or the noise of it."""
-ROUNDS = 24
-LEAST = 1e-10
-"""The least variance of states, in the unit box, that is told from none."""
-FIRST_ROUNDS = 6
-"""Looks at the dynamics, and at first states."""
+}
+
+
+@dataclass(frozen=True)
+class MomentSettings:
+    """The public numbers that a world is fitted with: none of them changes what is promised."""
+
+    rounds: int = 24
+    """The number of queries about the dynamics."""
+    first_rounds: int = 6
+    """The number of queries about first states."""
+    rate_rounds: int = 3
+    """The number of queries about how often episodes end."""
+    rate_share: float = 0.2
+    """The part of the ends' budget that is spent on their overall rate."""
+    reward_tolerance: float = 0.01
+    """An error of rewards, in units of their range, that it is worth not to clip rare ones."""
+    steepness: float = 3.0
+    """What the slopes of ends are multiplied by: ends mostly lie beyond an edge, which few rounds and shrinkage make
+    too flat."""
+    margin: float = 4.0
+    """The bound on a person's rate of ends is so many times the rate itself, or its noise."""
+    least_variance: float = 1e-10
+    """The least variance of states, in the unit box, that is told from none."""
+
+
+SETTINGS = MomentSettings()
 _NOTHING = Certificate(method="world/moments", standing="none", sigma=1.0)
 
 
-class Released(NamedTuple):
+class FittedWorld(NamedTuple):
     """All that the answers came to."""
 
     moves: Fit
-    first: tuple[np.ndarray, np.ndarray] | None
+    first: MeanAndCovariance | None
+    """Mean and covariance of first states."""
+    starts_seen: float | None
+    """The z-score of first states against noise alone."""
     reward: Fitted | None
     ends: Fitted | None
     rate: float
+    """What is added to the log-odds of an end, so that there are as many as there were."""
     ends_noise: float | None
-    starts_seen: float | None
-    """On log-odds of ends."""
+    """The standard deviation of the noise on log-odds of ends."""
 
 
 class Moments(Mechanism):
     """A world of states, actions, rewards and ends."""
 
-    name, takes, releases, asks_code = "moments", "sessions", "world", False
+    name = "moments"
+    takes = "sessions"
+    releases = "world"
+    asks_code = False
     error_unit = "of one look, in units of what one person adds"
 
     def __init__(self, task: Task) -> None:
@@ -87,18 +109,19 @@ class Moments(Mechanism):
             raise InvalidInput("A world is made of next states and rewards: read them, or declare a known reward.")
         if "end" not in spaces.told:
             parts.pop("end", None)  # episodes never end by themselves
-        self._mu = {
-            name: task.budget.mu * math.sqrt(share / sum(parts.values())) for name, share in parts.items()
-        }  # fmt: skip
+        whole = sum(parts.values())
+        self._mu = {name: task.budget.mu * math.sqrt(share / whole) for name, share in parts.items()}
         self._reward = self._ends = None
         if "reward" in parts:
             joint = Box.of([(0.0, 1.0)] * (spaces.states + spaces.numbers))
-            self._reward = self._rounds("reward", replace(task, domain=joint, loss=StepRewards.of(spaces)))
+            rewards = replace(task, gives="rows", domain=joint, loss=StepRewards.of(spaces))
+            self._reward = Rounds(rewards, self._mu["reward"], SETTINGS.reward_tolerance)
         if "end" in parts:
             unit = Box.of([(0.0, 1.0)] * spaces.states)
-            self._ends = self._rounds(
-                "end", replace(task, domain=unit, loss=Ends(spaces.states), features=_quadratic(spaces.states))
-            )
+            # Ends lie at the edges of where states are, so squares matter as much as slopes.
+            quadratic = WorldModel(degree=2).feature_map(Spaces(unit, 1))
+            ends = replace(task, gives="rows", domain=unit, loss=Ends(spaces.states), features=quadratic)
+            self._ends = Rounds(ends, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
         self.conditions = self._conditions()
         if isinstance(self.feature_map, Polynomials) and self.model.degree == 1 and self.model.features is None:
             self.remarks = (
@@ -106,10 +129,6 @@ class Moments(Mechanism):
                 "more features, and all of them more noise, which can cost more than that: compare both on sessions "
                 "that are made up.",
             )
-
-    def _rounds(self, name: str, task: Task) -> Rounds:
-        mu = self._mu[name] * (math.sqrt(1 - RATES) if name == "end" else 1.0)
-        return Rounds(replace(task, gives="rows"), mu, TOLERANCE if name == "reward" else 0.0)
 
     def _conditions(self) -> tuple[Assumption, ...]:
         *parts, last = (name for part, name in _PARTS.items() if part in self._mu)
@@ -123,22 +142,29 @@ class Moments(Mechanism):
         public = Assumption(f"What was declared as known is public, and not taken from these people: {known}.", False)
         return (Assumption(laws, True), Assumption(held, True), *([public] if known else []))
 
-    def run(self) -> Generator[Query, np.ndarray, Released]:
+    def run(self) -> Generator[Query, np.ndarray, FittedWorld]:
+        # The dynamics, by iterated private whitening of features and of what they leave unexplained.
         moves = Moves(self.spaces, self.feature_map, self.moved)
-        fitted = (yield from self._whiten(moves, self._mu["dynamics"], ROUNDS)).fit()
-        first = clear = reward = ends = noise = None
-        rate = 0.0
+        whitening = yield from self._whiten(moves, self._mu["dynamics"], SETTINGS.rounds)
+        dynamics = whitening.fit()
+        # First states, in coordinates in which all states are about white.
+        first = seen = None
         if "start" in self._mu:
-            first, clear = yield from self._begin(fitted)
+            first, seen = yield from self._ask_for_first_states(dynamics)
+        # Rewards, by rounds of clipped gradients.
+        reward = None
         if self._reward is not None:
             reward = yield from self._reward.run()
+        # Ends, as if there were as many of them as of other steps; then how many there are.
+        ends = noise = None
+        rate = 0.0
         if self._ends is not None:
             ends = yield from self._ends.run()
-            ends = ends._replace(weights=STEEPER * ends.weights)
-            rate, off = yield from self._rate(self._ends.result(ends, _NOTHING))
-            slopes = STEEPER * self._ends.loss.unit * math.sqrt(ends.basis.size) * ends.deviation
+            ends = ends._replace(weights=SETTINGS.steepness * ends.weights)
+            rate, off = yield from self._ask_for_rate(self._ends.result(ends, _NOTHING))
+            slopes = SETTINGS.steepness * self._ends.loss.unit * math.sqrt(ends.basis.size) * ends.deviation
             noise = math.hypot(slopes, off)
-        return Released(fitted, first, reward, ends, rate, noise, clear)
+        return FittedWorld(dynamics, first, seen, reward, ends, rate, noise)
 
     def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Whitening]:
         whitening = Whitening(looked.features, np.diag(1 / looked.scales()), self.relation.people)
@@ -148,48 +174,68 @@ class Moments(Mechanism):
             whitening.take((yield query), query.law.sigma)
         return whitening
 
-    def _begin(self, moves: Fit) -> Generator[Query, np.ndarray, tuple[tuple[np.ndarray, np.ndarray], float]]:
-        """Mean and covariance of first states, seen in coordinates in which all states are about white; and how clearly
-        they were seen.
-        """
+    def _ask_for_first_states(
+        self, moves: Fit
+    ) -> Generator[Query, np.ndarray, tuple[tuple[np.ndarray, np.ndarray], float]]:
+        """Mean and covariance of first states, and their z-score against noise alone."""
         middle, spread = visited(self.feature_map, self.spaces.states, moves.gram)
         values, vectors = np.linalg.eigh(spread)
-        root = vectors * np.sqrt(np.maximum(values, LEAST))
-        seen = yield from self._whiten(FirstStates(middle, np.linalg.inv(root)), self._mu["start"], FIRST_ROUNDS)
+        root = vectors * np.sqrt(np.maximum(values, SETTINGS.least_variance))
+        first = FirstStates(middle, np.linalg.inv(root))
+        seen = yield from self._whiten(first, self._mu["start"], SETTINGS.first_rounds)
         found = seen.fit()
         scatter = normal_scatter(self.spaces.states) * found.residual
         return (middle + root @ found.weights[0], root @ scatter @ root.T), seen.seen()
 
-    def _rate(self, ends: PrivateModel) -> Generator[Query, np.ndarray, tuple[float, float]]:
+    def _ask_for_rate(self, ends: PrivateModel) -> Generator[Query, np.ndarray, tuple[float, float]]:
         """What is to be added to the log-odds of balanced ends, so that there are as many as there were, and the
-        deviation of its noise, which is that of the last look.
+        standard deviation of its noise, which is that of the last query.
         """
         rate, clip, off = 0.0, 1.0, 0.0
-        for _ in range(RATE_ROUNDS):
-            odds = _Odds(ends, rate)
-            query = mean_of_people(
-                EndRates(odds, self.spaces.states, clip), self.relation.people,
-                self._mu["end"] * math.sqrt(RATES / RATE_ROUNDS),
-            )  # fmt: skip
+        mu = self._mu["end"] * math.sqrt(SETTINGS.rate_share / SETTINGS.rate_rounds)
+        for _ in range(SETTINGS.rate_rounds):
+            statistic = EndRates(LogOdds(ends, rate), self.spaces.states, clip)
+            query = mean_of_people(statistic, self.relation.people, mu)
             expected, found = clip * np.maximum((yield query), query.law.sigma)
             rate += math.log(found / expected)
             off = clip * query.law.sigma * math.hypot(1 / found, 1 / expected)
-            clip = min(clip, _SURE * max(found, clip * query.law.sigma))
+            clip = min(clip, SETTINGS.margin * max(found, clip * query.law.sigma))
         return rate, off
 
-    def result(self, released: Released, certificate: Certificate) -> PrivateWorld:
-        moves, first, reward, ends, rate, noise, clear = released
+    def result(self, released: FittedWorld, certificate: Certificate) -> PrivateWorld:
         parts: dict[str, PrivateModel] = {}
-        for name, rounds, found in (("reward", self._reward, reward), ("ends", self._ends, ends)):
-            if rounds is not None:
+        for name, rounds, found in (("reward", self._reward, released.reward), ("ends", self._ends, released.ends)):
+            if rounds is not None and found is not None:
                 parts[name] = rounds.result(found, certificate)
         return PrivateWorld.of(
-            self.spaces, self.feature_map, self.moved, moves, first, parts, self.model, certificate, rate=rate,
-            errors=estimate_errors(self.spaces.high - self.spaces.low, self._reward, reward, noise, clear),
-        )  # fmt: skip
+            self.spaces,
+            self.feature_map,
+            self.moved,
+            released.moves,
+            released.first,
+            parts,
+            self.model,
+            certificate,
+            rate=released.rate,
+            errors=self._errors(released),
+        )
+
+    def _errors(self, released: FittedWorld) -> WorldErrors:
+        """How far off rewards and ends may be, estimated from noisy answers and public numbers."""
+        rewards, reward = self._reward, released.reward
+        if rewards is None or reward is None:
+            return WorldErrors(ends_noise=released.ends_noise, starts_seen=released.starts_seen)
+        width = self.spaces.high - self.spaces.low
+        noise = reward.basis.size**0.5 * reward.deviation
+        left_out = max(float(rewards.every.variances.sum() - reward.basis.variances.sum()), 0.0)
+        after = (float(reward.kept.sum() * reward.deviation**2) + left_out) ** 0.5
+        error = max(width * after, rewards.expected_error())
+        return WorldErrors(
+            width * noise, _fraction_kept(rewards, reward), error, released.ends_noise, released.starts_seen
+        )
 
     def expected_error(self) -> float:
-        """Of one look, in units of what a person adds."""
+        """The noise of one query, in units of what a person adds."""
         return math.sqrt(2) / (self.relation.people * self._mu["dynamics"])
 
     @classmethod
@@ -202,7 +248,7 @@ class Moments(Mechanism):
 
 
 @dataclass(frozen=True, eq=False)
-class _Odds:
+class LogOdds:
     """Log-odds of an end: a value that can be sent to other processes."""
 
     ends: PrivateModel
@@ -213,6 +259,16 @@ class _Odds:
         return ends.read(points, ends.offset, ends.weights, ends.knots) + self.rate
 
 
-def _quadratic(dimension: int) -> Polynomials:
-    """Ends lie at the edges of where states are, so squares matter as much as slopes."""
-    return Polynomials(dimension, WorldModel(degree=2).feature_map(Spaces(Box.of([(0.0, 1.0)] * dimension), 1)).terms)  # type: ignore[attr-defined]
+def _fraction_kept(rewards: Rounds, reward: Fitted) -> float:
+    """Of the variance from state to state and action to action that was expected, the part that survived shrinkage."""
+    own, every = reward.basis, rewards.every
+    rng = np.random.default_rng(0)
+    places = 2**10  # public points at which it is asked how much of a direction is a constant
+    points = rng.random((places, rewards.box.dimension))
+    action = rng.integers(0, every.actions, places) if every.actions > 1 else None
+
+    def varies(basis: Basis) -> np.ndarray:
+        return basis.variances * basis.directions(points, action).var(axis=0)
+
+    whole = max(float(varies(every).sum()), float(varies(own).sum()))
+    return min(1.0, float((reward.kept * varies(own)).sum()) / whole) if whole > 0 else 1.0

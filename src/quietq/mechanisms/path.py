@@ -8,21 +8,26 @@ post-processing. The norm amplifies rounding errors of f, so the sensitivity has
 """
 
 import math
+import os
+import threading
+import warnings
 from abc import abstractmethod
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from quietq.feedback.own_function import Input, OwnFunction
 from quietq.mechanisms.laws import Gaussian, Shape
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
+from quietq.mechanisms.release import release, simulate
 from quietq.noise import Entropy, Exponential, Kernel
-from quietq.noise.box import Box, box_for
+from quietq.noise.box import Box, Domain, box_for
 from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length, grid_of_normals
-from quietq.noise.own_values import check_outputs, on_grid
+from quietq.noise.own_values import check_outputs, on_grid, shows_nothing
 from quietq.noise.rounding import (
     check_allowance,
     check_values,
@@ -32,12 +37,24 @@ from quietq.noise.rounding import (
     worst_norm,
 )
 from quietq.noise.whitening import Whitened, on_grid_axes, step_of
-from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, LipschitzBall, Relation
-from quietq.privacy.checks import count
+from quietq.privacy import (
+    Account,
+    Assumption,
+    Budget,
+    BudgetExhausted,
+    Certificate,
+    InvalidInput,
+    LipschitzBall,
+    PrivacyWarning,
+    Relation,
+    RkhsBall,
+    weak_promise,
+)
+from quietq.privacy.checks import count, instance, positive, same_process
 from quietq.privacy.norms import kernel_in_words
 from quietq.released.private_function import PrivateFunction, PrivateSum, PrivateTable
 
-_FINEST = {1: 16, 2: 10, 3: 7}  # by the dimension of a table: some million values
+_A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
 
 
 @dataclass(frozen=True)
@@ -78,7 +95,7 @@ class InKernel(Mechanism):
         self,
         relation: Relation,
         budget: Budget,
-        kernel: Any,
+        kernel: Kernel,
         radius: float,
         box: Box,
         *,
@@ -171,7 +188,7 @@ class Path(InKernel):
         if not self.kernel.tables:
             raise InvalidInput(_no_path(self.kernel))
         if levels is None:
-            finest = _FINEST[max(map(len, self.kernel.tables))]
+            finest = {1: 16, 2: 10, 3: 7}[max(map(len, self.kernel.tables))]  # some million values in each dimension
             if self._slope is not None:
                 finest = min(finest, needed_levels(self.kernel, self.size(radius), self._slope))
             levels = finest_levels(self.kernel, self.error, radius, finest, self.outputs)
@@ -208,7 +225,7 @@ class Path(InKernel):
         return self.sigma * math.sqrt(math.fsum(parts))
 
     @classmethod
-    def _unfit(cls, task: Task, kernel: Any) -> str:
+    def _unfit(cls, task: Task, kernel: Kernel) -> str:
         """Why it does not do the task; nothing if it does."""
         if not kernel.tables:
             return _no_path(kernel)
@@ -228,14 +245,121 @@ class Path(InKernel):
         return sorted(found, key=lambda one: one.expected_error())[:1]
 
     @classmethod
-    def _in(cls, kernel: Any, task: Task) -> Mechanism:
+    def _in(cls, kernel: Kernel, task: Task) -> Mechanism:
         radius, box = task.relation.rkhs_radius(kernel) * SLACK, box_for(kernel.dimension, task.domain)
         return cls(
-            task.relation, task.budget, kernel, radius, box, largest=task.largest, accuracy=task.accuracy,
+            task.relation,
+            task.budget,
+            kernel,
+            radius,
+            box,
+            largest=task.largest,
+            accuracy=task.accuracy,
             slope=_declared_slope(task) if task.fewest else None,
-        )  # fmt: skip
+        )
 
 
 def _no_path(kernel: Kernel) -> str:
     words = kernel_in_words(kernel.describe())
     return f"There is no exact path for {words}: noise on weights of features is in quietq.paper.FiniteRankMechanism."
+
+
+class GaussianProcessMechanism:
+    """Adds the noise of `kernel`, scaled to `sensitivity` and `budget`, to one function, once.
+
+    What `apply` takes depends on the kernel: a vectorised function of states for Exponential and Product (returning one
+    value per state, or one row per state for several outputs such as actions), one such function per coordinate for
+    Additive. Kernels of finitely many features are in `quietq.paper`.
+
+    >>> from quietq.privacy import people
+    >>> ball = people(50, low=0, high=0.5, slope=1)
+    >>> mechanism = GaussianProcessMechanism.for_relation(ball, Budget(0.9, 1e-4))
+    >>> private = mechanism.apply(lambda s: 0.5 - abs(s - 0.5))
+    >>> private([0.1, 0.5]).shape, private.certificate.standing
+    ((2,), 'certified')
+    >>> mechanism.apply(lambda s: s)
+    Traceback (most recent call last):
+    ...
+    quietq.privacy.errors.BudgetExhausted: This mechanism has made its one release; ...
+    """
+
+    noise: ClassVar[type[InKernel]] = Path
+    """What is released by."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        sensitivity: float,
+        budget: Budget,
+        *,
+        relation: Relation | None = None,
+        domain: Domain | None = None,
+        account: Account | None = None,
+        assumption: Assumption | None = None,
+        **options: Any,
+    ) -> None:
+        """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted".
+
+        `options` are `largest`, a public bound on the size of all values, `accuracy`, one on the error of each, for
+        values that are less exact than float64, and `levels`, how fine the grid is: else as fine as that allows.
+        """
+        instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
+        instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
+        instance("relation", relation, Relation | None, _A_RELATION)
+        instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
+        instance("assumption", assumption, Assumption | None, "an Assumption(text, enforced)")
+        radius = positive("sensitivity", sensitivity)
+        self.relation = RkhsBall(radius, kernel) if relation is None else relation
+        needed = self.relation.rkhs_radius(kernel)
+        if radius < needed * (1 - 1e-12):
+            raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
+        self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
+        self.mechanism = self.noise(self.relation, budget, kernel, radius, self.box, **options)
+        self.levels = getattr(self.mechanism, "levels", 0)
+        self.mu, self.sensitivity, self.sigma = budget.mu, self.mechanism.sensitivity, self.mechanism.sigma
+        self._account, self._assumptions = account, () if assumption is None else (assumption,)
+        self._spent, self._process, self._lock = False, os.getpid(), threading.Lock()
+        if sentence := weak_promise(budget, self.relation.people):
+            warnings.warn(sentence, PrivacyWarning, stacklevel=2)
+
+    @classmethod
+    def for_relation(
+        cls, relation: Relation, budget: Budget, *, level: bool = True, **options: Any
+    ) -> "GaussianProcessMechanism":
+        """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own.
+
+        With the function's `level` the noise is least; without, it is least about its own mean, as `privatise` has it.
+        """
+        instance("relation", relation, Relation, _A_RELATION)
+        instance("level", level, bool, "True if a constant counts, or False")
+        kernel = best_kernel(relation, level)
+        return cls(kernel, relation.rkhs_radius(kernel), budget, relation=relation, **options)
+
+    @shows_nothing
+    def apply(self, f: Input) -> PrivateFunction:
+        """The one release. Wrong input is refused before anything is spent; after that the budget is gone."""
+        same_process(self._process, "This mechanism")  # before the lock, which a fork may have copied while it was held
+        with self._lock:
+            if self._spent:
+                raise BudgetExhausted(
+                    "This mechanism has made its one release; a second needs a budget and a mechanism of its own."
+                )
+            private = release(self.mechanism, self._feedback(f), self._account)
+            self._spent = True
+        return private
+
+    def simulate(self, f: Input, seed: int) -> PrivateFunction:
+        """The same noise from a seed, as often as you like, for experiments: private to nobody, standing `none`."""
+        return simulate(self.mechanism, self._feedback(f), seed)
+
+    def _feedback(self, f: Input) -> OwnFunction:
+        return OwnFunction(f, self.relation, self._assumptions)
+
+    def __reduce__(self) -> str:
+        raise TypeError("A mechanism spends its budget once and is not copied or pickled; share what `apply` returned.")
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.kernel}, sensitivity={self.sensitivity:g}, budget={self.budget}, "
+            f"sigma={self.sigma:g}, spent={self._spent})"
+        )

@@ -22,12 +22,9 @@ from quietq.mechanisms.privatise import MECHANISMS, candidates, choose, privatis
 from quietq.privacy import Budget, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.checks import count, instance, one_of
 
-STATES = 2000
-"""Fresh ones that a release is scored on."""
 MOST_DRAWS = 10_000
 MOST_ROWS = 200_000
 """How many rows are simulated at the most to find the number of people that it takes."""
-_WORKERS = 2
 
 Progress = Callable[[int, int], None]
 """Told how many rows were simulated so far, and how many there are to be as far as is known."""
@@ -74,10 +71,16 @@ class PeopleNeeded:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         estimators = [
-            {"noise": one.noise, "correlation": one.correlation, "regret": one.regret,
-             "correlations": list(one.correlations), "regrets": list(one.regrets), "needed": self.needed[one.noise]}
+            {
+                "noise": one.noise,
+                "correlation": one.correlation,
+                "regret": one.regret,
+                "correlations": list(one.correlations),
+                "regrets": list(one.regrets),
+                "needed": self.needed[one.noise],
+            }
             for one in self.expected
-        ]  # fmt: skip
+        ]
         shown = {name: getattr(self, name) for name in ("people", "useful", "tried", "chosen")}
         asked = asdict(self.survey)
         del asked["segment_rows"]  # a plan is for comparisons of single states
@@ -140,17 +143,24 @@ def plan(
         raise InvalidInput(f"useful must be a correlation between 0 and 1, not {useful!r}.")
     if sentence := weak_promise(budget, people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-    work = _Work(progress, len(names) * draws * people * rows)
-    work.add(0)
-    common: dict[str, Any] = {"draws": draws, "seed": seed, "progress": work.add}
+    done, total = 0, len(names) * draws * people * rows
+
+    def add(simulated: int) -> None:
+        nonlocal done
+        done += simulated
+        if progress is not None:
+            progress(done, total)
+
+    add(0)
     found, needed, most = [], {}, max(people, MOST_ROWS // rows)
     for name in names:
-        one = expected(survey, people, budget, name, **common)
+        one = expected(survey, people, budget, name, draws=draws, seed=seed, progress=add)
         found.append(one)
 
         def ask(number: int, name: str = name) -> float:
-            work.total += draws * number * rows
-            return expected(survey, number, budget, name, **common).correlation
+            nonlocal total
+            total += draws * number * rows
+            return expected(survey, number, budget, name, draws=draws, seed=seed, progress=add).correlation
 
         needed[name] = _find(people, one.correlation, useful, most, ask)
     found.sort(key=lambda one: -one.correlation)
@@ -175,7 +185,7 @@ def expected(
     _check(people, survey, budget)
     draws, seed = count("draws", draws, most=MOST_DRAWS), count("seed", seed, 0, 2**63 - 1)
     scores = []
-    with warnings.catch_warnings(), ThreadPoolExecutor(_WORKERS) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
         warnings.simplefilter("ignore", PrivacyWarning)  # nobody is there to protect
         for score in pool.map(lambda draw: _try(survey, people, budget, noise, (seed, draw)), range(draws)):
             scores.append(score)
@@ -191,7 +201,7 @@ def _try(survey: Survey, people: int, budget: Budget, noise: str, seed: tuple[in
     rewards = SyntheticRewards.draw(survey, seeds[0])
     read, rows = survey.draw(people, seeds[1], rewards)
     released = privatise(read(rows), budget, noise=noise, simulate=seeds[2])
-    states = np.random.default_rng(seeds[3]).random((STATES, survey.dimension))
+    states = np.random.default_rng(seeds[3]).random((2000, survey.dimension))
     if survey.items is not None:
         states = np.arange(float(survey.items))[:, None]
     found = released(states[:, 0] if survey.dimension == 1 else states)
@@ -211,18 +221,6 @@ def _check(people: int, survey: Survey, budget: Budget) -> None:
     rows, most = count("people", people, 2) * survey.rows, 2 * 10**7 // survey.options
     if rows > most:
         raise InvalidInput(f"people times rows must be at most {most:g} for a simulation, not {rows:g}.")
-
-
-class _Work:
-    """Rows simulated so far, of those that are known to be needed."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self.progress, self.total, self.done = progress, total, 0
-
-    def add(self, rows: int) -> None:
-        self.done += rows
-        if self.progress is not None:
-            self.progress(self.done, self.total)
 
 
 def _score(

@@ -9,30 +9,42 @@ cuts off is not in them, and neither is the error of probabilities that had to b
 """
 
 import math
-from collections.abc import Generator
+import warnings
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns
+from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, asked
 from quietq.feedback.row_statistics import COMPANY
+from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
 from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.box import Box
+from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
-from quietq.privacy import Assumption, Budget, Certificate
-from quietq.released.evaluated_policies import EvaluatedPolicies
+from quietq.privacy import (
+    Account,
+    Assumption,
+    Budget,
+    Certificate,
+    InvalidInput,
+    PrivacyWarning,
+    weak_promise,
+)
+from quietq.privacy.checks import instance, real, shown
+from quietq.released.evaluated_policies import LONGEST, EvaluatedPolicies
+from quietq.released.publishable import Publishable
 
-LEARNING = 0.1
-"""The share of mu squared that goes into probabilities that have to be learnt."""
-LEAST = 0.01
-"""Of the probabilities that are learnt: no person's step counts more than a hundred times, or twice as often as there
-are actions, if that is more."""
+LEARNING_SHARE = 0.1
+"""The share of mu squared that is spent on probabilities of actions that have to be learnt."""
+AnyPolicy = Policy | Publishable | str
+"""A function from states to probabilities of actions, a published agent, or the action that is always taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,37 +60,39 @@ class Question:
     per_step: bool
     against: tuple[str, Policy] | None
     """What all others are compared with, if anything."""
-    sessions: Any = field(repr=False)
+    sessions: Sessions = field(repr=False)
     """Only what is public of them is looked at here."""
 
     @property
-    def box(self) -> Box:
-        return self.sessions.box
-
-    @property
     def actions(self) -> int:
-        return len(self.sessions.actions)
-
-    @property
-    def half(self) -> float:
-        return (self.returns[1] - self.returns[0]) / 2
+        return len(self.sessions.actions or ())
 
     def statistic(self, behaviour: Policy | None) -> Returns:
         rewards = self.sessions.low, self.sessions.high
         return Returns(
-            self.policies, behaviour, self.model, self.box, self.actions, rewards, self.returns, self.discount,
-            self.per_step, None if self.against is None else self.against[1],
-        )  # fmt: skip
+            self.policies,
+            behaviour,
+            self.model,
+            self.sessions.box,
+            self.actions,
+            rewards,
+            self.returns,
+            self.discount,
+            self.per_step,
+            None if self.against is None else self.against[1],
+        )
 
 
 class PolicyValues(Mechanism):
     """Gaussian noise on the mean returns, and on the means of their squares."""
 
-    name, releases, takes = "values", "policies", "sessions"
+    name = "values"
+    releases = "policies"
+    takes = "sessions"
 
     def __init__(self, question: Question, budget: Budget, confidence: float) -> None:
         self.question, self.budget, self.confidence = question, budget, confidence
-        self.relation, self.box = question.sessions.relation, question.box
+        self.relation, self.box = question.sessions.relation, question.sessions.box
         self.largest, self.error = math.sqrt(len(question.names) * (1 + SQUARES**2)) + 1, 1e-12
         low, high = question.returns
         self.conditions = (
@@ -110,17 +124,17 @@ class PolicyValues(Mechanism):
         question, mu, behaviour = self.question, self.budget.mu, self.question.behaviour
         if isinstance(behaviour, Cells):
             shares = ActionShares(behaviour, self.box, question.actions)
-            answer = yield mean_of_people(shares, self.people, mu * math.sqrt(LEARNING))
-            behaviour, mu = LearnedBehaviour.of(answer, behaviour, question.actions), mu * math.sqrt(1 - LEARNING)
+            answer = yield mean_of_people(shares, self.people, mu * math.sqrt(LEARNING_SHARE))
+            behaviour, mu = LearnedBehaviour.of(answer, behaviour, question.actions), mu * math.sqrt(1 - LEARNING_SHARE)
         statistic, policies = question.statistic(behaviour), len(question.names)
         company = COMPANY * math.sqrt(statistic.size) * statistic.bound
         sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + company
         law = Gaussian(sensitivity / mu, Independent({"kind": statistic.norm, "policies": policies}))
         return (yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law)), law.sigma
 
-    def result(self, released: Any, certificate: Certificate) -> EvaluatedPolicies:
+    def result(self, released: tuple[np.ndarray, float], certificate: Certificate) -> EvaluatedPolicies:
         (answer, sigma), (low, high) = released, self.question.returns
-        middle, half = (low + high) / 2, self.question.half
+        middle, half = (low + high) / 2, (high - low) / 2
         mean, width = intervals(answer, sigma, self.people, self.confidence)
         table = np.stack([mean, mean - width, mean + width], axis=-1)
         table = np.clip(middle + half * table, low, high)
@@ -157,9 +171,194 @@ class LearnedBehaviour:
     def of(cls, answer: Float[np.ndarray, " size"], cells: Cells, actions: int) -> "LearnedBehaviour":
         shares = np.maximum(answer.reshape(cells.count, actions), 0.0)
         table = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-        least = min(LEAST, 0.5 / actions)
+        # No person's step counts more than a hundred times, or twice as often as there are actions, if that is more.
+        least = min(0.01, 0.5 / actions)
         table = least + (1 - least * actions) * np.where(shares.any(axis=1, keepdims=True), table, 1 / actions)
         return cls(cells, np.vstack([table, np.full((1, actions), 1 / actions)]))
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
         return self.table[self.cells.index(states)]
+
+
+# Policies as they are given, as functions from states to probabilities; what is none is refused at public points.
+
+
+def policy_of(what: str, given: AnyPolicy, box: Box, actions: tuple[str, ...]) -> Policy:
+    """As a function from states to probabilities, which is refused if it is none at public points."""
+    if isinstance(given, str):
+        if given not in actions:
+            raise InvalidInput(f"{what} must name one of the actions {list(actions)}, not {given!r}.")
+        return Always(actions.index(given), len(actions))
+    if isinstance(given, Publishable):
+        if given.choices != len(actions):
+            raise InvalidInput(f"{what} must be an agent that chooses among {len(actions)} actions.")
+        same = given.box.dimension == box.dimension
+        if not same or (np.less(box.low, given.box.low) | np.greater(box.high, given.box.high)).any():
+            raise InvalidInput(f"{what} is an agent for states in {given.box}, and these sessions' lie in {box}.")
+        return Greedy(given, len(actions))
+    found = values_at_points(what, given, box, len(actions))
+    if (found < -1e-9).any() or np.abs(found.sum(axis=1) - 1).max() > 1e-6:
+        raise InvalidInput(f"{what} must give probabilities of {len(actions)} actions, which add up to 1.")
+    return given
+
+
+def values_at_points(what: str, function: Policy, box: Box, actions: int) -> Float[np.ndarray, "points actions"]:
+    """What it says at public points; it is refused if that depends on what else it is asked."""
+    if not callable(function):
+        raise InvalidInput(f"{what} must be a function of states, not {type(function).__name__}.")
+    low, high, points = np.array(box.low), np.array(box.high), 32
+    states = low + np.random.default_rng(0).random((points, box.dimension)) * (high - low)
+    found = _at(what, function, states, actions)
+    alone = np.vstack([_at(what, function, states[i : i + 1], actions) for i in range(points)])
+    again = _at(what, function, states[::-1], actions)[::-1]
+    if not all(np.allclose(found, other, rtol=1e-6, atol=1e-9) for other in (alone, again)):
+        raise InvalidInput(f"{what} must look at one state at a time: what it says of one depends on the others.")
+    return found
+
+
+def _at(what: str, function: Policy, states: np.ndarray, actions: int) -> np.ndarray:
+    problem, found = "", np.empty(0)
+    try:
+        found = asked(function, states, actions)
+    except InvalidInput:
+        problem = f"must give {actions} numbers for each state, one for each action"
+    except Exception as error:
+        problem = f"failed with {type(error).__name__}"
+    if problem:
+        raise InvalidInput(f"{what} {problem}; nothing was spent.")
+    if not np.isfinite(found).all():
+        raise InvalidInput(f"{what} must give finite numbers.")
+    return found
+
+
+@dataclass(frozen=True)
+class Always:
+    """The same action everywhere."""
+
+    action: int
+    actions: int
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        return np.tile(np.eye(self.actions)[self.action], (len(states), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Greedy:
+    """A published agent, which takes its best action."""
+
+    agent: Publishable
+    actions: int
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        values = self.agent(states[:, 0] if self.agent.box.dimension == 1 else states)
+        return np.eye(self.actions)[np.asarray(values).reshape(len(states), -1).argmax(axis=1)]
+
+
+# Sessions and policies in, released values out.
+
+
+@shows_nothing
+def evaluate_policies(
+    sessions: Sessions,
+    policies: Mapping[str, AnyPolicy],
+    budget: Budget,
+    *,
+    returns: tuple[float, float],
+    discount: float = 1.0,
+    per_step: bool = False,
+    against: str | None = None,
+    behaviour: Policy | Cells | None = None,
+    model: Policy | None = None,
+    confidence: float = 0.95,
+    account: Account | None = None,
+    simulate: int | None = None,
+) -> EvaluatedPolicies:
+    """What each policy would have been worth to these people, with intervals; released once.
+
+    A policy is a function from states, shape (states, d), to probabilities of the declared actions; or a published
+    agent; or the name of an action that is always taken. `returns` is the range that each person's mean weighted
+    return, over their episodes, is held to: declare it from what you know of the task. `per_step` divides an
+    episode's return by its number of steps. `against` names the policy that all others are compared with: then it is
+    their advantage over that one which is held to the range, around 0, and released, with narrower intervals than a
+    difference of two values has. `behaviour` is the policy by which actions were chosen, unless a column of the
+    sessions says how probable each was; public `Cells` of states have it learnt, for a tenth of the budget, as shares
+    of actions in each cell. `model` is a public function like a policy, of the values of actions: a good one makes
+    intervals narrower, and a bad one wider, not wrong.
+
+    >>> import polars
+    >>> rows = polars.DataFrame({"person": range(400), "x": [0.5] * 400, "go": [0, 1] * 200, "y": [0.0, 1.0] * 200})
+    >>> sessions = Sessions.read(rows, state="x", next_state=[], action="go", actions=[0, 1], reward="y", box=(0, 1),
+    ...                          people=400)
+    >>> coin = lambda states: [[0.5, 0.5]] * len(states)
+    >>> found = evaluate_policies(sessions, {"go": "1", "stay": "0"}, Budget(1, 1e-5), returns=(-2, 2), behaviour=coin)
+    >>> found["go"].low < 1 < found["go"].high, found.difference("go", "stay").low > 0
+    (True, True)
+    """
+    question = question_of(sessions, policies, budget, returns, discount, per_step, against, behaviour, model)
+    if not 0 < (confidence := real("confidence", confidence)) < 1:
+        raise InvalidInput(f"confidence must lie between 0 and 1, not {confidence!r}.")
+    if budget.is_pure:
+        raise InvalidInput("Values of policies have Gaussian noise: delta must be above 0.")
+    if sentence := weak_promise(budget, sessions.people):
+        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+    mechanism = PolicyValues(question, budget, confidence)
+    if simulate is not None:
+        return simulate_release(mechanism, sessions, simulate)
+    instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
+    return release(mechanism, sessions, account)
+
+
+def question_of(
+    sessions: Sessions,
+    policies: Mapping[str, AnyPolicy],
+    budget: Budget,
+    returns: tuple[float, float],
+    discount: float,
+    per_step: bool,
+    against: str | None,
+    behaviour: Policy | Cells | None,
+    model: Policy | None,
+) -> Question:
+    """What is asked, all of it checked without a look at the rows."""
+    instance("sessions", sessions, Sessions, "Sessions.read(...)")
+    instance("budget", budget, Budget, "a Budget(epsilon, delta)")
+    if sessions.actions is None:
+        raise InvalidInput("Policies are evaluated on sessions with a declared list of actions.")
+    if "reward" not in sessions.columns:
+        raise InvalidInput("These sessions have no rewards: name their column as Sessions.read(..., reward=...).")
+    if behaviour is None and "propensity" not in sessions.columns:
+        raise InvalidInput(
+            "There must be a behaviour, the policy by which actions were chosen, or else a column that says how "
+            "probable each was: Sessions.read(..., propensity=...)."
+        )
+    if not isinstance(policies, Mapping) or not policies:
+        raise InvalidInput("policies must name at least one policy, such as {'always high': 'high'}.")
+    low, high = (real("returns", end) for end in returns)
+    if not low < high:
+        raise InvalidInput(f"returns must be a range, low below high, not {returns!r}.")
+    if not 0 <= (discount := real("discount", discount)) <= 1:
+        raise InvalidInput(f"discount must lie between 0 and 1, not {discount!r}.")
+    box, names = sessions.box, sessions.actions
+    asked_of = {str(name): policy_of(f"Policy {name!r}", policy, box, names) for name, policy in policies.items()}
+    if behaviour is not None and not isinstance(behaviour, Cells):
+        behaviour = policy_of("behaviour", behaviour, box, names)
+    if model is not None:
+        values_at_points("model", model, box, len(names))
+    if against is not None and (against not in asked_of or len(asked_of) < 2):
+        raise InvalidInput(f"against must be one of at least two policies, {list(asked_of)}, not {against!r}.")
+    if against is not None and low != -high:
+        raise InvalidInput(f"Advantages have either sign: returns must be a range around 0, not {returns!r}.")
+    if bad := [name for name in asked_of if not name.isprintable() or not 0 < len(name) <= LONGEST]:
+        raise InvalidInput(f"Names of policies must be printable, and of 1 to {LONGEST} letters, not {shown(bad[0])}.")
+    other = None if against is None else (against, asked_of.pop(against))
+    return Question(
+        tuple(asked_of),
+        tuple(asked_of.values()),
+        behaviour,
+        model,
+        (low, high),
+        discount,
+        bool(per_step),
+        other,
+        sessions,
+    )

@@ -1,211 +1,270 @@
 """Rounds: one model of everybody's rows, fitted by noisy means of clipped per-person gradients.
 
-Theorem. Let each person's vector in round t be a function of their rows and of earlier answers, held to length B. Then
-replacing one of N people moves the mean by at most 2B/N, whatever the rows say, and by sqrt(2) B/N where no two vectors
-can be more than a right angle apart. So the answer with noise N(0, (2B/(N mu_t))^2 I) is mu_t-GDP, and all rounds
-together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps, averages and shrinkage are post-processing of the
-answers. See `docs/theory.md`, section 11.
+Theorem. Let each person's vector in round t be a function of their rows and of earlier answers, clipped to length B.
+Then replacing one of N people moves the mean by at most 2B/N, whatever the rows say, and by sqrt(2) B/N where no two
+vectors can be more than a right angle apart. So the answer with noise N(0, (2B/(N mu_t))^2 I) is mu_t-GDP, and all
+rounds together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps, averages and shrinkage are post-processing of
+the answers. See `docs/theory.md`, section 11.
 
-How it fits: two queries ask where states lie, coordinate by coordinate and together. By the law that they tell
-(`state_law`) the box is stretched, so that states are about uniform, and features are made orthonormal. So each round
-is an independent look at the best weights, `weights - gradient/curvature`; looks are averaged by their known noise and
-shrunk towards a public prior. How many features there are is fixed by which number leaves the least expected error for
-so many people and this budget.
+How it fits. Two queries ask where states lie, coordinate by coordinate and together. By the distribution that they tell
+(`state_law`) the box is stretched, so that states are about uniform, and features are made orthonormal (`basis`). Then
+each round asks for the mean gradient at the current weights, and `weights - gradient/curvature` is an independent
+estimate of the best weights. Estimates are averaged by their known noise (inverse-variance weighting) and shrunk
+towards a public prior (empirical Bayes). The bound of the next round follows from how much clipping left of this one
+(adaptive clipping; Andrew, Thakkar, McMahan & Ramaswamy 2021). How many features there are is fixed beforehand: as many
+as leave the least expected error for so many people and this budget.
 """
 
 import math
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
-from quietq.mechanisms.basis import Basis, Stretched
-from quietq.mechanisms.feature_model import FeatureModel, held
-from quietq.mechanisms.mechanism import Query, Task
+from quietq.mechanisms.basis import Basis, StretchedFeatures
+from quietq.mechanisms.mechanism import Mechanism, Query, Task
 from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.state_law import StateLaw
+from quietq.noise.box import Box
+from quietq.noise.feature_maps import Splines
+from quietq.noise.smooth_prior import beyond
+from quietq.privacy.certificate import Assumption, Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.released.private_model import PrivateModel
 
-ROUNDS = 24
-FEWER_ROUNDS = 8
-"""For more than ten thousand people: noise is small then, and time counts."""
-BINS = 8
-MARGINALS, MOMENTS = 0.05, 0.05
-"""The shares of mu squared that go into where states lie, coordinate by coordinate and together."""
-ROWS = 10
-"""How many rows a person is expected to have; others may have more or fewer."""
-LEFT = 0.4
-"""What fraction of a gradient clipping should leave: between 0.25 and 0.6 it hardly matters."""
-CLIPPED, LOST = 0.02, 0.002
-"""Where rare answers are to count: if noise cannot tell whether so much of a gradient is lost by clipping, clips are as
-wide as the tolerance allows; if it can, at the most so much is to be lost."""
-_SURE = 3.0
-"""Deviations."""
-KEPT = 0.95
-"""Of the weight that earlier looks have, in each round: where features are not quite orthonormal, looks from far away
-are off, and averages of all looks forget them too slowly."""
-_SCALES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
-"""What the prior's variances may have to be multiplied by: 1 is the likeliest beforehand."""
-_PLACES = 2**10
-"""Where it is looked for the longest features: public places, every other one a corner."""
-_STEPS = 30
-"""Of expectation and maximisation."""
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """The public numbers that the fit is made with: none of them changes what is promised."""
+
+    rounds: int = 24
+    """The most rounds of a fit."""
+    rounds_of_many: int = 8
+    """The rounds for more than ten thousand people: noise is small then, and time counts."""
+    bins: int = 8
+    """The number of bins between the two ends of each coordinate, in the first query about where states lie."""
+    marginals_share: float = 0.05
+    """The share of mu squared that is spent on where states lie, coordinate by coordinate."""
+    moments_share: float = 0.05
+    """The share of mu squared that is spent on where states lie together."""
+    expected_rows: int = 10
+    """The number of rows that a person is expected to have; others may have more or fewer."""
+    target_unclipped_fraction: float = 0.4
+    """The fraction of a gradient that clipping should leave: between 0.25 and 0.6 it hardly matters."""
+    detectable_loss: float = 0.02
+    """Where rare answers are to count: if noise cannot tell whether this fraction of a gradient is lost by clipping,
+    the bound is as wide as the tolerance allows."""
+    tolerated_loss: float = 0.002
+    """If noise can tell, this fraction of a gradient is lost at the most."""
+    certainty: float = 3.0
+    """The number of standard deviations by which a loss must exceed its noise to be told."""
+    memory: float = 0.95
+    """What the weight of earlier estimates is multiplied by in each round: where features are not quite orthonormal,
+    estimates from far away are biased, and averages of all would forget them too slowly."""
+
+
+SETTINGS = RoundSettings()
 
 
 class Fitted(NamedTuple):
-    """What rounds come to."""
+    """What the rounds come to."""
 
     basis: Basis
     weights: Float[np.ndarray, " directions"]
     knots: Float[np.ndarray, "d knots"]
-    deviation: float = 0.0
-    """Of each weight: how far noise, and chance in who was asked, may have moved it."""
-    kept: Float[np.ndarray, " directions"] | None = None
-    """Which part of each weight shrinkage left."""
+    deviation: float
+    """The standard deviation of each weight, by noise and by chance in who was asked."""
+    kept: Float[np.ndarray, " directions"]
+    """The fraction of each weight that survived shrinkage."""
 
 
-class Rounds(FeatureModel):
-    """A model that is fitted in rounds."""
+class Rounds(Mechanism):
+    """A reward in any dimension, with interactions: a linear model of public features, from everybody's rows."""
 
     name = "rounds"
+    takes = "rows"
+    asks_code = False
+    remarks = (
+        "Where states lie is taken for correlated coordinates: if they lie in clusters, the model may be farther off "
+        "than expected, so try it on people who are made up.",
+    )
 
     def __init__(self, task: Task, mu: float | None = None, tolerance: float = 0.0) -> None:
-        """`tolerance` is an error, in units of the range, that unbiased answers are worth: with it clips are as wide as
-        noise of that size allows, up to where nobody's gradient is clipped.
+        """`mu` is what the model may spend, if that is only a part of the budget. `tolerance` is an error, in units of
+        the range, that unbiased answers are worth: with it bounds are as wide as noise of that size allows, up to where
+        nobody's gradient is clipped.
         """
-        super().__init__(task, mu)
-        self._tolerance, people, loss = tolerance, self.relation.people, self.loss
-        self._spread = loss.spread / ROWS
-        self.rounds = _number_of_rounds(people, self.mu)
-        self._share = 1 - MARGINALS - MOMENTS if self._looks_first else 1.0
-        self._each = self.mu * math.sqrt(self._share / self.rounds)
-        self._noise = 4 * self._spread / (people * self._each * loss.curvature) ** 2 / self.rounds
-        self.basis = self._worthwhile(self._every)
-        self._error = self._expected(self._every.variances)
-        self.queries = {"2 about where states lie": 2} if self._looks_first else {}
-        self.queries |= {f"{self.rounds} rounds of the fit": self.rounds}
-        self.conditions = held(sum(self.queries.values()), *self.queries)
+        self.relation, self.budget, self.loss, self.box = task.relation, task.budget, task.loss, Box.of(task.domain)
+        self.mu = task.budget.mu if mu is None else mu
+        self.largest, self.error = math.sqrt(self.box.dimension) + 2, 1e-12
+        self._tolerance = tolerance
+        self._has_default_features = task.features is None
+        self._asks_where = task.features is None or task.features.stretches
+        self.remarks = self._remarks(task)
+        self.every = Basis.of(task.features, self.box.dimension, self.loss)
+        """All directions that there are; `basis` leaves out those that are not worth their noise."""
+        # How the budget is divided among the rounds, and the noise of a weight for each weight that is fitted.
+        people, left = self.relation.people, 1 - SETTINGS.marginals_share - SETTINGS.moments_share
+        self._variance_of_people = self.loss.spread / SETTINGS.expected_rows
+        self.rounds = SETTINGS.rounds_of_many
+        if people <= 10_000:  # few where noise is large: each round must still show how much of a gradient is clipped
+            self.rounds = int(np.clip(people * self.mu / 4, 4, SETTINGS.rounds))
+        self._mu_of_round = self.mu * math.sqrt((left if self._asks_where else 1.0) / self.rounds)
+        scale = (people * self._mu_of_round * self.loss.curvature) ** 2
+        self._noise = 4 * self._variance_of_people / scale / self.rounds
+        self.basis = self._worthwhile(self.every)
+        # What certificates say was asked.
+        queries = {"2 about where states lie": 2} if self._asks_where else {}
+        self.queries = queries | {f"{self.rounds} rounds of the fit": self.rounds}
+        each = f"Each of {sum(self.queries.values())} queries ({', then '.join(self.queries)}) took the mean of one "
+        held = "vector per person, held to its bound, was noised once, and saw earlier answers only."
+        self.conditions = (Assumption(each + held, True),)
+
+    def _remarks(self, task: Task) -> tuple[str, ...]:
+        remarks = list(self.remarks if self._asks_where else ())
+        if isinstance(task.features, Splines) and task.features.additive:
+            remarks.append("The model is a sum of one function per coordinate: it has no interactions.")
+        if self.loss.range is None:
+            remarks.append("The reward is in log-odds and up to a constant: choices tell no more.")
+        return tuple(remarks)
 
     def run(self) -> Generator[Query, np.ndarray, Fitted]:
-        basis, knots = yield from self._look_at_states()
-        curvature, features = self.loss.curvature, Stretched(basis, knots)
-        weights, looks, precision = np.zeros(basis.size), np.zeros(basis.size), 0.0
+        # Where states lie: directions that are orthonormal there, in a box that is stretched until they are uniform.
+        basis, knots = yield from self._ask_where_states_lie()
+        features = StretchedFeatures(basis, knots)
+        people, curvature = self.relation.people, self.loss.curvature
+        widest = self._affordable_bound(basis)
+        bound = max(0.5 * math.sqrt(basis.size * self._variance_of_people), widest)
+        weights = np.zeros(basis.size)
+        estimates = np.zeros(basis.size)  # added up, each over its variance
+        precision = 0.0  # of all of them: the sum of one over each variance
         kept = np.ones(basis.size)
-        least = self._affordable(basis)
-        clip = max(0.5 * math.sqrt(basis.size * self._spread), least)
         for number in range(self.rounds):
-            if self._tolerance and number == self.rounds // 4:  # looks from far away are off by more than that
-                looks, precision = np.zeros(basis.size), 0.0
-            statistic = ClippedGradient(self.loss, features, basis.of_features(weights), clip, basis.matrix)
-            query = mean_of_people(statistic, self.relation.people, self._each)
+            # Rare answers are to count: estimates from far away are biased by more than that, and are dropped.
+            if self._tolerance and number == self.rounds // 4:
+                estimates, precision = np.zeros(basis.size), 0.0
+            # The mean of people's gradients at the current weights, each clipped to the bound.
+            statistic = ClippedGradient(self.loss, features, basis.of_features(weights), bound, basis.matrix)
+            query = mean_of_people(statistic, people, self._mu_of_round)
             answer = yield query
+            # The last number tells which fraction clipping left; divided by it, the gradient is about unbiased.
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
-            gradient, noise = clip / left * answer[:-1], clip / left * query.law.sigma
-            variance = (noise**2 + self._spread / self.relation.people) / curvature**2
-            looks = KEPT * looks + (weights - gradient / curvature) / variance
-            precision = KEPT * precision + 1 / variance
-            kept = kept_by_shrinkage(looks / precision, 1 / precision, basis)
-            weights = looks / precision * kept
-            clip = self._next_clip(clip, left, query.law.sigma / TOLD, least)
+            gradient = bound / left * answer[:-1]
+            noise = bound / left * query.law.sigma
+            # A Newton step is one more estimate of the best weights, averaged with earlier ones by its variance.
+            variance = (noise**2 + self._variance_of_people / people) / curvature**2
+            estimates = SETTINGS.memory * estimates + (weights - gradient / curvature) / variance
+            precision = SETTINGS.memory * precision + 1 / variance
+            # Empirical Bayes shrinkage of the average.
+            kept = kept_by_shrinkage(estimates / precision, 1 / precision, basis)
+            weights = estimates / precision * kept
+            bound = self._next_bound(bound, left, query.law.sigma / TOLD, widest)
         return Fitted(basis, weights, knots, precision**-0.5, kept)
 
-    def _next_clip(self, clip: float, left: float, noise: float, least: float) -> float:
-        """So that clipping leaves what it should: all, if noise lets that be told, where rare answers are to count."""
-        if self._tolerance and _SURE * noise < CLIPPED:
-            lost = max(_SURE * noise, LOST)
-            return clip * float(np.clip((1 - left + noise) / (lost + noise), 0.7, 2.0))
-        return max(clip * float(np.clip(LEFT / left, 0.5, 2.0)), least)
-
-    def _affordable(self, basis: Basis) -> float:
-        """A clip whose noise is within the tolerance, but none wider than where nobody's gradient is clipped."""
-        if not self._tolerance:
-            return 0.0
-        worth = self.relation.people * self._each * math.sqrt(self.rounds)
-        rng = np.random.default_rng(0)
-        points = rng.random((_PLACES, self.box.dimension))
-        points[::2] = np.rint(points[::2])
-        lengths = [np.linalg.norm(basis.directions(points, np.full(_PLACES, i)), axis=1) for i in range(basis.actions)]
-        bound = math.sqrt(1 + TOLD**2 / 4)
-        return min(self._tolerance * worth / (2 * bound * math.sqrt(basis.size)), float(np.max(lengths)))
-
-    @property
-    def every(self) -> Basis:
-        """All directions that there are; those that are not worth their noise are left out."""
-        return self._every
-
-    def _look_at_states(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray]]:
-        """Directions that are orthonormal where states lie, and the knots by which the box is stretched."""
-        if not self._looks_first:
-            return self.basis, self._not_stretched
-        law = yield from law_of_coordinates(self)
-        statistic = SecondMoments(self.loss, law.centred, self.box.dimension)
-        query = mean_of_people(statistic, self.relation.people, self.mu * math.sqrt(MOMENTS))
+    def _ask_where_states_lie(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray]]:
+        """Asks for marginals and second moments; gives directions, and the knots by which the box is stretched."""
+        people, dimension = self.relation.people, self.box.dimension
+        if not self._asks_where:
+            return self.basis, np.tile([0.0, 1.0], (dimension, 1))
+        marginals = Marginals(self.loss, dimension, SETTINGS.bins)
+        query = mean_of_people(marginals, people, self.mu * math.sqrt(SETTINGS.marginals_share))
+        law = StateLaw.from_marginals((yield query), query.law.sigma, SETTINGS.bins)
+        moments = SecondMoments(self.loss, law.centred, dimension)
+        query = mean_of_people(moments, people, self.mu * math.sqrt(SETTINGS.moments_share))
         law = law.tied((yield query), query.law.sigma, self.loss.compared)
         gram = None
         if self.basis.matrix is None or self.basis.actions == 1:
             gram = law.gram(self.basis.alone, self.loss.compared)
         return self.basis if gram is None else self._worthwhile(self.basis.turned(gram)), law.knots
 
-    def _worthwhile(self, basis: Basis) -> Basis:
-        """The directions that are worth their noise."""
-        return basis.first(_worth_their_noise(self.loss.rougher * basis.variances, self._noise))
-
-    def _expected(self, variances: np.ndarray) -> float:
-        """The mean square error of so many weights as are fitted: noise and chance, shrunk, and all that is left out.
-
-        Chance is which people and states were asked: without it, little noise would seem to leave no error.
+    def _next_bound(self, bound: float, left: float, noise: float, widest: float) -> float:
+        """Adaptive clipping: towards the target fraction or, where rare answers are to count, towards no loss at all,
+        as far as noise lets that be told.
         """
-        variances, size = np.sort(variances)[::-1], self.basis.size
-        each = size * self._noise + self._spread / (self.relation.people * self.loss.curvature**2)
+        told = SETTINGS.certainty * noise
+        if self._tolerance and told < SETTINGS.detectable_loss:
+            lost = max(told, SETTINGS.tolerated_loss)
+            return bound * float(np.clip((1 - left + noise) / (lost + noise), 0.7, 2.0))
+        return max(bound * float(np.clip(SETTINGS.target_unclipped_fraction / left, 0.5, 2.0)), widest)
+
+    def _affordable_bound(self, basis: Basis) -> float:
+        """A bound whose noise is within the tolerance, but none wider than where nobody's gradient is clipped."""
+        if not self._tolerance:
+            return 0.0
+        worth = self.relation.people * self._mu_of_round * math.sqrt(self.rounds)
+        # The longest features are looked for at public places, every other one a corner.
+        places = 2**10
+        points = np.random.default_rng(0).random((places, self.box.dimension))
+        points[::2] = np.rint(points[::2])
+        lengths = [np.linalg.norm(basis.directions(points, np.full(places, i)), axis=1) for i in range(basis.actions)]
+        with_fraction = math.sqrt(1 + TOLD**2 / 4)
+        return min(self._tolerance * worth / (2 * with_fraction * math.sqrt(basis.size)), float(np.max(lengths)))
+
+    def _worthwhile(self, basis: Basis) -> Basis:
+        """As many directions, largest first, as leave the least expected error.
+
+        A person's gradient grows with the root of their number, and so does the noise on each of them.
+        """
+        variances = np.sort(self.loss.rougher * basis.variances)[::-1]
+        numbers = np.arange(1, len(variances) + 1)
+        each = numbers[:, None] * self._noise
+        kept = np.where(numbers <= numbers[:, None], variances * each / (variances + each), variances)
+        return basis.first(int(np.argmin(kept.sum(axis=1))) + 1)
+
+    def result(self, released: Fitted, certificate: Certificate) -> PrivateModel:
+        weights, offset = released.basis.weights(self.loss.unit * released.weights)
+        low, high = self.loss.range or (None, None)
+        feature_map = released.basis.feature_map
+        return PrivateModel(feature_map, offset, weights, released.knots, low, high, self.box, certificate)
+
+    def expected_error(self) -> float:
+        """Root mean square where people's states lie, for rewards as the prior has them.
+
+        Noise, chance in who was asked (without it, little noise would seem to leave no error) and what is not fitted
+        are in it; what given features cannot represent is not, for nobody knows that.
+        """
+        variances, size = np.sort(self.every.variances)[::-1], self.basis.size
+        each = size * self._noise + self._variance_of_people / (self.relation.people * self.loss.curvature**2)
         fitted = variances[:size]
-        return float((fitted * each / (fitted + each)).sum() + variances[size:].sum())
+        error = float((fitted * each / (fitted + each)).sum() + variances[size:].sum())
+        if self._has_default_features:
+            error += self.loss.scale**2 * beyond(self.box.dimension)
+        low, high = self.loss.range or (0.0, self.loss.unit)
+        return (high - low) * math.sqrt(error)
 
-
-def law_of_coordinates(model: FeatureModel) -> Generator[Query, np.ndarray, StateLaw]:
-    """The first query: where states lie, each coordinate for itself."""
-    statistic = Marginals(model.loss, model.box.dimension, BINS)
-    query = mean_of_people(statistic, model.relation.people, model.mu * math.sqrt(MARGINALS))
-    return StateLaw.of((yield query), query.law.sigma, BINS)
-
-
-def _number_of_rounds(people: int, mu: float) -> int:
-    """Few where noise is large: each round must still show how much of a gradient clipping leaves."""
-    return FEWER_ROUNDS if people > 10_000 else int(np.clip(people * mu / 4, 4, ROUNDS))
-
-
-def _worth_their_noise(variances: np.ndarray, noise: float) -> int:
-    """How many directions, largest first, leave the least expected error.
-
-    A person's gradient grows with the root of their number, and so does the noise on each of them.
-    """
-    variances = np.sort(variances)[::-1]
-    numbers = np.arange(1, len(variances) + 1)
-    each = numbers[:, None] * noise
-    kept = np.where(numbers <= numbers[:, None], variances * each / (variances + each), variances)
-    return int(np.argmin(kept.sum(axis=1))) + 1
+    @classmethod
+    def propose(cls, task: Task) -> "list[Rounds]":
+        if task.budget.is_pure:
+            raise InvalidInput("A model of everybody's rows has Gaussian noise: delta must be above 0.")
+        return [cls(task)]
 
 
 def kept_by_shrinkage(
-    looked: Float[np.ndarray, " rank"], variance: float | Float[np.ndarray, " rank"], basis: Basis
+    estimates: Float[np.ndarray, " rank"], variance: float, basis: Basis
 ) -> Float[np.ndarray, " rank"]:
-    """Which part of each weight the posterior mean is.
+    """The fraction of each weight that the posterior mean is: adaptive shrinkage by empirical Bayes.
 
-    How common each scale is in a group of features is learnt from the group itself by likelihood (Stephens 2017, "False
-    discovery rates: a new deal"), so that a few strong interactions among many that are nothing are kept.
+    The prior of a weight is a mixture of normals, whose variances are some multiples of the public one. How common each
+    multiple is in a group of features is learnt from the group itself, by expectation and maximisation of the
+    likelihood (Stephens 2017, "False discovery rates: a new deal"), so that a few strong interactions among many that
+    are nothing are kept.
     """
-    prior, groups = basis.variances, basis.groups
-    spread = _SCALES[:, None] * prior + variance
-    density = np.exp(-(looked**2) / (2 * spread)) / np.sqrt(spread)
-    expected = np.exp(-(np.log(_SCALES) ** 2) / 8)[:, None]
+    multiples = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
+    spread = multiples[:, None] * basis.variances + variance
+    density = np.exp(-(estimates**2) / (2 * spread)) / np.sqrt(spread)
+    expected = np.exp(-(np.log(multiples) ** 2) / 8)[:, None]  # a multiple of 1 is the likeliest beforehand
     expected /= expected.sum()  # counts as one feature more in each group
+    groups = basis.groups
     size = np.bincount(groups) + 1
     common = np.repeat(expected, len(size), axis=1)
-    for _ in range(_STEPS):
-        belongs = _shares(common[:, groups] * density)
-        common = (np.stack([np.bincount(groups, one) for one in belongs]) + expected) / size
-    return (_shares(common[:, groups] * density) * (1 - variance / spread)).sum(axis=0)
+    for _ in range(30):
+        responsibilities = _normalised(common[:, groups] * density)
+        common = (np.stack([np.bincount(groups, one) for one in responsibilities]) + expected) / size
+    return (_normalised(common[:, groups] * density) * (1 - variance / spread)).sum(axis=0)
 
 
-def _shares(sizes: Float[np.ndarray, "scales rank"]) -> Float[np.ndarray, "scales rank"]:
+def _normalised(sizes: Float[np.ndarray, "multiples rank"]) -> Float[np.ndarray, "multiples rank"]:
     return sizes / np.maximum(sizes.sum(axis=0), 1e-300)

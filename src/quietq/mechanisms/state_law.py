@@ -18,16 +18,7 @@ from scipy.special import ndtr
 from quietq.feedback.loss import Phi
 from quietq.released.private_model import stretch
 
-_DRAWS, _AT_ONCE = 2**15, 2**12
-_SURE = 2.0
-"""By so many deviations must what noise alone would show be exceeded: to take noise for a pattern mixes features."""
-_EDGE = 1.25
-"""Times the edge of the noise's eigenvalues: small matrices go a little beyond it by chance."""
-_MATCHING = 6
-"""How often ties are corrected by what the moments of drawn states are short of."""
-_SEEN = 0.08
-"""Four deviations of an entry of a simulated Gram matrix: what is smaller counts as 0, or features would be mixed with
-each other for nothing."""
+_AT_ONCE = 2**12  # draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +31,7 @@ class StateLaw:
     length 1. None if all are independent."""
 
     @classmethod
-    def of(cls, answer: Float[np.ndarray, " size"], sigma: float, bins: int) -> "StateLaw":
+    def from_marginals(cls, answer: Float[np.ndarray, " size"], sigma: float, bins: int) -> "StateLaw":
         """From noisy `Marginals`, up to their length; each coordinate is shrunk to uniform by what noise is worth."""
         even = np.concatenate([[0.0], np.full(bins, 1 / bins), [0.0]])
         found = answer.reshape(-1, len(even))
@@ -49,7 +40,8 @@ class StateLaw:
         beyond -= beyond.mean(axis=1, keepdims=True)
         size = np.maximum((beyond**2).sum(axis=1, keepdims=True), 1e-300)
         freedom, noise = len(even) - 1, (sigma / whole) ** 2
-        sure = size > (freedom + _SURE * math.sqrt(2 * freedom)) * noise
+        # What noise alone would show must be exceeded by two standard deviations: a pattern of noise mixes features.
+        sure = size > (freedom + 2.0 * math.sqrt(2 * freedom)) * noise
         worth = np.where(sure, 1 - freedom * noise / size, 0.0)
         shares = np.maximum(even + worth * beyond, 0.0)
         return cls(shares / shares.sum(axis=1, keepdims=True))
@@ -88,7 +80,7 @@ class StateLaw:
             return self
         deviations = np.sqrt(np.tile(variance, min(compared, 2)))
         correlations, law = np.eye(len(wanted)), self
-        for _ in range(_MATCHING):
+        for _ in range(6):  # ties are corrected by what the moments of drawn states are short of
             drawn = np.hstack([self.centred(state) for state in law.draw(normals)])
             short = (wanted - np.atleast_2d(np.cov(drawn.T))) / np.outer(deviations, deviations)
             np.fill_diagonal(short, 0.0)
@@ -101,14 +93,15 @@ class StateLaw:
         if self.ties is None and np.ptp(self.shares[:, 1:-1], axis=1).max() + self.shares[:, [0, -1]].max() == 0:
             return None
         rng, products = np.random.default_rng(0), []
-        for _ in range(_DRAWS // _AT_ONCE):
+        for _ in range(2**15 // _AT_ONCE):
             states = self.draw(rng.standard_normal((_AT_ONCE, len(self.shares) * min(compared, 2))))
             first, *other = (features(stretch(state, self.knots)) for state in states)
             design = (first - other[0]) / math.sqrt(2) if other else first
             products.append(design.T @ design / _AT_ONCE)
         same = np.eye(len(products[0]))
         beyond = np.mean(products, axis=0) - same
-        seen = np.where(np.abs(beyond) > _SEEN, beyond, 0.0)
+        # What is below four standard deviations of a simulated entry is 0, or features would be mixed for nothing.
+        seen = np.where(np.abs(beyond) > 0.08, beyond, 0.0)
         return same + seen if seen.any() else None
 
 
@@ -147,9 +140,8 @@ def _clear(matrix: Float[np.ndarray, "d d"], sigma: float) -> Float[np.ndarray, 
     """
     values, vectors = np.linalg.eigh(matrix)
     edge = math.sqrt(2 * len(matrix)) * sigma
-    shrunk = np.where(
-        np.abs(values) > _EDGE * edge, np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0)), 0.0
-    )
+    shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
+    shrunk[np.abs(values) <= 1.25 * edge] = 0.0  # small matrices go a little beyond the edge by chance
     return (vectors * shrunk) @ vectors.T
 
 

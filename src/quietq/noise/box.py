@@ -11,11 +11,6 @@ from quietq.privacy.checks import numbers, positive, real, shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.words import plural
 
-# The last place of a state, over the box's width: on 2^16 cells it changes a slope by less than 6e-7 of itself.
-_FINEST = 4e-12
-_HAIR, _FLOAT32 = 1e-6, 2.0**-22
-_STEEPER = 2.0**-20
-
 
 @dataclass(frozen=True)
 class Box:
@@ -44,7 +39,8 @@ class Box:
             if not a < b:
                 raise InvalidInput(f"domain must have low below high, not ({a!r}, {b!r}).")
             positive("domain's high - low", b - a)
-            if max(math.ulp(a), math.ulp(b)) > (b - a) * _FINEST:
+            # The last place of a state, over the width: on 2^16 cells it changes a slope by less than 6e-7 of itself.
+            if max(math.ulp(a), math.ulp(b)) > (b - a) * 4e-12:
                 raise InvalidInput(
                     f"domain ({a!r}, {b!r}) is too narrow for numbers of that size, whose last digits would blur the "
                     "grid: subtract its low end from the states."
@@ -80,7 +76,7 @@ class Box:
 
         Environments hold states in float32, which puts the ends of a box where they are not.
         """
-        return np.maximum(_HAIR * np.array(self.width), _FLOAT32 * np.maximum(np.abs(self.low), np.abs(self.high)))
+        return np.maximum(1e-6 * np.array(self.width), 2.0**-22 * np.maximum(np.abs(self.low), np.abs(self.high)))
 
     def to_unit(self, states: object) -> Float[np.ndarray, "..."]:
         """States as points of [0, 1]^d; NaN, outside or of the wrong shape is refused.
@@ -104,13 +100,13 @@ class Box:
         return np.clip(low + points * (high - low), low, high)
 
     def check_levels(self, levels: int) -> None:
-        """Refuses 2^levels cells if rounding both ends of one could steepen slopes by more.
+        """Refuses 2^levels cells if rounding both ends of one could steepen slopes by more than a part of 2^-20.
 
         Each end is rounded by half a last place when it is added to the low end, and by a whole one when the width,
         which may be twice as large as the ends, is multiplied.
         """
         for a, b in zip(self.low, self.high, strict=True):
-            if 3 * max(math.ulp(a), math.ulp(b)) * 2.0**levels > (b - a) * _STEEPER:
+            if 3 * max(math.ulp(a), math.ulp(b)) * 2.0**levels > (b - a) * 2.0**-20:
                 raise InvalidInput(
                     f"levels {levels} is too fine for domain ({a!r}, {b!r}), where last digits of states would blur "
                     "the grid: use fewer levels, or subtract the low end from the states."

@@ -1,7 +1,7 @@
 """Where random numbers come from: the operating system, or a seed, for simulation only.
 
-Noise that protects is exact (`noise.exact_sum`, `noise.exact`); methods that noise as they go take it in whole numbers.
-Normals in float64 are for what is not certified.
+Noise that protects is exact (`noise.exact_gaussian`, `noise.exact`); methods that noise as they go take it in whole
+numbers. Normals in float64 are for what is not certified.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.noise.exact_sum import add_exactly
+from quietq.noise.exact_gaussian import add_exactly
 from quietq.noise.whitening import as_they_are
 from quietq.privacy.checks import count
 

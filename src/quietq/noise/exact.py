@@ -25,9 +25,6 @@ from jaxtyping import Float
 Answer = TypeVar("Answer")
 RandomBits = Callable[[int], int]
 """Gives that many random bits as a whole number; `secrets.randbits` for noise that protects."""
-_FIRST_BITS = 128
-_GUARD_DIGITS = 12
-_MOST_EXPONENT = 10**6
 
 
 class Undecided(ArithmeticError):
@@ -41,14 +38,14 @@ class LazyUniform:
         self._random_bits = random_bits
         self.bits, self.places = bits, places
         if not bits:
-            self.refine(_FIRST_BITS)
+            self.refine(128)
 
     def refine(self, more: int) -> None:
         self.places = (self.places << more) | self._random_bits(more)
         self.bits += more
 
     def enclosure(self) -> "Enclosure":
-        digits = self.bits * 3 // 10 + _GUARD_DIGITS
+        digits = self.bits * 3 // 10 + 12  # so many more than the bits are worth
         scale = Decimal(2**self.bits)
         down, up = _contexts(digits)
         return Enclosure(down.divide(Decimal(self.places), scale), up.divide(Decimal(self.places + 1), scale), digits)
@@ -160,7 +157,7 @@ def round_exactly(
 
 @lru_cache(maxsize=64)
 def _contexts(digits: int) -> tuple[Context, Context]:
-    down = Context(prec=digits, rounding=ROUND_FLOOR, Emin=-_MOST_EXPONENT, Emax=_MOST_EXPONENT)
+    down = Context(prec=digits, rounding=ROUND_FLOOR, Emin=-(10**6), Emax=10**6)
     up = down.copy()
     up.rounding = ROUND_CEILING
     return down, up

@@ -14,18 +14,61 @@ Weights have so many digits here that this is below a part of 1e-30. See `docs/t
 """
 
 import math
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import ClassVar
 
-from quietq.noise.exact_normals import Chance, Normals, draw_normals
-from quietq.noise.exact_sum import ROOM, round_exactly
+from quietq.noise.exact_gaussian import ROOM, Chance, Normals, draw_normals, round_exactly
 from quietq.noise.kernels import Exponential
 from quietq.noise.rounding import rounding_step
-from quietq.noise.sorted_points import SortedPoints
 
-_DIGITS = 40
-_LITTLE_LESS = 1 - Decimal(10) ** -25
-_AT_ONCE = 64
+Known = tuple[float, float]
+"""A point and its value."""
+_AT_ONCE = 64  # normals
+
+
+@dataclass
+class SortedPoints:
+    """A sorted map from numbers to numbers, in buckets, that can say between which two a new one falls."""
+
+    full: ClassVar[int] = 1024
+    """How many points a bucket holds before it is split."""
+    _keys: list[array] = field(default_factory=lambda: [array("d")])
+    _values: list[array] = field(default_factory=lambda: [array("d")])
+    _last: list[float] = field(default_factory=lambda: [float("-inf")])  # the largest key of each bucket
+
+    def find(self, x: float) -> tuple[tuple[int, int], float | None, Known | None, Known | None]:
+        """Where x belongs, its value if it is known, and else its left and right neighbours if there are any."""
+        bucket = min(bisect_left(self._last, x), len(self._last) - 1)
+        keys, values = self._keys[bucket], self._values[bucket]
+        at = bisect_left(keys, x)
+        right = (keys[at], values[at]) if at < len(keys) else None
+        if right is not None and right[0] == x:
+            return (bucket, at), right[1], None, None
+        if at:
+            return (bucket, at), None, (keys[at - 1], values[at - 1]), right
+        left = (self._keys[bucket - 1][-1], self._values[bucket - 1][-1]) if bucket else None
+        return (bucket, at), None, left, right
+
+    def insert(self, place: tuple[int, int], x: float, value: float) -> None:
+        """Puts a new point at the place that `find` gave for it."""
+        bucket, at = place
+        keys, values = self._keys[bucket], self._values[bucket]
+        keys.insert(at, x)
+        values.insert(at, value)
+        if len(keys) > self.full:
+            half = self.full // 2
+            self._keys[bucket : bucket + 1] = [keys[:half], keys[half:]]
+            self._values[bucket : bucket + 1] = [values[:half], values[half:]]
+            self._last.insert(bucket, keys[half - 1])
+            bucket += 1
+        self._last[bucket] = self._keys[bucket][-1]
+
+    def __len__(self) -> int:
+        return sum(len(keys) for keys in self._keys)
 
 
 class ExactPath:
@@ -38,7 +81,7 @@ class ExactPath:
         self._scale = Fraction(sigma * ROOM / self._step)
         # 1 - exp(-2 beta gap) and its root lose digits, and what is off grows by `worst_norm`
         lost = 2 * math.ceil(-math.log10(gap) - math.log10(min(kernel.beta * gap, 1.0)))
-        self._exact = Context(prec=_DIGITS + lost)
+        self._exact = Context(prec=40 + lost)
         self._own, self._released = SortedPoints(), SortedPoints()
         self._normals: Normals | None = None
         self._used = 0
@@ -81,7 +124,7 @@ class ExactPath:
                 for weight, other in zip(weights, reversed(spreads), strict=True)
             ]
             variance = exact.divide(exact.multiply(*spreads), whole)
-        scale = exact.divide(_LITTLE_LESS, exact.sqrt(variance))
+        scale = exact.divide(1 - Decimal(10) ** -25, exact.sqrt(variance))  # a little less than it is
         return [Fraction(weight) for weight in weights], Fraction(scale)
 
     def _round(self, value: Fraction) -> int:

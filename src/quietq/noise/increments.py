@@ -25,11 +25,7 @@ from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import LipschitzBall
 
-_AT_ONCE = 20_000
-_FEWER_AT_ONCE = 512  # for one point in real numbers
-_MOST_TRIES = 4_000_000
-_WORD = 64  # bits
-_CLEARLY = 1e-9  # relative; float64 errs by far less
+_AT_ONCE = 20_000  # points of the cube
 
 
 @dataclass(frozen=True)
@@ -94,18 +90,19 @@ class IncrementBody:
 
         Almost every point of the cube is clearly in the body or clearly not after 64 bits; the rest are asked for more.
         """
-        tries = 0
+        tries, at_once = 0, 512
+        clearly = 1e-9  # relative; float64 errs by far less
         while True:
             self._check_tries(tries)
-            size = _FEWER_AT_ONCE * self.pieces
-            drawn = random_bits(_WORD * size).to_bytes(_WORD // 8 * size, "little")
-            words = np.frombuffer(drawn, dtype="<u8").reshape(_FEWER_AT_ONCE, self.pieces)
-            spread = _spread(words.astype(np.float64) * 2.0 ** (1 - _WORD) - 1)
-            for row in np.flatnonzero(spread <= self._most_spread * (1 + _CLEARLY)):
-                point = [LazyUniform(random_bits, _WORD, int(word)) for word in words[row]]
-                if spread[row] <= self._most_spread * (1 - _CLEARLY) or self._holds(point):
+            size = at_once * self.pieces
+            drawn = random_bits(64 * size).to_bytes(8 * size, "little")
+            words = np.frombuffer(drawn, dtype="<u8").reshape(at_once, self.pieces)
+            spread = _spread(words.astype(np.float64) * 2.0**-63 - 1)
+            for row in np.flatnonzero(spread <= self._most_spread * (1 + clearly)):
+                point = [LazyUniform(random_bits, 64, int(word)) for word in words[row]]
+                if spread[row] <= self._most_spread * (1 - clearly) or self._holds(point):
                     return point
-            tries += _FEWER_AT_ONCE
+            tries += at_once
 
     def _holds(self, point: list[LazyUniform]) -> bool:
         """Whether a point of the cube is in the body, in whole numbers."""
@@ -130,7 +127,7 @@ class IncrementBody:
         return 2 * self.ball.radius / self.half
 
     def _check_tries(self, tries: int) -> None:
-        if tries >= _MOST_TRIES:
+        if tries >= 4_000_000:
             raise InvalidInput(f"{self.pieces} pieces are too many for this range and slope: use fewer knots.")
 
 

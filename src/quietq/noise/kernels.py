@@ -23,8 +23,6 @@ from quietq.privacy.checks import instance, positive
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.relations import LipschitzBall
 
-_MOST_DIMENSIONS = 3
-
 
 class Kernel(ABC):
     """A covariance on [0, 1]^d whose Hilbert space norm says how much noise a function needs."""
@@ -128,9 +126,9 @@ class Product(_ByCoordinate):
         instance("betas", self.betas, Sequence, "a sequence of numbers, one per coordinate")
         object.__setattr__(self, "betas", tuple(positive("beta", beta) for beta in self.betas))
         object.__setattr__(self, "dimension", len(self.betas))
-        if not 1 <= self.dimension <= _MOST_DIMENSIONS:
+        if not 1 <= self.dimension <= 3:
             raise InvalidInput(
-                f"Product has 1 to {_MOST_DIMENSIONS} dimensions, not {self.dimension}: its table has 2^(levels d) "
+                f"Product has 1 to 3 dimensions, not {self.dimension}: its table has 2^(levels d) "
                 "values; use Additive beyond that."
             )
 

@@ -3,7 +3,7 @@
 Adding floating-point noise leaks through low-order bits: which multiples of 2^-53 can occur depends on the secret.
 Every released value is therefore rounded to multiples of a step that is fixed by sigma alone, about a millionth of it:
 far coarser than the last place of any value that is let through, far finer than the noise. Releases add exact noise and
-are rounded by `noise.exact_sum` or `noise.exact`; the same step is used.
+are rounded by `noise.exact_gaussian` or `noise.exact`; the same step is used.
 
 Theorem. Let |e_i| <= eta at n + 1 points of [0, 1] whose gaps are at least h. In the exponential kernel, with
 a_i = exp(-beta g_i) for the gap g_i, the squared norm of e is
@@ -31,13 +31,10 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import FEWEST
 from quietq.privacy.relations import LipschitzBall
 
-_FINER_THAN_SIGMA = 20  # bits
-_COARSER_THAN_LAST_PLACE = 8  # bits
-
 
 def rounding_step(sigma: float) -> float:
-    """The public step for noise of this size, a power of two."""
-    return 2.0 ** (math.floor(math.log2(sigma)) - _FINER_THAN_SIGMA)
+    """The public step for noise of this size: a power of two, 20 bits finer than sigma."""
+    return 2.0 ** (math.floor(math.log2(sigma)) - 20)
 
 
 def round_release(values: np.ndarray, noise: np.ndarray, sigma: float) -> Float[np.ndarray, "..."]:
@@ -47,8 +44,8 @@ def round_release(values: np.ndarray, noise: np.ndarray, sigma: float) -> Float[
 
 
 def largest_value(sigma: float) -> float:
-    """The size up to which a value may be released with this noise: its last place stays far below the step."""
-    return rounding_step(sigma) * 2.0 ** (52 - _COARSER_THAN_LAST_PLACE)
+    """The size up to which a value may be released with this noise: its last place stays 8 bits below the step."""
+    return rounding_step(sigma) * 2.0 ** (52 - 8)
 
 
 def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
@@ -93,12 +90,6 @@ of the rise from 0, a sum and a product, each of twice the largest; the value at
 those who gave nothing; and the division: eight. Straight lines between grid points are convex combinations, so they
 amplify none of these; where they are steepest, the difference and its product with the place are of twice the largest,
 and the sum is one more: five. What the place itself is rounded by is public, and the same for neighbours."""
-SHARE = 0.1
-"""Grids are as fine as they may be, as long as the allowance for rounding is no larger part of the sensitivity."""
-COARSEST = 4
-"""levels"""
-FEWEST_LEVELS = 10
-"""Of tables whose values are exact enough for them: 1,025 points cost nothing."""
 
 
 def size_bound(radius: float, people: int | None) -> float:
@@ -124,18 +115,18 @@ def worst_norm(kernel: Kernel, levels: int, outputs: int = 1) -> float:
 
 
 def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int, outputs: int = 1) -> int:
-    """The finest grid, of at most `finest` levels, on which errors of this size stay small against the sensitivity.
+    """The finest grid, of at most `finest` levels, on which the allowance for errors is a tenth of the sensitivity.
 
-    Where there is none, the coarsest; more noise than there would be without errors is then the lesser evil.
+    Where there is none, the coarsest, of four; more noise than there would be without errors is then the lesser evil.
 
     >>> from quietq.noise import Exponential
     >>> finest_levels(Exponential(4.0), error=6e-8, sensitivity=5.6e-5, finest=16)
     6
     """
-    for levels in range(finest, COARSEST, -1):
-        if 2 * error * worst_norm(kernel, levels, outputs) <= SHARE * sensitivity:
+    for levels in range(finest, 4, -1):
+        if 2 * error * worst_norm(kernel, levels, outputs) <= 0.1 * sensitivity:
             return levels
-    return min(COARSEST, finest)
+    return min(4, finest)
 
 
 def needed_levels(kernel: Kernel, sigma: float, slope: float) -> int:
@@ -150,7 +141,7 @@ def needed_levels(kernel: Kernel, sigma: float, slope: float) -> int:
     11
     """
     steepest = max(factor.beta for table in kernel.tables for factor in table)
-    return max(math.ceil(math.log2(max(128 * slope / sigma, 16 * steepest))), FEWEST_LEVELS)
+    return max(math.ceil(math.log2(max(128 * slope / sigma, 16 * steepest))), 10)  # 1,025 points cost nothing
 
 
 def check_allowance(allowance: float, sensitivity: float, error: float) -> None:

@@ -15,12 +15,6 @@ from quietq.noise.feature_maps import MOST_DEGREE, Term
 
 ACTIONS_OWN_SHARE = 0.5
 """How much of a reward's variance is expected to differ between actions."""
-_JOINT = (0.15, 0.3, 0.6, 1.2)
-"""Length scales, times the root of the dimension."""
-_ADDITIVE = (0.1, 0.2, 0.4)
-_SHARES = (0.5, 0.25, 0.25)
-"""Of the variance: joint, additive, linear."""
-_MOST_FACTORS = 6
 
 
 @lru_cache(maxsize=32)
@@ -31,8 +25,9 @@ def smooth_prior(dimension: int, most: int = 300) -> tuple[tuple[Term, ...], Flo
     >>> terms[0], bool(0.9 < variances.sum() <= 1)
     (((0, 1),), True)
     """
-    joint = [_variances(scale * dimension**0.5) for scale in _JOINT]
-    single = [_variances(scale) for scale in _ADDITIVE]
+    # Of the variance, joint kernels have a half, additive ones a quarter, and a linear part the other quarter.
+    joint = [_variances(scale * dimension**0.5) for scale in (0.15, 0.3, 0.6, 1.2)]
+    single = [_variances(scale) for scale in (0.1, 0.2, 0.4)]
     terms = {((column, degree),) for column in range(dimension) for degree in range(1, MOST_DEGREE + 1)}
     for variances in joint:
         terms |= _largest_products(variances, dimension, most)
@@ -40,12 +35,12 @@ def smooth_prior(dimension: int, most: int = 300) -> tuple[tuple[Term, ...], Flo
     total = np.zeros(len(ordered))
     for variances in joint:
         products = np.array([np.prod([variances[degree] for _, degree in term]) for term in ordered])
-        total += _SHARES[0] / len(joint) * products / (variances.sum() ** dimension - 1)
+        total += 0.5 / len(joint) * products / (variances.sum() ** dimension - 1)
     alone = np.array([term[0][1] if len(term) == 1 else 0 for term in ordered])
     for variances in single:
         parts = np.where(alone > 0, variances[alone], 0.0)
-        total += _SHARES[1] / len(single) * parts / (dimension * variances[1:].sum())
-    total += _SHARES[2] * (alone == 1) / dimension
+        total += 0.25 / len(single) * parts / (dimension * variances[1:].sum())
+    total += 0.25 * (alone == 1) / dimension
     order = np.argsort(-total, kind="stable")[:most]
     return tuple(ordered[i] for i in order), total[order]
 
@@ -81,7 +76,7 @@ def _largest_products(variances: np.ndarray, dimension: int, most: int) -> set[T
         if degree < MOST_DEGREE:
             ratio = variances[degree + 1] / variances[degree]
             heapq.heappush(heap, (size * ratio, (*term[:-1], (column, degree + 1))))
-        if len(term) < _MOST_FACTORS:
+        if len(term) < 6:
             for further in range(column + 1, dimension):
                 heapq.heappush(heap, (size * variances[1], (*term, (further, 1))))
     return found

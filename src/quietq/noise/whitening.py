@@ -2,7 +2,7 @@
 
 A release with correlated noise is a bijection of T f + sigma z with independent z. Here T has float64 entries, which
 are binary fractions, so that T f is a binary fraction too, and is known exactly wherever it matters. How far T's
-entries are from those of the ideal matrix is public, and far below the `ROOM` that noise is given (`noise.exact_sum`).
+entries are from those of the ideal matrix is public, and far below the `ROOM` of `noise.exact_gaussian`.
 
 Theorem. On a grid of step h, take any a between 0 and 1, and 0 < c <= 1/sqrt(1 - a^2). The rows f_0 and
 c (f_{i+1} - a f_i) have a length of at most that of f in the exponential kernel of beta' = -ln(a)/h, and that one is at
@@ -31,7 +31,6 @@ ROUNDINGS = 2.0**-50
 _TINY = 2.0**-1000
 """Far above the smallest numbers, far below everything else."""
 _SMALLEST_DECAY = 2.0**-500
-_CLOSE, _CLOSER = 2.0**-30, 2.0**-40
 
 
 class Whitened(NamedTuple):
@@ -67,7 +66,7 @@ def inverse(root: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
     """
     found, n = np.linalg.inv(root), len(root)
     off = np.abs(found @ root - np.eye(n)) + n * ROUNDINGS * (np.abs(found) @ np.abs(root))
-    if not np.linalg.norm(off) <= _CLOSE:
+    if not np.linalg.norm(off) <= 2.0**-30:
         raise InvalidInput("The shape of the noise is too narrow in some direction to be drawn exactly.")
     return found
 
@@ -113,7 +112,7 @@ def step_of(beta: float, levels: int) -> WhiteningStep:
         while Fraction(scale) ** 2 * gap > 1:
             scale = math.nextafter(scale, 0.0)
     found = WhiteningStep(near, change, scale)
-    if not (gap > 0 and stretch(found, beta, levels) <= 1 + _CLOSER):
+    if not (gap > 0 and stretch(found, beta, levels) <= 1 + 2.0**-40):
         raise InvalidInput(f"beta {beta!r} is too small for {levels} levels to be drawn exactly.")
     return found
 

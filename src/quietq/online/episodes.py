@@ -25,9 +25,12 @@ from quietq.privacy.checks import real
 
 
 def index(
-    means: Float[np.ndarray, " arms"], answers: Int[np.ndarray, " arms"], level: float, rate: float,
+    means: Float[np.ndarray, " arms"],
+    answers: Int[np.ndarray, " arms"],
+    level: float,
+    rate: float,
     mu: float = math.inf,
-) -> Float[np.ndarray, " arms"]:  # fmt: skip
+) -> Float[np.ndarray, " arms"]:
     """At most this is the true mean, except with probability exp(-level). Each slope gives a bound; here are some 100.
 
     `rate` is the epsilon of Laplace noise on the sums, or infinite; `mu` that of Gaussian noise.

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -28,7 +28,7 @@ from quietq.online.running_sums import PARTS, Factors, RunningSum, RunningSums, 
 from quietq.privacy import Assumption, Budget, BudgetExhausted, InvalidInput, norms
 from quietq.privacy.checks import ask_code, count, numbers, positive
 
-Features = Callable[[np.ndarray], Any]
+Features = Callable[[np.ndarray], object]
 """A public map of a row of a context to a row of features: one of quietq's, or one of your own."""
 
 
@@ -44,8 +44,11 @@ class LinUCB(Policy):
     """Least squares on rows of features, raised by their widths; without privacy, to compare with."""
 
     fields: ClassVar = {
-        **Policy.fields, "dimension": partial(count, most=1000), "weights": positive, "width": positive,
-    }  # fmt: skip
+        **Policy.fields,
+        "dimension": partial(count, most=1000),
+        "weights": positive,
+        "width": positive,
+    }
     name: ClassVar[str] = "linucb"
     contexts: ClassVar[bool] = True
     _: KW_ONLY
@@ -132,13 +135,15 @@ class LinUCB(Policy):
         rows, usable = self._read_or_zero(context)
         return rows[arm] if usable[arm] else None
 
-    def _note(self, names: list[str], taken: list[tuple[Any, int]]) -> None:
+    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
         bad = self.state.bad_contexts + sum(shown is None for shown, _ in taken)
         self._warn_from_a_tenth(
             f"contexts were no finite numbers of shape ({self.arms}, {self.dimension}), nor one row for all arms, and "
             "count as zeros, from which nothing is learned: `policy.rows(context)` says what is wrong with one. "
-            f"{FOR_YOU}", bad, self.state.steps + len(taken),
-        )  # fmt: skip
+            f"{FOR_YOU}",
+            bad,
+            self.state.steps + len(taken),
+        )
         super()._note(names, taken)
 
     def _take(self, shown: Float[np.ndarray, " dimension"] | None, units: int) -> None:
@@ -148,7 +153,7 @@ class LinUCB(Policy):
         self._add(np.rint(products(shown, units / UNITS - 0.5) * PARTS))
         vars(self).pop("_solved", None)
 
-    def _start(self) -> Any:
+    def _start(self) -> _State | RunningSums:
         return _State(0, np.zeros(numbers_of(self.dimension)), 0)
 
     def _add(self, vector: Float[np.ndarray, " numbers"]) -> None:
@@ -210,16 +215,6 @@ def confidence(d: int, steps: int, deviation: float, wrong: float, weights: floa
     return 1 + 2 * largest, sampling + math.sqrt(most) * weights + of_noise
 
 
-_SHORTENED = Assumption(
-    "Rows of features were shortened to a length of 1, and those that are no finite numbers count as zeros.",
-    enforced=True,
-)
-_OWN_FEATURES = Assumption(
-    "The map of features is not one of quietq's: it keeps nothing and is the same whatever the data is.",
-    enforced=False,
-)
-
-
 def _not_pure(name: str, value: Budget) -> Budget:
     if value.is_pure:
         raise InvalidInput("A linear policy adds Gaussian noise, so the budget's delta must be above 0.")
@@ -259,7 +254,7 @@ class Linear(LinUCB, PrivateBandit):
         return self.way(self.arrivals or 2, numbers_of(self.dimension), length)
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> dict[str, object]:
         return self._sums.norm
 
     @cached_property
@@ -278,7 +273,15 @@ class Linear(LinUCB, PrivateBandit):
 
     def _conditions(self) -> tuple[Assumption, ...]:
         known = self.features is None or (isinstance(self.features, FeatureMap) and is_data(self.features))
-        return _SHORTENED, *(() if known else (_OWN_FEATURES,)), *super()._conditions()
+        shortened = (
+            "Rows of features were shortened to a length of 1, and those that are no finite numbers count as zeros."
+        )
+        own = "The map of features is not one of quietq's: it keeps nothing and is the same whatever the data is."
+        return (
+            Assumption(shortened, True),
+            *(() if known else (Assumption(own, False),)),
+            *super()._conditions(),
+        )
 
     def _error_after(self, arrivals: int) -> float:
         """Of the value of a row, if rows look in all directions alike; `weights` is the largest value there can be."""

@@ -64,9 +64,10 @@ class Policy(Checked, ABC):
     """What all policies share; one that is only this promises nothing."""
 
     fields: ClassVar[Mapping[str, Check]] = {
-        "arms": partial(count, least=2, most=10**6), "rewards": _range,
+        "arms": partial(count, least=2, most=10**6),
+        "rewards": _range,
         "simulate": optional(partial(count, least=0, most=None)),
-    }  # fmt: skip
+    }
     name: ClassVar[str]
     contexts: ClassVar[bool] = False
     """Whether it looks at contexts, so that the promise is joint."""
@@ -90,7 +91,7 @@ class Policy(Checked, ABC):
         super().__setattr__(name, value)
 
     @abstractmethod
-    def _start(self) -> Any:
+    def _start(self) -> object:
         """A dataclass of whole numbers and arrays: all that there is to be saved."""
 
     def choose(self, context: object = None) -> int:
@@ -136,7 +137,7 @@ class Policy(Checked, ABC):
             for about, units in taken:
                 self._take(about, units)
 
-    def _shown(self, context: object, arm: int) -> Any:
+    def _shown(self, context: object, arm: int) -> object:
         """What an answer is about, as `_take` wants it."""
         return arm
 
@@ -159,7 +160,7 @@ class Policy(Checked, ABC):
         """Whether each one's answer counts, or a refusal. It changes nothing, and follows from public things alone."""
         return [True] * len(names)
 
-    def _note(self, names: list[str], taken: list[tuple[Any, int]]) -> None:
+    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
         """Counts who came, and warns; a warning that is made an error comes before anything is counted or learned."""
 
     def _warn_from_a_tenth(self, sentence: str, odd: int, total: int) -> None:
@@ -201,9 +202,11 @@ class PrivateBandit(Policy):
     """A policy with a promise. The account is charged when it is made, before anybody comes by."""
 
     fields: ClassVar = {
-        **Policy.fields, "visits": count, "named": flag,
+        **Policy.fields,
+        "visits": count,
+        "named": flag,
         "arrivals": optional(partial(count, least=2, most=_MOST_ARRIVALS)),
-    }  # fmt: skip
+    }
     pure: ClassVar[bool] = False
     """Whether its noise is pure whatever the budget's delta is."""
     declared: ClassVar[bool] = False
@@ -260,7 +263,7 @@ class PrivateBandit(Policy):
         return self._left_out
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> dict[str, object]:
         return {"kind": "answers"}
 
     @cached_property
@@ -317,14 +320,16 @@ class PrivateBandit(Policy):
             counted.append(self._seen[name] + coming[name] <= self.visits)
         return counted
 
-    def _note(self, names: list[str], taken: list[tuple[Any, int]]) -> None:
+    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
         if not self.named:
             return
         left_out, answers = self._left_out + len(names) - len(taken), self._answers + len(names)
         self._warn_from_a_tenth(
             f"answers were left out, because their people had given {plural(self.visits, 'answer')} before: a policy "
-            "of more `visits`, and as much more noise, would learn from them.", left_out, answers,
-        )  # fmt: skip
+            "of more `visits`, and as much more noise, would learn from them.",
+            left_out,
+            answers,
+        )
         self._seen.update(names)
         self._left_out, self._answers = left_out, answers
 
@@ -345,12 +350,17 @@ class PrivateBandit(Policy):
             remark = f"Simulates {self.budget}; drawn from a seed, so it protects nobody."
             return Certificate(method=method, standing="none", reproducible=True, remarks=(remark,))
         return Certificate(
-            method=method, standing="certified", relation=self.relation.describe(), epsilon=self.budget.epsilon,
-            delta=0.0 if self.is_pure else self.budget.delta, mu=None if self.is_pure else self.budget.mu,
-            sensitivity=self.sensitivity, assumptions=(CHOSEN, *self._conditions(), FAIR),
+            method=method,
+            standing="certified",
+            relation=self.relation.describe(),
+            epsilon=self.budget.epsilon,
+            delta=0.0 if self.is_pure else self.budget.delta,
+            mu=None if self.is_pure else self.budget.mu,
+            sensitivity=self.sensitivity,
+            assumptions=(CHOSEN, *self._conditions(), FAIR),
             remarks=(*self.remarks, *(pure_at(self.budget) if self.is_pure else ())),
             **self._measured(),
-        )  # fmt: skip
+        )
 
     def _measured(self) -> dict[str, Any]:
         return self.law.measured()
@@ -369,16 +379,19 @@ class PrivateBandit(Policy):
             Assumption("Who comes by when, and which answer is learned when, is the same whatever the data is.", False),
             Assumption(
                 "Of what people gave, what is shown follows from noised numbers and the person's own context alone, "
-                "and what all others are shown is covered." if self.contexts else
-                "Of what people gave, what is shown follows from noised numbers alone, and is covered.", True,
+                "and what all others are shown is covered."
+                if self.contexts
+                else "Of what people gave, what is shown follows from noised numbers alone, and is covered.",
+                True,
             ),
             Assumption(
                 "The policy's state and what is measured of its success are kept secret: they are not computed from "
-                "what this certificate covers alone.", False,
+                "what this certificate covers alone.",
+                False,
             ),
             *self.law.conditions(float(MOST), self._error),
             accounted(self.account),
-        )  # fmt: skip
+        )
 
     def _about_visits(self, counted: bool) -> tuple[Assumption, ...]:
         answers = plural(self.visits, "answer")

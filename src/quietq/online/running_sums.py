@@ -14,14 +14,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 PARTS = 2.0**32
 """Vectors are rounded to whole numbers of such parts, which a tree then adds exactly."""
-Noised = Callable[[np.ndarray], np.ndarray]
+Noise = Callable[[np.ndarray], np.ndarray]
+"""Numbers, with noise added."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class RunningSums:
 class RunningSum(ABC):
     """A way of adding up; all of it is public."""
 
-    norm: dict[str, Any]
+    norm: dict[str, object]
     """As certificates state it."""
     parts = 1.0
     """Of what one secret number is made."""
@@ -53,7 +53,7 @@ class RunningSum(ABC):
     def start(self) -> RunningSums: ...
 
     @abstractmethod
-    def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
+    def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noise) -> None:
         """One more vector, in whole parts; what it is noised with is drawn by `noised`."""
 
     @abstractmethod
@@ -87,7 +87,7 @@ def levels_for(arrivals: int) -> int:
     return (arrivals - 1).bit_length() + 1
 
 
-def enter(n: int, exact: np.ndarray, noisy: np.ndarray, leaf: Any, noised: Callable[[Any], Any]) -> None:
+def enter(n: int, exact: np.ndarray, noisy: np.ndarray, leaf: int | np.ndarray, noised: Noise) -> None:
     """Adds the n-th leaf: the nodes below it that are full become one with it, which is noised."""
     level = (n & -n).bit_length() - 1
     exact[level] = exact[:level].sum(axis=0) + leaf
@@ -118,7 +118,7 @@ class Tree(RunningSum):
         shape = self.levels, self.numbers
         return RunningSums(0, np.zeros(shape, np.int64), np.zeros(shape), np.zeros(self.numbers), 0.0)
 
-    def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
+    def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noise) -> None:
         sums.steps += 1
         enter(sums.steps, sums.secret, sums.public, vector.astype(np.int64), lambda node: noised(node / PARTS))
 
@@ -148,7 +148,7 @@ class Factors(RunningSum):
         rows, n = len(self.scales), self.numbers
         return RunningSums(0, np.zeros((rows, n)), np.zeros((rows + 1, n)), np.zeros(n), 0.0)
 
-    def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noised) -> None:
+    def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noise) -> None:
         sums.steps += 1
         scales, decays, vector = np.array(self.scales), np.array(self.decays)[:, None], vector / PARTS
         encoded = noised(vector + scales @ sums.secret)
@@ -194,7 +194,7 @@ def factors(arrivals: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(np.round(scales, 10).tolist()), tuple(np.round(decays, 10).tolist())
 
 
-def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: Any) -> Float[np.ndarray, "..."]:
+def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: int | np.ndarray) -> Float[np.ndarray, "..."]:
     """The variance of the running sum after so many steps: the squares of the first column of A C^-1, added up.
 
     Decoding is linear: an error of 1 leaves buffers of 1, and comes back as -scales . M^(k-1) 1 after k steps, with
@@ -207,4 +207,5 @@ def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: Any) ->
     powers, weights = np.append(values, 1.0), np.append(-parts, 1 + parts.sum())
     ratio, weight = np.multiply.outer(powers, powers).ravel(), np.multiply.outer(weights, weights).ravel()
     ends, steps = ratio == 1, np.asarray(steps)[..., None]
-    return np.asarray((np.where(ends, steps, (1 - ratio**steps) / np.where(ends, 1.0, 1 - ratio)) @ weight).real)
+    series = np.where(ends, steps, (1 - ratio**steps) / np.where(ends, 1.0, 1 - ratio))
+    return np.asarray(np.real(series @ weight))

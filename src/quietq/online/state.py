@@ -35,8 +35,16 @@ from quietq.privacy.checks import count
 from quietq.released.container import write_whole
 
 POLICIES: tuple[type[Policy], ...] = (
-    Elimination, Episodes, TreeUCB, LocalUCB, UCB, Thompson, Linear, LinearTree, LinUCB,
-)  # fmt: skip
+    Elimination,
+    Episodes,
+    TreeUCB,
+    LocalUCB,
+    UCB,
+    Thompson,
+    Linear,
+    LinearTree,
+    LinUCB,
+)
 """All that a saved state may name."""
 NAME = "PRIVATE-bandit.npz"
 _HEADER = {"note", "policy", "settings", "drawn", "seen", "certificate"}
@@ -95,10 +103,13 @@ def _write(policy: Policy, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     names = [field.name for field in dataclasses.fields(policy) if field.name != "account"]
     header = {
-        "note": _TRUST, "policy": policy.name, "settings": {name: getattr(policy, name) for name in names},
-        "drawn": policy._drawn, "seen": policy._seen if isinstance(policy, PrivateBandit) else {},
+        "note": _TRUST,
+        "policy": policy.name,
+        "settings": {name: getattr(policy, name) for name in names},
+        "drawn": policy._drawn,
+        "seen": policy._seen if isinstance(policy, PrivateBandit) else {},
         "certificate": policy.certificate.to_dict(),
-    }  # fmt: skip
+    }
     stream, text = io.BytesIO(), json.dumps(header, default=_record).encode()
     np.savez(stream, allow_pickle=False, header=np.frombuffer(text, np.uint8), **vars(policy.state))
     write_whole(directory / NAME, stream.getvalue(), 0o600)
@@ -167,7 +178,7 @@ def _are_visits(seen: object) -> bool:
     )
 
 
-def _stated(certificate: Certificate) -> dict[str, Any]:
+def _stated(certificate: Certificate) -> dict[str, object]:
     """All of it that follows from a policy's settings: not whether it was charged, nor the version of the code."""
     charged = certificate.assumptions
     kept = [one for one in charged if one != accounted(None) and not one.text.startswith("The release was charged to")]

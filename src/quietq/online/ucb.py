@@ -114,7 +114,7 @@ class TreeUCB(PrivateBandit):
         return levels_for(self.arrivals or 2)
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> dict[str, object]:
         return {"kind": "tree-of-answers", "levels": self.levels}
 
     def _start(self) -> _TreeState:
@@ -143,8 +143,8 @@ class TreeUCB(PrivateBandit):
             return  # there is no leaf for it
         state.time += 1
         state.answers[shown] += 1
-        noised = lambda node: self._noised(np.array([node / UNITS]))[0]  # noqa: E731
-        enter(int(state.answers[shown]), state.units[shown], state.nodes[shown], units, noised)
+        levels = state.units[shown][:, None], state.nodes[shown][:, None]  # a node holds one number
+        enter(int(state.answers[shown]), *levels, units, lambda node: self._noised(node / UNITS))
 
     def _learned(self) -> int:
         return self.state.time
@@ -158,13 +158,6 @@ class TreeUCB(PrivateBandit):
         sums = state.units / UNITS
         yield "nodes", self._may_be_noisy(state.nodes, of_nodes > 0, sums, sums)
         yield from super()._possible()
-
-
-_FLIPPED = Assumption(
-    "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and nothing "
-    "else of it was sent.",
-    enforced=False,
-)
 
 
 @dataclass(eq=False)
@@ -183,7 +176,7 @@ class LocalUCB(UCB, PrivateBandit):
     )
 
     @property
-    def norm(self) -> dict[str, Any]:
+    def norm(self) -> dict[str, object]:
         return {"kind": "flips"}
 
     def _error_after(self, arrivals: int) -> float:
@@ -217,7 +210,12 @@ class LocalUCB(UCB, PrivateBandit):
         return {"norm": self.norm, "scale": self.law.measured()["scale"]}
 
     def _conditions(self) -> tuple[Assumption, ...]:
-        return _FLIPPED, *self._about_visits(self.named)
+        flipped = Assumption(
+            "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and "
+            "nothing else of it was sent.",
+            False,
+        )
+        return flipped, *self._about_visits(self.named)
 
 
 def keeps(odds: float, random_bits: RandomBits = secrets.randbits) -> bool:

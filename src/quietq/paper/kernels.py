@@ -22,9 +22,8 @@ from jaxtyping import Float
 from scipy.special import spherical_jn
 
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.gaussian_process import GaussianProcessMechanism
 from quietq.mechanisms.laws import Independent
-from quietq.mechanisms.path import InKernel
+from quietq.mechanisms.path import GaussianProcessMechanism, InKernel
 from quietq.noise.box import Box
 from quietq.noise.kernels import Kernel
 from quietq.noise.own_values import check_exact, check_outputs, values_at

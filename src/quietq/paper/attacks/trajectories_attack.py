@@ -30,7 +30,7 @@ def audit_evaluation(people: int, budget: Budget, runs: int = 1000, **options: A
     moved, seen = "one trajectory's rewards", "the released weights"
     attack = Attack("evaluation", "a chain of three states", str(relation), moved, seen, "learned")
     return audit_draws(
-        lambda side, stream: evaluation.release(worlds[side], simulate=stream).weights, None, runs, attack,
+        lambda side, stream: evaluation.release(worlds[side], simulate=stream).weights, runs, attack,
         Promise("certified", budget.epsilon, budget.delta), **options,
     )  # fmt: skip
 

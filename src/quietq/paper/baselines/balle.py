@@ -28,7 +28,7 @@ from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, checked, largest_return
 from quietq.mechanisms.release import CHARGED, or_say
 from quietq.noise import Box, SeededEntropy
-from quietq.noise.exact_sum import add_exactly
+from quietq.noise.exact_gaussian import add_exactly
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import largest_value, round_release, rounding_step
 from quietq.noise.whitening import as_they_are

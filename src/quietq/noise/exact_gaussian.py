@@ -1,4 +1,4 @@
-"""Standard normals as real numbers, many at once: drawn by comparing random digits, and by nothing else.
+"""Exact Gaussian noise: normals as real numbers, many at once, added to numbers and rounded once to a public step.
 
 A real number between 0 and 1 is its digits, of 64 bits each, drawn as comparisons ask for them (`Uniforms`).
 
@@ -11,6 +11,11 @@ numbers with exp(-1/2), of which any digit is known. Draw a uniform x, and keep 
 exp(-k x) exp(-x^2/2), else draw anew. The density of k + x is then proportional to
 exp(-k^2/2 - k x - x^2/2) = exp(-(k + x)^2/2): with a fair sign it is standard normal, exactly. Digits of x that were
 not compared remain independent and uniform. See `docs/theory.md`, section 8.
+
+Theorem. `add_exactly` gives round((T f + s z)/step), a function of the ideal sum and of nothing else, with z exactly
+standard normal and T, f, s and the step binary fractions. Rounding is post-processing, so it is exactly mu-GDP with
+mu = |T (f - f')|/s. Float64 decides only where its proven error leaves one whole number; else fractions do, with more
+digits of z. That ends with probability 1, because a continuous sum lies on no boundary between two whole numbers.
 """
 
 import math
@@ -20,12 +25,17 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-_AT_ONCE = 2**15  # stays in cache
+from quietq.noise.whitening import ROUNDINGS, Whitened
+
+ROOM = 1 + 2.0**-19
+"""Exact noise is so much larger than stated. That covers what public constants are rounded by: a grid's states, which
+can make slopes steeper by a part of 2^-20, sensitivities and costs by 1e-9 each, and matrices by 2^-30."""
+Digits = np.ndarray | np.unsignedinteger
+Index = Int[np.ndarray, " some"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Chance:
 
     source: Callable[[int], bytes] = os.urandom
     """Gives so many bytes."""
-    kind: Any = np.uint64
+    kind: type[np.unsignedinteger] = np.uint64
     """Of a digit; small ones are for tests, where comparisons are to need many."""
 
     @property
@@ -55,13 +65,13 @@ class Uniforms:
     def __init__(self, size: int, chance: Chance, digits: list[np.ndarray] | None = None) -> None:
         self.size, self.chance, self.digits = size, chance, [chance.digits(size)] if digits is None else digits
 
-    def digit(self, place: int, index: Any) -> Any:
+    def digit(self, place: int, index: int | Index) -> Digits:
         """One digit of one number, or of several."""
         while len(self.digits) <= place:  # for all numbers: more digits than needed do no harm
             self.digits.append(self.chance.digits(self.size))
         return self.digits[place][index]
 
-    def below(self, other: "Uniforms | _Root | Level", index: Int[np.ndarray, " size"]) -> Bool[np.ndarray, " size"]:
+    def below(self, other: "Uniforms | _Root", index: Int[np.ndarray, " size"]) -> Bool[np.ndarray, " size"]:
         """Which of these numbers are below those of the other ones, by as many digits as it takes."""
         less, open_, place = np.zeros(self.size, dtype=bool), np.arange(self.size), 0
         while open_.size:
@@ -84,21 +94,9 @@ class _Root:
 
     chance: Chance
 
-    def digit(self, place: int, index: Any) -> Any:
+    def digit(self, place: int, index: int | Index) -> Digits:
         bits = self.chance.bits
         return self.chance.kind(_root_places(bits * (place + 1)) % (1 << bits))
-
-
-@dataclass(frozen=True)
-class Level:
-    """A number below 1, as many times as you like: a uniform number is below it with exactly that probability."""
-
-    number: float
-    chance: Chance
-
-    def digit(self, place: int, index: Any) -> Any:
-        bits = self.chance.bits
-        return self.chance.kind(math.floor(Fraction(self.number) * (1 << bits * (place + 1))) % (1 << bits))
 
 
 @lru_cache(maxsize=64)
@@ -139,7 +137,7 @@ def draw_normals(size: int, chance: Chance) -> Normals:
     """So many independent standard normals."""
     left, whole, parts = size, [np.zeros(0, dtype=np.int64)], [(Uniforms(0, chance), np.zeros(0, dtype=np.int64))]
     while left > 0:
-        proposed = _draw_whole(min(2 * left + left // 8 + 16, _AT_ONCE), chance)
+        proposed = _draw_whole(min(2 * left + left // 8 + 16, 2**15), chance)  # stays in cache
         fraction = Uniforms(len(proposed), chance)
         kept = _keep(proposed, fraction)[:left]
         whole.append(proposed[kept])
@@ -174,7 +172,7 @@ def _keep(whole: Int[np.ndarray, " size"], x: Uniforms) -> Int[np.ndarray, " kep
     return kept[_in_a_row(whole[kept], lambda index: _even_runs(x, kept[index]))]
 
 
-def _in_a_row(times: Int[np.ndarray, " size"], happens: Callable[[Any], Any]) -> Int[np.ndarray, " kept"]:
+def _in_a_row(times: Int[np.ndarray, " size"], happens: Callable[[Index], np.ndarray]) -> Int[np.ndarray, " kept"]:
     """Those for which something happens so many times in a row."""
     left, kept = times.copy(), np.ones(len(times), dtype=bool)
     while (index := np.flatnonzero(kept & (left > 0))).size:
@@ -184,7 +182,7 @@ def _in_a_row(times: Int[np.ndarray, " size"], happens: Callable[[Any], Any]) ->
 
 
 def _even_runs(
-    start: Uniforms, index: Int[np.ndarray, " size"], also: Callable[[Any], Any] | None = None
+    start: Uniforms, index: Int[np.ndarray, " size"], also: Callable[[Index], np.ndarray] | None = None
 ) -> Bool[np.ndarray, " size"]:
     """Whether runs that begin below these numbers of `start` have an even length.
 
@@ -200,3 +198,42 @@ def _even_runs(
         going, last, at = going[on], fresh, on
         even[going] ^= True
     return even
+
+
+def add_exactly(
+    whitened: Whitened, sigma: float, step: float, chance: Chance | None = None
+) -> Float[np.ndarray, "..."]:
+    """T f + sigma z in multiples of the step, as float64 numbers. Those of 2^53 steps and more may be rounded again."""
+    chance, scale = Chance() if chance is None else chance, sigma * ROOM / step
+    about, errors = whitened.about.ravel(), whitened.errors.ravel()
+    rounded = np.empty(about.size)
+    at_once = 2**16
+    for start in range(0, about.size, at_once):
+        part = slice(start, start + at_once)
+        rounded[part] = _round(whitened, about[part], errors[part], start, scale, chance)
+    return rounded.reshape(whitened.about.shape) * step + 0.0
+
+
+def _round(
+    whitened: Whitened, about: np.ndarray, errors: np.ndarray, start: int, scale: float, chance: Chance
+) -> Float[np.ndarray, " part"]:
+    normals = draw_normals(about.size, chance)
+    z = normals.about()
+    unknown = 2.0**-chance.bits + ROUNDINGS  # of z: the digits that were not drawn, and roundings
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = about + scale * z
+        off = errors + ROUNDINGS * (np.abs(about) + scale * np.abs(z)) + scale * unknown
+        rounded = np.rint(sums)
+        clear = 0.5 - np.abs(sums - rounded) > off  # not where a number is infinite or none
+    for i in np.flatnonzero(~clear).tolist():
+        rounded[i] = round_exactly(whitened.exactly(start + i), Fraction(scale), normals, i)
+    return rounded
+
+
+def round_exactly(value: Fraction, scale: Fraction, normals: Normals, i: int) -> int:
+    """value + scale times the i-th normal, rounded, by as many of its digits as it takes."""
+    places, ends = 1, (0, 1)
+    while ends[0] != ends[1]:
+        ends = tuple(math.floor(value + scale * end + Fraction(1, 2)) for end in normals.between(i, places))
+        places += 1
+    return ends[0]

@@ -1,0 +1,408 @@
+"""Public feature maps: data, not code, so that they travel inside a release.
+
+A map looks at one state at a time, and a state's features are the same bits in whatever batch. It is written once
+against the array module `xp`, NumPy or jax.numpy: points of the unit box have shape (..., d), features (..., rank). A
+file can name the maps that stand here and no others.
+"""
+
+import functools
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from quietq.privacy.checks import count, positive, real
+from quietq.privacy.errors import InvalidInput
+
+Array = Any
+"""A NumPy or a JAX array."""
+Moments = tuple[Float[np.ndarray, " rank"], Float[np.ndarray, "..."]]
+Term = tuple[tuple[int, int], ...]
+"""What a polynomial feature is a product of: pairs (coordinate, degree), with coordinates in rising order; () is the
+constant."""
+MOST_TERMS = 4096
+MOST_DEGREE = 12
+"""The largest degree of a coordinate in a term, and the largest number of factors."""
+MOST_ITEMS = 2**14
+
+
+class FeatureMap(ABC):
+    """A public map from a state to `rank` numbers: a dataclass whose fields are JSON."""
+
+    kind: ClassVar[str]
+    dimension: int
+    """How many coordinates a state has; 0 until it is known from the states."""
+    stretches: ClassVar[bool] = True
+    """Whether it may look at the box as it is stretched to make states uniform."""
+    clips: ClassVar[bool] = False
+    """Whether a coordinate outside the box is clipped, instead of being refused."""
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """How many features there are."""
+
+    @abstractmethod
+    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
+        """The features of points in [0, 1]^d."""
+
+    def sized(self, dimension: int) -> "FeatureMap":
+        """The map for states of so many coordinates; refused if it is for another number."""
+        if not self.dimension:
+            return replace(self, dimension=dimension)  # type: ignore[type-var]
+        if self.dimension != dimension:
+            raise InvalidInput(f"features look at {self.dimension} coordinates, but states have {dimension}.")
+        return self
+
+    def moments(self) -> Moments:
+        """Mean and covariance of the features over uniform states; of uncorrelated ones the variances alone."""
+        from scipy.stats import qmc
+
+        values = self(qmc.Sobol(self.dimension, scramble=False).random(2**12))
+        return values.mean(axis=0), np.cov(values.T, bias=True).reshape(self.rank, self.rank)
+
+    def describe(self) -> dict[str, object]:
+        """The map in JSON."""
+        return {"kind": self.kind, **{field.name: _listed(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]
+
+
+def _listed(value: object) -> object:
+    return [_listed(one) for one in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _tupled(value: object) -> Any:
+    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class Polynomials(FeatureMap):
+    """Products of Legendre polynomials, orthonormal for states that are uniform in the box: the default map.
+
+    >>> import numpy as np
+    >>> Polynomials(2, ((), ((0, 1),), ((0, 1), (1, 1))))(np.array([1.0, 0.0])).round(3).tolist()
+    [1.0, 1.732, -3.0]
+    """
+
+    kind: ClassVar[str] = "polynomials"
+    dimension: int
+    terms: tuple[Term, ...]
+    """By their number of factors, fewest first."""
+
+    def __post_init__(self) -> None:
+        count("dimension", self.dimension)
+        _check_types(self.terms)
+        for term in self.terms:
+            columns = [column for column, _ in term]
+            if columns != sorted(set(columns)) or not all(0 <= column < self.dimension for column in columns):
+                raise InvalidInput(f"A term's coordinates must rise from 0 to {self.dimension - 1}, not {columns}.")
+            if len(term) > MOST_DEGREE or not all(1 <= degree <= MOST_DEGREE for _, degree in term):
+                raise InvalidInput(f"A term must have at most {MOST_DEGREE} factors, of degrees 1 to {MOST_DEGREE}.")
+        if sorted(self.terms, key=len) != list(self.terms) or len(set(self.terms)) < len(self.terms):
+            raise InvalidInput("Terms must be all different, those with the fewest factors first.")
+
+    @property
+    def rank(self) -> int:
+        return len(self.terms)
+
+    @cached_property
+    def _most(self) -> int:
+        return max((degree for term in self.terms for _, degree in term), default=1)
+
+    @cached_property
+    def _factors(self) -> list[list[np.ndarray]]:
+        """By number of factors, for each factor: where it stands in the table of degrees times coordinates."""
+        by_number: dict[int, list[Term]] = {}
+        for term in self.terms:
+            by_number.setdefault(len(term), []).append(term)
+        return [
+            [np.array([term[i][1] * self.dimension + term[i][0] for term in terms]) for i in range(number)]
+            if number
+            else [np.zeros(len(terms), int)]  # degree 0 is 1 everywhere
+            for number, terms in by_number.items()
+        ]
+
+    @cached_property
+    def _all_factors(self) -> np.ndarray:
+        """The same in one table, a row for each factor; where a term has fewer, they are 1."""
+        most = max(map(len, self._factors))
+        return np.hstack([np.pad(factors, ((0, most - len(factors)), (0, 0))) for factors in self._factors])
+
+    def moments(self) -> Moments:
+        constant = np.array([not term for term in self.terms], float)
+        return constant, np.diag(1 - constant)
+
+    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
+        # Coordinates and features come first in memory, so that each product runs along all states.
+        one = points.ndim == 1
+        u = 2 * (points if one else xp.stack([points[..., i] for i in range(self.dimension)])) - 1
+        degrees = [xp.ones_like(u), math.sqrt(3) * u]
+        for k in range(2, self._most + 1):
+            first, second = math.sqrt(4 * k * k - 1) / k, (k - 1) / k * math.sqrt((2 * k + 1) / (2 * k - 3))
+            degrees.append((first * u) * degrees[-1] - second * degrees[-2])
+        table = xp.concatenate(degrees)
+        if one and xp is np:
+            return np.multiply.reduce(table.take(self._all_factors), axis=0)
+        blocks = []
+        for factors in self._factors:
+            block = xp.take(table, factors[0], axis=0)
+            for factor in factors[1:]:
+                block *= xp.take(table, factor, axis=0)
+            blocks.append(block)
+        found = blocks[0] if len(blocks) == 1 else xp.concatenate(blocks)
+        return found if one else xp.moveaxis(found, 0, -1)
+
+
+def _check_types(terms: tuple[Term, ...]) -> None:
+    """Refuses terms from a file that are no tuples of pairs of whole numbers."""
+    tuples = isinstance(terms, tuple) and all(isinstance(term, tuple) for term in terms)
+    pairs = [pair for term in terms for pair in term] if tuples else [None]
+    if not all(isinstance(pair, tuple) and [type(one) for one in pair] == [int, int] for pair in pairs):
+        raise InvalidInput("Terms of polynomials must be lists of pairs of whole numbers.")
+    count("the number of terms", len(terms), most=MOST_TERMS)
+
+
+@dataclass(frozen=True)
+class Fourier(FeatureMap):
+    """Random Fourier features: sqrt(2) cos(2 pi w.x) and sqrt(2) sin(2 pi w.x) for each frequency w.
+
+    >>> Fourier.draw(dimension=2, number=50, width=0.3).rank
+    100
+    """
+
+    kind: ClassVar[str] = "fourier"
+    frequencies: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frequencies", _table("frequencies", self.frequencies))
+
+    @classmethod
+    def draw(cls, dimension: int, number: int, width: float, seed: int = 0) -> "Fourier":
+        """Frequencies of a Gaussian kernel of this width, in widths of the box."""
+        size = (count("number", number, most=MOST_TERMS // 2), count("dimension", dimension))
+        drawn = np.random.default_rng(seed).normal(size=size) / (2 * math.pi * positive("width", width))
+        return cls(tuple(map(tuple, drawn.tolist())))
+
+    @property
+    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.frequencies[0])
+
+    @property
+    def rank(self) -> int:
+        return 2 * len(self.frequencies)
+
+    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
+        angles = 2 * math.pi * _summed(points, np.array(self.frequencies), lambda x, w: x * w)
+        return math.sqrt(2) * xp.concatenate([xp.cos(angles), xp.sin(angles)], axis=-1)
+
+
+@dataclass(frozen=True)
+class Radial(FeatureMap):
+    """Gaussian bumps exp(-|x - c|^2 / (2 width^2)) around centres c, in widths of the box."""
+
+    kind: ClassVar[str] = "radial"
+    centres: tuple[tuple[float, ...], ...]
+    width: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centres", _table("centres", self.centres))
+        object.__setattr__(self, "width", positive("width", self.width))
+
+    @classmethod
+    def spread(cls, dimension: int, number: int, width: float) -> "Radial":
+        """Centres that fill the box evenly."""
+        from scipy.stats import qmc
+
+        places = qmc.Halton(count("dimension", dimension), scramble=False)
+        return cls(tuple(map(tuple, places.random(count("number", number, most=MOST_TERMS)).tolist())), width)
+
+    @property
+    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.centres[0])
+
+    @property
+    def rank(self) -> int:
+        return len(self.centres)
+
+    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
+        return xp.exp(-_summed(points, np.array(self.centres), lambda x, c: (x - c) ** 2) / (2 * self.width**2))
+
+
+def _table(name: str, given: object) -> tuple[tuple[float, ...], ...]:
+    """Rows of as many numbers each."""
+    rows = given.tolist() if isinstance(given, np.ndarray) else given
+    if not isinstance(rows, tuple | list) or not rows or not all(isinstance(row, tuple | list) and row for row in rows):
+        raise InvalidInput(f"{name} must be rows of numbers, one per feature.")
+    count(f"the number of {name}", len(rows), most=MOST_TERMS)
+    if len({len(row) for row in rows}) > 1:
+        raise InvalidInput(f"{name} must all have the same number of coordinates.")
+    return tuple(tuple(real(name, one) for one in row) for row in rows)
+
+
+def _summed(points: Array, table: np.ndarray, part: Callable[[Array, np.ndarray], Array]) -> Array:
+    """A sum over coordinates of a part for each feature, in the same order for every state."""
+    return functools.reduce(operator.add, (part(points[..., i : i + 1], one) for i, one in enumerate(table.T)))
+
+
+@dataclass(frozen=True)
+class Splines(FeatureMap):
+    """Piecewise linear functions on a grid: of each coordinate alone, summed, or products of them.
+
+    `additive=True` must be asked for by name, because it misleads where a reward has interactions: of two peaks in a
+    plane it makes one between them. Products, `additive=False`, are for few coordinates: there are (pieces + 1)^d.
+    """
+
+    kind: ClassVar[str] = "splines"
+    additive: bool
+    pieces: int = 4
+    dimension: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.additive, bool):
+            raise InvalidInput(f"additive must be True or False, not {self.additive!r}.")
+        count("pieces", self.pieces, most=MOST_TERMS)
+        _check_dimension(self.dimension)
+        if (not self.additive and self.dimension > 12) or self.rank > MOST_TERMS:  # 2^13 features at the least
+            raise InvalidInput(
+                f"Splines with {self.pieces} pieces in {self.dimension} coordinates are more than {MOST_TERMS} "
+                "features: take fewer pieces, or leave features out."
+            )
+
+    @property
+    def rank(self) -> int:
+        knots = self.pieces + 1
+        return self.dimension * knots if self.additive else knots**self.dimension
+
+    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
+        grid = np.arange(self.pieces + 1)
+        hats = [xp.maximum(0.0, 1 - xp.abs(points[..., i : i + 1] * self.pieces - grid)) for i in range(self.dimension)]
+        if self.additive:
+            return xp.concatenate(hats, axis=-1)
+        product = hats[0]
+        for hat in hats[1:]:
+            product = (product[..., :, None] * hat[..., None, :]).reshape((*points.shape[:-1], -1))
+        return product
+
+
+@dataclass(frozen=True)
+class Columns(FeatureMap):
+    """The coordinates themselves, from -1 to 1: for embeddings that a public, frozen encoder made.
+
+    `features=Columns(prefix="e")` takes all columns whose names start with e; a coordinate outside the box is clipped.
+    """
+
+    kind: ClassVar[str] = "columns"
+    stretches: ClassVar[bool] = False
+    clips: ClassVar[bool] = True
+    prefix: str = ""
+    dimension: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prefix, str):
+            raise InvalidInput(f"prefix must be text, not {self.prefix!r}.")
+        _check_dimension(self.dimension)
+
+    @property
+    def rank(self) -> int:
+        return self.dimension
+
+    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
+        return 2 * points - 1
+
+    def moments(self) -> Moments:
+        return np.zeros(self.rank), np.full(self.rank, 1 / 9)  # a standard deviation of a third of the way to the end
+
+
+def _check_dimension(given: object) -> None:
+    if type(given) is not int or given != 0:
+        count("dimension", given, most=MOST_TERMS)
+
+
+@dataclass(frozen=True)
+class Categorical(FeatureMap):
+    """One of a public list of items: a feature for each, 1 for the state's own item and 0 for all others.
+
+    Items lie evenly in the unit interval, the first at 0 and the last at 1.
+    """
+
+    kind: ClassVar[str] = "categorical"
+    dimension: ClassVar[int] = 1  # type: ignore[misc]
+    stretches: ClassVar[bool] = False
+    items: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        given, most_bytes = self.items, 2**18
+        if not isinstance(given, tuple | list) or not all(isinstance(item, str) for item in given):
+            raise InvalidInput("items must be a list of texts, the items' names.")
+        if not 2 <= len(given) <= MOST_ITEMS or len(set(given)) < len(given):
+            raise InvalidInput(f"items must be between 2 and {MOST_ITEMS} different names, not {len(given)}.")
+        if not all(item.isprintable() for item in given):
+            raise InvalidInput("items must be names that can be printed, without tabs, line breaks or half characters.")
+        if sum(len(item.encode()) + 8 for item in given) > most_bytes:  # so that they fit into a release
+            raise InvalidInput(f"items' names must have at most {most_bytes} bytes together: shorten them.")
+        object.__setattr__(self, "items", tuple(given))
+
+    @property
+    def rank(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {item: i for i, item in enumerate(self.items)}
+
+    def numbers_of(self, states: object) -> object:
+        """Places in the list, from names of items; numbers are places already, and must be whole."""
+        given = np.asarray(states)
+        if given.dtype.kind not in "UOT":
+            if given.dtype.kind == "f" and (between := given[np.isfinite(given) & (given != np.rint(given))]).size:
+                raise InvalidInput(
+                    f"states must be items, by name or by their whole place in the list, from 0 on, not {between[0]}."
+                )
+            return states
+        unknown = [str(name) for name in given.flat if name not in self._places]
+        if unknown:
+            raise InvalidInput(f"states must be items of the public list, and {unknown[0]!r} is none of them.")
+        return np.array([self._places[name] for name in given.flat], dtype=np.int64).reshape(given.shape)
+
+    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
+        which = xp.rint(points * (self.rank - 1))
+        return xp.where(which == np.arange(self.rank), 1.0, 0.0)
+
+    def moments(self) -> Moments:
+        share = np.full(self.rank, 1 / self.rank)
+        return np.zeros(self.rank), share  # around 0, because the constant is one of what items can say
+
+
+_MAPS: dict[str, type[FeatureMap]] = {
+    one.kind: one for one in (Polynomials, Fourier, Radial, Splines, Categorical, Columns)
+}
+
+
+def is_data(features: FeatureMap) -> bool:
+    """Whether it is one of the maps here, and not a class that somebody derived from them."""
+    return type(features) in _MAPS.values()
+
+
+def map_of(record: object) -> FeatureMap:
+    """A map from JSON, with everything checked."""
+    given = record if isinstance(record, dict) else {}
+    named = given.get("kind")
+    kind = _MAPS.get(named) if isinstance(named, str) else None
+    if kind is None:
+        raise InvalidInput(f"A feature map must be one of {', '.join(_MAPS)}.")
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    if set(given) != {"kind", *names}:
+        raise InvalidInput(f"A feature map of kind {kind.kind!r} must have the fields {', '.join(names)}.")
+    try:
+        found = kind(**{name: _tupled(given[name]) for name in names})
+    except TypeError as error:
+        raise InvalidInput(f"A feature map of kind {kind.kind!r} has a field of another type.") from error
+    if found.dimension < 1:
+        raise InvalidInput("A feature map in a file must say for how many coordinates it is.")
+    return found
